@@ -1,0 +1,339 @@
+"""
+The case: one run and one outcome, read and checked, ready for the guards.
+
+Everything that needs understanding (parsing a reply, resolving references, validating arguments, asking the
+policy) happens here, once and purely; a guard only looks at the result.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..prompts.replies import (
+    DirectAnswer,
+    Invalid,
+    read_parameters,
+    read_refinement,
+    read_review,
+    read_selection,
+)
+from ..states.actions import Intent, Selection, ToolResult
+from ..states.budgets import criteria_met, exhausted, hard_limit, hopeless
+from ..states.outcomes import (
+    Answered,
+    Cancelled,
+    Ended,
+    ModelFault,
+    Outcome,
+    Recalled,
+    Replied,
+)
+from ..states.phase import EXECUTING, OBSERVING, PLANNING, REVIEWING, SPECIFYING
+from ..states.reviews import CriterionCheck, Refinement, Review
+from ..states.run import Run, label_of
+from ..tools.catalog import CONNECTION, DOCUMENT_LIST
+from ..tools.defaults import filled
+from ..tools.policy import approval_needed, denial, unsafe
+from .duplicates import duplicate_key, rule_broken
+from .kit import Kit
+
+
+@dataclass(slots=True)
+class Case:
+    """
+    What the guards look at; filled by the reader of the phase, then left alone.
+
+    Attributes:
+        run: The run before the transition.
+        outcome: What came back.
+        stop: Reason of a hard stop, or None.
+        problem: Why a reply cannot be used.
+        selection: Stage 1's choice.
+        answer: Text of a direct answer.
+        denied: Why the policy forbids the action.
+        arguments: Complete arguments, defaults filled.
+        dropped: Parameter names that Stage 2 may not set and that were left out.
+        invalid: What is wrong with the parameters.
+        unsafe: Which argument must not reach a tool.
+        duplicate: Which duplicate rule the call breaks.
+        intent: The call as it would be executed.
+        approval: Whether a person must approve it.
+        result: How the tool ended.
+        recalled: The earlier output that a blocked call echoes.
+        refinement, review: The model's judgements.
+        criteria: Progress after this outcome.
+        stop_reason: Why the run should stop now, or None.
+    """
+
+    run: Run
+    outcome: Outcome
+    stop: str | None = None
+    problem: Invalid | None = None
+    selection: Selection | None = None
+    answer: str | None = None
+    denied: str | None = None
+    arguments: dict[str, Any] | None = None
+    dropped: tuple[str, ...] = ()
+    invalid: str | None = None
+    unsafe: str | None = None
+    duplicate: str | None = None
+    intent: Intent | None = None
+    approval: bool = False
+    result: ToolResult | None = None
+    recalled: str | None = None
+    refinement: Refinement | None = None
+    review: Review | None = None
+    criteria: str = ""
+    stop_reason: str | None = None
+
+
+def read_case(run: Run, outcome: Outcome, kit: Kit) -> Case:
+    """Return the case of *run* and *outcome*; pure, and total for every outcome that a request can have."""
+    case = Case(run, outcome, criteria=run.counters.criteria)
+    case.stop = _hard_stop(run, outcome)
+    if run.memory.question is None:
+        _READERS[run.state](case, kit)
+    return case
+
+
+def _hard_stop(run: Run, outcome: Outcome) -> str | None:
+    """Return why the run must end here whatever else holds, or None."""
+    if isinstance(outcome, Cancelled):
+        return "cancelled"
+    if isinstance(outcome, ModelFault):
+        return "model_error"
+    if isinstance(outcome, Answered) and outcome.answer.action == "cancel":
+        return "cancelled"
+    if run.state in (EXECUTING, OBSERVING) or run.memory.question is not None:
+        return None
+    if run.state == REVIEWING and not run.counters.formatted:
+        return hopeless(run) or (None if criteria_met(run) else exhausted(run))
+    return hard_limit(run)
+
+
+def _read_planning(case: Case, kit: Kit) -> None:
+    if not isinstance(case.outcome, Replied):
+        return
+    limits = case.run.spec.limits
+    read = read_selection(case.outcome.text, chars_max=limits.reply_chars, context_chars=limits.context_chars)
+    if case.outcome.finish in ("refusal", "content_filter") and isinstance(read, Invalid):
+        read = Invalid(case.outcome.finish, "the model declined to answer")
+    if isinstance(read, Invalid):
+        case.problem = read
+    elif isinstance(read, DirectAnswer):
+        case.answer = read.text
+    else:
+        _check_selection(case, read, kit)
+
+
+def _check_selection(case: Case, selection: Selection, kit: Kit) -> None:
+    """Resolve the tool's name and the references; what does not exist makes the selection invalid."""
+    run = case.run
+    tool = kit.catalog.find(selection.tool)
+    if tool is None:
+        names = ", ".join(item.name for item in kit.catalog)
+        case.problem = Invalid("unknown_action", f"there is no action {ascii(selection.tool)[:80]}; choose one of: {names}")
+        return
+    case.selection = selection = selection.model_copy(update={"tool": tool.name})
+    case.denied = denial(run.spec.policy, run.spec.task_type, tool.name)
+    for reference in selection.documents:
+        reason = _unresolved(run, reference)
+        if reason is not None:
+            case.problem = Invalid("reference", reason)
+            return
+    if selection.connection is not None and selection.connection not in run.spec.connections:
+        case.problem = Invalid("connection", f"there is no connection {ascii(selection.connection)[:80]}")
+    elif DOCUMENT_LIST in kit.catalog.schema(tool).required and not selection.documents:
+        case.problem = Invalid("no_documents", f"{tool.name} needs at least one of requiredInputDocuments")
+
+
+def _unresolved(run: Run, reference: str) -> str | None:
+    """Return why *reference* names no document of this run, or None when it does (SPEC A106, C31)."""
+    kind, _, place = reference.partition(":")
+    label, mark, position = place.partition("#")
+    found = run.memory.labels.get(label)
+    if found is None or (kind == "docItem") != bool(mark):
+        return f"{ascii(reference)[:120]} names no document of this run"
+    count = found[1]
+    if count == 0:
+        return f"{ascii(reference)[:120]} holds no documents"
+    if mark and not (position.isascii() and position.isdigit() and len(position) < 10 and int(position) < count):
+        return f"{ascii(reference)[:120]}: the label holds documents #0 to #{count - 1}"
+    return None
+
+
+def _read_specifying(case: Case, kit: Kit) -> None:
+    run = case.run
+    selection = run.memory.selection
+    assert selection is not None, "Specifying is entered with a selection"
+    case.selection = selection
+    case.denied = denial(run.spec.policy, run.spec.task_type, selection.tool)
+    if selection.origin == "format":
+        case.denied = None
+    values = _parameter_values(case, selection)
+    if values is None:
+        return
+    tool = kit.tool(selection)
+    schema = kit.schema(tool)
+    values = dict(values)
+    if selection.documents and DOCUMENT_LIST in schema.names:
+        values[DOCUMENT_LIST] = list(selection.documents)
+    if selection.connection is not None and CONNECTION in schema.names:
+        values[CONNECTION] = selection.connection
+    arguments = filled(run.spec, tool, schema, values)
+    problems = schema.check(arguments)
+    if problems:
+        case.invalid = "; ".join(problem.message for problem in problems[:10])
+        return
+    case.arguments = arguments
+    case.unsafe = unsafe(run.spec.policy, arguments)
+    if case.unsafe is None:
+        _propose(case, kit)
+
+
+def _parameter_values(case: Case, selection: Selection) -> dict[str, Any] | None:
+    """Return the values that Stage 2, the plan or an approved intent settles, or None with the reason in *case*."""
+    if case.run.memory.intent is not None:
+        return dict(case.run.memory.intent.arguments)
+    if selection.arguments is not None:
+        return selection.arguments
+    if not isinstance(case.outcome, Replied):
+        return None
+    read = read_parameters(case.outcome.text, selection.fields, chars_max=case.run.spec.limits.reply_chars)
+    if isinstance(read, Invalid):
+        case.problem, case.invalid = read, read.message
+        return None
+    case.dropped = read.dropped
+    return read.values
+
+
+def _propose(case: Case, kit: Kit) -> None:
+    """Build the intent, and ask the duplicate guard and the approval rules about it."""
+    run, selection, arguments = case.run, case.selection, case.arguments
+    assert selection is not None and arguments is not None
+    tool = kit.tool(selection)
+    key = duplicate_key(run.spec.key_salt, tool.name, arguments)
+    action = run.counters.action + 1
+    if selection.origin != "format" and not tool.repeat_allowed:
+        case.duplicate = rule_broken(key, run.memory.window, run.counters.same_key, run.spec.limits)
+    name = "final_format" if selection.origin == "format" else tool.label
+    case.intent = Intent(
+        tool=tool.name,
+        arguments=arguments,
+        label=label_of(run.spec, action, name),
+        key=key,
+        idempotency_key=f"{run.run_id}-{action}",
+        effect=tool.effect,
+    )
+    if case.duplicate is None and case.denied is None and approval_needed(run.spec.policy, tool.name):
+        case.approval = _undecided(case, key)
+
+
+def _undecided(case: Case, key: str) -> bool:
+    """Whether this very call still waits for its approval; a decline denies it."""
+    reply, earlier = case.run.memory.reply, case.run.memory.intent
+    if reply is None or earlier is None or earlier.key != key:
+        return True
+    approved = reply.action == "accept" and isinstance(reply.content, dict) and reply.content.get("approve") is True
+    if not approved:
+        case.denied = "the call was not approved"
+    return False
+
+
+def _read_executing(case: Case, kit: Kit) -> None:
+    if isinstance(case.outcome, Ended):
+        case.result = case.outcome.result
+    case.intent = case.run.memory.intent
+
+
+def _read_observing(case: Case, kit: Kit) -> None:
+    if isinstance(case.outcome, Recalled):
+        case.recalled = case.outcome.text
+    case.result = case.run.memory.result
+
+
+def _read_reviewing(case: Case, kit: Kit) -> None:
+    run, outcome = case.run, case.outcome
+    counters, limits = run.counters, run.spec.limits
+    if counters.formatted:
+        case.review = run.memory.review
+        return
+    if not isinstance(outcome, Replied):
+        case.stop_reason = None if counters.concluded else exhausted(run)
+        return
+    if counters.concluded:
+        review = read_review(outcome.text, chars_max=limits.reply_chars)
+        if isinstance(review, Invalid):
+            case.problem = review
+            return
+        case.review = review
+        case.criteria = progress(run, review.criteria)
+        return
+    refinement = read_refinement(outcome.text, chars_max=limits.reply_chars)
+    if isinstance(refinement, Invalid):
+        case.problem = refinement
+        if counters.review_retries >= limits.review_retries:
+            case.stop_reason = "model_stop"
+        return
+    case.refinement = refinement
+    case.criteria = progress(run, refinement.criteria)
+    case.stop_reason = stop_after(run, refinement, case.criteria)
+
+
+def stop_after(run: Run, refinement: Refinement, criteria: str) -> str | None:
+    """
+    Return why the run should stop after *refinement*, or None to go on.
+
+    Order (SPEC D4): all criteria met, then the model's decision, then no improvement, then the step limit.
+    Criteria that are all met stop the run whatever the model decides, and a stop stands while some are open.
+    """
+    if criteria and "0" not in criteria:
+        return "criteria_met"
+    if refinement.decision == "stop":
+        return "model_stop"
+    if stale_after(run, refinement)[0] >= run.spec.limits.no_improvement_limit:
+        return "no_improvement"
+    if run.counters.step >= run.spec.limits.max_steps:
+        return "max_steps"
+    return None
+
+
+def stale_after(run: Run, refinement: Refinement | None) -> tuple[int, int | None]:
+    """Return how many scores in a row did not rise, and the best one, after *refinement* (SPEC A018)."""
+    stale, best = run.counters.stale, run.counters.best_score
+    score = refinement.score_micro if refinement is not None else None
+    if score is None:
+        return 0 if refinement is not None else stale, best
+    if best is None or score > best:
+        return 0, score
+    return stale + 1, best
+
+
+def progress(run: Run, checks: tuple[CriterionCheck, ...]) -> str:
+    """Return the criteria progress after *checks*; a criterion once met stays met (SPEC A042)."""
+    met = list(run.counters.criteria)
+    if not checks:
+        return "".join(met)
+    wanted = [folded_text(text) for text in run.spec.success_criteria]
+    for check in checks:
+        if check.met:
+            text = folded_text(check.criterion)
+            for index, criterion in enumerate(wanted):
+                if criterion == text:
+                    met[index] = "1"
+    return "".join(met)
+
+
+def folded_text(text: str) -> str:
+    """Return *text* for comparison: case, spacing and a final stop ignored."""
+    return " ".join(text.casefold().split()).rstrip(".")
+
+
+_READERS = {
+    PLANNING: _read_planning,
+    SPECIFYING: _read_specifying,
+    EXECUTING: _read_executing,
+    OBSERVING: _read_observing,
+    REVIEWING: _read_reviewing,
+}

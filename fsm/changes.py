@@ -1,0 +1,310 @@
+"""
+What a transition sets: one function per row's source and trigger, from a case to a change and new counters.
+
+A function always sets the same slots of `Change`, explicitly None where there is nothing: `fsm.fold.restore`
+relies on it, and a test holds every function to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..states.actions import Selection, ToolResult
+from ..states.budgets import exhausted
+from ..states.observations import Message
+from ..states.outcomes import Answered, InDoubt
+from ..states.phase import EXECUTING, OBSERVING, PLANNING, REVIEWING, SPECIFYING
+from ..states.run import Change, Counters
+from ..states.waiting import Question
+from ..tools.catalog import DOCUMENT_LIST
+from .answers import final_answer
+from .case import Case, stale_after
+from .observe import check_of, message_of, observation_of
+
+Effect = tuple[Change, Counters]
+
+APPROVAL_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"approve": {"type": "boolean"}},
+    "required": ["approve"],
+}
+
+
+def _select(case: Case) -> Effect:
+    counters = case.run.counters
+    change = Change(selection=case.selection, intent=None, result=None, observation=None, feedback=None, reply=None)
+    return change, counters._replace(
+        step=counters.step + 1, selection_retries=0, parameter_retries=0, step_retries=0
+    )
+
+
+def _reselect(case: Case) -> Effect:
+    counters = case.run.counters
+    return Change(feedback=_problem(case)), counters._replace(selection_retries=counters.selection_retries + 1)
+
+
+def _problem(case: Case) -> str:
+    """Why the reply could not be used, for the next prompt."""
+    if case.problem is not None:
+        return case.problem.message
+    return case.denied or case.invalid or case.unsafe or "the reply could not be used"
+
+
+def _answer(case: Case) -> Effect:
+    change = Change(answer=case.answer, feedback=None)
+    return change, case.run.counters._replace(concluded=1, stop="model_stop", selection_retries=0)
+
+
+def _fail_planning(case: Case) -> Effect:
+    reason = case.stop or ("selection_invalid" if _steps_left(case) else "max_steps")
+    return _failed(case, reason)
+
+
+def _steps_left(case: Case) -> bool:
+    return case.run.counters.step < case.run.spec.limits.max_steps
+
+
+def _failed(case: Case, reason: str) -> Effect:
+    change = Change(answer=final_answer(case, reason, done=False), question=None)
+    return change, case.run.counters._replace(stop=reason)
+
+
+def _wait_specifying(case: Case) -> Effect:
+    intent = case.intent
+    assert intent is not None, "an approval is about a complete call"
+    question = Question(
+        kind="approval",
+        message=f"May {intent.tool} be called?",
+        answer_schema=APPROVAL_SCHEMA,
+        tool=intent.tool,
+        key=intent.idempotency_key,
+    )
+    counters = case.run.counters
+    change = Change(intent=intent, question=question, reply=None)
+    return change, counters._replace(elicitations=counters.elicitations + 1)
+
+
+def _specify(case: Case) -> Effect:
+    counters = case.run.counters
+    change = Change(intent=case.intent, feedback=None, reply=None)
+    return change, counters._replace(action=counters.action + 1, parameter_retries=0, refused=0)
+
+
+def _respecify(case: Case) -> Effect:
+    counters = case.run.counters
+    return Change(feedback=_problem(case)), counters._replace(parameter_retries=counters.parameter_retries + 1)
+
+
+def _refuse(case: Case) -> Effect:
+    """The call is not executed: an error result in its place says why (SPEC A155, C7)."""
+    run, selection, counters = case.run, case.selection, case.run.counters
+    assert selection is not None, "Specifying is entered with a selection"
+    blocked = case.duplicate is not None
+    echo = None
+    if case.denied is not None:
+        code, error = "denied", case.denied
+    elif blocked:
+        assert case.intent is not None, "only a complete call can be a duplicate"
+        code = "duplicate_call_blocked"
+        error = f"the same call was made before ({case.duplicate} rule); change the arguments or choose another action"
+        echo = run.memory.outputs.get(case.intent.key)
+    elif case.unsafe is not None:
+        code, error = "unsafe_parameters", case.unsafe
+    else:
+        code, error = "invalid_parameters", _problem(case)
+    refused = code in ("invalid_parameters", "unsafe_parameters")
+    change = Change(
+        result=ToolResult(tool=selection.tool, ok=False, error=error, error_code=code, echo=echo),
+        intent=None,
+        feedback=None,
+        reply=None,
+    )
+    return change, counters._replace(
+        action=counters.action + 1,
+        blocked=counters.blocked + (code == "duplicate_call_blocked"),
+        refused=counters.refused + 1 if refused else 0,
+    )
+
+
+def _wait_executing(case: Case) -> Effect:
+    intent = case.run.memory.intent
+    assert intent is not None and isinstance(case.outcome, InDoubt), "only an effect can be in doubt"
+    question = Question(
+        kind="in_doubt",
+        message=f"{intent.tool} may or may not have taken effect before the driver was lost; what is its outcome?",
+        tool=intent.tool,
+        key=intent.idempotency_key,
+    )
+    return Change(question=question, reply=None), case.run.counters
+
+
+def _retry_step(case: Case) -> Effect:
+    counters = case.run.counters
+    return Change(result=case.result, reply=None), counters._replace(step_retries=counters.step_retries + 1)
+
+
+def _execute(case: Case) -> Effect:
+    run, counters, result, intent = case.run, case.run.counters, case.result, case.run.memory.intent
+    assert result is not None and intent is not None, "Executing ends with a result of its intent"
+    window = run.memory.window
+    same = counters.same_key + 1 if window and window[-1] == intent.key else 1
+    return Change(result=result, reply=None), counters._replace(
+        errors=0 if result.ok else counters.errors + 1,
+        same_key=same,
+        documents=counters.documents + len(result.documents),
+    )
+
+
+def _observe(case: Case) -> Effect:
+    result = case.result
+    assert result is not None, "Observing is entered with a result"
+    observation = observation_of(case.run, result, case.recalled)
+    change = Change(
+        observation=observation,
+        check=check_of(observation),
+        message=message_of(case.run, result, observation),
+    )
+    return change, case.run.counters._replace(review_retries=0)
+
+
+def _reassess(case: Case) -> Effect:
+    counters = case.run.counters
+    return Change(feedback=_problem(case)), counters._replace(review_retries=counters.review_retries + 1)
+
+
+def _conclude(case: Case) -> Effect:
+    counters = case.run.counters
+    stale, best = stale_after(case.run, case.refinement)
+    change = Change(refinement=case.refinement, feedback=None)
+    return change, counters._replace(
+        concluded=1,
+        stop=case.stop_reason or "",
+        criteria=case.criteria,
+        review_retries=0,
+        stale=stale,
+        best_score=best,
+    )
+
+
+def _format(case: Case) -> Effect:
+    run = case.run
+    last = next((item for item in reversed(run.memory.history) if _reportable(item)), None)
+    references = (f"docList:{last.label}",) if last is not None else ()
+    tool = run.spec.formatter
+    assert tool is not None, "a final format comes with its tool"
+    selection = Selection(
+        tool=tool.name,
+        objective="format the final result",
+        documents=references,
+        arguments={"title": run.spec.objective, DOCUMENT_LIST: list(references)},
+        origin="format",
+    )
+    change = Change(selection=selection, review=case.review, intent=None, result=None, reply=None, feedback=None)
+    return change, run.counters._replace(formatted=1, criteria=case.criteria)
+
+
+def _reportable(message: Message) -> bool:
+    """Whether an action's documents can be the body of the report; a mere extract is not an answer."""
+    return message.success and message.documents_count > 0 and message.tool != "document.extract"
+
+
+def _finish(case: Case) -> Effect:
+    counters = case.run.counters
+    answer = final_answer(case, counters.stop, done=True)
+    if counters.formatted and case.run.memory.observation is not None and not case.run.memory.observation.success:
+        answer += "\n\nNote: the final formatting failed; the answer stands as it is."
+    return Change(answer=answer, review=case.review, question=None), counters._replace(criteria=case.criteria)
+
+
+def _retry(case: Case) -> Effect:
+    counters, review = case.run.counters, case.review
+    assert review is not None, "a retry is the completion review's word"
+    change = Change(
+        improvements=review.improvements or None,
+        hint=None,
+        selection=None,
+        intent=None,
+        result=None,
+        answer=None,
+        feedback=None,
+    )
+    return change, counters._replace(
+        retries=counters.retries + 1,
+        concluded=0,
+        stop="",
+        review_retries=0,
+        criteria=case.criteria,
+    )
+
+
+def _proceed(case: Case) -> Effect:
+    counters, refinement, check = case.run.counters, case.refinement, case.run.memory.check
+    stale, best = stale_after(case.run, refinement)
+    change = Change(
+        refinement=refinement,
+        hint=refinement.hint if refinement is not None else None,
+        improvements=check.improvements or None if check is not None else None,
+        selection=None,
+        intent=None,
+        result=None,
+        feedback=None,
+    )
+    return change, counters._replace(criteria=case.criteria, review_retries=0, stale=stale, best_score=best)
+
+
+def _fail_reviewing(case: Case) -> Effect:
+    counters, review = case.run.counters, case.review
+    if case.stop is not None:
+        reason = case.stop
+    elif review is not None and review.status == "retry":
+        if counters.stop == "no_improvement":
+            reason = counters.stop
+        elif not _steps_left(case):
+            reason = "max_steps"
+        else:
+            reason = "retries_exhausted"
+    elif review is not None or case.problem is not None:
+        reason = "review_failed"
+    else:
+        reason = counters.stop or exhausted(case.run) or "internal_error"
+    change, after = _failed(case, reason)
+    return change, after._replace(criteria=case.criteria)
+
+
+def _fail_stopped(case: Case) -> Effect:
+    return _failed(case, case.stop or "internal_error")
+
+
+def _provide(case: Case) -> Effect:
+    outcome = case.outcome
+    assert isinstance(outcome, Answered), "only an answer is valid here"
+    return Change(question=None, reply=outcome.answer), case.run.counters
+
+
+CHANGES: dict[tuple[str, str], Callable[[Case], Effect]] = {
+    (PLANNING, "fail"): _fail_planning,
+    (PLANNING, "answer"): _answer,
+    (PLANNING, "select"): _select,
+    (PLANNING, "reselect"): _reselect,
+    (PLANNING, "provide"): _provide,
+    (SPECIFYING, "fail"): _fail_stopped,
+    (SPECIFYING, "wait"): _wait_specifying,
+    (SPECIFYING, "specify"): _specify,
+    (SPECIFYING, "respecify"): _respecify,
+    (SPECIFYING, "refuse"): _refuse,
+    (SPECIFYING, "provide"): _provide,
+    (EXECUTING, "fail"): _fail_stopped,
+    (EXECUTING, "wait"): _wait_executing,
+    (EXECUTING, "retry_step"): _retry_step,
+    (EXECUTING, "execute"): _execute,
+    (EXECUTING, "provide"): _provide,
+    (OBSERVING, "observe"): _observe,
+    (REVIEWING, "fail"): _fail_reviewing,
+    (REVIEWING, "reassess"): _reassess,
+    (REVIEWING, "conclude"): _conclude,
+    (REVIEWING, "format"): _format,
+    (REVIEWING, "finish"): _finish,
+    (REVIEWING, "retry"): _retry,
+    (REVIEWING, "proceed"): _proceed,
+}

@@ -1,0 +1,147 @@
+"""
+Group commit: whoever comes first writes for all that wait.
+
+A transaction costs its fsync, whatever it holds. While one thread commits, others queue their entries; the next
+one to get the lock takes the whole queue into its transaction. With one run this is a plain commit in the calling
+thread; with many it is one fsync for all of them, and each goes on only after its own row is durable.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections import deque
+from dataclasses import dataclass, field
+
+from ..states.errors import LeaseLost, PaorError
+from .journal_file import translated
+from .payloads import Payload
+from .record import Record
+
+INSERT_PAYLOAD = "INSERT INTO payloads (id, run, n, media_type, digest, salt, body) VALUES (?, ?, ?, ?, ?, ?, ?)"
+INSERT_DOCUMENT = (
+    "INSERT INTO documents (id, run, number, label, position, name, mime, bytes, digest, payload)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+INSERT_ROW = f"INSERT INTO transitions VALUES ({', '.join('?' * (len(Record._fields) + 1))})"
+MOVE_HEAD = (
+    "UPDATE heads SET state = ?, status = ?, reason = ?, ended_at = ?, head_seq = ?, head_hash = ?"
+    " WHERE run = ? AND fence = ? AND head_seq = ? RETURNING cancel"
+)
+
+
+@dataclass(slots=True)
+class Entry:
+    """
+    Everything that one transition writes, in one transaction.
+
+    Attributes:
+        record: The row.
+        payloads: New payloads that it or its change refers to.
+        documents: Rows of `documents`.
+        status, reason, ended_at: For the head.
+        fence: The driver's token; a wrong one writes nothing.
+        cancelled: After the commit: whether somebody asked to cancel the run.
+        done: After the commit, or the failure.
+        error: Why nothing of it was written.
+    """
+
+    record: Record
+    payloads: list[Payload]
+    documents: list[tuple[object, ...]]
+    status: str
+    reason: str | None
+    ended_at: int | None
+    fence: int
+    cancelled: bool = False
+    done: bool = False
+    error: BaseException | None = field(default=None)
+
+
+class Committer:
+    """
+    The one writer of a journal in this process.
+
+    Args:
+        connection: With autocommit; used under the lock only.
+        path: For error messages.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, path: str) -> None:
+        self.lock = threading.RLock()
+        self.connection = connection
+        self._path = path
+        self._queue: deque[Entry] = deque()
+
+    def append(self, entry: Entry) -> None:
+        """
+        Commit *entry*, alone or with others; returns after it is durable.
+
+        Raises:
+            LeaseLost: Its fencing token is not the current one; nothing was written.
+            JournalError: The file could not be written; nothing was written.
+        """
+        self._queue.append(entry)
+        with self.lock:
+            if not entry.done:
+                self._commit_queue()
+        if entry.error is not None:
+            raise entry.error
+
+    def append_all(self, entries: list[Entry]) -> None:
+        """Commit *entries* in one transaction; each tells its own error."""
+        self._queue.extend(entries)
+        with self.lock:
+            if not all(entry.done for entry in entries):
+                self._commit_queue()
+
+    def _commit_queue(self) -> None:
+        """Write everything that is queued now in one transaction; on a fault of a group, one by one."""
+        batch = []
+        while self._queue:
+            batch.append(self._queue.popleft())
+        try:
+            self._transaction(batch)
+        except PaorError as error:
+            if len(batch) == 1:
+                batch[0].error, batch[0].done = error, True
+                return
+            for entry in batch:
+                entry.error = None
+                try:
+                    self._transaction([entry])
+                except PaorError as own:
+                    entry.error, entry.done = own, True
+
+    def _transaction(self, batch: list[Entry]) -> None:
+        connection = self.connection
+        with translated(self._path):
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                for entry in batch:
+                    self._write(connection, entry)
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+        for entry in batch:
+            entry.done = True
+
+    def _write(self, connection: sqlite3.Connection, entry: Entry) -> None:
+        record = entry.record
+        run, seq = record.run, record.seq
+        base = run << 32
+        head = (record.dest, entry.status, entry.reason, entry.ended_at, seq, record.hash, run, entry.fence, seq - 1)
+        moved = connection.execute(MOVE_HEAD, head).fetchone()
+        if moved is None:
+            entry.error = LeaseLost(
+                f"run {run}, row {seq}: another driver has taken the run over; this one stopped before its next effect"
+            )
+            return
+        entry.cancelled = bool(moved[0])
+        for payload in entry.payloads:
+            connection.execute(INSERT_PAYLOAD, (base | payload.n, run, *payload))
+        for document in entry.documents:
+            connection.execute(INSERT_DOCUMENT, document)
+        connection.execute(INSERT_ROW, (base | seq, *record))

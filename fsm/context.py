@@ -1,0 +1,153 @@
+"""The recording context that a tool gets: its documents, and the run's model for free text."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import orjson
+
+from ..prompts.builders import TextTask
+from ..prompts.model import Model, ModelCall, ModelUnavailable, PromptMessage, Reply, estimated_usage
+from ..states.actions import Intent, StoredText
+from ..states.errors import ToolError
+from ..states.outcomes import Usage
+from ..states.run import Run
+from ..tools.tool import Document
+from .kit import Kit
+from .observe import cut
+from .payloads import JSON, Stager
+
+Loader = Callable[[int, int], list[Document]]
+"""Returns documents by number of the first and count."""
+
+
+class CallContext:
+    """
+    What one call may know and ask; see `tools.tool.ToolContext` for the public side.
+
+    Everything asked through it belongs to the outcome of the call's `execute` row, and is asked again if the
+    process dies before that row.
+    """
+
+    def __init__(
+        self, run: Run, intent: Intent, *, kit: Kit, model: Model, stager: Stager, load: Loader, connection: Any
+    ) -> None:
+        self.run_id = run.run_id
+        self.action = run.counters.action
+        self.language = run.spec.language
+        self.objective = run.spec.objective
+        self.success_criteria = run.spec.success_criteria
+        self.idempotency_key = intent.idempotency_key
+        self.connection = connection
+        review, refinement = run.memory.review, run.memory.refinement
+        self.answer = (review and review.answer) or (refinement and refinement.answer) or run.memory.answer or ""
+        self.texts: list[tuple[StoredText, StoredText]] = []
+        self.usage = Usage()
+        self._run = run
+        self._kit = kit
+        self._model = model
+        self._stager = stager
+        self._load = load
+        self._lock = threading.Lock()
+
+    def documents(self, references: Sequence[str]) -> list[Document]:
+        """Return the documents behind *references*, in order, each once."""
+        found: dict[int, Document] = {}
+        for reference in references:
+            label, mark, position = str(reference).partition(":")[2].partition("#")
+            entry = self._run.memory.labels.get(label)
+            if entry is None:
+                raise ToolError(f"{ascii(reference)[:120]} names no document of this run")
+            first, count = entry
+            if mark:
+                first, count = first + int(position), 1
+            for number, document in enumerate(self._load(first, count), first):
+                found.setdefault(number, document)
+        return list(found.values())
+
+    def ask(
+        self,
+        request: str,
+        documents: Sequence[tuple[str, str]] = (),
+        *,
+        instructions: str = "",
+        format: str = "",
+    ) -> str:
+        """
+        Return the model's free text on *request*, written from *documents* (name and text).
+
+        Raises:
+            ToolError: The model cannot answer, answers nothing, or the token budget is used up.
+        """
+        with self._lock:
+            call = self._call(TextTask(request, documents, instructions, format))
+            try:
+                reply = self._model.ask(call)
+            except ModelUnavailable as error:
+                raise ToolError(f"the model could not write the text: {error}") from None
+            return self._recorded(call, reply)
+
+    async def aask(
+        self,
+        request: str,
+        documents: Sequence[tuple[str, str]] = (),
+        *,
+        instructions: str = "",
+        format: str = "",
+    ) -> str:
+        """Do the same as `ask` without blocking the event loop; for async tools."""
+        call = self._call(TextTask(request, documents, instructions, format))
+        try:
+            reply = await self._model.aask(call)
+        except ModelUnavailable as error:
+            raise ToolError(f"the model could not write the text: {error}") from None
+        return self._recorded(call, reply)
+
+    def _call(self, task: TextTask) -> ModelCall:
+        counters, limits = self._run.counters, self._run.spec.limits
+        used = counters.tokens_in + counters.tokens_out + self.usage.tokens_in + self.usage.tokens_out
+        if limits.token_budget is not None and used >= limits.token_budget:
+            raise ToolError("the token budget is used up")
+        messages = self._kit.prompts.text(_shortened(task, limits.text_chars))
+        return ModelCall("text", messages, number=counters.calls + self.usage.calls)
+
+    def _recorded(self, call: ModelCall, reply: Reply) -> str:
+        usage = reply.usage or estimated_usage(call, reply.text)
+        total = self.usage
+        self.usage = Usage(
+            total.calls + 1,
+            total.tokens_in + usage.tokens_in,
+            total.tokens_out + usage.tokens_out,
+            total.cost_micro + usage.cost_micro,
+        )
+        prompt = self._stager.stage(messages_text(call.messages), JSON)
+        self.texts.append((prompt, self._stager.stage(reply.text)))
+        if not reply.text.strip():
+            raise ToolError("the model wrote nothing")
+        if reply.finish in ("refusal", "content_filter"):
+            raise ToolError("the model declined to write the text")
+        return reply.text
+
+
+def messages_text(messages: Sequence[PromptMessage]) -> str:
+    """Return messages as one JSON text, as they are stored for a tool's own requests."""
+    pairs = [[message.role, message.text] for message in messages]
+    try:
+        return orjson.dumps(pairs).decode()
+    except TypeError:  # lone surrogates in a host's own text
+        return str(pairs).encode("ascii", "backslashreplace").decode()
+
+
+def _shortened(task: TextTask, chars_max: int) -> TextTask:
+    """Return *task* with its documents cut so that together they fit, the longest ones first."""
+    total = sum(len(text) for _, text in task.documents)
+    if total <= chars_max:
+        return task
+    allowed = chars_max // max(1, len(task.documents))
+    short = sum(len(text) for _, text in task.documents if len(text) <= allowed)
+    long = [text for _, text in task.documents if len(text) > allowed]
+    allowed = max(allowed, (chars_max - short) // max(1, len(long)))
+    documents = [(name, cut(text, allowed)) for name, text in task.documents]
+    return TextTask(task.request, documents, task.instructions, task.format)

@@ -1,0 +1,191 @@
+"""
+The sync and the async driver: the same loop, the same rows; they differ only in how an effect is performed.
+
+Sync: everything in the calling thread; an async tool gets an event loop of its own. Async: models are awaited, sync
+tools run in threads, and appends of all runs of an event loop are committed together in one writer thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from ..prompts.model import Model, ModelCall, Reply
+from ..states.events import Event
+from .committer import Entry
+from .effects import AskModel, Commit, Emit, Returned, UseTool
+from .journal import Journal
+from .loop import Steps
+
+
+def perform(steps: Steps, journal: Journal) -> Iterator[Event]:
+    """
+    Run *steps* to their end in this thread, yielding the events they emit.
+
+    Raises:
+        JournalError: A row could not be written; nothing after it was begun.
+    """
+    value: Any = None
+    while True:
+        try:
+            effect = steps.send(value)
+        except StopIteration:
+            return
+        value = None
+        if isinstance(effect, Commit):
+            journal.append(effect.entry)
+        elif isinstance(effect, AskModel):
+            value = _asked(effect.model, effect.call)
+        elif isinstance(effect, UseTool):
+            value = _used(effect)
+        else:
+            yield effect.event
+
+
+def _asked(model: Model, call: ModelCall) -> Reply | Exception:
+    try:
+        return _reply(model.ask(call))
+    except Exception as error:
+        return error
+
+
+def _reply(answer: Any) -> Reply:
+    """Accept plain text from a host's model, and nothing that is no reply."""
+    if isinstance(answer, str):
+        return Reply(answer)
+    if not isinstance(answer, Reply) or not isinstance(answer.text, str):
+        raise TypeError(f"the model returned a {type(answer).__name__}, expected a Reply")
+    return answer
+
+
+def _used(effect: UseTool) -> Returned | Exception:
+    try:
+        if effect.tool.is_async:
+            return Returned(_in_new_loop(lambda: effect.tool.invoke(effect.arguments, effect.context)))
+        return Returned(effect.tool.invoke(effect.arguments, effect.context))
+    except Exception as error:
+        return error
+
+
+def _in_new_loop(start: Callable[[], Any]) -> Any:
+    """Run a coroutine to its end; in a thread of its own when this one already runs an event loop."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(start())
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        return pool.submit(lambda: asyncio.run(start())).result()
+
+
+class AsyncWriter:
+    """
+    Appends of one event loop, committed together.
+
+    While the writer thread commits one batch, the next one collects; each caller goes on after its own row is
+    durable.
+    """
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="paor-writer")
+        self._waiting: list[tuple[Entry, asyncio.Future[None]]] = []
+        self._flushing: asyncio.Task[None] | None = None
+
+    async def append(self, entry: Entry) -> None:
+        """
+        Return after *entry* is durable.
+
+        Raises:
+            JournalError: It was not written.
+        """
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[None] = loop.create_future()
+        self._waiting.append((entry, future))
+        if self._flushing is None:
+            self._flushing = loop.create_task(self._flush())
+        await future
+
+    async def _flush(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            while self._waiting:
+                batch, self._waiting = self._waiting, []
+                entries = [entry for entry, _ in batch]
+                await loop.run_in_executor(self._pool, self._journal.append_all, entries)
+                for entry, future in batch:
+                    if future.done():
+                        continue
+                    if entry.error is not None:
+                        future.set_exception(entry.error)
+                    else:
+                        future.set_result(None)
+        finally:
+            self._flushing = None
+
+    def close(self) -> None:
+        """End the writer thread."""
+        self._pool.shutdown(wait=False)
+
+
+async def aperform(steps: Steps, writer: AsyncWriter) -> AsyncIterator[Event]:
+    """Run *steps* to their end on this event loop, yielding the events they emit; see `perform`."""
+    value: Any = None
+    while True:
+        try:
+            effect = steps.send(value)
+        except StopIteration:
+            return
+        value = None
+        if isinstance(effect, Commit):
+            await writer.append(effect.entry)
+        elif isinstance(effect, AskModel):
+            value = await _aasked(effect.model, effect.call)
+        elif isinstance(effect, UseTool):
+            value = await _aused(effect)
+        elif isinstance(effect, Emit):
+            yield effect.event
+
+
+async def _aasked(model: Model, call: ModelCall) -> Reply | Exception:
+    try:
+        return _reply(await model.aask(call))
+    except Exception as error:
+        return error
+
+
+async def _aused(effect: UseTool) -> Returned | Exception:
+    try:
+        if effect.tool.is_async:
+            return Returned(await effect.tool.invoke(effect.arguments, effect.context))
+        return Returned(await asyncio.to_thread(effect.tool.invoke, effect.arguments, effect.context))
+    except Exception as error:
+        return error
+
+
+class WriterPool:
+    """One `AsyncWriter` for each event loop that uses a journal."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._lock = threading.Lock()
+        self._writers: dict[asyncio.AbstractEventLoop, AsyncWriter] = {}
+
+    def writer(self) -> AsyncWriter:
+        """Return the writer of the running event loop; writers of closed loops are let go."""
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            for other in [other for other in self._writers if other.is_closed()]:
+                self._writers.pop(other).close()
+            if loop not in self._writers:
+                self._writers[loop] = AsyncWriter(self._journal)
+            return self._writers[loop]
+
+    def close(self) -> None:
+        """End every writer thread."""
+        with self._lock:
+            for writer in self._writers.values():
+                writer.close()
+            self._writers.clear()

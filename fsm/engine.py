@@ -1,0 +1,566 @@
+"""
+The engine: what a host embeds. It builds a run's spec, opens the journal, and lets a driver walk the loop.
+
+One engine serves any number of runs, from threads and from asyncio. All state of a run is in the journal; an engine
+holds only what it was constructed with.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ..prompts.model import Model
+from ..states.actions import DocumentRef, StoredText
+from ..states.errors import InvalidAnswer, JournalDamaged, UsageError
+from ..states.events import Event, RunEnded, RunStarted
+from ..states.limits import Limits
+from ..states.outcomes import Answered, Cancelled
+from ..states.phase import EXECUTING, PLANNING
+from ..states.policy import Policy
+from ..states.run import Run, initial_run, label_of
+from ..states.spec import Mode, Spec
+from ..states.waiting import Answer, Question
+from ..tools.catalog import Catalog
+from ..tools.documents import generate_report
+from ..tools.tool import Document, Tool
+from .drivers import WriterPool, aperform, perform
+from .fold import restore
+from .intake import (
+    DocumentLike,
+    documents_of,
+    model_of,
+    restricted,
+    templates_of,
+    toolbox,
+)
+from .journal import Journal
+from .kit import Kit
+from .loop import Drive, Steps, steps, transition
+from .payloads import JSON, Stager, encoded
+from .ports import Clock, Ids, RandomIds, SystemClock
+from .record import HASHED, chained
+from .result import Result, result_of_run
+from .table import fingerprint
+from .version import VERSION
+
+Start = Callable[[], tuple[Drive, Steps]]
+"""Takes hold of a run: called when the first event is asked for, so that nobody holds a run without driving it."""
+
+LOGGER = logging.getLogger("paor")
+FORMATS = {"md": "md", "markdown": "md", "txt": "txt"}
+"""Endings that the final formatting writes."""
+
+
+class Engine:
+    """
+    Run objectives as a guarded, journaled state machine.
+
+    Args:
+        model: A model, or ``offline`` / ``script:FILE`` / ``auto`` (default).
+        tools: The host's tools, offered beside the built-in ones.
+        journal: Path of the journal, or a `Journal`; default ``paor.db``.
+        limits: Bounds of every run unless a run brings its own.
+        policy: What runs may do.
+        prompts: Templates by name that replace the shipped ones.
+        hooks: Functions called with every event, after its row is durable; an exception in one is logged.
+        clock, ids: Ports for time, ids and salts.
+        builtins: Whether the built-in tools are offered.
+
+    Raises:
+        UsageError: An unusable model, tool, template, or schema.
+    """
+
+    def __init__(
+        self,
+        model: Model | str | None = None,
+        tools: Sequence[Tool] = (),
+        journal: Journal | str | None = None,
+        limits: Limits | None = None,
+        policy: Policy | None = None,
+        prompts: Mapping[str, str] | None = None,
+        hooks: Sequence[Callable[[Event], None]] = (),
+        clock: Clock | None = None,
+        ids: Ids | None = None,
+        *,
+        builtins: bool = True,
+    ) -> None:
+        self.model = model_of(model)
+        self.limits = limits if limits is not None else Limits()
+        self.policy = policy if policy is not None else Policy()
+        self._tools = toolbox(tools, builtins=builtins)
+        self._prompts = dict(prompts or {})
+        templates_of(self._prompts)
+        self._catalogs: dict[tuple[str, ...], Catalog] = {}
+        self._catalog(tuple(self._tools.values()))
+        self._hooks = tuple(hooks)
+        self._clock = clock if clock is not None else SystemClock()
+        self._ids = ids if ids is not None else RandomIds()
+        self.journal = journal if isinstance(journal, Journal) else Journal(journal or "paor.db")
+        self._writers = WriterPool(self.journal)
+
+    # -- public ------------------------------------------------------------------------------------------------
+
+    def run(self, objective: str, success_criteria: Sequence[str] = (), **options: Any) -> Result:
+        """
+        Run an objective to its end, or until it waits for an answer.
+
+        Args:
+            objective: What to reach, in the user's words.
+            success_criteria: Statements that must hold at the end.
+            **options: See `stream`, which takes the same.
+
+        Returns:
+            The result; a model or tool that fails ends in Failed with a reason, never in an exception.
+
+        Raises:
+            UsageError: A bad argument; nothing was started.
+            JournalError: The journal could not be written; the run can be resumed.
+        """
+        return _last_result(self.stream(objective, success_criteria, **options))
+
+    async def arun(self, objective: str, success_criteria: Sequence[str] = (), **options: Any) -> Result:
+        """Do the same as `run` on the running event loop."""
+        result: Result | None = None
+        async for event in self.astream(objective, success_criteria, **options):
+            if isinstance(event, RunEnded):
+                result = event.result
+        assert result is not None, "a stream ends with RunEnded"
+        return result
+
+    def stream(
+        self,
+        objective: str,
+        success_criteria: Sequence[str] = (),
+        *,
+        documents: Sequence[DocumentLike] = (),
+        language: str | None = None,
+        user_language: str | None = None,
+        task_type: str | None = None,
+        mode: Mode = "react",
+        connections: Mapping[str, Any] | None = None,
+        context: str | None = None,
+        tools: Sequence[str] | None = None,
+        model: Model | str | None = None,
+        prompt_template: str | None = None,
+        final_format: str | None = None,
+        limits: Limits | None = None,
+    ) -> Iterator[Event]:
+        """
+        Run an objective and yield its events as they become durable; the last one is `RunEnded`.
+
+        Args:
+            objective: What to reach.
+            success_criteria: Statements that must hold at the end.
+            documents: Paths, `Document` values, or (name, content) pairs.
+            language: Language of the answer; wins over *user_language*, the user's profile; else English.
+            task_type: A key of `Policy.task_types`.
+            mode: ``react``: one action at a time.
+            connections: Values by label; only labels reach prompts and journal.
+            context: Extra context for selection prompts.
+            tools: Names of the tools this run may use; None offers all.
+            model: Instead of the engine's.
+            prompt_template: Instead of the selection template.
+            final_format: ``md`` or ``txt``: one last formatting action after a successful review.
+            limits: Instead of the engine's.
+
+        Raises:
+            UsageError: A bad argument; nothing was started.
+        """
+        options = {name: value for name, value in locals().items() if name in _OPTIONS}
+        return self._driven(self._prepared(objective, success_criteria, **options), resumed=False)
+
+    def astream(
+        self, objective: str, success_criteria: Sequence[str] = (), **options: Any
+    ) -> AsyncIterator[Event]:
+        """Do the same as `stream` on the running event loop."""
+        return self._adriven(self._prepared(objective, success_criteria, **options), resumed=False)
+
+    def resume(
+        self, run_id: str, *, answer: Any = None, outcome: str | None = None, result: Any = None
+    ) -> Result:
+        """
+        Go on with a run where its journal ends.
+
+        Args:
+            run_id: Its id, or an unambiguous prefix.
+            answer: For a run that waits for a question or an approval: ``{"approve": true}``, the accepted values,
+                or ``{"action": "decline"}``.
+            outcome: For an effect in doubt: ``done`` (with *result*), ``retry`` or ``fail``.
+            result: What the effect returned, for ``done``.
+
+        Returns:
+            The result. Of a finished run it is read, and of a run that waits without an answer the status is
+            ``waiting``; in both cases nothing is appended.
+
+        Raises:
+            UnknownRun: There is none.
+            LeaseHeld: Another driver is alive.
+            InvalidAnswer: The answer does not fit; the run goes on waiting.
+            JournalDamaged: The run's chain is broken.
+        """
+        drive, walk = self._resumed(run_id, answer, outcome, result)
+        if walk is None:
+            return result_of_run(drive.run, self.journal)
+        return _last_result(self._driven(lambda: (drive, walk), resumed=True))
+
+    async def aresume(
+        self, run_id: str, *, answer: Any = None, outcome: str | None = None, result: Any = None
+    ) -> Result:
+        """Do the same as `resume` on the running event loop."""
+        drive, walk = self._resumed(run_id, answer, outcome, result)
+        if walk is None:
+            return result_of_run(drive.run, self.journal)
+        ended: Result | None = None
+        async for event in self._adriven(lambda: (drive, walk), resumed=True):
+            if isinstance(event, RunEnded):
+                ended = event.result
+        assert ended is not None, "a stream ends with RunEnded"
+        return ended
+
+    def cancel(self, run_id: str) -> Result:
+        """
+        Ask a run to stop, from any thread or process.
+
+        A run that is driven stops before its next effect; one that nobody drives ends at once in
+        Failed(cancelled). Of a finished run the result is returned unchanged.
+        """
+        row = self.journal.run(run_id)
+        if row.status in ("done", "failed"):
+            return result_of_run(self._restored(row.run_id)[0], self.journal)
+        self.journal.request_cancel(row.run)
+        from ..states.errors import LeaseHeld
+
+        try:
+            drive = self._taken(row.run_id)
+        except LeaseHeld:
+            return result_of_run(self._restored(row.run_id)[0], self.journal)
+        drive.cancelled = True
+        waiting = drive.run.waiting_for is not None
+        walk = transition(drive, {"kind": "none"}, Cancelled()) if waiting else steps(drive)
+        return _last_result(self._driven(lambda: (drive, walk), resumed=True))
+
+    def close(self) -> None:
+        """Close the journal and end the writer threads."""
+        self._writers.close()
+        self.journal.close()
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    # -- starting ----------------------------------------------------------------------------------------------
+
+    def _prepared(
+        self,
+        objective: str,
+        success_criteria: Sequence[str],
+        *,
+        documents: Sequence[DocumentLike] = (),
+        model: Model | str | None = None,
+        connections: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> Start:
+        """Check every argument now; what is returned creates the run when the first event is asked for."""
+        chosen = model_of(model) if model is not None else self.model
+        spec, inputs = self._spec(objective, success_criteria, documents, chosen, connections, **options)
+
+        def start() -> tuple[Drive, Steps]:
+            drive = self._created(spec, inputs, chosen, dict(connections or {}))
+            return drive, steps(drive)
+
+        return start
+
+    def _created(
+        self, spec: Spec, inputs: Sequence[Document], model: Model, connections: dict[str, Any]
+    ) -> Drive:
+        run_id = self._ids.run_id()
+        stager = Stager(0, self._ids.salt)
+        label = label_of(spec, 0, "input")
+        references = tuple(
+            DocumentRef.model_construct(
+                number=position,
+                label=label,
+                position=position,
+                name=document.name,
+                mime=document.mime,
+                payload=stager.stage(document.data, document.mime),
+            )
+            for position, document in enumerate(inputs)
+        )
+        spec = spec.model_copy(update={"documents": references, "workflow_id": run_id})
+        place = stager.stage(spec.model_dump_json(), JSON)
+        number, root, fence = self.journal.create(
+            run_id,
+            spec,
+            created_at=self._clock.now_us(),
+            state=PLANNING,
+            place=place,
+            payloads=stager.taken(),
+            documents=references,
+        )
+        run = initial_run(run_id, number, spec, payloads=stager.next)
+        kit = Kit(spec, self._catalog(restricted(self._tools, [tool.name for tool in spec.tools])))
+        return self._drive(run, root, fence, kit, model, stager, connections)
+
+    def _spec(
+        self,
+        objective: str,
+        success_criteria: Sequence[str],
+        documents: Sequence[DocumentLike],
+        model: Model,
+        connections: Mapping[str, Any] | None,
+        *,
+        language: str | None = None,
+        user_language: str | None = None,
+        task_type: str | None = None,
+        mode: Mode = "react",
+        context: str | None = None,
+        tools: Sequence[str] | None = None,
+        prompt_template: str | None = None,
+        final_format: str | None = None,
+        limits: Limits | None = None,
+    ) -> tuple[Spec, list[Document]]:
+        """Check every argument and return the spec, still without documents and ids, and the documents."""
+        limits = limits if limits is not None else self.limits
+        if not isinstance(objective, str) or not objective.strip():
+            raise UsageError("the objective must be a non-empty text")
+        if isinstance(success_criteria, str) or not all(isinstance(item, str) and item for item in success_criteria):
+            raise UsageError("success_criteria must be a list of non-empty texts")
+        if mode != "react":
+            raise UsageError(f"mode {mode!r} is not available in this version; use react")
+        form = FORMATS.get((final_format or "").lower().lstrip(".")) if final_format else None
+        if final_format and form is None:
+            raise UsageError(f"final format {final_format!r}: use one of {', '.join(FORMATS)}")
+        inputs = documents_of(documents, size_max=limits.document_bytes)
+        offered = restricted(self._tools, tools)
+        spec = Spec(
+            objective=scrubbed(objective.strip()),
+            success_criteria=tuple(scrubbed(item.strip()) for item in success_criteria),
+            language=scrubbed(language or user_language or "en"),
+            task_type=task_type,
+            mode=mode,
+            limits=limits,
+            policy=self.policy,
+            tools=tuple(tool.spec() for tool in offered),
+            templates=templates_of(self._prompts, prompt_template),
+            model=model.name,
+            connections=tuple(connections or ()),
+            context=scrubbed(context or ""),
+            final_format=form,
+            formatter=generate_report.spec() if form is not None else None,
+            key_salt=self._ids.salt().hex(),
+            engine=VERSION,
+            machine=fingerprint(),
+        )
+        return spec, inputs
+
+    def _catalog(self, tools: tuple[Tool, ...]) -> Catalog:
+        """Return the compiled catalog of *tools*; compiled once for each selection of tools."""
+        key = tuple(tool.name for tool in tools)
+        if key not in self._catalogs:
+            if len(self._catalogs) >= 64:
+                self._catalogs.clear()
+            self._catalogs[key] = Catalog([tool.spec() for tool in tools])
+        return self._catalogs[key]
+
+    def _drive(
+        self,
+        run: Run,
+        head: bytes,
+        fence: int,
+        kit: Kit,
+        model: Model,
+        stager: Stager,
+        connections: dict[str, Any],
+    ) -> Drive:
+        tools = dict(self._tools)
+        if run.spec.formatter is not None:
+            tools.setdefault(generate_report.name, generate_report)
+        drive = Drive(
+            run=run,
+            head=head,
+            fence=fence,
+            kit=kit,
+            model=model,
+            tools=tools,
+            connections=connections,
+            stager=stager,
+            journal=self.journal,
+            clock=self._clock,
+            mark_us=self._clock.active_us(),
+        )
+        drive.load = lambda first, count: self._documents(run.number, first, count)
+        return drive
+
+    def _documents(self, number: int, first: int, count: int) -> list[Document]:
+        found = self.journal.documents_at(number, first, count)
+        return [
+            Document(item.name, body, item.mime, item.label, item.position)
+            for item, body in found
+            if body is not None
+        ]
+
+    # -- resuming ----------------------------------------------------------------------------------------------
+
+    def _restored(self, run_id: str) -> tuple[Run, bytes]:
+        """
+        Return a run as its journal tells it, and the hash of its last row; the chain is verified on the way.
+
+        Raises:
+            JournalDamaged: A hash does not fit.
+        """
+        row = self.journal.run(run_id)
+        spec = self.journal.spec(row.run_id)
+        root = self.journal.root(row.run)
+        rows = self.journal.rows(row.run)
+        head = checked_chain(row.run_id, root, rows)
+        payloads = self.journal.first_payloads(row.run)
+        run = initial_run(row.run_id, row.run, spec, payloads=payloads)
+        return restore(run, rows, lambda column: self.journal.change(row.run, column)), head
+
+    def _taken(self, run_id: str) -> Drive:
+        """Take the lease of a run, then read it; nobody can append in between."""
+        row = self.journal.run(run_id)
+        fence = self.journal.acquire(row.run)
+        try:
+            run, head = self._restored(row.run_id)
+            stager = Stager(run.counters.payloads, self._ids.salt)
+            for payload in self.journal.payloads(row.run, 64):
+                if payload.body is not None:
+                    import hashlib
+
+                    data = encoded(payload.body)
+                    place = StoredText(n=payload.n, digest=payload.digest.hex(), bytes=len(data))
+                    stager.remember(hashlib.sha256(data).digest(), place)
+            kit = Kit(run.spec)
+            drive = self._drive(run, head, fence, kit, self.model, stager, {})
+            drive.resumed = True
+            drive.cancelled = self.journal.cancel_requested(row.run)
+            return drive
+        except BaseException:
+            self.journal.release(row.run, fence)
+            raise
+
+    def _resumed(
+        self, run_id: str, answer: Any, outcome: str | None, result: Any
+    ) -> tuple[Drive, Steps | None]:
+        """Return the drive of a run and what to walk: None when there is nothing to do."""
+        row = self.journal.run(run_id)
+        given = answer is not None or outcome is not None
+        if row.status in ("done", "failed") or (row.status == "waiting" and not given):
+            run, head = self._restored(row.run_id)
+            stager = Stager(run.counters.payloads, self._ids.salt)
+            return self._drive(run, head, 0, Kit(run.spec), self.model, stager, {}), None
+        if given and row.status != "waiting":
+            raise InvalidAnswer(f"run {row.run_id} waits for nothing; it is {row.status} in {row.state}")
+        drive = self._taken(row.run_id)
+        if not given:
+            return drive, steps(drive)
+        try:
+            question = drive.run.waiting_for
+            assert question is not None, "a waiting run has a question"
+            reply = answer_of(question, answer, outcome, result)
+        except BaseException:
+            self.journal.release(drive.run.number, drive.fence)
+            raise
+        return drive, self._answered(drive, reply)
+
+    def _answered(self, drive: Drive, reply: Answer) -> Steps:
+        payload = drive.stager.stage(reply.wire_json(), JSON)
+        yield from transition(drive, {"kind": "none"}, Answered(reply, payload))
+        drive.resumed = drive.run.state != EXECUTING
+        yield from steps(drive)
+
+    # -- driving -----------------------------------------------------------------------------------------------
+
+    def _driven(self, start: Start, *, resumed: bool) -> Iterator[Event]:
+        drive, walk = start()
+        drive.listening = True
+        try:
+            yield self._told(RunStarted(drive.run.run_id, drive.run.spec.objective, resumed))
+            for event in perform(walk, self.journal):
+                yield self._told(event)
+        finally:
+            walk.close()
+            self.journal.release(drive.run.number, drive.fence)
+        result = result_of_run(drive.run, self.journal)
+        yield self._told(RunEnded(result.run_id, result))
+
+    async def _adriven(self, start: Start, *, resumed: bool) -> AsyncIterator[Event]:
+        drive, walk = start()
+        drive.listening = True
+        try:
+            yield self._told(RunStarted(drive.run.run_id, drive.run.spec.objective, resumed))
+            async for event in aperform(walk, self._writers.writer()):
+                yield self._told(event)
+        finally:
+            walk.close()
+            self.journal.release(drive.run.number, drive.fence)
+        result = result_of_run(drive.run, self.journal)
+        yield self._told(RunEnded(result.run_id, result))
+
+    def _told(self, event: Event) -> Event:
+        """Hand *event* to the hooks; a hook that raises is logged and changes nothing."""
+        for hook in self._hooks:
+            try:
+                hook(event)
+            except Exception:
+                LOGGER.exception("run %s: a hook raised on %s", event.run_id, event.kind)
+        return event
+
+
+_OPTIONS = frozenset(inspect.signature(Engine.stream).parameters) - {"self", "objective", "success_criteria"}
+
+
+def _last_result(events: Iterator[Event]) -> Result:
+    result: Result | None = None
+    for event in events:
+        if isinstance(event, RunEnded):
+            result = event.result
+    assert result is not None, "a stream ends with RunEnded"
+    return result
+
+
+def scrubbed(text: str) -> str:
+    """Return a caller's text as it may stand in JSON: lone surrogates and NUL replaced."""
+    return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")
+
+
+def checked_chain(run_id: str, root: bytes, rows: Sequence[tuple[Any, ...]]) -> bytes:
+    """
+    Return the hash of the last of *rows* after recomputing all of them.
+
+    Raises:
+        JournalDamaged: Naming the first row that does not fit.
+    """
+    head, width = root, len(HASHED)
+    for row in rows:
+        if row[width] != head or chained(head, row[:width]) != row[width + 1]:
+            raise JournalDamaged(f"run {run_id}: row {row[1]} does not fit the hash chain; run: paor verify")
+        head = row[width + 1]
+    return head
+
+
+def answer_of(question: Question, answer: Any, outcome: str | None, result: Any) -> Answer:
+    """
+    Return what somebody answered, in the form of the journal.
+
+    Raises:
+        InvalidAnswer: It does not fit the question.
+    """
+    if question.kind == "in_doubt":
+        if outcome not in ("done", "retry", "fail"):
+            raise InvalidAnswer(f"{question.message} Give outcome done, retry or fail")
+        return Answer(action=outcome, content=result)  # type: ignore[arg-type]
+    if outcome is not None:
+        raise InvalidAnswer(f"the run waits for an answer, not for an outcome: {question.message}")
+    if isinstance(answer, Mapping) and answer.get("action") in ("accept", "decline", "cancel"):
+        return Answer(action=answer["action"], content=answer.get("content"))
+    if question.kind == "approval" and not (isinstance(answer, Mapping) and isinstance(answer.get("approve"), bool)):
+        raise InvalidAnswer('an approval is answered with {"approve": true} or {"approve": false}')
+    return Answer(action="accept", content=answer)

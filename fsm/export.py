@@ -1,0 +1,57 @@
+"""
+Export: one run as JSON-able lines, versioned, in a fixed order, the same bytes for the same run.
+
+First the header, then the run's immutable columns, payloads by number, rows by seq, documents by number, and last
+the head. Nothing of a lease, a host or a process is in it.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from .record import Record
+
+if TYPE_CHECKING:
+    from .journal import Journal
+
+FORMAT = "paor-export"
+VERSION = 1
+
+
+def export_run(journal: Journal, run_id: str) -> Iterator[dict[str, Any]]:
+    """
+    Yield the lines of one run.
+
+    Raises:
+        UnknownRun: There is none; raised when the first line is asked for.
+    """
+    row = journal.run(run_id)
+    yield {"line": "header", "format": FORMAT, "version": VERSION}
+    yield {"line": "run", **journal.root_columns(row.run)}
+    for payload in journal.iterate_payloads(row.run, 200):
+        line: dict[str, Any] = {"line": "payload", "n": payload.n, "media_type": payload.media_type}
+        line["digest"] = payload.digest.hex()
+        line["salt"] = payload.salt.hex() if payload.salt is not None else None
+        if isinstance(payload.body, bytes):
+            line["base64"] = base64.b64encode(payload.body).decode()
+        else:
+            line["text"] = payload.body
+        yield line
+    for values in journal.iterate_rows(row.run, 2000):
+        columns = dict(zip(Record._fields, values, strict=True))
+        del columns["run"]
+        columns["prev_hash"], columns["hash"] = values[-2].hex(), values[-1].hex()
+        yield {"line": "transition", **columns}
+    for document in journal.documents(row.run_id):
+        yield {"line": "document"} | {name: getattr(document, name) for name in document.__slots__}
+    yield {
+        "line": "head",
+        "state": row.state,
+        "status": row.status,
+        "reason": row.reason,
+        "ended_at": row.ended_at,
+        "head_seq": row.head_seq,
+        "head_hash": row.head_hash.hex(),
+    }

@@ -1,0 +1,109 @@
+"""
+A run is a fold over its rows.
+
+`apply` is the one way from a run to the next, live and on resume. `restore` gives the same run without reading
+every change: counters stand in the last row, and since each transition kind always sets the same slots, the last
+row of every kind (and the last `HISTORY_MESSAGES` observations) is enough for the memory.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+import orjson
+from rpds import HashTrieMap
+
+from ..states.actions import StoredText
+from ..states.run import HISTORY_MESSAGES, Change, Counters, Memory, Run
+from .duplicates import pushed, window_length
+from .record import counters_of
+
+_SLOTS = frozenset(Memory.__slots__)
+
+
+def apply(run: Run, *, trigger: str, dest: str, counters: Counters, change: Change, outcome: dict[str, Any]) -> Run:
+    """
+    Return *run* after one transition.
+
+    Args:
+        run: Before it.
+        trigger, dest: The transition.
+        counters: After it.
+        change: What it sets.
+        outcome: The row's outcome facts; of an `execute` row they tell the key, label and output of the call.
+    """
+    updates: dict[str, Any] = {name: getattr(change, name) for name in change.model_fields_set if name in _SLOTS}
+    if change.message is not None:
+        updates["history"] = (*run.memory.history, change.message)[-HISTORY_MESSAGES:]
+    if trigger == "execute":
+        updates |= _executed(run, outcome)
+    return Run(
+        run.run_id,
+        run.number,
+        run.spec,
+        state=dest,
+        seq=run.seq + 1,
+        counters=counters,
+        memory=replace(run.memory, **updates),
+    )
+
+
+def _executed(run: Run, outcome: dict[str, Any]) -> dict[str, Any]:
+    """Return the guard's window and what can be referred to after a call was executed."""
+    memory, key = run.memory, outcome["key"]
+    updates: dict[str, Any] = {"window": pushed(memory.window, key, run.spec.limits)}
+    if outcome["ok"]:
+        updates["labels"] = memory.labels.insert(outcome["label"], (outcome["first"], outcome["documents"]))
+        if "output" in outcome:
+            updates["outputs"] = memory.outputs.insert(key, StoredText(**outcome["output"]))
+    return updates
+
+
+def restore(run: Run, rows: Iterable[tuple[Any, ...]], load: Callable[[str], Change]) -> Run:
+    """
+    Return *run* (before its first row) after *rows*, without reading every change.
+
+    Args:
+        run: As `states.run.initial_run` gives it.
+        rows: All its rows in order, in `Record` order.
+        load: Returns the change that a row's ``change`` column refers to.
+    """
+    limits = run.spec.limits
+    last: dict[tuple[str, str], tuple[Any, ...]] = {}
+    observed: deque[tuple[Any, ...]] = deque(maxlen=HISTORY_MESSAGES)
+    window: deque[str] = deque(maxlen=window_length(limits))
+    labels: dict[str, tuple[int, int]] = {}
+    outputs: dict[str, Any] = {}
+    row: tuple[Any, ...] | None = None
+    for row in rows:
+        trigger = row[3]
+        last[row[4], trigger] = row
+        if trigger == "observe":
+            observed.append(row)
+        elif trigger == "execute":
+            outcome = orjson.loads(row[8])
+            window.append(outcome["key"])
+            if outcome["ok"]:
+                labels[outcome["label"]] = (outcome["first"], outcome["documents"])
+                if "output" in outcome:
+                    outputs[outcome["key"]] = outcome["output"]
+    if row is None:
+        return run
+    kept = {item[1]: item for item in (*last.values(), *observed)}
+    memory = run.memory
+    for seq in sorted(kept):
+        change = load(kept[seq][9])
+        updates = {name: getattr(change, name) for name in change.model_fields_set if name in _SLOTS}
+        if change.message is not None:
+            updates["history"] = (*memory.history, change.message)[-HISTORY_MESSAGES:]
+        memory = replace(memory, **updates)
+    memory = replace(
+        memory,
+        window=tuple(window),
+        labels=memory.labels.update(labels),
+        outputs=HashTrieMap({key: StoredText(**output) for key, output in outputs.items()}),
+    )
+    return replace(run, state=row[5], seq=row[1] + 1, counters=counters_of(row), memory=memory)

@@ -1,0 +1,189 @@
+"""What a caller hands in, checked before anything is started: documents, tools, model, templates."""
+
+from __future__ import annotations
+
+import mimetypes
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..prompts.model import Model
+from ..prompts.templates import NAMES, default_templates, parse_template
+from ..states.errors import UsageError
+from ..tools.builtin import builtin_tools
+from ..tools.catalog import folded
+from ..tools.tool import Document, Tool
+
+DocumentLike = str | os.PathLike[str] | Document | tuple[str, str | bytes]
+
+
+def documents_of(given: Sequence[DocumentLike], *, size_max: int) -> list[Document]:
+    """
+    Return *given* as documents: paths are read, documents and (name, content) pairs taken as they are.
+
+    Raises:
+        UsageError: A file that is missing, a directory, unreadable, empty or too large; all are named.
+    """
+    if isinstance(given, str | bytes | os.PathLike):
+        raise UsageError("documents must be a list, such as ['contract.pdf']")
+    documents: list[Document] = []
+    problems: list[str] = []
+    for item in given:
+        try:
+            documents.append(_document(item, size_max))
+        except UsageError as error:
+            problems.append(str(error))
+    if problems:
+        raise UsageError("; ".join(problems))
+    return documents
+
+
+def _document(item: DocumentLike, size_max: int) -> Document:
+    if isinstance(item, Document):
+        document = item
+    elif isinstance(item, tuple) and len(item) == 2:
+        name, data = item
+        document = Document(str(name), data, mime_of(str(name), data))
+    elif isinstance(item, str | os.PathLike):
+        document = _read(Path(item), size_max)
+    else:
+        raise UsageError(f"a document is a path, a Document or (name, content), not {type(item).__name__}")
+    if not isinstance(document.data, str | bytes):
+        raise UsageError(f"{document.name}: a document's content is text or bytes, not {type(document.data).__name__}")
+    if not document.data:
+        raise UsageError(f"{document.name}: the document is empty")
+    if document.size_bytes > size_max:
+        raise UsageError(f"{document.name}: {document.size_bytes} bytes, at most {size_max} are taken")
+    return document
+
+
+def _read(path: Path, size_max: int) -> Document:
+    try:
+        if path.is_dir():
+            raise UsageError(f"{path}: is a directory; name the files in it")
+        if path.stat().st_size > size_max:
+            raise UsageError(f"{path}: {path.stat().st_size} bytes, at most {size_max} are taken")
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise UsageError(f"{path}: there is no such file") from None
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read ({error.strerror or error})") from None
+    except ValueError:
+        raise UsageError(f"{str(path)!r}: is not a file name") from None
+    return Document(path.name, data, mime_of(path.name, data))
+
+
+def mime_of(name: str, data: str | bytes) -> str:
+    """Return the media type: by content for bytes, by the name's ending for text."""
+    if isinstance(data, str):
+        return mimetypes.guess_type(name)[0] or "text/plain"
+    from ..tools.convert import sniff_mime
+
+    return sniff_mime(name, data)
+
+
+def toolbox(given: Sequence[Tool], *, builtins: bool) -> dict[str, Tool]:
+    """
+    Return the tools by name, a host's own before the built-in ones of the same name.
+
+    Raises:
+        UsageError: Something that is no tool, or two tools of one name.
+    """
+    tools: dict[str, Tool] = {}
+    for tool in given:
+        if not isinstance(tool, Tool):
+            raise UsageError(f"{tool!r} is not a tool; decorate a function with @tool(...) or make a Tool(...)")
+        if tool.run is None:
+            raise UsageError(f"tool {tool.name}: run= is missing")
+        if any(folded(tool.name) == folded(name) for name in tools):
+            raise UsageError(f"there are two tools named {tool.name}")
+        tools[tool.name] = tool
+    if builtins:
+        own = {folded(name) for name in tools}
+        tools |= {tool.name: tool for tool in builtin_tools() if folded(tool.name) not in own}
+    return tools
+
+
+def restricted(tools: Mapping[str, Tool], names: Sequence[str] | None) -> tuple[Tool, ...]:
+    """
+    Return the tools that one run is offered; None offers all.
+
+    Raises:
+        UsageError: A name that no tool has; it fails fast (SPEC C20).
+    """
+    if names is None:
+        return tuple(tools.values())
+    if isinstance(names, str):
+        raise UsageError("tools must be a list of names")
+    by_key = {folded(name): tool for name, tool in tools.items()}
+    unknown = [name for name in names if folded(name) not in by_key]
+    if unknown:
+        raise UsageError(f"unknown tool {', '.join(map(repr, unknown))}; there are: {', '.join(tools)}")
+    return tuple(dict.fromkeys(by_key[folded(name)] for name in names))
+
+
+def templates_of(given: Mapping[str, str] | None, selection: str | None = None) -> dict[str, str]:
+    """
+    Return the templates of a run: the shipped ones, replaced by *given*, and *selection* for the planning prompt.
+
+    Raises:
+        UsageError: An unknown template name, or text that is no template.
+    """
+    templates = dict(default_templates())
+    for name, text in (given or {}).items():
+        if name not in NAMES:
+            raise UsageError(f"unknown prompt {name!r}; there are: {', '.join(NAMES)}")
+        templates[name] = text
+    if selection:
+        templates["selection"] = selection
+    for name, text in templates.items():
+        if not isinstance(text, str):
+            raise UsageError(f"prompt {name}: expected text")
+        parse_template(text, name)
+    return templates
+
+
+def model_of(given: Model | str | None) -> Model:
+    """
+    Return a model from an instance or its name: ``offline``, ``script:FILE``, or ``auto`` (default).
+
+    Raises:
+        UsageError: An unknown name or an unusable script.
+    """
+    if given is None or given == "auto" or given == "offline":
+        from ..prompts.offline import OfflineModel
+
+        return OfflineModel()
+    if not isinstance(given, str):
+        if not (hasattr(given, "ask") and hasattr(given, "aask") and hasattr(given, "name")):
+            raise UsageError(f"{type(given).__name__} is not a model; it needs name, ask and aask")
+        return given
+    kind, _, rest = given.partition(":")
+    if kind == "script":
+        return scripted_model(Path(rest))
+    raise UsageError(f"unknown model {given!r}; use offline or script:FILE")
+
+
+def scripted_model(path: Path) -> Model:
+    """
+    Return the scripted model of a file: a JSON list of replies, or one JSON reply a line.
+
+    Raises:
+        UsageError: The file is missing or holds something else.
+    """
+    import json
+
+    from ..prompts.scripted import ScriptedModel
+
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "is not UTF-8 text"
+        raise UsageError(f"script {path}: {reason}") from None
+    replies: Any
+    try:
+        replies = json.loads(text) if text.lstrip().startswith("[") else list(map(json.loads, text.splitlines()))
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"script {path}: expected a JSON list of replies or one reply a line ({error})") from None
+    return ScriptedModel(replies)

@@ -1,0 +1,106 @@
+-- The journal's schema, version 1. Described in docs/journal-format.md.
+CREATE TABLE specs (
+  run INTEGER PRIMARY KEY,
+  run_id TEXT NOT NULL UNIQUE,
+  workflow_id TEXT NOT NULL,
+  round INTEGER NOT NULL,
+  task INTEGER NOT NULL,
+  parent_run_id TEXT,
+  parent_seq INTEGER,
+  spec TEXT NOT NULL,
+  spec_payload INTEGER NOT NULL,
+  created_at INTEGER NOT NULL,
+  root_hash BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE heads (
+  run INTEGER PRIMARY KEY REFERENCES specs (run),
+  state TEXT NOT NULL,
+  status TEXT NOT NULL,
+  reason TEXT,
+  ended_at INTEGER,
+  head_seq INTEGER NOT NULL,
+  head_hash BLOB NOT NULL,
+  fence INTEGER NOT NULL,
+  owner TEXT,
+  lease_until INTEGER,
+  cancel INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE transitions (
+  id INTEGER PRIMARY KEY CHECK (id = (run << 32 | seq)),
+  run INTEGER NOT NULL REFERENCES specs (run),
+  seq INTEGER NOT NULL CHECK (seq >= 0),
+  at INTEGER NOT NULL,
+  "trigger" TEXT NOT NULL,
+  source TEXT NOT NULL,
+  dest TEXT NOT NULL,
+  guards TEXT NOT NULL,
+  request TEXT NOT NULL,
+  outcome TEXT NOT NULL,
+  change TEXT NOT NULL,
+  step INTEGER NOT NULL,
+  action INTEGER NOT NULL,
+  retries INTEGER NOT NULL,
+  tokens_in INTEGER NOT NULL,
+  tokens_out INTEGER NOT NULL,
+  cost_micro INTEGER NOT NULL,
+  time_us INTEGER NOT NULL,
+  counters TEXT NOT NULL,
+  prev_hash BLOB NOT NULL,
+  hash BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE payloads (
+  id INTEGER PRIMARY KEY CHECK (id = (run << 32 | n)),
+  run INTEGER NOT NULL REFERENCES specs (run),
+  n INTEGER NOT NULL CHECK (n >= 0),
+  media_type TEXT NOT NULL,
+  digest BLOB NOT NULL,
+  salt BLOB,
+  body ANY
+) STRICT;
+
+CREATE TABLE documents (
+  id INTEGER PRIMARY KEY CHECK (id = (run << 32 | number)),
+  run INTEGER NOT NULL REFERENCES specs (run),
+  number INTEGER NOT NULL CHECK (number >= 0),
+  label TEXT NOT NULL,
+  position INTEGER NOT NULL,
+  name TEXT NOT NULL,
+  mime TEXT NOT NULL,
+  bytes INTEGER NOT NULL,
+  digest TEXT NOT NULL,
+  payload INTEGER NOT NULL
+) STRICT;
+
+CREATE VIEW runs AS
+  SELECT specs.run, run_id, workflow_id, round, task, parent_run_id, parent_seq, spec, state, status, reason,
+         created_at, ended_at, head_seq, head_hash
+  FROM specs JOIN heads ON heads.run = specs.run;
+
+CREATE VIEW v_runs AS
+  SELECT run_id, status, state, reason, head_seq + 1 AS transitions, coalesce(step, 0) AS steps,
+         coalesce(tokens_in, 0) AS tokens_in, coalesce(tokens_out, 0) AS tokens_out,
+         coalesce(cost_micro, 0) / 1000000.0 AS cost, coalesce(time_us, 0) / 1000000.0 AS seconds,
+         datetime(created_at / 1000000, 'unixepoch') AS created,
+         datetime(ended_at / 1000000, 'unixepoch') AS ended
+  FROM runs LEFT JOIN transitions ON transitions.id = (runs.run << 32 | runs.head_seq);
+
+CREATE VIEW v_steps AS
+  SELECT run_id, seq, datetime(at / 1000000, 'unixepoch') AS at, "trigger", source, dest, step, action,
+         request ->> '$.kind' AS request, outcome ->> '$.kind' AS outcome, guards, time_us, hex(hash) AS hash
+  FROM transitions JOIN specs ON specs.run = transitions.run;
+
+CREATE VIEW v_actions AS
+  SELECT run_id, action, step, outcome ->> '$.label' AS label, outcome ->> '$.ok' AS ok,
+         outcome ->> '$.documents' AS documents, outcome ->> '$.error' AS error, seq
+  FROM transitions JOIN specs ON specs.run = transitions.run
+  WHERE "trigger" IN ('execute', 'refuse');
+
+CREATE VIEW v_usage AS
+  SELECT run_id, request ->> '$.kind' AS kind, count(*) AS requests,
+         sum(outcome ->> '$.tokens_in') AS tokens_in, sum(outcome ->> '$.tokens_out') AS tokens_out
+  FROM transitions JOIN specs ON specs.run = transitions.run
+  WHERE request ->> '$.model' IS NOT NULL
+  GROUP BY run_id, kind;

@@ -1,0 +1,48 @@
+"""What a run is decided with: its spec's tools and templates, compiled once and never changed."""
+
+from __future__ import annotations
+
+from ..prompts.builders import PromptBuilder
+from ..states.actions import Selection
+from ..states.errors import InternalError
+from ..states.spec import Spec, ToolSpec
+from ..tools.catalog import Catalog
+from ..tools.schema import ParameterSchema
+
+
+class Kit:
+    """
+    The pure parts that `decide` and the prompts need for one run.
+
+    Args:
+        spec: What the run was started with (or, to compare, what an engine would start it with now).
+        catalog: The spec's tools, if somebody has compiled them already.
+
+    Attributes:
+        spec: The same.
+        catalog: Tools by name.
+        prompts: Builder of the run's prompts.
+    """
+
+    def __init__(self, spec: Spec, catalog: Catalog | None = None) -> None:
+        self.spec = spec
+        self.catalog = catalog if catalog is not None else Catalog(spec.tools)
+        self.prompts = PromptBuilder(spec, self.catalog.lines())
+        self._formatter_schema: ParameterSchema | None = None
+
+    def tool(self, selection: Selection) -> ToolSpec:
+        """Return the tool of an accepted selection; the final formatting action has its own."""
+        if selection.origin == "format" and self.spec.formatter is not None:
+            return self.spec.formatter
+        tool = self.catalog.find(selection.tool)
+        if tool is None:
+            raise InternalError(f"the accepted action {selection.tool} is not in the catalog")
+        return tool
+
+    def schema(self, tool: ToolSpec) -> ParameterSchema:
+        """Return the compiled parameter schema of *tool*."""
+        if tool is not self.spec.formatter:
+            return self.catalog.schema(tool)
+        if self._formatter_schema is None:
+            self._formatter_schema = ParameterSchema(tool.parameters)
+        return self._formatter_schema

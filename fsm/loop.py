@@ -1,0 +1,314 @@
+"""
+The one loop: request, outcome, decision, row, next run.
+
+It runs live, after a resume and in tests alike. It is a generator without I/O of its own: effects go out, what
+they came to comes back. The order is the guarantee: a row is durable before anything that follows from it begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ..prompts.model import Model, ModelCall, ModelUnavailable, Reply, estimated_usage
+from ..prompts.wire_schemas import reply_schema
+from ..states.actions import Intent
+from ..states.errors import InternalError
+from ..states.events import Event, RunWaiting, StepCompleted, TransitionTaken
+from ..states.outcomes import (
+    Cancelled,
+    Ended,
+    InDoubt,
+    ModelFault,
+    Nought,
+    Outcome,
+    Recalled,
+    Replied,
+)
+from ..states.phase import EXECUTING, FINAL
+from ..states.requests import ModelRequest, Nothing, Recall, Request, ToolRequest
+from ..states.run import Run, status_of
+from ..tools.tool import Tool
+from .committer import Entry
+from .context import CallContext, Loader
+from .effects import AskModel, Commit, Effect, Emit, Returned, UseTool
+from .fold import apply
+from .journal import Journal, document_row
+from .kit import Kit
+from .machine import Decision, Moment, decide, request_of
+from .outputs import error_of, result_of
+from .payloads import JSON, Stager
+from .ports import Clock
+from .record import Record, canonical, chained, counters_text
+
+Steps = Generator[Effect, Any, None]
+
+
+@dataclass(slots=True)
+class Drive:
+    """
+    One driver's hold on one run.
+
+    Attributes:
+        run: As of the last durable row.
+        head: Hash of that row.
+        fence: The lease's token.
+        kit, model, tools, connections: What the run is decided and performed with.
+        stager: Payloads of the next row.
+        journal, clock: Ports.
+        mark_us: Active clock at the last row.
+        resumed: Whether an effect that is pending was begun by another driver.
+        cancelled: Whether somebody asked to cancel.
+        listening: Whether anybody wants events.
+    """
+
+    run: Run
+    head: bytes
+    fence: int
+    kit: Kit
+    model: Model
+    tools: dict[str, Tool]
+    connections: dict[str, Any]
+    stager: Stager
+    journal: Journal
+    clock: Clock
+    mark_us: int
+    resumed: bool = False
+    cancelled: bool = False
+    listening: bool = False
+    load: Loader = field(default=lambda first, count: [])
+
+
+def steps(drive: Drive) -> Steps:
+    """Drive the run until it ends or waits; yields effects, is sent what they came to."""
+    while not drive.run.final and drive.run.waiting_for is None:
+        if drive.cancelled:
+            yield from transition(drive, {"kind": "none"}, Cancelled())
+            continue
+        request = request_of(drive.run)
+        asked, outcome = yield from _perform(drive, request)
+        yield from transition(drive, asked, outcome)
+
+
+def _perform(drive: Drive, request: Request) -> Generator[Effect, Any, tuple[dict[str, Any], Outcome]]:
+    """Return what the row says of *request*, and what it came to."""
+    if isinstance(request, ModelRequest):
+        return (yield from _ask(drive, request))
+    if isinstance(request, ToolRequest):
+        return (yield from _use(drive, request.intent))
+    if isinstance(request, Recall):
+        body = drive.journal.payload(drive.run.number, request.payload.n).body
+        recalled = Recalled(body if isinstance(body, str) else None, request.payload)
+        return {"kind": "recall", "payload": request.payload.wire()}, recalled
+    assert isinstance(request, Nothing)
+    reply = drive.run.memory.reply
+    if drive.run.state == EXECUTING and reply is not None:
+        return {"kind": "none"}, _reconciled(drive, reply.action, reply.content)
+    return {"kind": "none"}, Nought()
+
+
+def _ask(drive: Drive, request: ModelRequest) -> Generator[Effect, Any, tuple[dict[str, Any], Outcome]]:
+    run = drive.run
+    messages = drive.kit.prompts.build(request.kind, run)
+    asked = {
+        "kind": request.kind,
+        "attempt": request.attempt,
+        "model": drive.model.name,
+        "prompt": [drive.stager.stage(message.text).wire() for message in messages],
+    }
+    call = ModelCall(request.kind, messages, run.counters.calls, reply_schema(request.kind, run, drive.kit.spec))
+    answer = yield AskModel(drive.model, call)
+    if isinstance(answer, Reply):
+        usage = replace(answer.usage or estimated_usage(call, answer.text), calls=1)
+        payload = drive.stager.stage(answer.text)
+        return asked, Replied(answer.text, payload, answer.finish, usage, answer.request_id)
+    return asked, _fault(drive, answer)
+
+
+def _fault(drive: Drive, error: object) -> ModelFault:
+    if isinstance(error, ModelUnavailable):
+        fault = error
+    else:
+        fault = ModelUnavailable("unexpected", f"{type(error).__name__}: {error}")
+    payload = drive.stager.stage(fault.message)
+    if fault.usage is not None:
+        return ModelFault(fault.code, fault.message, payload, fault.usage)
+    return ModelFault(fault.code, fault.message, payload)
+
+
+def _use(drive: Drive, intent: Intent) -> Generator[Effect, Any, tuple[dict[str, Any], Outcome]]:
+    run = drive.run
+    asked = {"kind": "tool", "tool": intent.tool, "effect": intent.effect}
+    tool = drive.tools.get(intent.tool)
+    if tool is None or tool.run is None:
+        error = RuntimeError(f"the tool {intent.tool} is not there any more")
+        return asked, Ended(error_of(intent, error))
+    resumed, drive.resumed = drive.resumed, False
+    if resumed and run.memory.reply is None and intent.effect == "once":
+        settled = _settled(drive, tool, intent)
+        if settled is not None:
+            return asked, settled
+    selection = run.memory.selection
+    label = selection.connection if selection is not None else None
+    context = CallContext(
+        run,
+        intent,
+        kit=drive.kit,
+        model=drive.model,
+        stager=drive.stager,
+        load=drive.load,
+        connection=drive.connections.get(label) if label is not None else None,
+    )
+    came_to = yield UseTool(tool, intent.arguments, context)
+    if isinstance(came_to, Returned):
+        result = result_of(
+            intent,
+            came_to.value,
+            first=run.counters.documents,
+            limits=run.spec.limits,
+            stager=drive.stager,
+        )
+    else:
+        result = error_of(intent, came_to)
+    return asked, Ended(result, context.usage, tuple(context.texts))
+
+
+def _settled(drive: Drive, tool: Tool, intent: Intent) -> Outcome | None:
+    """
+    Return what is known of a once effect that another driver began; None when it certainly did not happen.
+
+    The tool's own reconciliation decides; without one, or when it cannot say, the effect is in doubt.
+    """
+    if tool.reconcile is None:
+        return InDoubt()
+    try:
+        value = tool.reconcile(intent.idempotency_key)
+    except Exception:
+        return InDoubt()
+    return None if value is None else _reconciled(drive, "done", value)
+
+
+def _reconciled(drive: Drive, action: str, content: Any) -> Ended:
+    """Return the outcome that a reconciliation gives to an effect in doubt."""
+    run, intent = drive.run, drive.run.memory.intent
+    assert intent is not None, "only an effect can be reconciled"
+    if action == "fail":
+        text = content if isinstance(content, str) and content else "the effect did not happen"
+        return Ended(error_of(intent, RuntimeError(text), code="reconciled").model_copy(update={"retryable": False}))
+    first = run.counters.documents
+    return Ended(result_of(intent, content, first=first, limits=run.spec.limits, stager=drive.stager))
+
+
+def transition(drive: Drive, asked: dict[str, Any], outcome: Outcome) -> Steps:
+    """Decide, commit and apply one transition; the drive stands after it once the row is durable."""
+    run = drive.run
+    active = drive.clock.active_us()
+    moment = Moment(drive.clock.now_us(), max(0, active - drive.mark_us))
+    drive.mark_us = active
+    decision = decide(run, outcome, moment, drive.kit)
+    change_text = decision.change.encode()
+    change = drive.stager.stage(change_text, JSON)
+    counters = decision.counters._replace(payloads=drive.stager.next)
+    after = apply(
+        run,
+        trigger=decision.row.trigger,
+        dest=decision.row.dest,
+        counters=counters,
+        change=decision.change,
+        outcome=decision.facts,
+    )
+    values = (
+        run.number,
+        run.seq,
+        moment.at_us,
+        decision.row.trigger,
+        decision.row.source,
+        decision.row.dest,
+        canonical(decision.guards),
+        canonical(asked),
+        canonical(decision.facts),
+        canonical(change.wire()),
+        counters.step,
+        counters.action,
+        counters.retries,
+        counters.tokens_in,
+        counters.tokens_out,
+        counters.cost_micro,
+        counters.time_us,
+        counters_text(counters),
+    )
+    record = Record(*values, prev_hash=drive.head, hash=chained(drive.head, values))
+    yield Commit(_entry(drive, record, decision, after, moment))
+    drive.run, drive.head = after, record.hash
+    if drive.listening:
+        for event in _events(decision, after):
+            yield Emit(event)
+
+
+def _entry(drive: Drive, record: Record, decision: Decision, after: Run, moment: Moment) -> Entry:
+    run = drive.run
+    documents: list[tuple[object, ...]] = []
+    if record.trigger == "observe" and run.memory.result is not None:
+        documents = [document_row(run.number, document) for document in run.memory.result.documents]
+    final = record.dest in FINAL
+    return Entry(
+        record=record,
+        payloads=drive.stager.taken(),
+        documents=documents,
+        status=status_of(record.dest, waiting=after.waiting_for is not None),
+        reason=after.reason if final else None,
+        ended_at=moment.at_us if final else None,
+        fence=drive.fence,
+    )
+
+
+def _events(decision: Decision, run: Run) -> list[Event]:
+    counters, memory, row = run.counters, run.memory, decision.row
+    events: list[Event] = [
+        TransitionTaken(
+            run.run_id,
+            run.seq - 1,
+            row.trigger,
+            row.source,
+            row.dest,
+            counters.step,
+            run.spec.limits.max_steps,
+            counters.tokens_in + counters.tokens_out,
+            detail_of(decision, run),
+        )
+    ]
+    if row.trigger == "observe":
+        if not memory.history:
+            raise InternalError(f"run {run.run_id}: observed without a message")
+        last = memory.history[-1]
+        events.append(
+            StepCompleted(
+                run.run_id, last.step, last.action, last.tool, last.label, last.success, last.summary
+            )
+        )
+    if memory.question is not None and row.trigger == "wait":
+        events.append(RunWaiting(run.run_id, memory.question))
+    return events
+
+
+def detail_of(decision: Decision, run: Run) -> str:
+    """Return one line on a transition for people: the action, the reason, what was wrong."""
+    change = decision.change
+    if change.selection is not None:
+        return f"{change.selection.tool}: {change.selection.objective}".rstrip(": ")
+    if change.intent is not None:
+        return change.intent.tool
+    if change.message is not None:
+        return change.message.summary
+    if change.feedback is not None:
+        return change.feedback
+    if change.result is not None:
+        return change.result.error or f"{len(change.result.documents)} documents"
+    if change.refinement is not None:
+        return change.refinement.reason
+    if change.review is not None:
+        return change.review.status
+    if change.question is not None:
+        return change.question.message
+    return run.counters.stop

@@ -1,0 +1,283 @@
+"""
+The machine: a `transitions.Machine` derived from the table, and the pure decision.
+
+`decide` is the centre of paor: run and outcome in, the next run and everything the journal needs out. It has no
+clock, no randomness, no I/O. `transitions` executes what was decided: its conditions only look up the guard values
+that `decide` evaluated, so it would refuse a trigger that the table does not allow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from transitions import EventData, Machine
+
+from ..states.done import Done
+from ..states.errors import IllegalEvent, InternalError
+from ..states.executing import Executing
+from ..states.failed import Failed
+from ..states.observing import Observing
+from ..states.outcomes import Answered, Ended, ModelFault, Outcome, Recalled, Replied, Usage
+from ..states.phase import Phase
+from ..states.planning import Planning
+from ..states.requests import NOTHING, Request
+from ..states.reviewing import Reviewing
+from ..states.run import Change, Counters, Run
+from ..states.specifying import Specifying
+from .case import Case, read_case
+from .changes import CHANGES
+from .guards import GUARDS
+from .kit import Kit
+from .table import INITIAL, ROWS, Row, rows_of
+
+PHASE_STATES: tuple[Phase, ...] = (
+    Planning(),
+    Specifying(),
+    Executing(),
+    Observing(),
+    Reviewing(),
+    Done(),
+    Failed(),
+)
+_PHASE: dict[str, Phase] = {phase.name: phase for phase in PHASE_STATES}
+
+
+class Walker:
+    """
+    The `transitions` model of one step: a phase and the guard values that were evaluated for it.
+
+    Attributes:
+        state: Name of the phase; `transitions` sets it.
+        guards: Values by guard name.
+    """
+
+    __slots__ = ("guards", "state")
+
+    def __init__(self, state: str, guards: dict[str, bool]) -> None:
+        self.state = state
+        self.guards = guards
+
+
+class Lookup:
+    """A condition that looks a guard's value up; it evaluates nothing."""
+
+    __slots__ = ("__name__",)
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+
+    def __call__(self, event: EventData) -> bool:
+        value: bool = event.model.guards[self.__name__]
+        return value
+
+
+def build_machine() -> Machine:
+    """Return the machine of the table; nothing in it is written down twice."""
+    machine = Machine(
+        model=None,
+        states=list(PHASE_STATES),
+        initial=INITIAL,
+        auto_transitions=False,
+        send_event=True,
+        ignore_invalid_triggers=False,
+        queued=False,
+    )
+    for row in ROWS:
+        machine.add_transition(
+            row.trigger,
+            row.source,
+            row.dest,
+            conditions=[Lookup(name) for name in row.conditions],
+            unless=[Lookup(name) for name in row.unless],
+        )
+    return machine
+
+
+MACHINE = build_machine()
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """
+    When an outcome came in, as the ports told it.
+
+    Attributes:
+        at_us: Microseconds since the epoch.
+        active_us: Active time since the transition before, in microseconds, never negative.
+    """
+
+    at_us: int
+    active_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """
+    What an outcome means for a run.
+
+    Attributes:
+        row: The table's row that is taken.
+        guards: Every guard of the rows that were tried, with its value.
+        change: What the run's memory gets.
+        counters: After the transition, usage and time included; payloads are counted by whoever stores them.
+        facts: What the row records of the outcome beyond its payload references.
+    """
+
+    row: Row
+    guards: dict[str, bool]
+    change: Change
+    counters: Counters
+    facts: dict[str, Any]
+
+
+def request_of(run: Run) -> Request:
+    """Return what *run* needs from the outside before its next transition."""
+    if run.final or run.waiting_for is not None:
+        return NOTHING
+    return _PHASE[run.state].request(run)
+
+
+def decide(run: Run, outcome: Outcome, moment: Moment, kit: Kit) -> Decision:
+    """
+    Return what *outcome* means for *run*; touch nothing.
+
+    Args:
+        run: Between two transitions.
+        outcome: What its request came to, or what somebody asked of it.
+        moment: When.
+        kit: The run's catalog and prompts.
+
+    Returns:
+        The row to take, with every evaluated guard, the change and the counters after it.
+
+    Raises:
+        IllegalEvent: No row allows this; *run* stays as it was.
+    """
+    case = read_case(run, outcome, kit)
+    guards: dict[str, bool] = {}
+    row = _first_fit(case, guards)
+    if row is None:
+        waiting = " while it waits" if run.waiting_for is not None else ""
+        raise IllegalEvent(f"run {run.run_id}: no row of the table takes {outcome.kind!r} in {run.state}{waiting}")
+    _walk(run, row, guards)
+    change, counters = CHANGES[row.source, row.trigger](case)
+    counters = _counted(counters, _usage(outcome), moment)
+    return Decision(row, guards, change, counters, _facts(case, row, outcome))
+
+
+def _first_fit(case: Case, guards: dict[str, bool]) -> Row | None:
+    """Return the first row whose guards hold; every guard of every row tried goes into *guards*, once."""
+    for row, needed in _COMPILED[case.run.state, case.run.memory.question is not None]:
+        fits = True
+        for name, wanted, guard in needed:
+            value = guards.get(name)
+            if value is None:
+                value = guards[name] = guard(case)
+            if value is not wanted:
+                fits = False
+        if fits:
+            return row
+    return None
+
+
+def _compiled(rows: tuple[Row, ...]) -> list[tuple[Row, tuple[tuple[str, bool, Callable[[Case], bool]], ...]]]:
+    return [
+        (
+            row,
+            (
+                *((name, True, GUARDS[name]) for name in row.conditions),
+                *((name, False, GUARDS[name]) for name in row.unless),
+            ),
+        )
+        for row in rows
+    ]
+
+
+_COMPILED = {
+    (phase.name, waiting): _compiled(rows_of(phase.name, waiting=waiting))
+    for phase in PHASE_STATES
+    for waiting in (False, True)
+}
+
+
+def _walk(run: Run, row: Row, guards: dict[str, bool]) -> None:
+    """Have `transitions` take the row; it must agree."""
+    walker = Walker(run.state, guards)
+    if not MACHINE.events[row.trigger].trigger(walker) or walker.state != row.dest:
+        raise InternalError(f"run {run.run_id}: the machine did not take {row.trigger} from {run.state} to {row.dest}")
+
+
+def _usage(outcome: Outcome) -> Usage | None:
+    return outcome.usage if isinstance(outcome, Replied | ModelFault | Ended) else None
+
+
+def _counted(counters: Counters, usage: Usage | None, moment: Moment) -> Counters:
+    if usage is None:
+        return counters._replace(time_us=counters.time_us + moment.active_us)
+    return counters._replace(
+        time_us=counters.time_us + moment.active_us,
+        calls=counters.calls + usage.calls,
+        tokens_in=counters.tokens_in + usage.tokens_in,
+        tokens_out=counters.tokens_out + usage.tokens_out,
+        cost_micro=counters.cost_micro + usage.cost_micro,
+    )
+
+
+def _facts(case: Case, row: Row, outcome: Outcome) -> dict[str, Any]:
+    """Return what the row says of its outcome: kinds, codes, digests and whole numbers; no foreign text."""
+    facts: dict[str, Any] = {"kind": outcome.kind}
+    if isinstance(outcome, Replied):
+        facts |= {"reply": outcome.payload.wire(), "finish": outcome.finish}
+        facts |= {"tokens_in": outcome.usage.tokens_in, "tokens_out": outcome.usage.tokens_out}
+        if outcome.usage.cost_micro:
+            facts["cost_micro"] = outcome.usage.cost_micro
+        if case.problem is not None:
+            facts["invalid"] = case.problem.code
+    elif isinstance(outcome, ModelFault):
+        facts |= {"code": outcome.code, "message": outcome.payload.wire()}
+        facts |= {name: value for name, value in asdict(outcome.usage).items() if value}
+    elif isinstance(outcome, Recalled):
+        facts["recalled"] = outcome.payload.wire()
+    elif isinstance(outcome, Answered):
+        facts |= {"action": outcome.answer.action, "answer": outcome.payload.wire()}
+    elif isinstance(outcome, Ended):
+        facts |= _ended_facts(outcome)
+    if row.trigger == "execute":
+        facts |= _call_facts(case)
+    if case.stop_reason is not None:
+        facts["stop"] = case.stop_reason
+    if case.duplicate is not None:
+        facts["duplicate"] = case.duplicate
+    return facts
+
+
+def _ended_facts(outcome: Ended) -> dict[str, Any]:
+    facts: dict[str, Any] = {}
+    if outcome.texts:
+        facts["texts"] = [[prompt.wire(), reply.wire()] for prompt, reply in outcome.texts]
+        facts |= {"tokens_in": outcome.usage.tokens_in, "tokens_out": outcome.usage.tokens_out}
+        facts |= {"cost_micro": outcome.usage.cost_micro} if outcome.usage.cost_micro else {}
+    if outcome.result.error_code is not None:
+        facts["error"] = outcome.result.error_code
+    return facts
+
+
+def _call_facts(case: Case) -> dict[str, Any]:
+    """Return what later rows need of an executed call: key, label, number of documents, its output."""
+    result, intent = case.result, case.run.memory.intent
+    assert result is not None and intent is not None, "Executing ends with a result of its intent"
+    facts: dict[str, Any] = {
+        "key": intent.key,
+        "label": intent.label,
+        "ok": result.ok,
+        "first": case.run.counters.documents,
+        "documents": len(result.documents),
+    }
+    if result.ok and result.documents:
+        facts["output"] = result.documents[0].payload.wire()
+    return facts
+
+
+__all__ = ["MACHINE", "PHASE_STATES", "Decision", "Moment", "build_machine", "decide", "request_of"]

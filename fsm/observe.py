@@ -1,0 +1,139 @@
+"""From a raw result to what a model may see of it, and to one message of history. Pure; sizes are bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..states.actions import Preview, ToolResult
+from ..states.limits import Limits
+from ..states.observations import Check, Message, Observation
+from ..states.run import Run
+from ..tools.tool import Document
+
+CUT = "…"
+SUMMARY_CHARS = 240
+_LISTED = 5
+
+
+def cut(text: str, chars_max: int) -> str:
+    """Return *text* within *chars_max* characters, with a marker when something was cut (SPEC A047)."""
+    return text if len(text) <= chars_max else text[: max(0, chars_max - len(CUT))] + CUT
+
+
+def clean(text: str) -> str:
+    """Return *text* as it may stand in JSON: lone surrogates and NUL replaced."""
+    if text.isascii() and "\0" not in text:
+        return text
+    return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")
+
+
+def previews_of(documents: Sequence[Document], limits: Limits) -> tuple[Preview, ...]:
+    """Return previews of the first few *documents*; a binary one has no snippet (SPEC C26)."""
+    return tuple(
+        Preview(
+            name=cut(clean(document.name), 200),
+            mime=cut(clean(document.mime), 100),
+            snippet=cut(clean(document.data[: limits.snippet_chars + 1]), limits.snippet_chars)
+            if isinstance(document.data, str)
+            else "",
+        )
+        for document in documents[: limits.previews]
+    )
+
+
+def observation_of(run: Run, result: ToolResult, recalled: str | None) -> Observation:
+    """
+    Return the compact observation of *result*; its JSON stays within `Limits.observation_chars`.
+
+    Args:
+        run: In Observing; its counters hold the action's number.
+        result: How the call ended.
+        recalled: For a blocked call the last successful output, or None.
+    """
+    limits = run.spec.limits
+    notes = [cut(clean(note), limits.note_chars) for note in result.notes]
+    if not result.ok:
+        notes.insert(0, cut(clean(f"{result.error_code or 'error'}: {result.error}"), limits.note_chars))
+    hidden = len(result.documents) - len(result.previews)
+    if hidden > 0:
+        notes.append(f"{hidden} more documents without preview")
+    previews = list(result.previews)
+    if recalled is not None:
+        previews = [Preview(name="last output", mime="text/plain", snippet=cut(clean(recalled), limits.snippet_chars))]
+    observation = Observation(
+        success=result.ok,
+        result_label=result_label(run),
+        documents_count=len(result.documents),
+        previews=tuple(previews),
+        notes=tuple(notes[:20]),
+        web=result.web[: max(1, limits.previews)] or None,
+    )
+    return _fitted(observation, limits.observation_chars)
+
+
+def result_label(run: Run) -> str:
+    """Return the label of the action that is being observed."""
+    intent = run.memory.intent
+    if intent is not None:
+        return intent.label
+    return f"round{run.spec.round}_task{run.spec.task}_action{run.counters.action}_refused"
+
+
+def _fitted(observation: Observation, chars_max: int) -> Observation:
+    """Shorten snippets, then drop previews, web facts and notes, until the JSON fits."""
+    while len(observation.wire_json()) > chars_max:
+        longest = max((len(preview.snippet) for preview in observation.previews), default=0)
+        if longest > 40:
+            previews = tuple(
+                preview.model_copy(update={"snippet": cut(preview.snippet, longest // 2)})
+                for preview in observation.previews
+            )
+            observation = observation.model_copy(update={"previews": previews})
+        elif observation.previews:
+            observation = observation.model_copy(update={"previews": observation.previews[:-1]})
+        elif observation.web:
+            observation = observation.model_copy(update={"web": observation.web[:-1] or None})
+        elif observation.notes:
+            observation = observation.model_copy(update={"notes": observation.notes[:-1]})
+        else:
+            break
+    return observation
+
+
+def check_of(observation: Observation) -> Check:
+    """Return the light review of one iteration: an error is a retry with the error as improvement (SPEC A040)."""
+    if observation.success:
+        return Check(status="success")
+    return Check(status="retry", improvements=observation.notes[:1])
+
+
+def message_of(run: Run, result: ToolResult, observation: Observation) -> Message:
+    """Return what history keeps of the action."""
+    selection = run.memory.selection
+    references = tuple(
+        f"docItem:{document.label}#{document.position} {cut(document.name, 80)}"
+        for document in result.documents[:_LISTED]
+    )
+    return Message(
+        action=run.counters.action,
+        step=run.counters.step,
+        tool=result.tool,
+        objective=cut(selection.objective, SUMMARY_CHARS) if selection is not None else "",
+        label=observation.result_label if result.documents else "",
+        documents=references,
+        documents_count=len(result.documents),
+        summary=summary_of(observation),
+        notes=observation.notes[:3],
+        learnings=selection.learnings[:5] if selection is not None else (),
+        success=observation.success,
+    )
+
+
+def summary_of(observation: Observation) -> str:
+    """Return one or two sentences on an observation; never empty (SPEC A099, A125)."""
+    if not observation.success:
+        return cut(observation.notes[0] if observation.notes else "failed", SUMMARY_CHARS)
+    count = observation.documents_count
+    head = "no documents" if count == 0 else "1 document" if count == 1 else f"{count} documents"
+    first = next((" ".join(preview.snippet.split()) for preview in observation.previews if preview.snippet), "")
+    return cut(f"{head}: {first}" if first else head, SUMMARY_CHARS)

@@ -1,0 +1,122 @@
+"""What a tool returned, raised or asked, as data: documents, notes, errors. Total: nothing a tool does gets past."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+from pydantic import BaseModel
+
+from ..states.actions import DocumentRef, Intent, ToolResult
+from ..states.errors import NotStarted, ToolError
+from ..states.limits import Limits
+from ..tools.tool import Document, ToolOutput
+from .observe import clean, cut, previews_of
+from .payloads import Stager
+
+ERROR_CHARS = 500
+_JSON_OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
+
+
+def output_of(value: Any) -> ToolOutput:
+    """
+    Return a tool's return value as documents and notes.
+
+    Text becomes a text document, JSON-able data a JSON document, bytes a binary one, None nothing at all.
+
+    Raises:
+        ToolError: The value has none of these forms.
+    """
+    if isinstance(value, ToolOutput):
+        return value
+    if value is None:
+        return ToolOutput(notes=("the tool returned nothing",))
+    if isinstance(value, str):
+        return ToolOutput(documents=(Document("result.txt", value, "text/plain"),))
+    if isinstance(value, bytes | bytearray):
+        return ToolOutput(documents=(Document("result.bin", bytes(value), "application/octet-stream"),))
+    if isinstance(value, Document):
+        return ToolOutput(documents=(value,))
+    if isinstance(value, list | tuple) and value and all(isinstance(item, Document) for item in value):
+        return ToolOutput(documents=tuple(value))
+    return ToolOutput(documents=(Document("result.json", _json(value), "application/json"),))
+
+
+def _json(value: Any) -> str:
+    if isinstance(value, BaseModel):
+        value = value.model_dump(mode="json")
+    try:
+        return orjson.dumps(value, option=_JSON_OPTIONS, default=_plain).decode()
+    except (TypeError, ValueError, RecursionError):
+        raise ToolError(f"the tool returned a {type(value).__name__}, which has no JSON form") from None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    if isinstance(value, set | frozenset):
+        return sorted(value, key=str)
+    raise TypeError(type(value).__name__)
+
+
+def result_of(intent: Intent, value: Any, *, first: int, limits: Limits, stager: Stager) -> ToolResult:
+    """
+    Return the result of a call that returned *value*, its documents staged.
+
+    Args:
+        intent: The call.
+        value: What the function returned.
+        first: Number of its first document within the run.
+        limits: Sizes.
+        stager: Takes the bodies.
+    """
+    try:
+        output = output_of(value)
+        documents = _sized(output.documents, limits)
+        web = tuple(output.web)
+    except ToolError as error:
+        return error_of(intent, error)
+    references = tuple(
+        DocumentRef.model_construct(
+            number=first + position,
+            label=intent.label,
+            position=position,
+            name=cut(clean(document.name), 200) or "document",
+            mime=cut(clean(document.mime), 100),
+            payload=stager.stage(document.data, document.mime),
+        )
+        for position, document in enumerate(documents)
+    )
+    return ToolResult(
+        tool=intent.tool,
+        ok=True,
+        documents=references,
+        previews=previews_of(documents, limits),
+        notes=tuple(cut(clean(str(note)), limits.note_chars) for note in list(output.notes)[:20]),
+        web=web,
+    )
+
+
+def _sized(documents: Sequence[Document], limits: Limits) -> list[Document]:
+    total = 0
+    for document in documents:
+        size = document.size_bytes
+        total += size
+        if size > limits.document_bytes:
+            raise ToolError(f"the document {document.name} has {size} bytes; at most {limits.document_bytes} are kept")
+    if total > limits.result_bytes:
+        raise ToolError(f"the call returned {total} bytes; at most {limits.result_bytes} are kept")
+    return [
+        document if isinstance(document.data, bytes) else dataclasses.replace(document, data=clean(document.data))
+        for document in documents
+    ]
+
+
+def error_of(intent: Intent, error: BaseException, *, code: str = "tool_error") -> ToolResult:
+    """Return the result of a call that raised *error*: one line, no traceback."""
+    text = str(error) if isinstance(error, ToolError) else f"{type(error).__name__}: {error}"
+    line = cut(clean(" ".join(text.split())), ERROR_CHARS) or type(error).__name__
+    retryable = isinstance(error, NotStarted) or intent.effect != "once"
+    return ToolResult(tool=intent.tool, ok=False, error=line, error_code=code, retryable=retryable)

@@ -1,0 +1,96 @@
+"""
+Payloads: the texts and bytes that rows refer to, by number and salted digest.
+
+digest = SHA-256(salt || SHA-256(body)). The salt is random, kept beside the body and erased with it, so that a
+row that stays says nothing about what was erased. A body is stored once within a run as far as the last
+`REMEMBERED` bodies reach.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ..states.actions import StoredText
+
+REMEMBERED = 4096
+"""Bodies of a run that are recognised when they come again; about 150 bytes of memory each."""
+
+JSON = "application/json"
+TEXT = "text/plain"
+
+
+class Payload(NamedTuple):
+    """
+    One row of `payloads`, without its key.
+
+    Attributes:
+        n: Number within the run, from 0.
+        media_type: Such as ``text/plain``.
+        digest: Salted digest, 32 bytes.
+        salt: 16 bytes, None once erased.
+        body: Text or bytes, None once erased.
+    """
+
+    n: int
+    media_type: str
+    digest: bytes
+    salt: bytes | None
+    body: str | bytes | None
+
+
+def encoded(body: str | bytes) -> bytes:
+    """Return the bytes that are hashed: text as UTF-8."""
+    return body if isinstance(body, bytes) else body.encode()
+
+
+def salted_digest(salt: bytes, body: bytes) -> bytes:
+    """Return SHA-256(salt || SHA-256(body))."""
+    return hashlib.sha256(salt + hashlib.sha256(body).digest()).digest()
+
+
+class Stager:
+    """
+    Number, salt and collect the payloads of one run until its next append.
+
+    Args:
+        first: Number of the next payload.
+        salt: Source of fresh salts, 16 bytes each.
+    """
+
+    def __init__(self, first: int, salt: Callable[[], bytes]) -> None:
+        self.next = first
+        self.pending: list[Payload] = []
+        self._salt = salt
+        self._known: dict[bytes, StoredText] = {}
+
+    def stage(self, body: str | bytes, media_type: str = TEXT) -> StoredText:
+        """Return the reference of *body*, which is stored with the next append unless it already was."""
+        try:
+            data = encoded(body)
+        except UnicodeEncodeError:  # lone surrogates: kept as bytes, so that nothing a model said is lost
+            body = data = str(body).encode("utf-8", "surrogatepass")
+        content = hashlib.sha256(data).digest()
+        known = self._known.get(content)
+        if known is not None:
+            return known
+        salt = self._salt()
+        digest = hashlib.sha256(salt + content).digest()
+        reference = StoredText.model_construct(n=self.next, digest=digest.hex(), bytes=len(data))
+        self.pending.append(Payload(self.next, media_type, digest, salt, body))
+        self.next += 1
+        self.remember(content, reference)
+        return reference
+
+    def remember(self, content: bytes, reference: StoredText) -> None:
+        """Recognise the body with this SHA-256 when it comes again."""
+        if len(self._known) >= REMEMBERED:
+            for key in list(self._known)[: REMEMBERED // 4]:
+                del self._known[key]
+        self._known[content] = reference
+
+    def taken(self) -> list[Payload]:
+        """Return what has to be stored now, and start a new collection."""
+        pending, self.pending = self.pending, []
+        return pending

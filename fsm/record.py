@@ -1,0 +1,107 @@
+"""
+One row of the journal as a value, its canonical bytes and its place in the hash chain.
+
+A row holds ASCII keys, short ASCII texts from closed lists, digests and whole numbers below 2^53; no free text of
+a user, a model or a tool. So its bytes from orjson with sorted keys **are** its RFC 8785 (JCS) form.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, NamedTuple
+
+import orjson
+
+from ..states.run import Counters
+
+COLUMN_COUNTERS = ("step", "action", "retries", "tokens_in", "tokens_out", "cost_micro", "time_us")
+"""Counters with a column of their own; the others stand together in the column ``counters``."""
+
+
+class Record(NamedTuple):
+    """
+    One row of `transitions`, in the order of its columns without the key.
+
+    Attributes:
+        run: The journal's number of the run.
+        seq: From 0, no gap.
+        at: Microseconds since the epoch, UTC.
+        trigger, source, dest: The transition.
+        guards: JSON object: every guard of the rows that were tried, with its value.
+        request: JSON object: what was asked, with payload references.
+        outcome: JSON object: what came back, with payload references.
+        change: JSON object: reference of the payload that holds what the transition set.
+        step, action, retries, tokens_in, tokens_out, cost_micro, time_us: Counters after it.
+        counters: JSON object: the other counters that are not at their default.
+        prev_hash, hash: The chain, 32 bytes each.
+    """
+
+    run: int
+    seq: int
+    at: int
+    trigger: str
+    source: str
+    dest: str
+    guards: str
+    request: str
+    outcome: str
+    change: str
+    step: int
+    action: int
+    retries: int
+    tokens_in: int
+    tokens_out: int
+    cost_micro: int
+    time_us: int
+    counters: str
+    prev_hash: bytes
+    hash: bytes
+
+
+HASHED = Record._fields[:-2]
+"""Columns under the hash: all but the two hashes."""
+
+_ORDER = sorted(range(len(HASHED)), key=HASHED.__getitem__)
+_SORTED = tuple(HASHED[index] for index in _ORDER)
+
+
+def canonical_row(values: tuple[Any, ...]) -> bytes:
+    """Return the RFC 8785 bytes of a row's hashed columns, given in `Record` order."""
+    return orjson.dumps({name: values[index] for name, index in zip(_SORTED, _ORDER, strict=True)})
+
+
+def chained(prev_hash: bytes, values: tuple[Any, ...]) -> bytes:
+    """Return the hash of a row after *prev_hash*: SHA-256(prev_hash || canonical row)."""
+    return hashlib.sha256(prev_hash + canonical_row(values)).digest()
+
+
+def canonical(data: dict[str, Any]) -> str:
+    """Return *data* as canonical JSON text: sorted keys, no spaces, ASCII values."""
+    return orjson.dumps(data, option=orjson.OPT_SORT_KEYS).decode()
+
+
+def root_hash(record: dict[str, Any]) -> bytes:
+    """Return the hash that the first row follows: of the run's immutable columns, the spec's digest among them."""
+    return hashlib.sha256(orjson.dumps(record, option=orjson.OPT_SORT_KEYS)).digest()
+
+
+_DEFAULTS = Counters()
+_OTHERS = tuple(
+    (name, Counters._fields.index(name), getattr(_DEFAULTS, name))
+    for name in sorted(Counters._fields)
+    if name not in COLUMN_COUNTERS
+)
+_FIRST = len(COLUMN_COUNTERS)
+
+
+def counters_text(counters: Counters) -> str:
+    """Return the counters without a column of their own, those at their default left out."""
+    return orjson.dumps(
+        {name: counters[index] for name, index, default in _OTHERS if counters[index] != default}
+    ).decode()
+
+
+def counters_of(values: tuple[Any, ...]) -> Counters:
+    """Return the counters of a row, given in `Record` order."""
+    own = dict(zip(COLUMN_COUNTERS, values[10:17], strict=True))
+    return Counters(**own, **orjson.loads(values[17]))

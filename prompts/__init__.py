@@ -1,0 +1,1 @@
+"""What is said to a model and how its reply is read: templates, builders, parsers, history, model clients."""

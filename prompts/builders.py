@@ -1,0 +1,223 @@
+"""
+Prompt builders: what a model is told, per kind of request.
+
+`PromptBuilder` belongs to one run. It is pure: the same run gives the same messages, which is what lets a replay
+compare prompts. Whatever does not change during a run is rendered once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..states.actions import DocumentRef, SchemaField, Selection
+from ..states.observations import Message
+from ..states.reasons import REASONS
+from ..states.requests import RequestKind
+from ..states.run import Run
+from ..states.spec import Spec
+from .history import history_text, message_text
+from .model import PromptMessage
+from .templates import Template, parse_template
+
+RULES = (
+    "Pick exactly one action per step; then specify only its parameters.",
+    "Derive parameters from objective and criteria; use the user's language; add recency only if freshness is implied.",
+    "Request machine-readable formats only when explicitly required; otherwise narrative text or Markdown.",
+    "Keep parameters minimal; no connector-specific knobs; chain outputs so the next step can consume them.",
+    "Stop when the criteria are met; otherwise iterate with a new single action.",
+)
+"""The five business rules of document 000; custom rules may have up to seven lines (SPEC A027, A071, D6)."""
+
+FINAL_FORMAT = "When the run stops, code formats its result as {}; no action is needed for that."
+_RECENT_LABELS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class TextTask:
+    """One free-text request of a tool: what to write, from which documents (name and text)."""
+
+    request: str
+    documents: Sequence[tuple[str, str]]
+    instructions: str = ""
+    format: str = ""
+
+
+class PromptBuilder:
+    """
+    Build the messages of every request kind for one run.
+
+    Args:
+        spec: What the run was started with; its templates are used.
+        catalog: One line per tool, names and parameter names only.
+    """
+
+    def __init__(self, spec: Spec, catalog: Sequence[str]) -> None:
+        self._spec = spec
+        self._templates: dict[str, Template] = {}
+        self._static = {
+            "RULES": "\n".join(f"- {rule}" for rule in RULES),
+            "CATALOG": "\n".join(f"- {line}" for line in catalog),
+            "OBJECTIVE": spec.objective,
+            "LANGUAGE": spec.language,
+            "CONTEXT": spec.context,
+            "FINAL_FORMAT": FINAL_FORMAT.format(spec.final_format) if spec.final_format else "",
+            "CONNECTIONS_INDEX": "\n".join(f"- {label}" for label in spec.connections),
+        }
+        self._inputs = documents_index(spec.documents)
+        self._system: dict[str, PromptMessage] = {}
+        self._messages: dict[int, tuple[Message, str]] = {}
+        self._dynamic = {
+            "selection": self._selection,
+            "parameters": self._parameters,
+            "refinement": self._refinement,
+            "review": self._review,
+        }
+
+    def build(self, kind: RequestKind, run: Run) -> tuple[PromptMessage, ...]:
+        """Return the messages of a *kind* request for *run*, which must belong to this builder's spec."""
+        name: str = kind
+        if kind == "parameters" and _selected(run).fields is None:
+            name = "parameters_full"
+        values = self._static | self._dynamic[kind](run)
+        values["FEEDBACK"] = run.memory.feedback or ""
+        return self._render(name, values)
+
+    def text(self, task: TextTask) -> tuple[PromptMessage, ...]:
+        """Return the messages of a free-text request; the documents' texts are fenced as data."""
+        return self._render(
+            "text",
+            {
+                "REQUEST": task.request,
+                "INSTRUCTIONS": task.instructions,
+                "LANGUAGE": self._spec.language,
+                "FORMAT": task.format,
+                "DOCUMENTS": "\n\n".join(fenced(name, text) for name, text in task.documents),
+            },
+        )
+
+    def _render(self, name: str, values: Mapping[str, str]) -> tuple[PromptMessage, ...]:
+        template = self._templates.get(name)
+        if template is None:
+            template = self._templates[name] = parse_template(self._spec.templates[name], name)
+        return template.render(values)
+
+    def _selection(self, run: Run) -> dict[str, str]:
+        memory = run.memory
+        return {
+            "CRITERIA": self._criteria(run),
+            "DOCUMENTS_INDEX": self._documents(run),
+            "IMPROVEMENTS": "\n".join(f"- {text}" for text in memory.improvements or ()),
+            "HINT": memory.hint or "",
+            "WORKFLOW_HISTORY": self._history(run),
+        }
+
+    def _parameters(self, run: Run) -> dict[str, str]:
+        """The four sections and nothing else, or, without a schema from Stage 1, the fuller set (SPEC A120-A122)."""
+        selection = _selected(run)
+        values = {
+            "ACTION_OBJECTIVE": selection.objective,
+            "SELECTED_ACTION": selection.tool,
+            "PARAMETERS_CONTEXT": selection.context,
+        }
+        if selection.fields is not None:
+            values["PARAMETERS_SCHEMA"] = "\n".join(map(field_text, selection.fields))
+            return values
+        tool = next((tool for tool in self._spec.tools if tool.name == selection.tool), None)
+        properties = tool.parameters.get("properties", {}) if tool is not None else {}
+        return values | {
+            "CRITERIA": self._criteria(run),
+            "INPUT_DOCUMENTS": "\n".join(f"- {reference}" for reference in selection.documents),
+            "PARAMETERS_SCHEMA": "\n".join(_property_text(name, schema) for name, schema in properties.items()),
+            "WORKFLOW_HISTORY": self._history(run),
+        }
+
+    def _refinement(self, run: Run) -> dict[str, str]:
+        memory = run.memory
+        last = memory.history[-1] if memory.history else None
+        return {
+            "CRITERIA": self._criteria(run),
+            "LAST_ACTION": f"{last.tool}: {last.objective}" if last is not None else "",
+            "OBSERVATION": memory.observation.wire_json() if memory.observation is not None else "",
+            "STEPS": f"{run.counters.step} of at most {self._spec.limits.max_steps}",
+        }
+
+    def _review(self, run: Run) -> dict[str, str]:
+        memory = run.memory
+        draft = memory.answer or (memory.refinement.answer if memory.refinement is not None else None)
+        return {
+            "CRITERIA": self._criteria(run),
+            "STOP_REASON": REASONS.get(run.counters.stop, ""),
+            "DRAFT_ANSWER": draft or "",
+            "OBSERVATION": memory.observation.wire_json() if memory.observation is not None else "",
+            "WORKFLOW_HISTORY": self._history(run),
+        }
+
+    def _criteria(self, run: Run) -> str:
+        progress = run.counters.criteria
+        return "\n".join(
+            f"- [{'met' if met == '1' else 'open'}] {text}"
+            for text, met in zip(self._spec.success_criteria, progress, strict=True)
+        )
+
+    def _documents(self, run: Run) -> str:
+        """Input documents, then the newest labels; names and sizes only (SPEC A003, A039)."""
+        lines = [self._inputs] if self._inputs else []
+        recent = [message for message in run.memory.history if message.label and message.documents_count]
+        for message in reversed(recent[-_RECENT_LABELS:]):
+            lines.append(f"- docList:{message.label} ({message.documents_count} from {message.tool})")
+        return "\n".join(lines)
+
+    def _history(self, run: Run) -> str:
+        return history_text(reversed(run.memory.history), self._spec.limits.history_chars, self._message)
+
+    def _message(self, message: Message) -> str:
+        """`message_text`, rendered once per message."""
+        known = self._messages.get(message.step)
+        if known is not None and known[0] is message:
+            return known[1]
+        text = message_text(message)
+        if len(self._messages) > 200:
+            self._messages.clear()
+        self._messages[message.step] = (message, text)
+        return text
+
+
+def _selected(run: Run) -> Selection:
+    selection = run.memory.selection
+    assert selection is not None, "Specifying is entered with a selection"
+    return selection
+
+
+def documents_index(documents: Sequence[DocumentRef]) -> str:
+    """Return the index lines of *documents*, grouped by label: references, names, types and sizes."""
+    lines: list[str] = []
+    label = ""
+    for document in documents:
+        if document.label != label:
+            label = document.label
+            count = sum(other.label == label for other in documents)
+            lines.append(f"- docList:{label} ({count})")
+        lines.append(f"  - {document.reference} {document.name} ({document.mime}, {document.payload.bytes} bytes)")
+    return "\n".join(lines)
+
+
+def field_text(field: SchemaField) -> str:
+    """Return one line for a business parameter: name, type, whether it is required, what it means."""
+    kind = field.type if not field.values else f"{field.type} of {', '.join(map(str, field.values))}"
+    need = "required" if field.required else "optional"
+    return f"- {field.name} ({kind}, {need}): {field.description}".rstrip(": ")
+
+
+def _property_text(name: str, schema: object) -> str:
+    """Return one line for a parameter of a tool's own schema."""
+    details = schema if isinstance(schema, Mapping) else {}
+    kind = details.get("type", "any")
+    text = f"- {name} ({kind}): {details.get('description', '')}"
+    return text.rstrip(": ")
+
+
+def fenced(name: str, text: str) -> str:
+    """Return *text* between markers that it cannot forge: an own marker inside it is broken up."""
+    body = text.replace("<<<", "<\u200b<<").replace(">>>", ">\u200b>>")
+    return f"<<<document {name}\n{body}\n>>>"

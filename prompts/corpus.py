@@ -1,0 +1,133 @@
+"""
+All sources of one call as one numbered sequence of units, with what is known of each: language, stems, kinds.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from .blocks import Unit, units
+from .clauses import words_of
+from .dates import facts
+from .kinds import ALL, kinds_of
+from .languages import detect, known
+from .ranking import Index, Stemmer, word_groups
+
+UNITS_MAX: Final = 20_000
+"""Units read in one call: some 400 pages."""
+SOURCES_MAX: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """
+    One document to answer from.
+
+    Attributes:
+        name: What it is called in the answer: "contract.pdf".
+        text: Its text, Markdown or plain.
+    """
+
+    name: str
+    text: str
+
+
+class Corpus:
+    """
+    The units of some sources.
+
+    Attributes:
+        units: All units in the order of the sources.
+        origin: For each unit, the number of its source.
+        names: The names of the sources.
+        languages: The language of each source.
+        unread: Names of sources that were too long to be read whole, with the number of units that were read.
+        stemmer: The stemmer of this call.
+    """
+
+    def __init__(self, sources: Sequence[Source], *, default: str) -> None:
+        self.units: list[Unit] = []
+        self.origin: list[int] = []
+        self.names = [source.name for source in sources]
+        self.languages = [known(detect(source.text, default=default)) for source in sources]
+        self.unread: list[tuple[str, int]] = []
+        self.stemmer = Stemmer()
+        share = UNITS_MAX // max(1, min(len(sources), SOURCES_MAX))
+        for number, source in enumerate(sources):
+            room = share if number < SOURCES_MAX else 0
+            found, whole = units(source.text, units_max=room)
+            self.units.extend(found)
+            self.origin.extend([number] * len(found))
+            if not whole:
+                self.unread.append((source.name, len(found)))
+        self._index: Index | None = None
+        self._kinds: dict[int, frozenset[str]] = {}
+        self._subjects: dict[int, frozenset[str]] = {}
+
+    @property
+    def index(self) -> Index:
+        """The index over all units, made when it is first needed."""
+        if self._index is None:
+            body = [
+                self.stemmer.stems(f"{unit.intro} {unit.text}", self.language(place))
+                for place, unit in enumerate(self.units)
+            ]
+            heads: dict[tuple[str, str], list[str]] = {}
+            head = []
+            for place, unit in enumerate(self.units):
+                key = (unit.heading or "", self.language(place))
+                if key not in heads:
+                    heads[key] = self.stemmer.stems(*key)
+                head.append(heads[key])
+            self._index = Index(body, head)
+        return self._index
+
+    def language(self, place: int) -> str:
+        """Return the language of the unit at *place*."""
+        return self.languages[self.origin[place]]
+
+    def kinds(self, place: int) -> frozenset[str]:
+        """Return all kinds of the unit at *place*."""
+        if place not in self._kinds:
+            self._kinds[place] = kinds_of(self.units[place], self.language(place), ALL)
+        return self._kinds[place]
+
+    def is_any(self, place: int, wanted: frozenset[str]) -> bool:
+        """Whether the unit at *place* is of a kind in *wanted*."""
+        if place in self._kinds:
+            return bool(self._kinds[place] & wanted)
+        return bool(kinds_of(self.units[place], self.language(place), wanted))
+
+    def facts(self, place: int) -> frozenset[str]:
+        """Return the numbers and month names in the unit at *place*."""
+        return facts(self.units[place].text, self.language(place))
+
+    def subject(self, place: int) -> frozenset[str]:
+        """Return the stems of the unit at *place* without numbers and months: what it speaks of."""
+        if place not in self._subjects:
+            known_facts = self.facts(place)
+            stems = (
+                stem for stem in self.index.body[place] if not stem.isdigit() and stem[:3] not in known_facts
+            )
+            self._subjects[place] = frozenset(stems)
+        return self._subjects[place]
+
+    def groups(self, terms: Sequence[str], spoken: str) -> list[frozenset[str]]:
+        """Return for each of *terms*, words of a query in the language *spoken*, the stems that it stands for."""
+        return word_groups(terms, self.index, self.stemmer, spoken=spoken, languages=self.languages)
+
+    def named(self, hints: Sequence[str], spoken: str) -> frozenset[int]:
+        """Return the sources whose name has one of the words *hints*; none if all of them or none have."""
+        wanted = {self.stemmer.stem(word, spoken) for word in hints}
+        found = {
+            number
+            for number, name in enumerate(self.names)
+            if wanted
+            & {self.stemmer.stem(word, spoken) for word in words_of(name.replace("_", " ").rsplit(".", 1)[0])}
+        }
+        return frozenset(found) if len(found) < len(self.names) else frozenset()
+
+    def close(self) -> None:
+        """Release the index."""
+        if self._index is not None:
+            self._index.close()

@@ -1,0 +1,217 @@
+"""
+Answer an objective from documents without a language model: quote what they say, name where, and admit what they do not say.
+
+``write`` reads the objective into parts (``objectives``), the sources into units (``blocks``), chooses for each part the units
+that answer it (``choosing``, ``comparing``), puts together what says the same (``merging``) and writes it as Markdown with its
+sources (``rendering``). ``evidence`` goes the other way: does a finished text hold what a criterion asks for?
+
+Nothing is paraphrased, so nothing can be invented; the price is that nothing is concluded either. Everything here is a pure
+function of its arguments: no clock, no chance, no file, no network; the only database lives in memory for one call.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Final
+
+from .clauses import matcher
+from .comparing import compare
+from .corpus import Corpus, Source
+from .criteria import criterion_parts, evidence
+from .languages import detect, known
+from .merging import Entry, merge
+from .objectives import OBJECTIVE_CHARS_MAX, Part, limit_in, parse
+from .phrases import phrases
+from .rendering import Section, escape, names_in, render
+from .request_words import REQUEST_WORDS
+from .choosing import Choice, choose
+from .sentences import split
+
+__all__ = ["Finding", "Source", "Written", "evidence", "write"]
+
+BRIEF: Final = 5
+"""Findings of a selection when the instructions want it short."""
+UNREAD_MAX: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """
+    One passage that an answer quotes.
+
+    Attributes:
+        text: A sentence, list item or line of code, verbatim from its source after folding white space; of a table row, its
+            cells with their headers.
+        source: The name of its source.
+        heading: The nearest heading above it.
+        score: How well it answers its part of the objective; only comparable within one part.
+        kinds: What it is: "obligation", "deadline" and so on, see ``lexicon.KINDS``.
+    """
+
+    text: str
+    source: str
+    heading: str | None
+    score: float
+    kinds: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """
+    An answer.
+
+    Attributes:
+        text: The answer in Markdown.
+        findings: What it quotes, in its order.
+        covered: For each criterion, whether the answer holds evidence for it.
+    """
+
+    text: str
+    findings: tuple[Finding, ...]
+    covered: tuple[bool, ...]
+
+
+def write(
+    objective: str,
+    sources: Sequence[Source],
+    *,
+    criteria: Sequence[str] = (),
+    language: str = "en",
+    instructions: str = "",
+    chars_max: int = 12_000,
+) -> Written:
+    """
+    Answer *objective* from *sources*.
+
+    Args:
+        objective: What is asked, in words: "Summarise the obligations and list every deadline".
+        sources: The documents, as Markdown or plain text.
+        criteria: What the answer should hold; what the objective's parts do not bring is looked for as a further part.
+        language: Of headings and fixed phrases; a language without a table gets English. Quotations stay as they are.
+        instructions: Further wishes: a length ("at most 5 points", "brief") and kinds of finding to add ("also list risks").
+        chars_max: The greatest length of the text, in characters.
+
+    Returns:
+        The answer. Each part of the objective is a section; one that nothing answers says so.
+    """
+    table = phrases(language)
+    corpus = Corpus(sources, default=known(detect(objective, default=language)))
+    with closing(corpus):
+        if not corpus.units:
+            text = (
+                table["no_sources"]
+                if not sources
+                else table["no_text"].format(names=names_in(corpus.names, table))
+            )
+            return Written(text[: max(0, chars_max)], (), (False,) * len(criteria))
+        spoken = known(detect(objective, default=language))
+        parts = _parts(objective, instructions, spoken, language)
+        sections = [section for part in parts for section in _sections(part, corpus, spoken, table, language)]
+        sections += _unread(corpus, table)
+        text, entries = render(sections, corpus, table, chars_max=chars_max)
+        missing = [criterion for criterion in criteria if evidence(criterion, text) is None]
+        if missing:
+            sections += _further(missing, corpus, table, sections)
+            text, entries = render(sections, corpus, table, chars_max=chars_max)
+        covered = tuple(evidence(criterion, text) is not None for criterion in criteria)
+        return Written(text, tuple(_findings(entries, corpus)), covered)
+
+
+def _parts(objective: str, instructions: str, spoken: str, language: str) -> list[Part]:
+    """Return the parts of the objective, with the length and the further kinds that the instructions ask for."""
+    parts = parse(objective, language=language)
+    said = known(detect(instructions, default=spoken))
+    words = REQUEST_WORDS[said]
+    limit = limit_in(instructions, said)
+    wishes = [
+        wish for wish in split(instructions[:OBJECTIVE_CHARS_MAX]) if not matcher(words.not_).search(wish)
+    ]
+    for part in parse(" ".join(wishes), language=language) if wishes else ():
+        if part.shape == "list" and not part.kinds <= frozenset[str]().union(
+            *(other.kinds for other in parts)
+        ):
+            parts.append(part)
+    if limit is None and matcher(words.some).search(instructions):
+        return [part if part.every else replace(part, limit=part.limit or BRIEF) for part in parts]
+    return [replace(part, limit=part.limit or limit) for part in parts]
+
+
+def _sections(
+    part: Part, corpus: Corpus, spoken: str, table: Mapping[str, str], language: str
+) -> list[Section]:
+    """Return the section that answers *part*, or for a comparison its sections."""
+    heading = escape(part.heading)
+    if part.shape == "compare":
+        if len(set(corpus.origin)) > 1:
+            return compare(part, corpus, spoken, table, heading)
+        if part.terms:
+            part = replace(part, shape="question", every=True)
+        else:
+            part = replace(part, shape="summary")
+            return [replace(_section(part, corpus, spoken, table, heading), notes=(table["alone"],))]
+    return [_section(part, corpus, spoken, table, heading)]
+
+
+def _section(part: Part, corpus: Corpus, spoken: str, table: Mapping[str, str], heading: str) -> Section:
+    """Return the section with the units chosen for *part*, or with the honest sentence that there are none."""
+    choice = choose(part, corpus, spoken)
+    if not choice.places:
+        return Section(heading, (table["none"].format(names=names_in(corpus.names, table)),))
+    notes: list[str] = []
+    if choice.note:
+        terms = ", ".join(f"“{escape(term)}”" for term in choice.terms)
+        notes.append(table[choice.note].format(names=names_in(corpus.names, table), terms=terms))
+    if part.shape == "summary":
+        notes.extend(_tables(choice, corpus, table))
+    return Section(heading, tuple(notes), tuple(merge(choice.places, choice.scores, corpus)), choice.every)
+
+
+def _tables(choice: Choice, corpus: Corpus, table: Mapping[str, str]) -> list[str]:
+    """Describe each source that is mostly a table: its rows alone would not tell what it is."""
+    notes = []
+    for source in sorted({corpus.origin[place] for place in choice.places}):
+        units = [unit for unit, origin in zip(corpus.units, corpus.origin, strict=True) if origin == source]
+        rows = [unit for unit in units if unit.cells]
+        if len(rows) > 3 and len(rows) > 0.6 * len(units):
+            columns = ", ".join(
+                escape(head) for head, _ in max(rows, key=lambda unit: len(unit.cells)).cells[:10] if head
+            )
+            notes.append(
+                table["table"].format(name=escape(corpus.names[source]), count=len(rows), columns=columns)
+            )
+    return notes
+
+
+def _unread(corpus: Corpus, table: Mapping[str, str]) -> list[Section]:
+    """Say which sources were too long to be read whole."""
+    return [
+        Section("", (table["unread"].format(names=escape(name), count=count),))
+        for name, count in corpus.unread[:UNREAD_MAX]
+    ]
+
+
+def _further(
+    missing: Iterable[str], corpus: Corpus, table: Mapping[str, str], seen: Sequence[Section]
+) -> list[Section]:
+    """Return sections for criteria that the answer does not meet yet but the sources can."""
+    sections: list[Section] = []
+    headings = {section.heading.casefold() for section in seen}
+    for criterion in missing:
+        spoken = known(detect(criterion, default=corpus.languages[0]))
+        for part in criterion_parts(criterion, spoken):
+            choice = choose(part, corpus, spoken) if part.shape in ("list", "question") else Choice()
+            heading = escape(part.heading)
+            if choice.places and not choice.note and heading.casefold() not in headings:
+                headings.add(heading.casefold())
+                entries = merge(choice.places, choice.scores, corpus)
+                sections.append(Section(heading, (), tuple(entries), choice.every))
+    return sections
+
+
+def _findings(entries: Iterable[Entry], corpus: Corpus) -> Iterable[Finding]:
+    """Yield what *entries* quote."""
+    for entry in entries:
+        for place in entry.places:
+            unit = corpus.units[place]
+            name = corpus.names[corpus.origin[place]]
+            yield Finding(unit.text, name, unit.heading, round(entry.score, 4), corpus.kinds(place))

@@ -1,0 +1,47 @@
+"""History as a model sees it: newest first, under a character budget (document 003, SPEC A101, A102, D22)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from ..states.observations import Message
+
+OMITTED = "(older actions left out)"
+
+
+def message_text(message: Message) -> str:
+    """Return one action as a few lines; what it lacks leaves no empty heading."""
+    outcome = "ok" if message.success else "failed"
+    lines = [f"- Step {message.step}: {message.tool} [{outcome}] {message.objective}".rstrip()]
+    if message.label and message.documents_count:
+        lines.append(f"  Documents: docList:{message.label} ({message.documents_count})")
+        lines.extend(f"    {document}" for document in message.documents)
+    lines.append(f"  Summary: {message.summary}")
+    if message.notes:
+        lines.append("  Notes: " + "; ".join(message.notes))
+    if message.learnings:
+        lines.append("  Learnings: " + "; ".join(message.learnings))
+    return "\n".join(lines)
+
+
+def history_text(
+    messages: Iterable[Message], chars_max: int, render: Callable[[Message], str] = message_text
+) -> str:
+    """
+    Return *messages* (newest first) as text of at most *chars_max* characters, plus a marker when cut.
+
+    The newest action is always there, cut to size when it alone is too long; *render* may be a cached
+    `message_text`.
+    """
+    texts: list[str] = []
+    left = chars_max
+    for message in messages:
+        text = render(message)
+        if len(text) > left:
+            if not texts and left > 0:
+                texts.append(text[:left])
+            texts.append(OMITTED)
+            break
+        texts.append(text)
+        left -= len(text) + 1
+    return "\n".join(texts)

@@ -1,0 +1,100 @@
+"""
+Put findings together that say the same: once, with all their sources, or side by side where a number differs.
+
+Two documents that both hold a clause need it quoted once. If they differ in a number or a date, both versions are what the
+reader is looking for. Likeness is the share of common stems, numbers and months left out. Pairs are found by their rarest
+words: two sets that share three quarters of their words must share one of the first quarter, in any common order.
+
+Source: prefix filtering as in Bayardo, Ma and Srikant, "Scaling up all pairs similarity search", 2007.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from .corpus import Corpus
+
+LIKE: Final = 0.75
+
+
+@dataclass(slots=True)
+class Entry:
+    """
+    One finding as it is shown.
+
+    Attributes:
+        place: The unit that is quoted.
+        score: How well it answers.
+        same: Units of other sources that say the same.
+        differing: Units of other sources that say the same with other numbers or dates.
+    """
+
+    place: int
+    score: float
+    same: list[int] = field(default_factory=list)
+    differing: list[int] = field(default_factory=list)
+
+    @property
+    def places(self) -> list[int]:
+        """All units of this entry."""
+        return [self.place, *self.same, *self.differing]
+
+
+def merge(places: Sequence[int], scores: Sequence[float], corpus: Corpus) -> list[Entry]:
+    """
+    Return *places* as entries, near duplicates in one.
+
+    Args:
+        places: Numbers of units in the order in which they are shown.
+        scores: The score of each.
+        corpus: Where the units are.
+
+    Returns:
+        The entries in the order of their first unit. An exact repetition within one source is left out.
+    """
+    facts = {place: corpus.facts(place) for place in places}
+    words = {place: corpus.subject(place) for place in places}
+    counts = Counter(word for place in places for word in words[place])
+    entries: list[Entry] = []
+    holders: dict[str, list[int]] = {}
+    for place, score in zip(places, scores, strict=True):
+        ordered = sorted(words[place], key=lambda word: (counts[word], word))
+        prefix = ordered[: len(ordered) - math.ceil(LIKE * len(ordered)) + 1]
+        near = sorted({number for word in prefix for number in holders.get(word, ())})
+        best = max(
+            near, key=lambda number: (_likeness(words, entries[number].place, place), -number), default=-1
+        )
+        if best < 0 or not _join(entries[best], place, words, facts, corpus):
+            for word in prefix:
+                holders.setdefault(word, []).append(len(entries))
+            entries.append(Entry(place, score))
+    return entries
+
+
+def _join(
+    entry: Entry,
+    place: int,
+    words: dict[int, frozenset[str]],
+    facts: dict[int, frozenset[str]],
+    corpus: Corpus,
+) -> bool:
+    """Add the unit at *place* to *entry* if it says the same; return whether it belongs there."""
+    like = _likeness(words, entry.place, place)
+    equal = facts[entry.place] == facts[place]
+    if corpus.origin[entry.place] == corpus.origin[place]:
+        return (
+            equal
+            and like == 1.0
+            and corpus.units[entry.place].text.casefold() == corpus.units[place].text.casefold()
+        )
+    if like < LIKE:
+        return False
+    (entry.same if equal else entry.differing).append(place)
+    return True
+
+
+def _likeness(words: dict[int, frozenset[str]], one: int, other: int) -> float:
+    """Return the share of words that two units have in common."""
+    return len(words[one] & words[other]) / (len(words[one] | words[other]) or 1)

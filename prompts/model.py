@@ -1,0 +1,129 @@
+"""
+The one interface between the engine and a language model.
+
+A model answers one call at a time; it keeps no conversation. Everything it may know stands in the messages, and
+everything that it used comes back in the reply, so that a run can be replayed without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, runtime_checkable
+
+from ..states.errors import ModelError
+from ..states.outcomes import Usage
+from ..states.requests import RequestKind
+
+Role = Literal["system", "user", "assistant"]
+Finish = Literal["stop", "length", "refusal", "content_filter", "tool_calls"]
+
+FAULT_CODES = (
+    "unreachable",
+    "timeout",
+    "rate_limited",
+    "overloaded",
+    "server_error",
+    "bad_request",
+    "unauthorized",
+    "cut_stream",
+    "bad_body",
+    "script_exhausted",
+    "unexpected",
+)
+"""Why a model could not answer at all; a closed list, since it stands in hashed rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptMessage:
+    """One message of a prompt."""
+
+    role: Role
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCall:
+    """
+    One request to a model.
+
+    Attributes:
+        kind: What is asked, see `states.requests.RequestKind`.
+        messages: System message first, then the user's.
+        number: How many model requests the run has made before this one.
+        schema: JSON Schema that the reply should satisfy, for models that can enforce one; None for free text.
+        timeout_s: Seconds the model may take, or None for the client's own default.
+        on_text: Called with each piece of text as it streams in; None when nobody listens.
+    """
+
+    kind: RequestKind
+    messages: tuple[PromptMessage, ...]
+    number: int = 0
+    schema: dict[str, Any] | None = None
+    timeout_s: float | None = None
+    on_text: Callable[[str], None] | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """
+    One answer of a model.
+
+    Attributes:
+        text: The raw text, unread.
+        usage: What it used; None lets the engine estimate four characters a token.
+        finish: Why it ended: ``stop``, ``length``, ``refusal``, ``content_filter``, ``tool_calls``.
+        request_id: The provider's id of the exchange.
+    """
+
+    text: str
+    usage: Usage | None = None
+    finish: Finish = "stop"
+    request_id: str | None = None
+
+
+class ModelUnavailable(ModelError):
+    """
+    Raised by a model that cannot answer, after its own bounded retries.
+
+    Attributes:
+        code: One of `FAULT_CODES`.
+        usage: What the failed attempts used, as far as known.
+    """
+
+    def __init__(self, code: str, message: str, usage: Usage | None = None) -> None:
+        super().__init__(code, message, usage)
+        self.code = code if code in FAULT_CODES else "unexpected"
+        self.message = message
+        self.usage = usage
+
+    def __str__(self) -> str:
+        return self.message
+
+
+@runtime_checkable
+class Model(Protocol):
+    """A language model, or anything that answers like one."""
+
+    @property
+    def name(self) -> str:
+        """Name for the journal, such as ``openai:gpt-6-luna``; ASCII, no secrets."""
+        ...
+
+    def ask(self, call: ModelCall) -> Reply:
+        """Answer; raise `ModelUnavailable` when that is not possible."""
+        ...
+
+    async def aask(self, call: ModelCall) -> Reply:
+        """Answer without blocking the event loop."""
+        ...
+
+
+CHARS_PER_TOKEN = 4
+"""The usual rule of thumb for English; used only where a model reports no usage."""
+
+
+def estimated_usage(call: ModelCall, reply: str) -> Usage:
+    """Return a deterministic estimate of a request's usage, for models that report none."""
+    characters = sum(len(message.text) for message in call.messages)
+    return Usage(1, -(-characters // CHARS_PER_TOKEN), -(-len(reply) // CHARS_PER_TOKEN), 0)

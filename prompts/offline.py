@@ -1,0 +1,253 @@
+"""
+OfflineModel: a deterministic planner and extractive writer without any language model.
+
+It speaks the same two-stage protocol as every model: it gets the prompts, reads their sections, and answers with
+the documents' JSON. It plans extract, process, report; fills the parameters; writes by selecting sentences of the
+documents (`prompts.extractive`); judges criteria by the evidence it found; and stops. It invents nothing, and says
+what it is in every text that it writes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from .model import ModelCall, ModelUnavailable, Reply
+
+EXTRACT, PROCESS, REPORT = "document.extract", "ai.process", "document.generateReport"
+SIGNATURE = "*Selected from the documents by paor's offline model: quoted sentences, no language model.*"
+_NO_DOCUMENTS = (
+    "I am paor's offline model: I answer from documents only, and this run has none that I can read. "
+    "Give documents (--document FILE) or use a language model."
+)
+_STEP = re.compile(r"- Step \d+: (\S+) \[(ok|failed)\]")
+_LABEL = re.compile(r"docList:(\S+) \((\d+)")
+_FENCE = re.compile(r"<<<document (.*)\n((?:.*\n)*?)>>>(?:\n|\Z)")
+_COVERED = re.compile(r"[Cc]riteria with evidence: ([0-9, ]+|none) of (\d+)")
+
+
+class OfflineModel:
+    """The embedded default model; no key, no network, the same answer every time."""
+
+    name = "offline"
+
+    def ask(self, call: ModelCall) -> Reply:
+        """Answer any request of the two-stage protocol; raise `ModelUnavailable` for other kinds."""
+        answers = {
+            "selection": _select,
+            "parameters": _parameters,
+            "refinement": _refine,
+            "review": _review,
+        }
+        answer = answers.get(call.kind, _review)
+        if call.kind not in answers and call.kind != "text":
+            raise ModelUnavailable("bad_request", f"the offline model cannot answer {call.kind} requests")
+        prompt = "\n".join(message.text for message in call.messages)
+        sections = sections_of(_FENCE.sub("", prompt))
+        if call.kind == "text":
+            return Reply(_write(sections, _FENCE.findall(prompt)))
+        return Reply(answer(sections))
+
+    async def aask(self, call: ModelCall) -> Reply:
+        """Do the same; short enough to run on the event loop."""
+        return self.ask(call)
+
+
+def sections_of(prompt: str) -> dict[str, str]:
+    """Return the sections of a prompt by heading; the first one of a name counts."""
+    found: dict[str, str] = {}
+    for part in re.split(r"(?m)^## (?=[A-Z])", prompt)[1:]:
+        heading, _, body = part.partition("\n")
+        found.setdefault(heading.strip(), body.strip("\n"))
+    return found
+
+
+def _dumps(**data: Any) -> str:
+    return json.dumps(data, ensure_ascii=False)
+
+
+def _select(sections: dict[str, str]) -> str:
+    """Choose the next of extract, process, report that has not succeeded yet, as far as the catalog has them."""
+    offered = re.findall(r"(?m)^- ([\w.-]+)\(", sections.get("Actions", ""))
+    history = sections.get("History, newest first", "")
+    tried = _STEP.findall(history)
+    done = {tool for tool, outcome in tried if outcome == "ok"}
+    index = sections.get("Documents", "")
+    inputs = [f"docList:{label}" for label, _ in _LABEL.findall(index) if "_action0_" in label]
+    if not inputs:
+        return _dumps(action=None, answer=_NO_DOCUMENTS)
+    failed = [tool for tool, outcome in tried if outcome == "failed"]
+    objective = sections.get("Objective", "")
+    criteria = _criteria(sections)
+    if EXTRACT in offered and EXTRACT not in done and failed.count(EXTRACT) < 1:
+        return _choice(EXTRACT, "read the text of the given documents", inputs, "", [])
+    if PROCESS in offered and PROCESS not in done and failed.count(PROCESS) < 1:
+        if EXTRACT in failed and EXTRACT not in done:
+            return _gave_up(history)
+        context = objective + "".join(f"\nCriterion {n}: {text}" for n, text in enumerate(criteria, 1))
+        fields = [("aiPrompt", "what to write"), ("customInstructions", "criteria to check")]
+        return _choice(PROCESS, "write the answer from the extracted text", _newest(history) or inputs, context, fields)
+    if REPORT in offered and REPORT not in done and PROCESS in done and "Final formatting" not in sections:
+        title = _title(objective)
+        return _choice(REPORT, "put the answer into a report", _newest(history), title, [("title", "its title")])
+    if PROCESS not in done and EXTRACT not in done:
+        return _gave_up(history)
+    return _dumps(action=None, answer=_summary(history) or "The documents were read; there is nothing more to do.")
+
+
+def _choice(
+    action: str, objective: str, documents: list[str], context: str, fields: list[tuple[str, str]]
+) -> str:
+    return _dumps(
+        action=action,
+        actionObjective=objective,
+        learnings=[],
+        requiredInputDocuments=documents,
+        requiredConnection=None,
+        parametersContext=context,
+        parametersSchema={
+            "fields": [
+                {"name": name, "type": "string", "required": False, "description": description}
+                for name, description in fields
+            ]
+        },
+    )
+
+
+def _gave_up(history: str) -> str:
+    return _dumps(action=None, answer=f"The documents could not be read: {_summary(history) or 'no details'}")
+
+
+def _newest(history: str) -> list[str]:
+    """Return the reference of the newest documents in history."""
+    found = _LABEL.search(history)
+    return [f"docList:{found.group(1)}"] if found else []
+
+
+def _summary(history: str) -> str:
+    found = re.search(r"(?m)^  Summary: (.*)$", history)
+    return found.group(1) if found else ""
+
+
+def _criteria(sections: dict[str, str]) -> list[str]:
+    return re.findall(r"(?m)^- \[(?:met|open)\] (.*)$", sections.get("Success criteria", ""))
+
+
+def _title(objective: str) -> str:
+    first = " ".join(objective.split())
+    return first if len(first) <= 90 else first[:87].rsplit(" ", 1)[0] + "..."
+
+
+def _parameters(sections: dict[str, str]) -> str:
+    """Fill what Stage 1 prepared in the parameters context; everything else keeps its default."""
+    action = sections.get("Selected action", "").strip()
+    context = sections.get("Parameters context", "").strip()
+    objective, *rest = re.split(r"(?m)^Criterion (?=\d+: )", context)
+    values: dict[str, str] = {}
+    if action == PROCESS:
+        values["aiPrompt"] = objective.strip() or sections.get("Objective", "")
+        if rest:
+            values["customInstructions"] = "".join(f"Criterion {line}" for line in rest)
+    elif action == REPORT and context:
+        values["title"] = context
+    return _dumps(schema="parameters_v1", parameters=values)
+
+
+def _refine(sections: dict[str, str]) -> str:
+    """Stop after the last action that is useful here; say which criteria the written text holds evidence for."""
+    observation = _observation(sections)
+    tool = sections.get("Last action", "").partition(":")[0]
+    checks = _checks(sections, observation)
+    if not observation.get("success"):
+        notes = "; ".join(observation.get("notes", ())) or "no details"
+        return _dumps(decision="continue", reason=f"{tool} failed: {notes}", criteria=checks)
+    if tool == EXTRACT:
+        return _dumps(
+            decision="continue",
+            reason="the documents are read, the answer is not written yet",
+            hint="write the answer from the extracted text",
+            criteria=checks,
+        )
+    if tool == PROCESS and "Final formatting" not in sections:
+        return _dumps(
+            decision="continue",
+            reason="the answer is written, the report is not",
+            hint="put the answer into a report",
+            criteria=checks,
+            answer=_answer(observation),
+        )
+    return _dumps(decision="stop", reason="the result is written", criteria=checks, answer=_answer(observation))
+
+
+def _observation(sections: dict[str, str]) -> dict[str, Any]:
+    try:
+        data = json.loads(sections.get("Observation") or sections.get("Last observation") or "{}")
+    except ValueError:
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def _checks(sections: dict[str, str], observation: dict[str, Any]) -> list[dict[str, Any]]:
+    """Read which criteria the written text says it has evidence for."""
+    snippet = "\n".join(preview.get("snippet", "") for preview in observation.get("previews", ()))
+    found = _COVERED.search(snippet)
+    if found is None or not observation.get("success"):
+        return []
+    met = set(re.findall(r"\d+", found.group(1)))
+    return [
+        {"criterion": text, "met": str(number) in met, "evidence": "evidence in the written text"}
+        for number, text in enumerate(_criteria(sections), 1)
+    ]
+
+
+def _answer(observation: dict[str, Any]) -> str:
+    """Return the beginning of the written text, as far as the observation shows it."""
+    snippet = next((str(preview["snippet"]) for preview in observation.get("previews", ()) if preview.get("snippet")), "")
+    if snippet.endswith("…") and "\n" in snippet:
+        snippet = snippet.rsplit("\n", 1)[0]
+    label = observation.get("resultLabel", "")
+    more = f"\n\nThe whole text stands in {label}." if label else ""
+    return snippet.strip() + more
+
+
+def _review(sections: dict[str, str]) -> str:
+    """Success when something was written and no criterion is open; there is no second way to try."""
+    draft = sections.get("Draft answer", "").strip()
+    open_criteria = re.findall(r"(?m)^- \[open\] (.*)$", sections.get("Success criteria", ""))
+    history = sections.get("Results, newest first", "")
+    written = any(outcome == "ok" and tool != EXTRACT for tool, outcome in _STEP.findall(history))
+    if open_criteria and (written or not draft):
+        missing = "; ".join(open_criteria)
+        answer = f"{draft}\n\nNo evidence was found in the documents for: {missing}".strip()
+        return _dumps(status="failed", improvements=[], answer=answer)
+    if written:
+        return _dumps(status="success", improvements=[], answer=draft)
+    return _dumps(status="failed", improvements=[], answer=draft or "Nothing could be written from the documents.")
+
+
+def _write(sections: dict[str, str], documents: list[tuple[str, str]]) -> str:
+    """Write a text from the fenced documents (name and text)."""
+    from .extractive import Source, write
+
+    instructions = sections.get("Instructions", "")
+    criteria = re.findall(r"(?m)^Criterion \d+: (.*)$", instructions)
+    sources = [Source(name, text.rstrip("\n")) for name, text in documents]
+    request = sections.get("Request", "").strip()
+    written = write(
+        request,
+        sources,
+        criteria=criteria,
+        language=sections.get("Language", "en").strip() or "en",
+        instructions="" if criteria else instructions,
+    )
+    form = sections.get("Format", "md").strip()
+    if form == "json":
+        findings = [{"text": item.text, "source": item.source, "heading": item.heading} for item in written.findings]
+        return json.dumps({"request": request, "findings": findings}, ensure_ascii=False, indent=2)
+    text = written.text.strip()
+    if criteria:
+        met = ", ".join(str(number) for number, ok in enumerate(written.covered, 1) if ok) or "none"
+        text = f"*Success criteria with evidence: {met} of {len(criteria)}*\n\n{text}"
+    return f"{text}\n\n---\n{SIGNATURE}\n"
+

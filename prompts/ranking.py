@@ -1,0 +1,232 @@
+"""
+Rank units for a set of words, and measure how central each is to its document.
+
+Words are stemmed and given short names (``w17``), and SQLite's FTS5 ranks the units by BM25 over these names in a database
+in memory. The names are letters and digits only, so no text of a user or document can ever become query syntax; they are
+quoted all the same. Where SQLite was built without FTS5, the sum of the words' weights takes BM25's place.
+
+A query word also stands for its near synonyms (``vocabulary.CONCEPTS``) and, in German and Dutch, for compounds with it.
+How much of a query a unit covers is counted by word, each weighing its inverse frequency: BM25 alone cannot tell a unit that
+has one rare word of three from one that has them all.
+"""
+
+import math
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from functools import cache
+from typing import Any, Final
+
+from .clauses import words_of
+from .languages import ALGORITHMS, STOP_WORDS
+from .vocabulary import CONCEPTS
+
+WORD_CHARS_MAX: Final = 40
+STEMS_MAX: Final = 60_000
+"""Words beyond this many different ones are indexed as they are; a book has some 20,000, a long log more."""
+_HEADING_WEIGHT: Final = 0.6
+_COMPOUND_CHARS_MIN: Final = 4
+
+
+class Stemmer:
+    """Stems words with snowball, each only once. Not shared between calls: a snowball stemmer is not thread-safe."""
+
+    def __init__(self) -> None:
+        self._stemmers: dict[str, Any] = {}
+        self._known: dict[tuple[str, str], str] = {}
+
+    def stem(self, word: str, language: str) -> str:
+        """Return the stem of the lower-case *word*."""
+        key = (language, word)
+        stem = self._known.get(key)
+        if stem is None:
+            stem = self._stemmer(language).stemWord(word) if self._worth(word) else word
+            self._known[key] = stem
+        return stem
+
+    def stems(self, text: str, language: str) -> list[str]:
+        """Return the stems of the words of *text* that are no function words, in order."""
+        stop = STOP_WORDS[language]
+        return [self.stem(word, language) for word in words_of(text) if word not in stop]
+
+    def _worth(self, word: str) -> bool:
+        return len(word) <= WORD_CHARS_MAX and len(self._known) < STEMS_MAX and not word.isdigit()
+
+    def _stemmer(self, language: str) -> Any:
+        if language not in self._stemmers:
+            import snowballstemmer
+
+            self._stemmers[language] = snowballstemmer.stemmer(ALGORITHMS[language])
+        return self._stemmers[language]
+
+
+class Index:
+    """
+    The words of a sequence of units, ready to be searched.
+
+    Attributes:
+        body: Stems of each unit's own words, in order.
+        head: Stems of each unit's heading.
+        weights: The inverse frequency of each stem.
+    """
+
+    def __init__(self, body: Sequence[Sequence[str]], head: Sequence[Sequence[str]]) -> None:
+        self.body = [frozenset(stems) for stems in body]
+        self.head = [frozenset(stems) for stems in head]
+        self._rows = (body, head)
+        self._places: dict[str, list[int]] = {}
+        for place, (words, over) in enumerate(zip(self.body, self.head, strict=True)):
+            for stem in sorted(words | over):
+                self._places.setdefault(stem, []).append(place)
+        self._names = {stem: f"w{number}" for number, stem in enumerate(self._places)}
+        self.weights = {stem: self.weight((stem,)) for stem in self._places}
+        self._database: sqlite3.Connection | None = None
+
+    def weight(self, stems: Iterable[str]) -> float:
+        """Return the inverse frequency of a word that any of *stems* stands for; highest where none occurs."""
+        found = len({place for stem in stems for place in self._places.get(stem, ())})
+        return math.log(1 + (len(self.body) + 1) / (found + 0.5))
+
+    def knows(self, stems: Iterable[str]) -> bool:
+        """Whether any of *stems* occurs."""
+        return any(stem in self._places for stem in stems)
+
+    def places(self, stems: Iterable[str]) -> set[int]:
+        """Return where any of *stems* occurs, in a unit or over it."""
+        return {place for stem in stems for place in self._places.get(stem, ())}
+
+    def expand(self, stem: str, *, compounds: bool) -> frozenset[str]:
+        """Return *stem* with the stems of this index that are one letter longer or, if wanted, compounds of it."""
+        if len(stem) < _COMPOUND_CHARS_MIN:
+            return frozenset((stem,))
+        found = {stem}
+        for other in self._places:
+            near = (
+                len(stem) >= 5
+                and abs(len(other) - len(stem)) <= 1
+                and (other.startswith(stem) or stem.startswith(other))
+            )
+            longer = (
+                compounds and len(other) > len(stem) + 2 and (other.startswith(stem) or other.endswith(stem))
+            )
+            if (near and not other.isdigit()) or longer:
+                found.add(other)
+        return frozenset(found)
+
+    def coverage(self, groups: Sequence[frozenset[str]]) -> dict[int, float]:
+        """
+        Return how much of a query each unit covers.
+
+        Args:
+            groups: For each word of the query, the stems that it stands for.
+
+        Returns:
+            Unit number to a share of 1; a word that only the heading has counts for 0.6. Units without a hit are missing.
+        """
+        weights = [self.weight(group) for group in groups]
+        total = sum(weights) or 1.0
+        shares: dict[int, float] = {}
+        for group, weight in zip(groups, weights, strict=True):
+            for place in sorted(self.places(group)):
+                part = 1.0 if self.body[place] & group else _HEADING_WEIGHT
+                shares[place] = shares.get(place, 0.0) + weight * part / total
+        return shares
+
+    def bm25(self, groups: Sequence[frozenset[str]]) -> dict[int, float]:
+        """Return the BM25 score of each unit that has a word of *groups*, higher is better, between 0 and 1."""
+        names = sorted({self._names[stem] for group in groups for stem in group if stem in self._names})
+        if not names:
+            return {}
+        try:
+            found = self._search(names)
+        except sqlite3.OperationalError:
+            found = self._count(groups)
+        best = max(found.values(), default=0.0) or 1.0
+        return {place: score / best for place, score in found.items()}
+
+    def close(self) -> None:
+        """Close the database, if one was made."""
+        if self._database is not None:
+            self._database.close()
+            self._database = None
+
+    def _search(self, names: Sequence[str]) -> dict[int, float]:
+        """Ask FTS5; raises sqlite3.OperationalError where it is not built in."""
+        if self._database is None:
+            self._database = self._build()
+        query = " OR ".join(f'"{name}"' for name in names[:500])
+        with closing(self._database.cursor()) as cursor:
+            rows = cursor.execute(
+                "SELECT rowid, bm25(units, 1.0, 0.5) FROM units WHERE units MATCH ?", (query,)
+            )
+            return {place: -score for place, score in rows}
+
+    def _build(self) -> sqlite3.Connection:
+        """Make the full-text table in memory."""
+        database = sqlite3.connect(":memory:", check_same_thread=False)
+        try:
+            database.execute("CREATE VIRTUAL TABLE units USING fts5(body, head, tokenize='ascii')")
+        except sqlite3.OperationalError:
+            database.close()
+            raise
+        body, head = self._rows
+        named = (
+            (
+                place,
+                " ".join(map(self._names.__getitem__, words)),
+                " ".join(map(self._names.__getitem__, over)),
+            )
+            for place, (words, over) in enumerate(zip(body, head, strict=True))
+        )
+        database.executemany("INSERT INTO units(rowid, body, head) VALUES (?, ?, ?)", named)
+        return database
+
+    def _count(self, groups: Sequence[frozenset[str]]) -> dict[int, float]:
+        """Add up the weights of the words that each unit has."""
+        scores: dict[int, float] = {}
+        for group in groups:
+            weight = self.weight(group)
+            for place in sorted(self.places(group)):
+                scores[place] = scores.get(place, 0.0) + weight
+        return scores
+
+
+def word_groups(
+    terms: Sequence[str], index: Index, stemmer: Stemmer, *, spoken: str, languages: Sequence[str]
+) -> list[frozenset[str]]:
+    """
+    Return for each of *terms* the stems that it stands for in *index*.
+
+    Args:
+        terms: The words of a query in lower case.
+        index: What will be searched.
+        stemmer: Stems the terms.
+        spoken: The language of the query.
+        languages: The languages of the documents, in whose way the words are stemmed too.
+
+    Returns:
+        One set a term, in order; a number stands for itself.
+    """
+    codes = tuple(dict.fromkeys((spoken, *languages)))
+    compounds = bool({"de", "nl"} & set(codes))
+    groups = []
+    for term in terms:
+        group: set[str] = set()
+        for code in codes:
+            stem = stemmer.stem(term, code)
+            group |= index.expand(stem, compounds=compounds and not term.isdigit())
+            group |= _synonyms(code).get(stem, frozenset())
+        groups.append(frozenset(group))
+    return groups
+
+
+@cache
+def _synonyms(language: str) -> Mapping[str, frozenset[str]]:
+    """Return the concept table by stem, as *language* stems words; those of other languages are left as they are."""
+    stemmer = Stemmer()
+    table: dict[str, frozenset[str]] = {}
+    for concept in CONCEPTS:
+        stems = frozenset(stemmer.stem(word, language) for word in concept.split())
+        for stem in stems:
+            table[stem] = table.get(stem, frozenset()) | stems
+    return table

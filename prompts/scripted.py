@@ -1,0 +1,79 @@
+"""A model that answers from a list: for tests, examples and benchmarks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..states.errors import ScriptExhausted, UsageError
+from .model import ModelCall, ModelUnavailable, Reply
+
+
+class ScriptedModel:
+    """
+    Answer the n-th model request of a run with the n-th reply.
+
+    The count is the run's own (it stands in the journal), so a script also goes on rightly after a resume in
+    another process, and one model serves any number of runs at once.
+
+    Args:
+        replies: Texts, JSON-able mappings (sent as JSON), `Reply` values, or exceptions to raise.
+        cycle: Start over when the replies are used up, instead of failing the run with ``model_error``.
+        name: Name in the journal.
+
+    Raises:
+        UsageError: A reply is neither text nor JSON-able.
+    """
+
+    def __init__(
+        self,
+        replies: Sequence[str | Mapping[str, Any] | Reply | Exception],
+        *,
+        cycle: bool = False,
+        name: str = "scripted",
+    ) -> None:
+        if isinstance(replies, str | bytes | Mapping):
+            raise UsageError("ScriptedModel takes a list of replies, one for each model request")
+        self._replies = [_prepared(reply, index) for index, reply in enumerate(replies)]
+        self._cycle = cycle
+        self._used: set[int] = set()
+        self.name = name
+
+    def ask(self, call: ModelCall) -> Reply:
+        """Return the reply for `call.number`; raise `ModelUnavailable` when the script is used up."""
+        index = call.number
+        if self._cycle and self._replies:
+            index %= len(self._replies)
+        if index >= len(self._replies):
+            message = f"the script has {len(self._replies)} replies and was asked for reply {index + 1} ({call.kind})"
+            raise ModelUnavailable("script_exhausted", message)
+        self._used.add(index)
+        reply = self._replies[index]
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
+    async def aask(self, call: ModelCall) -> Reply:
+        """Do the same; never blocks."""
+        return self.ask(call)
+
+    def assert_all_used(self) -> None:
+        """Raise `ScriptExhausted` naming the first reply that no request asked for."""
+        unused = [index for index in range(len(self._replies)) if index not in self._used]
+        if unused:
+            raise ScriptExhausted(f"reply {unused[0] + 1} of {len(self._replies)} was never asked for")
+
+
+def _prepared(reply: object, index: int) -> Reply | Exception:
+    """Return *reply* in the form that `ask` gives; fail early, naming its position."""
+    if isinstance(reply, Reply | Exception):
+        return reply
+    if isinstance(reply, str):
+        return Reply(reply)
+    if isinstance(reply, Mapping):
+        try:
+            return Reply(json.dumps(reply, ensure_ascii=False))
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"reply {index + 1} is not JSON: {error}") from None
+    raise UsageError(f"reply {index + 1} is a {type(reply).__name__}; expected text or a mapping")

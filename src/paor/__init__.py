@@ -1,0 +1,111 @@
+"""
+paor: LLM agent loops as an explicit finite state machine, journaled to SQLite.
+
+    from paor import Engine
+
+    engine = Engine(journal="runs.db")
+    result = engine.run("Summarise the obligations and list every deadline", documents=["contract.pdf"])
+    print(result.state, result.answer)
+
+Everything public is here; the folders below are described in docs/.
+"""
+
+from __future__ import annotations
+
+from .fsm.engine import Engine
+from .fsm.journal import Journal
+from .fsm.ports import Clock, Ids, RandomIds, SeededIds, SteppingClock, SystemClock
+from .fsm.replay import Divergence, Replay, replay
+from .fsm.result import Result
+from .fsm.version import VERSION as __version__
+from .prompts.model import Model, ModelCall, ModelUnavailable, PromptMessage, Reply
+from .prompts.offline import OfflineModel
+from .prompts.scripted import ScriptedModel
+from .states.actions import WebFact
+from .states.errors import (
+    IllegalEvent,
+    InternalError,
+    InvalidAnswer,
+    JournalBusy,
+    JournalDamaged,
+    JournalError,
+    JournalFull,
+    JournalTooNew,
+    LeaseHeld,
+    LeaseLost,
+    MissingExtra,
+    ModelError,
+    NotAJournal,
+    NotStarted,
+    PaorError,
+    ReplayDiverged,
+    ScriptExhausted,
+    ToolError,
+    UnknownRun,
+    UsageError,
+)
+from .states.events import Event, RunEnded, RunStarted, RunWaiting, StepCompleted, TransitionTaken
+from .states.limits import Limits
+from .states.outcomes import Usage
+from .states.policy import Policy
+from .tools.builtin import builtin_tools
+from .tools.tool import Document, Tool, ToolContext, ToolOutput, tool
+
+__all__ = [
+    "Clock",
+    "Divergence",
+    "Document",
+    "Engine",
+    "Event",
+    "Ids",
+    "IllegalEvent",
+    "InternalError",
+    "InvalidAnswer",
+    "Journal",
+    "JournalBusy",
+    "JournalDamaged",
+    "JournalError",
+    "JournalFull",
+    "JournalTooNew",
+    "LeaseHeld",
+    "LeaseLost",
+    "Limits",
+    "MissingExtra",
+    "Model",
+    "ModelCall",
+    "ModelError",
+    "ModelUnavailable",
+    "NotAJournal",
+    "NotStarted",
+    "OfflineModel",
+    "PaorError",
+    "Policy",
+    "PromptMessage",
+    "RandomIds",
+    "Replay",
+    "ReplayDiverged",
+    "Reply",
+    "Result",
+    "RunEnded",
+    "RunStarted",
+    "RunWaiting",
+    "ScriptExhausted",
+    "ScriptedModel",
+    "SeededIds",
+    "StepCompleted",
+    "SteppingClock",
+    "SystemClock",
+    "Tool",
+    "ToolContext",
+    "ToolError",
+    "ToolOutput",
+    "TransitionTaken",
+    "UnknownRun",
+    "Usage",
+    "UsageError",
+    "WebFact",
+    "__version__",
+    "builtin_tools",
+    "replay",
+    "tool",
+]

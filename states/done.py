@@ -1,0 +1,18 @@
+"""Done: the run succeeded; nothing leads on from here."""
+
+from __future__ import annotations
+
+from .phase import DONE, Phase
+from .requests import NOTHING, Request
+from .run import Run
+
+
+class Done(Phase):
+    """The completion review succeeded, or every criterion was met when a budget ran out."""
+
+    def __init__(self) -> None:
+        super().__init__(DONE, final=True)
+
+    def request(self, run: Run) -> Request:
+        """Return nothing; the run has ended."""
+        return NOTHING

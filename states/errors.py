@@ -1,0 +1,108 @@
+"""
+Every error that paor raises, split by whose fault it is.
+
+PaorError
+    UsageError                  the caller's: a bad argument, an unknown name, an unusable file
+        MissingExtra            an optional dependency is not installed
+        UnknownRun              no such run in this journal
+        IllegalEvent            no row of the table allows this event in this phase
+        InvalidAnswer           an answer that does not fit what the run waits for
+    ModelError                  a model's or its transport's; becomes a journaled outcome, never leaves `run`
+        ScriptExhausted         a ScriptedModel was asked more often than it has replies
+    ToolError                   raised by a tool to fail with exactly this text; becomes an observation
+        NotStarted              raised by a tool to state that its effect certainly did not begin
+    JournalError                the file's
+        NotAJournal             missing, foreign, or not SQLite
+        JournalBusy             locked by somebody for longer than the busy timeout
+        JournalFull             no space, or the file cannot be written
+        JournalTooNew           written by a newer paor
+        JournalDamaged          chain or integrity broken
+        LeaseLost               another driver took the run over; nothing was appended
+        LeaseHeld               another driver is alive and drives this run
+    ReplayDiverged              a replay derived something else than was recorded
+    InternalError               a bug in paor: an invariant did not hold
+
+Facts are attributes, messages say run, expected, found and what to do. All of them pickle.
+"""
+
+from __future__ import annotations
+
+
+class PaorError(Exception):
+    """Base class; never raised itself."""
+
+
+class UsageError(PaorError, ValueError):
+    """The caller passed something that cannot be used; nothing was started or changed."""
+
+
+class MissingExtra(UsageError, ImportError):
+    """An optional dependency is missing; the message names the extra to install."""
+
+
+class UnknownRun(UsageError, LookupError):
+    """The journal holds no run with this id."""
+
+
+class IllegalEvent(UsageError):
+    """No row of the table allows this event now; the run stays as it was."""
+
+
+class InvalidAnswer(UsageError):
+    """The answer does not fit what the run waits for; the run goes on waiting."""
+
+
+class ModelError(PaorError):
+    """A model could not answer. Inside a run it becomes a journaled outcome and, at last, Failed(model_error)."""
+
+
+class ScriptExhausted(ModelError):
+    """A scripted model has no reply left for this request."""
+
+
+class ToolError(PaorError):
+    """Raised by a tool: the call failed, and this text is what the model may read about it."""
+
+
+class NotStarted(ToolError):
+    """Raised by a tool: the effect certainly did not begin, so even a ``once`` call may be tried again."""
+
+
+class JournalError(PaorError):
+    """Something is wrong with a journal file; the message names it."""
+
+
+class NotAJournal(JournalError, UsageError):
+    """The file is missing, unreadable, or not a paor journal."""
+
+
+class JournalBusy(JournalError):
+    """Another process held the journal's write lock longer than the busy timeout; nothing was lost."""
+
+
+class JournalFull(JournalError):
+    """The journal could not be written (no space, read-only); the last committed row is intact."""
+
+
+class JournalTooNew(JournalError, UsageError):
+    """The journal's schema is newer than this version of paor knows."""
+
+
+class JournalDamaged(JournalError):
+    """The hash chain or the file's integrity is broken; `paor verify` lists the places."""
+
+
+class LeaseLost(JournalError):
+    """Another driver has taken this run over; this driver stopped before its next effect."""
+
+
+class LeaseHeld(JournalError, UsageError):
+    """Another driver is alive and drives this run."""
+
+
+class ReplayDiverged(PaorError):
+    """A replay derived something else than the journal holds."""
+
+
+class InternalError(PaorError):
+    """An invariant of paor itself did not hold; please report it with the run's export."""

@@ -1,0 +1,82 @@
+"""
+The typed event stream: what a host sees while a run goes on.
+
+An event is emitted after its row is durable, never before; a host that shows events never shows what could be lost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from .waiting import Question
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted:
+    """A run was created, or goes on after a resume."""
+
+    run_id: str
+    objective: str
+    resumed: bool
+    kind: str = "start"
+
+
+@dataclass(frozen=True, slots=True)
+class TransitionTaken:
+    """
+    One row was committed.
+
+    Attributes:
+        seq: Number of the row.
+        trigger, source, dest: The transition.
+        step, max_steps: Actions started so far, and their limit.
+        tokens: Input and output tokens of the run so far.
+        detail: One line for people: the action, the decision's reason, what was refused.
+    """
+
+    run_id: str
+    seq: int
+    trigger: str
+    source: str
+    dest: str
+    step: int
+    max_steps: int
+    tokens: int
+    detail: str
+    kind: str = "transition"
+
+
+@dataclass(frozen=True, slots=True)
+class StepCompleted:
+    """One action was observed."""
+
+    run_id: str
+    step: int
+    action: int
+    tool: str
+    label: str
+    success: bool
+    summary: str
+    kind: str = "step"
+
+
+@dataclass(frozen=True, slots=True)
+class RunWaiting:
+    """The run waits for an answer; any process can give it."""
+
+    run_id: str
+    question: Question
+    kind: str = "waiting"
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnded:
+    """The run ended; *result* is what `Engine.run` returns."""
+
+    run_id: str
+    result: Any
+    kind: str = "complete"
+
+
+Event: TypeAlias = RunStarted | TransitionTaken | StepCompleted | RunWaiting | RunEnded

@@ -1,0 +1,76 @@
+"""What the model may see of a result (Observation), and what history keeps of an action (Message)."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field, model_serializer
+from pydantic.functional_serializers import SerializerFunctionWrapHandler
+
+from .actions import Preview, WebFact
+from .wire import Wire
+
+
+class Observation(Wire):
+    """
+    The compact view of one result; never the raw payload (documents 000 and 002).
+
+    Attributes:
+        success: The tool returned.
+        result_label: Label under which the documents stand.
+        documents_count: The true total, however many previews there are.
+        previews: The first few documents, cut to size.
+        notes: Short facts: errors, sizes, what was cut.
+        web: Per-URL relevance, key points and entities, best first; absent when no tool gave any.
+    """
+
+    success: bool
+    result_label: str
+    documents_count: int = Field(ge=0)
+    previews: tuple[Preview, ...] = Field((), strict=False)
+    notes: tuple[str, ...] = Field((), strict=False)
+    web: tuple[WebFact, ...] | None = Field(None, strict=False)
+
+    @model_serializer(mode="wrap")
+    def _without_absent(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        data: dict[str, Any] = handler(self)
+        if data.get("web") is None:
+            data.pop("web", None)
+        return data
+
+
+class Check(Wire):
+    """The light review after every observation, derived by code (SPEC A040)."""
+
+    status: Literal["success", "retry", "failed"]
+    improvements: tuple[str, ...] = Field((), strict=False)
+
+
+class Message(Wire):
+    """
+    One action in the history of a run: what later prompts may know of it (SPEC A099 to A102).
+
+    Attributes:
+        action: The action's number within its task.
+        step: The step's number within the run.
+        tool: What was called.
+        objective: What for.
+        label: Where its documents stand; empty when it produced none.
+        documents: References with names, at most a handful.
+        summary: One or two sentences; never empty.
+        notes: Short facts.
+        learnings: What Stage 1 had learnt by then.
+        success: How it ended.
+    """
+
+    action: int
+    step: int
+    tool: str
+    objective: str = ""
+    label: str = ""
+    documents: tuple[str, ...] = Field((), strict=False)
+    documents_count: int = 0
+    summary: str
+    notes: tuple[str, ...] = Field((), strict=False)
+    learnings: tuple[str, ...] = Field((), strict=False)
+    success: bool

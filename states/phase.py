@@ -1,0 +1,38 @@
+"""
+The seven phases by name, and the class they are instances of.
+
+A phase is a `transitions.State`; it answers one question, purely: what does a run in this phase need from the
+outside before it can be decided? It never touches anything itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from transitions import State
+
+if TYPE_CHECKING:
+    from .requests import Request
+    from .run import Run
+
+PLANNING = "Planning"
+SPECIFYING = "Specifying"
+EXECUTING = "Executing"
+OBSERVING = "Observing"
+REVIEWING = "Reviewing"
+DONE = "Done"
+FAILED = "Failed"
+
+PHASES = (PLANNING, SPECIFYING, EXECUTING, OBSERVING, REVIEWING, DONE, FAILED)
+FINAL = frozenset({DONE, FAILED})
+
+
+class Phase(State):  # type: ignore[misc]
+    """One phase of a run: a state of the machine that knows what it needs next."""
+
+    def __init__(self, name: str, *, final: bool = False) -> None:
+        super().__init__(name, final=final, ignore_invalid_triggers=False)
+
+    def request(self, run: Run) -> Request:
+        """Return what *run*, which is in this phase, needs from the outside; touch nothing."""
+        raise NotImplementedError(self.name)

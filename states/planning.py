@@ -1,0 +1,22 @@
+"""Planning: choose the one next action, or answer."""
+
+from __future__ import annotations
+
+from .budgets import hard_limit
+from .phase import PLANNING, Phase
+from .requests import NOTHING, ModelRequest, Request
+from .run import Run
+
+
+class Planning(Phase):
+    """Initial phase: asks the model for Stage 1 of the two-stage protocol."""
+
+    def __init__(self) -> None:
+        super().__init__(PLANNING)
+
+    def request(self, run: Run) -> Request:
+        """Return the selection (or plan) request, or nothing when a hard limit already decides."""
+        if hard_limit(run) is not None:
+            return NOTHING
+        kind = "selection" if run.spec.mode == "react" else "plan"
+        return ModelRequest(kind, run.counters.selection_retries)

@@ -1,0 +1,32 @@
+"""What a host allows, as data; `tools.policy` decides with it."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Policy(BaseModel):
+    """
+    Which tools a run may use; deny wins over the task type, which wins over the run's own tools list.
+
+    Patterns are tool names with ``*`` for any run of characters: ``web.*``, ``*.delete``.
+
+    Attributes:
+        allow: Patterns; empty allows every tool that is offered.
+        deny: Patterns that are never executed, whatever else allows them.
+        task_types: For a task type, the patterns it may use; a type that is not listed here is not restricted.
+        approvals: Patterns that need a typed approval before each call.
+        url_schemes: Schemes a URL argument may have.
+        private_hosts: Whether URL arguments may name private, loopback or link-local hosts.
+
+    Source: SPEC A043, A044, D21; document 002, section "Security Considerations".
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    task_types: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    approvals: tuple[str, ...] = ()
+    url_schemes: tuple[str, ...] = ("http", "https")
+    private_hosts: bool = False

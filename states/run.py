@@ -1,0 +1,212 @@
+"""
+A run between two transitions, as one immutable value.
+
+A run is a fold over its rows: `Counters` stand in every row, so the last row is enough for them; `Memory` is
+what the rows' changes have set, slot by slot, and stays bounded however long the run is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pydantic import Field
+from rpds import HashTrieMap
+
+from .actions import Intent, Selection, StoredText, ToolResult
+from .observations import Check, Message, Observation
+from .phase import DONE, FAILED, FINAL, PLANNING
+from .reviews import Refinement, Review
+from .spec import Spec
+from .waiting import Answer, Question
+from .wire import Wire
+
+HISTORY_MESSAGES = 50
+"""Actions that history keeps; more never fit under `Limits.history_chars` in practice."""
+
+
+class Counters(NamedTuple):
+    """
+    Every number and flag of a run; each row holds them as they are after it.
+
+    Attributes:
+        step: Actions started; what `Limits.max_steps` bounds.
+        action: Number of the current action within its task; given at `specify` or `refuse`.
+        retries: Completion reviews that said retry.
+        tokens_in: Input tokens of all model requests.
+        tokens_out: Output tokens of all model requests.
+        cost_micro: Money spent, in millionths of the currency unit.
+        time_us: Active time in microseconds; waiting for a person does not count.
+        calls: Model requests made, also within tools; the next one's number for a scripted model.
+        payloads: Payloads stored, and so the next one's number.
+        documents: Documents numbered, and so the next one's number.
+        selection_retries, parameter_retries, step_retries: Spent in this step.
+        review_retries: Spent in this iteration.
+        elicitations: Questions asked.
+        errors: Tool errors in a row.
+        refused: Calls refused for their parameters in a row.
+        blocked: Duplicate calls blocked in this run.
+        stale: Refinements in a row whose score did not rise.
+        best_score: Highest score so far in millionths, or None.
+        same_key: How often the last executed call stands at the end of the list of executed calls.
+        concluded: 1 once the stop is decided and only the completion review is left.
+        formatted: 1 once the final formatting action has been selected.
+        criteria: One character per criterion, ``1`` when met; progress is never taken back.
+        stop: Why the run stops, from `REASONS`; empty while it goes on.
+    """
+
+    step: int = 0
+    action: int = 0
+    retries: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost_micro: int = 0
+    time_us: int = 0
+    calls: int = 0
+    payloads: int = 0
+    documents: int = 0
+    selection_retries: int = 0
+    parameter_retries: int = 0
+    step_retries: int = 0
+    review_retries: int = 0
+    elicitations: int = 0
+    errors: int = 0
+    refused: int = 0
+    blocked: int = 0
+    stale: int = 0
+    best_score: int | None = None
+    same_key: int = 0
+    concluded: int = 0
+    formatted: int = 0
+    criteria: str = ""
+    stop: str = ""
+
+
+class Change(Wire):
+    """
+    What one transition sets in a run's memory; a slot that is present and None is cleared.
+
+    Each trigger always sets the same slots (`fsm.changes`), which is what lets `fsm.fold.restore` read a few
+    rows instead of all of them.
+    """
+
+    selection: Selection | None = None
+    intent: Intent | None = None
+    result: ToolResult | None = None
+    observation: Observation | None = None
+    check: Check | None = None
+    message: Message | None = None
+    feedback: str | None = None
+    hint: str | None = None
+    improvements: tuple[str, ...] | None = Field(None, strict=False)
+    refinement: Refinement | None = None
+    review: Review | None = None
+    answer: str | None = None
+    question: Question | None = None
+    reply: Answer | None = None
+
+    def encode(self) -> str:
+        """Return the slots that are set as compact JSON."""
+        return self.model_dump_json(by_alias=True, exclude_unset=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """
+    What a run remembers beside its counters; bounded.
+
+    Attributes:
+        selection ... reply: The slots of `Change`; `message` goes to `history`.
+        history: The last `HISTORY_MESSAGES` actions, oldest first.
+        window: Duplicate keys of the last executed calls, oldest first.
+        labels: Labels of documents that later actions may use: number of the first document, and how many.
+        outputs: Per duplicate key, the payload of its last successful output.
+    """
+
+    selection: Selection | None = None
+    intent: Intent | None = None
+    result: ToolResult | None = None
+    observation: Observation | None = None
+    check: Check | None = None
+    feedback: str | None = None
+    hint: str | None = None
+    improvements: tuple[str, ...] | None = None
+    refinement: Refinement | None = None
+    review: Review | None = None
+    answer: str | None = None
+    question: Question | None = None
+    reply: Answer | None = None
+    history: tuple[Message, ...] = ()
+    window: tuple[str, ...] = ()
+    labels: HashTrieMap[str, tuple[int, int]] = HashTrieMap()
+    outputs: HashTrieMap[str, StoredText] = HashTrieMap()
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """
+    One run between two transitions.
+
+    Attributes:
+        run_id: Public id, time-ordered.
+        number: The journal's own number of the run.
+        spec: What it was started with.
+        state: Name of its phase.
+        seq: Number of the next row, from 0.
+        counters: Numbers and flags.
+        memory: Texts and windows.
+    """
+
+    run_id: str
+    number: int
+    spec: Spec
+    state: str = PLANNING
+    seq: int = 0
+    counters: Counters = Counters()
+    memory: Memory = Memory()
+
+    @property
+    def final(self) -> bool:
+        """Whether the run has ended."""
+        return self.state in FINAL
+
+    @property
+    def waiting_for(self) -> Question | None:
+        """What the run waits for, or None."""
+        return self.memory.question
+
+    @property
+    def status(self) -> str:
+        """``running``, ``waiting``, ``done`` or ``failed``."""
+        return status_of(self.state, waiting=self.memory.question is not None)
+
+    @property
+    def reason(self) -> str | None:
+        """Why the run ended or is about to, from the closed list of reasons."""
+        return self.counters.stop or None
+
+
+def status_of(state: str, *, waiting: bool) -> str:
+    """Return a run's status for people from its phase and whether it waits."""
+    if state == DONE:
+        return "done"
+    if state == FAILED:
+        return "failed"
+    return "waiting" if waiting else "running"
+
+
+def label_of(spec: Spec, action: int, name: str) -> str:
+    """Return the deterministic label ``round{r}_task{t}_action{a}_{name}`` (document 000, SPEC A011)."""
+    return f"round{spec.round}_task{spec.task}_action{action}_{name}"
+
+
+def initial_run(run_id: str, number: int, spec: Spec, *, payloads: int) -> Run:
+    """Return a run before its first transition; *payloads* are stored already (documents and spec)."""
+    labels: dict[str, tuple[int, int]] = {}
+    for document in spec.documents:
+        first, count = labels.get(document.label, (document.number, 0))
+        labels[document.label] = (first, count + 1)
+    counters = Counters(
+        criteria="0" * len(spec.success_criteria), payloads=payloads, documents=len(spec.documents)
+    )
+    return Run(run_id, number, spec, counters=counters, memory=Memory(labels=HashTrieMap(labels)))

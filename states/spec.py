@@ -1,0 +1,91 @@
+"""What a run was started with; written once, never changed, the root of its hash chain."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from .actions import DocumentRef, Effect
+from .limits import Limits
+from .policy import Policy
+
+Mode = Literal["react", "batch", "planner"]
+
+
+class ToolSpec(BaseModel):
+    """
+    What a spec keeps of a tool: enough to offer it, check a call and compare it later.
+
+    Attributes:
+        name: Canonical compound name, ``method.name``.
+        description: One paragraph; not shown in the tiny catalog.
+        parameters: JSON Schema (2020-12) of the arguments.
+        effect: How often its effect may happen.
+        label: Label for its documents.
+        repeat_allowed: A polling tool: exempt from the duplicate guard.
+        step_retries: How often a retryable error is tried again within the step.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    description: str = ""
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    effect: Effect = "once"
+    label: str = "result"
+    repeat_allowed: bool = False
+    step_retries: int = 0
+
+
+class Spec(BaseModel):
+    """
+    Everything that decides a run besides what comes from outside.
+
+    Attributes:
+        objective: What the run is for, in the user's words.
+        success_criteria: Statements that must hold at the end; may be empty.
+        language: Language of the answer, resolved: the workflow's, else the user's, else ``en`` (SPEC A075).
+        task_type: Name of the task type for the policy, or None.
+        mode: ``react`` (one action at a time), ``batch`` or ``planner``.
+        limits: Bounds and budgets.
+        policy: What the host allows.
+        tools: The catalog offered to this run, in order.
+        templates: Prompt templates by name, as they were at the start.
+        model: Name of the model, for people and for replay.
+        documents: Input documents.
+        connections: Labels of connections; their secrets are never here.
+        context: Extra context for selection prompts.
+        final_format: Ending of the one last formatting action (``md``), or None.
+        formatter: The tool of that action; it need not be in the catalog.
+        workflow_id: The workflow this run belongs to; its own id for a single run.
+        round: Round of the workflow, from 1.
+        task: Task within the round, from 1.
+        key_salt: Hex salt of this run's duplicate and idempotency keys.
+        engine: Version of paor.
+        machine: Fingerprint of the transition table.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    objective: str
+    success_criteria: tuple[str, ...] = ()
+    language: str = "en"
+    task_type: str | None = None
+    mode: Mode = "react"
+    limits: Limits = Field(default_factory=Limits)
+    policy: Policy = Field(default_factory=Policy)
+    tools: tuple[ToolSpec, ...] = ()
+    templates: dict[str, str] = Field(default_factory=dict)
+    model: str = "offline"
+    documents: tuple[DocumentRef, ...] = ()
+    connections: tuple[str, ...] = ()
+    context: str = ""
+    final_format: str | None = None
+    formatter: ToolSpec | None = None
+    workflow_id: str = ""
+    round: int = 1
+    task: int = 1
+    key_salt: str = ""
+    engine: str = ""
+    machine: str = ""

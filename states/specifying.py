@@ -1,0 +1,24 @@
+"""Specifying: settle the parameters of the chosen action, then commit the intent to execute it."""
+
+from __future__ import annotations
+
+from .budgets import hard_limit
+from .phase import SPECIFYING, Phase
+from .requests import NOTHING, ModelRequest, Request
+from .run import Run
+
+
+class Specifying(Phase):
+    """Asks the model for Stage 2, unless the arguments are settled already."""
+
+    def __init__(self) -> None:
+        super().__init__(SPECIFYING)
+
+    def request(self, run: Run) -> Request:
+        """Return the parameters request; nothing when the selection carries arguments or a limit decides."""
+        selection = run.memory.selection
+        if (selection is not None and selection.arguments is not None) or hard_limit(run) is not None:
+            return NOTHING
+        if run.memory.intent is not None:  # approved: the parameters were settled before the wait
+            return NOTHING
+        return ModelRequest("parameters", run.counters.parameter_retries)

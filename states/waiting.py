@@ -1,0 +1,43 @@
+"""What a run waits for, and the answer to it; any process can give it."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from .wire import Wire
+
+
+class Question(Wire):
+    """
+    What a waiting run needs.
+
+    Attributes:
+        kind: ``elicitation`` (the planner needs the user), ``approval`` (a tool needs a yes), ``argument`` (a step
+            lacks one), ``in_doubt`` (a `once` effect may or may not have happened).
+        message: The question, for a person.
+        answer_schema: JSON Schema of the answer (``requestedSchema`` on the wire).
+        tool: The tool concerned, if any.
+        key: Idempotency key of the effect in doubt, if any.
+    """
+
+    kind: Literal["elicitation", "approval", "argument", "in_doubt"]
+    message: str
+    answer_schema: dict[str, Any] = Field(default_factory=dict, alias="requestedSchema")
+    tool: str | None = None
+    key: str | None = None
+
+
+class Answer(Wire):
+    """
+    The answer to a question.
+
+    Attributes:
+        action: ``accept`` / ``decline`` / ``cancel`` for a question; ``done`` / ``retry`` / ``fail`` for an effect in
+            doubt.
+        content: The accepted values, or the effect's result.
+    """
+
+    action: Literal["accept", "decline", "cancel", "done", "retry", "fail"]
+    content: Any = None

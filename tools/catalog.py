@@ -1,0 +1,67 @@
+"""The tools that one run is offered: found by name, shown as names and parameter names only."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from ..states.errors import UsageError
+from ..states.spec import ToolSpec
+from .schema import ParameterSchema
+
+_SEPARATORS = re.compile(r"[._:/-]+")
+
+DOCUMENT_LIST = "documentList"
+CONNECTION = "connectionReference"
+RESOLVED = (DOCUMENT_LIST, CONNECTION)
+"""Parameters whose values come from Stage 1's references, never from Stage 2 (SPEC A111)."""
+
+
+def folded(name: str) -> str:
+    """Return the key under which ``web.fetch``, ``web_fetch`` and ``web:fetch`` are one tool (SPEC A166)."""
+    return _SEPARATORS.sub(".", name.strip()).lower()
+
+
+class Catalog:
+    """
+    Tools by name, with their compiled schemas.
+
+    Args:
+        tools: In the order in which they are offered.
+
+    Raises:
+        UsageError: Two tools that only differ in separators.
+        SchemaError: A schema that is not JSON Schema.
+    """
+
+    def __init__(self, tools: Sequence[ToolSpec]) -> None:
+        self._tools: dict[str, ToolSpec] = {}
+        self._schemas: dict[str, ParameterSchema] = {}
+        for tool in tools:
+            key = folded(tool.name)
+            if key in self._tools:
+                raise UsageError(f"tools {self._tools[key].name} and {tool.name} have the same name")
+            self._tools[key] = tool
+            self._schemas[tool.name] = ParameterSchema(tool.parameters)
+
+    def __iter__(self) -> Iterator[ToolSpec]:
+        return iter(self._tools.values())
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    def find(self, name: str) -> ToolSpec | None:
+        """Return the tool called *name*, in any of its spellings, or None."""
+        return self._tools.get(folded(name))
+
+    def schema(self, tool: ToolSpec) -> ParameterSchema:
+        """Return the compiled schema of a tool of this catalog."""
+        return self._schemas[tool.name]
+
+    def line(self, tool: ToolSpec) -> str:
+        """Return ``method.name(first,second)``: names only, no types and no descriptions (SPEC A020)."""
+        return f"{tool.name}({','.join(self.schema(tool).names)})"
+
+    def lines(self) -> list[str]:
+        """Return the tiny catalog, one line per tool."""
+        return [self.line(tool) for tool in self]

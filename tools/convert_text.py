@@ -1,0 +1,268 @@
+"""
+Read the formats that need only the standard library: plain text, Markdown, CSV and JSON.
+
+Also home of :func:`decode`, the one place where bytes become characters.
+"""
+
+import codecs
+import csv
+import io
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from .converted import ConversionError, Converted, one_line, tidy
+
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32"),  # before UTF-16: its mark begins with the shorter one
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_CHARSETS = re.compile(r"utf-8|ascii|iso8859|cp\d|koi8|mac|shift_jis|euc|gb|big5|johab|hz|iso2022|tis")
+"""Codecs that a document may name: character sets only, never Python's own such as ``unicode_escape``."""
+_DELIMITERS = ",;\t|"
+_SNIFFED_ROWS_MAX = 50
+_CONTROLS_SHARE_MAX = 0.05
+"""Random bytes hold 11 % control characters, text next to none."""
+_DEPTH_MAX = 100
+_INDENTS_MAX = 20
+
+
+def decode(data: bytes, charset: str = "") -> tuple[str, tuple[str, ...]] | None:
+    """
+    Turn bytes into text: by byte order mark, then as *charset*, as UTF-8, and as cp1252 at last.
+
+    Args:
+        data: Any bytes.
+        charset: Name that the document or its server stated; unknown and unfit names are ignored.
+
+    Returns:
+        The text and notes about a guess, or ``None`` when the bytes are not text.
+
+    Source: the order is that of the HTML standard, section "Determining the character encoding".
+    """
+    for mark, codec in _BOMS:
+        if data.startswith(mark):
+            text = data.decode(codec, "replace").removeprefix("\ufeff")
+            return None if _binary(text) else (text, _damage(text))
+    for codec in (_charset(charset), "utf-8"):
+        try:
+            text = data.decode(codec)
+        except UnicodeDecodeError:
+            continue
+        return None if _binary(text) else (text, ())
+    text = data.decode("cp1252", "replace")
+    return None if _binary(text) else (text, ("encoding guessed: cp1252",))
+
+
+def _charset(name: str) -> str:
+    try:
+        found = codecs.lookup(name).name
+    except (LookupError, ValueError):
+        return "utf-8"
+    latin = found in ("ascii", "iso8859-1")  # as browsers read them
+    return "cp1252" if latin else found if _CHARSETS.match(found) else "utf-8"
+
+
+def _binary(text: str) -> bool:
+    if "\0" in text:
+        return True
+    controls = sum(text.count(chr(code)) for code in (*range(1, 9), *range(14, 27), *range(28, 32), 127))
+    return controls > len(text) * _CONTROLS_SHARE_MAX
+
+
+def _damage(text: str) -> tuple[str, ...]:
+    damaged = text.count("\ufffd")
+    return (f"{damaged} characters could not be decoded",) if damaged else ()
+
+
+def text_of(data: bytes, charset: str = "") -> tuple[str, tuple[str, ...]]:
+    """
+    Return text and notes as :func:`decode` does, for a caller that can do nothing with binary data.
+
+    Args:
+        data: Any bytes.
+        charset: Stated character set or an empty string.
+
+    Returns:
+        The text and the notes on how it was decoded.
+
+    Raises:
+        ConversionError: ``binary`` when the bytes are not text.
+    """
+    decoded = decode(data, charset)
+    if decoded is None:
+        raise ConversionError("binary", "holds binary data where text was expected")
+    return decoded
+
+
+def read_plain(data: bytes, charset: str = "") -> Converted:
+    """
+    Read plain text as it is.
+
+    Args:
+        data: The file.
+        charset: Stated character set or an empty string.
+
+    Returns:
+        The text, tidied.
+    """
+    text, notes = text_of(data, charset)
+    return Converted(tidy(text), "text/plain", notes=notes)
+
+
+def read_markdown(data: bytes, charset: str = "") -> Converted:
+    """
+    Read Markdown as it is; the first heading of level one is the title.
+
+    Args:
+        data: The file.
+        charset: Stated character set or an empty string.
+
+    Returns:
+        The text, tidied, and the title.
+    """
+    text, notes = text_of(data, charset)
+    text = tidy(text)
+    heading = re.search(r"^# (.{1,300})", text, re.MULTILINE)
+    return Converted(
+        text, "text/markdown", one_line(heading[1].strip(" #")) if heading else None, notes=notes
+    )
+
+
+def read_csv(data: bytes, charset: str = "") -> Converted:
+    """
+    Turn a CSV or TSV file into one Markdown table with all its rows; the first row is the head.
+
+    Args:
+        data: The file; the delimiter is found by trying comma, semicolon, tab and bar.
+        charset: Stated character set or an empty string.
+
+    Returns:
+        The table. In a cell ``|`` is written ``\\|`` and a line break ``<br>``; blank rows are left
+        out, short rows are filled up with a note. Text that is no CSV comes back as it is with a note.
+    """
+    text, notes = text_of(data, charset)
+    try:
+        rows = list(_csv_rows(text, _delimiter(text)))
+    except csv.Error as error:
+        note = f"not valid CSV ({error}); read as plain text"
+        return Converted(tidy(text), "text/plain", notes=(*notes, note))
+    width = max(map(len, rows), default=0)
+    uneven = sum(len(row) != len(rows[0]) for row in rows)
+    if uneven:
+        notes = (*notes, f"{uneven} of {len(rows)} rows have another number of cells than the first")
+    lines = [_table_row(row, width) for row in rows]
+    lines[1:1] = [_table_row(["---"] * width, width)] * bool(rows)
+    return Converted("\n".join(lines), "text/csv", notes=notes)
+
+
+def _csv_rows(text: str, delimiter: str) -> Iterator[list[str]]:
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    return (cells for row in reader if any(cells := [_cell(cell) for cell in row]))
+
+
+def _cell(value: str) -> str:
+    return tidy(value).strip().replace("|", "\\|").replace("\n", "<br>")
+
+
+def _table_row(cells: list[str], width: int) -> str:
+    return f"| {' | '.join([*cells, *[''] * (width - len(cells))])} |"
+
+
+def _delimiter(text: str) -> str:
+    """Return the delimiter that splits most of the first rows into the same number of cells."""
+
+    def score(delimiter: str) -> tuple[float, int]:
+        widths: Counter[int] = Counter()
+        try:
+            for row in _csv_rows(text, delimiter):
+                widths[len(row)] += 1
+                if widths.total() == _SNIFFED_ROWS_MAX:
+                    break
+        except csv.Error:
+            return 0.0, 0
+        width, count = max(widths.items(), key=lambda item: (item[1], item[0]), default=(1, 1))
+        return (count / widths.total() if width > 1 else 0.0), width
+
+    return max(_DELIMITERS, key=score)
+
+
+def valid_json(data: bytes) -> bool:
+    """
+    Tell whether *data* is a JSON object or array.
+
+    Args:
+        data: Any bytes.
+
+    Returns:
+        ``False`` also for bare numbers and strings, which are more likely plain text.
+    """
+    decoded = decode(data)
+    if decoded is None or decoded[0].lstrip()[:1] not in ("{", "["):
+        return False
+    try:
+        _parse(decoded[0])
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _parse(text: str) -> Any:
+    return json.loads(text, parse_int=str, parse_float=str, parse_constant=str)
+
+
+def read_json(data: bytes, charset: str = "") -> Converted:
+    """
+    Turn JSON into an outline of ``- key: value`` lines, indented by level.
+
+    Args:
+        data: The file.
+        charset: Stated character set or an empty string.
+
+    Returns:
+        The outline: strings without quotes and escapes, numbers digit by digit as written. Invalid JSON
+        comes back as plain text with a note.
+
+    Raises:
+        ConversionError: ``broken`` when nested more than 100 levels deep.
+    """
+    text, notes = text_of(data, charset)
+    try:
+        value = _parse(text)
+    except ValueError as error:
+        where = f"line {error.lineno}" if isinstance(error, json.JSONDecodeError) else "a number"
+        note = f"not valid JSON ({where}); read as plain text"
+        return Converted(tidy(text), "text/plain", notes=(*notes, note))
+    title = value.get("title") if isinstance(value, dict) else None
+    lines = _outline(value, 0) if isinstance(value, dict | list) else [_scalar(value)]
+    named = one_line(title) if isinstance(title, str) else None
+    return Converted(tidy("\n".join(lines)), "application/json", named, notes=notes)
+
+
+def _outline(value: dict[str, Any] | list[Any], depth: int) -> Iterator[str]:
+    if depth > _DEPTH_MAX:
+        raise ConversionError("broken", f"is nested more than {_DEPTH_MAX} levels deep")
+    margin = "  " * min(depth, _INDENTS_MAX)
+    named = value.items() if isinstance(value, dict) else ((None, item) for item in value)
+    for number, (key, item) in enumerate(named, start=1):
+        if isinstance(item, dict | list) and item:
+            yield f"{margin}- {_scalar(key) if key is not None else f'item {number}'}:"
+            yield from _outline(item, depth + 1)
+        else:
+            label = f"{_scalar(key)}: " if key is not None else ""
+            yield f"{margin}- {label}{_scalar(item)}".replace("\n", f"\n{margin}  ")
+
+
+def _scalar(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return (
+        {None: "null", True: "true", False: "false"}[value]
+        if not isinstance(value, dict | list)
+        else "(none)"
+    )

@@ -1,0 +1,217 @@
+"""
+A tool: a name, a JSON Schema, a function and an effect class.
+
+Two ways to make one: `@tool("orders.lookup", effect="read")` on a typed Python function, or
+``Tool(name=..., parameters={...JSON Schema...}, run=function)``.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from ..states.actions import Effect, WebFact
+from ..states.errors import UsageError
+from ..states.spec import ToolSpec
+from .signature import bind, context_parameter, schema_of, summary_of
+
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)+\Z")
+_EFFECTS = ("read", "idempotent", "once")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """
+    A named piece of content that goes into or comes out of a run.
+
+    Attributes:
+        name: File name, shown to models and people.
+        data: Text, or raw bytes.
+        mime: Media type, such as ``text/markdown``.
+        label: Where it stands in a run; empty for one that does not stand anywhere yet.
+        position: Its place under that label, from 0.
+    """
+
+    name: str
+    data: str | bytes
+    mime: str = "text/plain"
+    label: str = ""
+    position: int = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """Its size in bytes, text as UTF-8."""
+        return len(self.data) if isinstance(self.data, bytes) else len(self.data.encode("utf-8", "surrogatepass"))
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """
+    What a tool can return when plain text, JSON-able data or bytes are not enough.
+
+    Attributes:
+        documents: What it produced.
+        notes: Short facts for the observation.
+        web: Per-URL facts, best first.
+    """
+
+    documents: Sequence[Document] = ()
+    notes: Sequence[str] = ()
+    web: Sequence[WebFact] = ()
+
+
+class ToolContext(Protocol):
+    """
+    What a tool may know of the run that called it; passed to a parameter annotated `ToolContext`.
+
+    Attributes:
+        run_id: The run's public id.
+        action: Number of this action within its task.
+        language: Language of the answer.
+        objective: What the run is for.
+        success_criteria: The run's criteria.
+        idempotency_key: The same for every attempt of this action, also after a crash.
+        answer: The run's answer so far; empty before there is one.
+        connection: The value that the host gave for the selected connection, or None.
+    """
+
+    run_id: str
+    action: int
+    language: str
+    objective: str
+    success_criteria: tuple[str, ...]
+    idempotency_key: str
+    answer: str
+    connection: Any
+
+    def documents(self, references: Sequence[str]) -> list[Document]:
+        """Return the documents behind ``docList:`` and ``docItem:`` references, in order, each once."""
+        ...
+
+    def ask(
+        self,
+        request: str,
+        documents: Sequence[tuple[str, str]] = (),
+        *,
+        instructions: str = "",
+        format: str = "",
+    ) -> str:
+        """Ask the run's model for a free text; recorded with this action's outcome."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Tool:
+    """
+    One action that a run may take.
+
+    Attributes:
+        name: Compound name, ``method.name``; ``service_method`` is the same tool.
+        description: One paragraph.
+        parameters: JSON Schema (2020-12) of the arguments; empty for none.
+        run: Function called as ``run(**arguments)``; sync or async.
+        effect: ``read`` and ``idempotent`` run again after a crash; ``once`` (default) never silently.
+        label: Label for its documents.
+        repeat_allowed: A polling tool: exempt from the duplicate guard.
+        retries: How often it is tried again within a step when it raises; ``once`` only after `NotStarted`.
+        reconcile: ``reconcile(idempotency_key)`` says after a crash whether the effect happened: returns the tool's
+            result, or None when it certainly did not happen; raises when it cannot say.
+        typed: The schema comes from the function's annotations, so arguments are converted to them.
+
+    Raises:
+        UsageError: A name that is not ``method.name``, an unknown effect, a schema that is not JSON Schema.
+    """
+
+    name: str
+    description: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    run: Callable[..., Any] | None = None
+    effect: Effect = "once"
+    label: str = "result"
+    repeat_allowed: bool = False
+    retries: int = 0
+    reconcile: Callable[[str], Any] | None = None
+    typed: bool = False
+
+    def __post_init__(self) -> None:
+        if not NAME.match(self.name):
+            raise UsageError(f"tool name {self.name!r}: expected method.name, such as orders.lookup")
+        if self.effect not in _EFFECTS:
+            raise UsageError(f"tool {self.name}: effect {self.effect!r} is not one of {', '.join(_EFFECTS)}")
+        if self.run is not None and not callable(self.run):
+            raise UsageError(f"tool {self.name}: run must be a function")
+        if not re.fullmatch(r"[A-Za-z0-9_-]{1,60}", self.label):
+            raise UsageError(f"tool {self.name}: label {self.label!r} may hold letters, digits, _ and - only")
+        if not (isinstance(self.retries, int) and 0 <= self.retries <= 100):
+            raise UsageError(f"tool {self.name}: retries must be a whole number from 0 to 100")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function directly, outside any run; a decorated function stays a function."""
+        if self.run is None:
+            raise UsageError(f"tool {self.name} has no function")
+        return self.run(*args, **kwargs)
+
+    def invoke(self, arguments: Mapping[str, Any], context: ToolContext) -> Any:
+        """Call the function as a run does: arguments converted to its annotations, the context where it wants one."""
+        if self.run is None:
+            raise UsageError(f"tool {self.name} has no function")
+        name = context_parameter(self.run)
+        values = bind(self.run, arguments) if self.typed else arguments
+        return self.run(**values, **({name: context} if name else {}))
+
+    @property
+    def is_async(self) -> bool:
+        """Whether its function is a coroutine function."""
+        return inspect.iscoroutinefunction(self.run)
+
+    def spec(self) -> ToolSpec:
+        """Return what a run's spec keeps of it."""
+        return ToolSpec(
+            name=self.name,
+            description=self.description,
+            parameters=dict(self.parameters),
+            effect=self.effect,
+            label=self.label,
+            repeat_allowed=self.repeat_allowed,
+            step_retries=self.retries,
+        )
+
+
+def tool(
+    name: str,
+    *,
+    effect: Effect = "once",
+    label: str = "result",
+    repeat_allowed: bool = False,
+    retries: int = 0,
+    reconcile: Callable[[str], Any] | None = None,
+) -> Callable[[Callable[..., Any]], Tool]:
+    """
+    Make a typed Python function a tool; its schema comes from the annotations, its description from the docstring.
+
+    Args:
+        name: Compound name, ``method.name``.
+        effect: See `Tool`; so are the other arguments.
+
+    Raises:
+        UsageError: A parameter without annotation, ``*args``, or a name that is not ``method.name``.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Tool:
+        return Tool(
+            name=name,
+            description=summary_of(function),
+            parameters=schema_of(function),
+            run=function,
+            effect=effect,
+            label=label,
+            repeat_allowed=repeat_allowed,
+            retries=retries,
+            reconcile=reconcile,
+            typed=True,
+        )
+
+    return decorate
