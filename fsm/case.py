@@ -135,7 +135,9 @@ def _check_selection(case: Case, selection: Selection, kit: Kit) -> None:
         names = ", ".join(item.name for item in kit.catalog)
         case.problem = Invalid("unknown_action", f"there is no action {ascii(selection.tool)[:80]}; choose one of: {names}")
         return
-    case.selection = selection = selection.model_copy(update={"tool": tool.name})
+    if tool.name != selection.tool:
+        selection = selection.model_copy(update={"tool": tool.name})
+    case.selection = selection
     case.denied = denial(run.spec.policy, run.spec.task_type, tool.name)
     for reference in selection.documents:
         reason = _unresolved(run, reference)

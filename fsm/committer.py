@@ -14,7 +14,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from ..states.errors import LeaseLost, PaorError
-from .journal_file import translated
+from .journal_file import ours
 from .payloads import Payload
 from .record import Record
 
@@ -24,10 +24,7 @@ INSERT_DOCUMENT = (
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 INSERT_ROW = f"INSERT INTO transitions VALUES ({', '.join('?' * (len(Record._fields) + 1))})"
-MOVE_HEAD = (
-    "UPDATE heads SET state = ?, status = ?, reason = ?, ended_at = ?, head_seq = ?, head_hash = ?"
-    " WHERE run = ? AND fence = ? AND head_seq = ? RETURNING cancel"
-)
+SELECT_LEASE = "SELECT fence, cancel FROM leases WHERE run = ?"
 
 
 @dataclass(slots=True)
@@ -39,7 +36,6 @@ class Entry:
         record: The row.
         payloads: New payloads that it or its change refers to.
         documents: Rows of `documents`.
-        status, reason, ended_at: For the head.
         fence: The driver's token; a wrong one writes nothing.
         cancelled: After the commit: whether somebody asked to cancel the run.
         done: After the commit, or the failure.
@@ -49,9 +45,6 @@ class Entry:
     record: Record
     payloads: list[Payload]
     documents: list[tuple[object, ...]]
-    status: str
-    reason: str | None
-    ended_at: int | None
     fence: int
     cancelled: bool = False
     done: bool = False
@@ -115,16 +108,17 @@ class Committer:
 
     def _transaction(self, batch: list[Entry]) -> None:
         connection = self.connection
-        with translated(self._path):
-            try:
-                connection.execute("BEGIN IMMEDIATE")
-                for entry in batch:
-                    self._write(connection, entry)
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            for entry in batch:
+                self._write(connection, entry)
+            connection.execute("COMMIT")
+        except BaseException as error:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            if isinstance(error, sqlite3.Error):
+                raise ours(error, self._path) from error
+            raise
         for entry in batch:
             entry.done = True
 
@@ -132,16 +126,14 @@ class Committer:
         record = entry.record
         run, seq = record.run, record.seq
         base = run << 32
-        head = (record.dest, entry.status, entry.reason, entry.ended_at, seq, record.hash, run, entry.fence, seq - 1)
-        moved = connection.execute(MOVE_HEAD, head).fetchone()
-        if moved is None:
+        fence, cancel = connection.execute(SELECT_LEASE, (run,)).fetchone()
+        if fence != entry.fence:
             entry.error = LeaseLost(
                 f"run {run}, row {seq}: another driver has taken the run over; this one stopped before its next effect"
             )
             return
-        entry.cancelled = bool(moved[0])
-        for payload in entry.payloads:
-            connection.execute(INSERT_PAYLOAD, (base | payload.n, run, *payload))
-        for document in entry.documents:
-            connection.execute(INSERT_DOCUMENT, document)
+        entry.cancelled = bool(cancel)
+        connection.executemany(INSERT_PAYLOAD, [(base | payload[0], run, *payload) for payload in entry.payloads])
+        if entry.documents:
+            connection.executemany(INSERT_DOCUMENT, entry.documents)
         connection.execute(INSERT_ROW, (base | seq, *record))

@@ -18,7 +18,7 @@ from ..states.errors import InvalidAnswer, JournalDamaged, UsageError
 from ..states.events import Event, RunEnded, RunStarted
 from ..states.limits import Limits
 from ..states.outcomes import Answered, Cancelled
-from ..states.phase import EXECUTING, PLANNING
+from ..states.phase import EXECUTING
 from ..states.policy import Policy
 from ..states.run import Run, initial_run, label_of
 from ..states.spec import Mode, Spec
@@ -119,16 +119,13 @@ class Engine:
             UsageError: A bad argument; nothing was started.
             JournalError: The journal could not be written; the run can be resumed.
         """
-        return _last_result(self.stream(objective, success_criteria, **options))
+        start = self._prepared(objective, success_criteria, **options)
+        return _last_result(self._driven(start, resumed=False, listening=bool(self._hooks)))
 
     async def arun(self, objective: str, success_criteria: Sequence[str] = (), **options: Any) -> Result:
         """Do the same as `run` on the running event loop."""
-        result: Result | None = None
-        async for event in self.astream(objective, success_criteria, **options):
-            if isinstance(event, RunEnded):
-                result = event.result
-        assert result is not None, "a stream ends with RunEnded"
-        return result
+        start = self._prepared(objective, success_criteria, **options)
+        return await _alast_result(self._adriven(start, resumed=False, listening=bool(self._hooks)))
 
     def stream(
         self,
@@ -213,12 +210,7 @@ class Engine:
         drive, walk = self._resumed(run_id, answer, outcome, result)
         if walk is None:
             return result_of_run(drive.run, self.journal)
-        ended: Result | None = None
-        async for event in self._adriven(lambda: (drive, walk), resumed=True):
-            if isinstance(event, RunEnded):
-                ended = event.result
-        assert ended is not None, "a stream ends with RunEnded"
-        return ended
+        return await _alast_result(self._adriven(lambda: (drive, walk), resumed=True))
 
     def cancel(self, run_id: str) -> Result:
         """
@@ -298,12 +290,11 @@ class Engine:
             run_id,
             spec,
             created_at=self._clock.now_us(),
-            state=PLANNING,
             place=place,
             payloads=stager.taken(),
             documents=references,
         )
-        run = initial_run(run_id, number, spec, payloads=stager.next)
+        run = initial_run(run_id, number, spec)
         kit = Kit(spec, self._catalog(restricted(self._tools, [tool.name for tool in spec.tools])))
         return self._drive(run, root, fence, kit, model, stager, connections)
 
@@ -419,8 +410,7 @@ class Engine:
         root = self.journal.root(row.run)
         rows = self.journal.rows(row.run)
         head = checked_chain(row.run_id, root, rows)
-        payloads = self.journal.first_payloads(row.run)
-        run = initial_run(row.run_id, row.run, spec, payloads=payloads)
+        run = initial_run(row.run_id, row.run, spec)
         return restore(run, rows, lambda column: self.journal.change(row.run, column)), head
 
     def _taken(self, run_id: str) -> Drive:
@@ -429,7 +419,7 @@ class Engine:
         fence = self.journal.acquire(row.run)
         try:
             run, head = self._restored(row.run_id)
-            stager = Stager(run.counters.payloads, self._ids.salt)
+            stager = Stager(self.journal.next_payload(row.run), self._ids.salt)
             for payload in self.journal.payloads(row.run, 64):
                 if payload.body is not None:
                     import hashlib
@@ -454,7 +444,7 @@ class Engine:
         given = answer is not None or outcome is not None
         if row.status in ("done", "failed") or (row.status == "waiting" and not given):
             run, head = self._restored(row.run_id)
-            stager = Stager(run.counters.payloads, self._ids.salt)
+            stager = Stager(self.journal.next_payload(row.run), self._ids.salt)
             return self._drive(run, head, 0, Kit(run.spec), self.model, stager, {}), None
         if given and row.status != "waiting":
             raise InvalidAnswer(f"run {row.run_id} waits for nothing; it is {row.status} in {row.state}")
@@ -478,9 +468,9 @@ class Engine:
 
     # -- driving -----------------------------------------------------------------------------------------------
 
-    def _driven(self, start: Start, *, resumed: bool) -> Iterator[Event]:
+    def _driven(self, start: Start, *, resumed: bool, listening: bool = True) -> Iterator[Event]:
         drive, walk = start()
-        drive.listening = True
+        drive.listening = listening
         try:
             yield self._told(RunStarted(drive.run.run_id, drive.run.spec.objective, resumed))
             for event in perform(walk, self.journal):
@@ -491,9 +481,9 @@ class Engine:
         result = result_of_run(drive.run, self.journal)
         yield self._told(RunEnded(result.run_id, result))
 
-    async def _adriven(self, start: Start, *, resumed: bool) -> AsyncIterator[Event]:
+    async def _adriven(self, start: Start, *, resumed: bool, listening: bool = True) -> AsyncIterator[Event]:
         drive, walk = start()
-        drive.listening = True
+        drive.listening = listening
         try:
             yield self._told(RunStarted(drive.run.run_id, drive.run.spec.objective, resumed))
             async for event in aperform(walk, self._writers.writer()):
@@ -520,6 +510,15 @@ _OPTIONS = frozenset(inspect.signature(Engine.stream).parameters) - {"self", "ob
 def _last_result(events: Iterator[Event]) -> Result:
     result: Result | None = None
     for event in events:
+        if isinstance(event, RunEnded):
+            result = event.result
+    assert result is not None, "a stream ends with RunEnded"
+    return result
+
+
+async def _alast_result(events: AsyncIterator[Event]) -> Result:
+    result: Result | None = None
+    async for event in events:
         if isinstance(event, RunEnded):
             result = event.result
     assert result is not None, "a stream ends with RunEnded"

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -21,7 +20,7 @@ from ..states.run import HISTORY_MESSAGES, Change, Counters, Memory, Run
 from .duplicates import pushed, window_length
 from .record import counters_of
 
-_SLOTS = frozenset(Memory.__slots__)
+_SLOTS = frozenset(Memory._fields)
 
 
 def apply(run: Run, *, trigger: str, dest: str, counters: Counters, change: Change, outcome: dict[str, Any]) -> Run:
@@ -47,7 +46,7 @@ def apply(run: Run, *, trigger: str, dest: str, counters: Counters, change: Chan
         state=dest,
         seq=run.seq + 1,
         counters=counters,
-        memory=replace(run.memory, **updates),
+        memory=run.memory._replace(**updates),
     )
 
 
@@ -99,11 +98,10 @@ def restore(run: Run, rows: Iterable[tuple[Any, ...]], load: Callable[[str], Cha
         updates = {name: getattr(change, name) for name in change.model_fields_set if name in _SLOTS}
         if change.message is not None:
             updates["history"] = (*memory.history, change.message)[-HISTORY_MESSAGES:]
-        memory = replace(memory, **updates)
-    memory = replace(
-        memory,
+        memory = memory._replace(**updates)
+    memory = memory._replace(
         window=tuple(window),
         labels=memory.labels.update(labels),
         outputs=HashTrieMap({key: StoredText(**output) for key, output in outputs.items()}),
     )
-    return replace(run, state=row[5], seq=row[1] + 1, counters=counters_of(row), memory=memory)
+    return run._replace(state=row[5], seq=row[1] + 1, counters=counters_of(row), memory=memory)

@@ -234,7 +234,7 @@ class Journal:
 
     def rows(self, run: int, first: int = 0) -> list[tuple[Any, ...]]:
         """Return the rows of run number *run* from *first* on as plain tuples in `Record` order."""
-        return self.query(_SELECT_ROWS, (run << 32 | first, run << 32 | (2**32 - 1)))
+        return self.query(_SELECT_ROWS, _range(run, first))
 
     def root_columns(self, run: int) -> dict[str, Any]:
         """Return the columns of a run that never change."""
@@ -254,9 +254,10 @@ class Journal:
             raise JournalDamaged(f"run {columns['run_id']}: its first columns were changed; run: paor verify")
         return root
 
-    def first_payloads(self, run: int) -> int:
-        """Return how many payloads a run had before its first row: its documents and, last, its spec."""
-        return int(self.query("SELECT spec_payload FROM specs WHERE run = ?", (run,))[0][0]) + 1
+    def next_payload(self, run: int) -> int:
+        """Return the number of a run's next payload."""
+        found = self.query("SELECT max(id) FROM payloads WHERE id BETWEEN ? AND ?", _range(run))[0][0]
+        return 0 if found is None else (found & (2**32 - 1)) + 1
 
     def payload(self, run: int, n: int) -> Payload:
         """
@@ -272,14 +273,14 @@ class Journal:
 
     def iterate_rows(self, run: int, batch: int) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of a run in order, a bounded number in memory at a time."""
-        first, last = run << 32, run << 32 | (2**32 - 1)
+        first, last = _range(run)
         while rows := self.query(_SELECT_KEYED, (first, last, batch)):
             yield from (row[1:] for row in rows)
             first = rows[-1][0] + 1
 
     def iterate_payloads(self, run: int, batch: int) -> Iterator[Payload]:
         """Yield the payloads of a run in order, a bounded number in memory at a time."""
-        first, last = run << 32, run << 32 | (2**32 - 1)
+        first, last = _range(run)
         sql = "SELECT id, n, media_type, digest, salt, body FROM payloads WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?"
         while rows := self.query(sql, (first, last, batch)):
             yield from (Payload(*row[1:]) for row in rows)
@@ -288,7 +289,7 @@ class Journal:
     def payloads(self, run: int, last: int) -> list[Payload]:
         """Return the newest payloads of a run, at most *last*, in order."""
         sql = f"{_SELECT_PAYLOADS} ORDER BY id DESC LIMIT ?"
-        rows = self.query(sql, (run << 32, run << 32 | (2**32 - 1), last))
+        rows = self.query(sql, (*_range(run), last))
         return [Payload(*row) for row in reversed(rows)]
 
     def change(self, run: int, column: str) -> Change:
@@ -321,7 +322,6 @@ class Journal:
         spec: Spec,
         *,
         created_at: int,
-        state: str,
         place: StoredText,
         payloads: list[Payload],
         documents: tuple[DocumentRef, ...],
@@ -334,7 +334,6 @@ class Journal:
             run_id: Public id, new in this file.
             spec: What it is started with, already staged at *place*.
             created_at: Microseconds since the epoch.
-            state: Its initial phase.
             place: Reference of the spec's payload.
             payloads: Everything staged so far: documents and spec.
             documents: Input documents.
@@ -363,8 +362,8 @@ class Journal:
                 (run, *columns.values(), root),
             )
             connection.execute(
-                "INSERT INTO heads VALUES (?, ?, 'running', NULL, NULL, -1, ?, 1, ?, ?, 0)",
-                (run, state, root, current_owner().encode(), _now_us() + round(self.lease_s * 1e6)),
+                "INSERT INTO leases VALUES (?, 1, ?, ?, 0)",
+                (run, current_owner().encode(), _now_us() + round(self.lease_s * 1e6)),
             )
             for payload in payloads:
                 connection.execute(INSERT_PAYLOAD, (run << 32 | payload.n, run, *payload))
@@ -391,7 +390,7 @@ class Journal:
         connection = self._committer.connection
         with self._committer.lock, translated(self.path), _transaction(connection):
             owner_text, until, fence = connection.execute(
-                "SELECT owner, lease_until, fence FROM heads WHERE run = ?", (run,)
+                "SELECT owner, lease_until, fence FROM leases WHERE run = ?", (run,)
             ).fetchone()
             if owner_text is not None and not self._replaceable(owner_text, until):
                 owner = Owner.decode(owner_text)
@@ -401,7 +400,7 @@ class Journal:
                     f" or try again when its lease of {self.lease_s:g} s has run out"
                 )
             connection.execute(
-                "UPDATE heads SET fence = ?, owner = ?, lease_until = ? WHERE run = ?",
+                "UPDATE leases SET fence = ?, owner = ?, lease_until = ? WHERE run = ?",
                 (fence + 1, current_owner().encode(), _now_us() + round(self.lease_s * 1e6), run),
             )
         self._hold(run, fence + 1)
@@ -418,17 +417,17 @@ class Journal:
         self._held.discard((run, fence))
         with self._committer.lock, translated(self.path):
             self._committer.connection.execute(
-                "UPDATE heads SET owner = NULL, lease_until = NULL WHERE run = ? AND fence = ?", (run, fence)
+                "UPDATE leases SET owner = NULL, lease_until = NULL WHERE run = ? AND fence = ?", (run, fence)
             )
 
     def request_cancel(self, run: int) -> None:
         """Ask whoever drives a run to stop; seen with its next row."""
         with self._committer.lock, translated(self.path):
-            self._committer.connection.execute("UPDATE heads SET cancel = 1 WHERE run = ?", (run,))
+            self._committer.connection.execute("UPDATE leases SET cancel = 1 WHERE run = ?", (run,))
 
     def cancel_requested(self, run: int) -> bool:
         """Return whether somebody asked to cancel the run."""
-        return bool(self.query("SELECT cancel FROM heads WHERE run = ?", (run,))[0][0])
+        return bool(self.query("SELECT cancel FROM leases WHERE run = ?", (run,))[0][0])
 
     def _hold(self, run: int, fence: int) -> None:
         """Keep the lease alive from a daemon thread while a long tool call makes no appends."""
@@ -446,7 +445,7 @@ class Journal:
                     return
                 try:
                     self._committer.connection.executemany(
-                        "UPDATE heads SET lease_until = ? WHERE run = ? AND fence = ?",
+                        "UPDATE leases SET lease_until = ? WHERE run = ? AND fence = ?",
                         [(until, run, fence) for run, fence in held],
                     )
                 except sqlite3.Error:
@@ -472,6 +471,11 @@ class _transaction:
 def _now_us() -> int:
     """Wall clock for leases only; no row of a run depends on it."""
     return time.time_ns() // 1000
+
+
+def _range(run: int, first: int = 0) -> tuple[int, int]:
+    """Return the first and last possible key of a run's rows from number *first* on."""
+    return run << 32 | first, run << 32 | (2**32 - 1)
 
 
 def document_row(run: int, document: DocumentRef) -> tuple[Any, ...]:

@@ -141,10 +141,11 @@ def translated(path: str) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise _ours(error, path) from error
+        raise ours(error, path) from error
 
 
-def _ours(error: sqlite3.Error, path: str) -> JournalError:
+def ours(error: sqlite3.Error, path: str) -> JournalError:
+    """Return *error* as one of ours: one line that names the file and what to do."""
     text = str(error)
     name = getattr(error, "sqlite_errorname", "") or ""
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):

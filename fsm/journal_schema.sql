@@ -13,14 +13,8 @@ CREATE TABLE specs (
   root_hash BLOB NOT NULL
 ) STRICT;
 
-CREATE TABLE heads (
+CREATE TABLE leases (
   run INTEGER PRIMARY KEY REFERENCES specs (run),
-  state TEXT NOT NULL,
-  status TEXT NOT NULL,
-  reason TEXT,
-  ended_at INTEGER,
-  head_seq INTEGER NOT NULL,
-  head_hash BLOB NOT NULL,
   fence INTEGER NOT NULL,
   owner TEXT,
   lease_until INTEGER,
@@ -53,7 +47,7 @@ CREATE TABLE transitions (
 
 CREATE TABLE payloads (
   id INTEGER PRIMARY KEY CHECK (id = (run << 32 | n)),
-  run INTEGER NOT NULL REFERENCES specs (run),
+  run INTEGER NOT NULL,
   n INTEGER NOT NULL CHECK (n >= 0),
   media_type TEXT NOT NULL,
   digest BLOB NOT NULL,
@@ -63,7 +57,7 @@ CREATE TABLE payloads (
 
 CREATE TABLE documents (
   id INTEGER PRIMARY KEY CHECK (id = (run << 32 | number)),
-  run INTEGER NOT NULL REFERENCES specs (run),
+  run INTEGER NOT NULL,
   number INTEGER NOT NULL CHECK (number >= 0),
   label TEXT NOT NULL,
   position INTEGER NOT NULL,
@@ -75,9 +69,17 @@ CREATE TABLE documents (
 ) STRICT;
 
 CREATE VIEW runs AS
-  SELECT specs.run, run_id, workflow_id, round, task, parent_run_id, parent_seq, spec, state, status, reason,
-         created_at, ended_at, head_seq, head_hash
-  FROM specs JOIN heads ON heads.run = specs.run;
+  SELECT specs.run, run_id, workflow_id, round, task, parent_run_id, parent_seq, spec,
+         coalesce(dest, 'Planning') AS state,
+         CASE WHEN dest = 'Done' THEN 'done' WHEN dest = 'Failed' THEN 'failed'
+              WHEN "trigger" = 'wait' THEN 'waiting' ELSE 'running' END AS status,
+         CASE WHEN dest IN ('Done', 'Failed') THEN counters ->> '$.stop' END AS reason,
+         created_at,
+         CASE WHEN dest IN ('Done', 'Failed') THEN at END AS ended_at,
+         coalesce(seq, -1) AS head_seq,
+         coalesce(hash, root_hash) AS head_hash
+  FROM specs LEFT JOIN transitions ON transitions.id =
+    (SELECT max(id) FROM transitions WHERE id BETWEEN specs.run << 32 AND specs.run << 32 | 4294967295);
 
 CREATE VIEW v_runs AS
   SELECT run_id, status, state, reason, head_seq + 1 AS transitions, coalesce(step, 0) AS steps,

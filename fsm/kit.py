@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..prompts.builders import PromptBuilder
+from ..prompts.wire_schemas import parameters_schema, reply_schema
 from ..states.actions import Selection
 from ..states.errors import InternalError
+from ..states.requests import RequestKind
+from ..states.run import Run
 from ..states.spec import Spec, ToolSpec
 from ..tools.catalog import Catalog
 from ..tools.schema import ParameterSchema
@@ -29,6 +34,7 @@ class Kit:
         self.catalog = catalog if catalog is not None else Catalog(spec.tools)
         self.prompts = PromptBuilder(spec, self.catalog.lines())
         self._formatter_schema: ParameterSchema | None = None
+        self._replies: dict[str, dict[str, Any] | None] = {}
 
     def tool(self, selection: Selection) -> ToolSpec:
         """Return the tool of an accepted selection; the final formatting action has its own."""
@@ -38,6 +44,15 @@ class Kit:
         if tool is None:
             raise InternalError(f"the accepted action {selection.tool} is not in the catalog")
         return tool
+
+    def reply_schema(self, kind: RequestKind, run: Run) -> dict[str, Any] | None:
+        """Return the JSON Schema of the reply to a *kind* request, None for free text."""
+        selection = run.memory.selection
+        if kind != "parameters" or selection is None:
+            return reply_schema(kind)
+        if selection.tool not in self._replies:
+            self._replies[selection.tool] = parameters_schema(self.tool(selection).parameters)
+        return self._replies[selection.tool]
 
     def schema(self, tool: ToolSpec) -> ParameterSchema:
         """Return the compiled parameter schema of *tool*."""

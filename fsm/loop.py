@@ -11,9 +11,8 @@ from collections.abc import Generator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..prompts.model import Model, ModelCall, ModelUnavailable, Reply, estimated_usage
-from ..prompts.wire_schemas import reply_schema
-from ..states.actions import Intent
+from ..prompts.model import Model, ModelCall, ModelUnavailable, PromptMessage, Reply, estimated_usage
+from ..states.actions import Intent, StoredText
 from ..states.errors import InternalError
 from ..states.events import Event, RunWaiting, StepCompleted, TransitionTaken
 from ..states.outcomes import (
@@ -26,9 +25,9 @@ from ..states.outcomes import (
     Recalled,
     Replied,
 )
-from ..states.phase import EXECUTING, FINAL
+from ..states.phase import EXECUTING
 from ..states.requests import ModelRequest, Nothing, Recall, Request, ToolRequest
-from ..states.run import Run, status_of
+from ..states.run import Run
 from ..tools.tool import Tool
 from .committer import Entry
 from .context import CallContext, Loader
@@ -115,15 +114,21 @@ def _ask(drive: Drive, request: ModelRequest) -> Generator[Effect, Any, tuple[di
         "kind": request.kind,
         "attempt": request.attempt,
         "model": drive.model.name,
-        "prompt": [drive.stager.stage(message.text).wire() for message in messages],
+        "prompt": [_staged(drive.stager, message).wire() for message in messages],
     }
-    call = ModelCall(request.kind, messages, run.counters.calls, reply_schema(request.kind, run, drive.kit.spec))
+    call = ModelCall(request.kind, messages, run.counters.calls, drive.kit.reply_schema(request.kind, run))
     answer = yield AskModel(drive.model, call)
     if isinstance(answer, Reply):
-        usage = replace(answer.usage or estimated_usage(call, answer.text), calls=1)
+        usage = answer.usage or estimated_usage(call, answer.text)
+        if usage.calls != 1:
+            usage = replace(usage, calls=1)
         payload = drive.stager.stage(answer.text)
         return asked, Replied(answer.text, payload, answer.finish, usage, answer.request_id)
     return asked, _fault(drive, answer)
+
+
+def _staged(stager: Stager, message: PromptMessage) -> StoredText:
+    return stager.stage_constant(message.text) if message.role == "system" else stager.stage(message.text)
 
 
 def _fault(drive: Drive, error: object) -> ModelFault:
@@ -208,8 +213,8 @@ def transition(drive: Drive, asked: dict[str, Any], outcome: Outcome) -> Steps:
     drive.mark_us = active
     decision = decide(run, outcome, moment, drive.kit)
     change_text = decision.change.encode()
-    change = drive.stager.stage(change_text, JSON)
-    counters = decision.counters._replace(payloads=drive.stager.next)
+    change = drive.stager.stage(change_text, JSON, always=True)
+    counters = decision.counters
     after = apply(
         run,
         trigger=decision.row.trigger,
@@ -239,28 +244,21 @@ def transition(drive: Drive, asked: dict[str, Any], outcome: Outcome) -> Steps:
         counters_text(counters),
     )
     record = Record(*values, prev_hash=drive.head, hash=chained(drive.head, values))
-    yield Commit(_entry(drive, record, decision, after, moment))
+    entry = _entry(drive, record)
+    yield Commit(entry)
+    drive.cancelled = drive.cancelled or entry.cancelled
     drive.run, drive.head = after, record.hash
     if drive.listening:
         for event in _events(decision, after):
             yield Emit(event)
 
 
-def _entry(drive: Drive, record: Record, decision: Decision, after: Run, moment: Moment) -> Entry:
-    run = drive.run
+def _entry(drive: Drive, record: Record) -> Entry:
     documents: list[tuple[object, ...]] = []
-    if record.trigger == "observe" and run.memory.result is not None:
-        documents = [document_row(run.number, document) for document in run.memory.result.documents]
-    final = record.dest in FINAL
-    return Entry(
-        record=record,
-        payloads=drive.stager.taken(),
-        documents=documents,
-        status=status_of(record.dest, waiting=after.waiting_for is not None),
-        reason=after.reason if final else None,
-        ended_at=moment.at_us if final else None,
-        fence=drive.fence,
-    )
+    result = drive.run.memory.result
+    if record.trigger == "observe" and result is not None:
+        documents = [document_row(drive.run.number, document) for document in result.documents]
+    return Entry(record, drive.stager.taken(), documents, drive.fence)
 
 
 def _events(decision: Decision, run: Run) -> list[Event]:

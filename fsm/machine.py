@@ -9,17 +9,17 @@ that `decide` evaluated, so it would refuse a trigger that the table does not al
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict
+from typing import Any, NamedTuple
 
-from transitions import EventData, Machine
+from transitions import EventData, Machine, Transition
 
 from ..states.done import Done
 from ..states.errors import IllegalEvent, InternalError
 from ..states.executing import Executing
 from ..states.failed import Failed
 from ..states.observing import Observing
-from ..states.outcomes import Answered, Ended, ModelFault, Outcome, Recalled, Replied, Usage
+from ..states.outcomes import NO_USAGE, Answered, Ended, ModelFault, Outcome, Recalled, Replied, Usage
 from ..states.phase import Phase
 from ..states.planning import Planning
 from ..states.requests import NOTHING, Request
@@ -73,9 +73,26 @@ class Lookup:
         return value
 
 
+class GuardedTransition(Transition):  # type: ignore[misc]
+    """A transition of a machine without callbacks: its conditions hold, then the state changes."""
+
+    def execute(self, event_data: EventData) -> bool:
+        """Return whether the conditions hold; if so, the model stands in the destination afterwards."""
+        if not self._eval_conditions(event_data):
+            return False
+        event_data.machine.set_state(self.dest, event_data.model)
+        return True
+
+
+class TableMachine(Machine):  # type: ignore[misc]
+    """The `transitions` machine of paor; effects never hang on a transition, so no callbacks are looked for."""
+
+    transition_cls = GuardedTransition
+
+
 def build_machine() -> Machine:
     """Return the machine of the table; nothing in it is written down twice."""
-    machine = Machine(
+    machine = TableMachine(
         model=None,
         states=list(PHASE_STATES),
         initial=INITIAL,
@@ -98,8 +115,7 @@ def build_machine() -> Machine:
 MACHINE = build_machine()
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(NamedTuple):
     """
     When an outcome came in, as the ports told it.
 
@@ -112,8 +128,7 @@ class Moment:
     active_us: int
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(NamedTuple):
     """
     What an outcome means for a run.
 
@@ -163,7 +178,7 @@ def decide(run: Run, outcome: Outcome, moment: Moment, kit: Kit) -> Decision:
         raise IllegalEvent(f"run {run.run_id}: no row of the table takes {outcome.kind!r} in {run.state}{waiting}")
     _walk(run, row, guards)
     change, counters = CHANGES[row.source, row.trigger](case)
-    counters = _counted(counters, _usage(outcome), moment)
+    counters = _counted(counters, outcome.usage, moment)
     return Decision(row, guards, change, counters, _facts(case, row, outcome))
 
 
@@ -209,12 +224,8 @@ def _walk(run: Run, row: Row, guards: dict[str, bool]) -> None:
         raise InternalError(f"run {run.run_id}: the machine did not take {row.trigger} from {run.state} to {row.dest}")
 
 
-def _usage(outcome: Outcome) -> Usage | None:
-    return outcome.usage if isinstance(outcome, Replied | ModelFault | Ended) else None
-
-
-def _counted(counters: Counters, usage: Usage | None, moment: Moment) -> Counters:
-    if usage is None:
+def _counted(counters: Counters, usage: Usage, moment: Moment) -> Counters:
+    if usage is NO_USAGE:
         return counters._replace(time_us=counters.time_us + moment.active_us)
     return counters._replace(
         time_us=counters.time_us + moment.active_us,

@@ -64,23 +64,38 @@ class Stager:
         self.pending: list[Payload] = []
         self._salt = salt
         self._known: dict[bytes, StoredText] = {}
+        self._constant: dict[str, StoredText] = {}
 
-    def stage(self, body: str | bytes, media_type: str = TEXT) -> StoredText:
-        """Return the reference of *body*, which is stored with the next append unless it already was."""
+    def stage(self, body: str | bytes, media_type: str = TEXT, *, always: bool = False) -> StoredText:
+        """
+        Return the reference of *body*, which is stored with the next append unless it already was.
+
+        A row's change is staged last and *always*, so that its number tells how many payloads there are.
+        """
         try:
             data = encoded(body)
         except UnicodeEncodeError:  # lone surrogates: kept as bytes, so that nothing a model said is lost
             body = data = str(body).encode("utf-8", "surrogatepass")
         content = hashlib.sha256(data).digest()
-        known = self._known.get(content)
+        known = None if always else self._known.get(content)
         if known is not None:
             return known
         salt = self._salt()
         digest = hashlib.sha256(salt + content).digest()
-        reference = StoredText.model_construct(n=self.next, digest=digest.hex(), bytes=len(data))
+        reference = StoredText(self.next, digest.hex(), len(data))
         self.pending.append(Payload(self.next, media_type, digest, salt, body))
         self.next += 1
-        self.remember(content, reference)
+        if not always:
+            self.remember(content, reference)
+        return reference
+
+    def stage_constant(self, body: str) -> StoredText:
+        """Return the reference of a text that comes again with every request, such as a system message."""
+        reference = self._constant.get(body)
+        if reference is None:
+            if len(self._constant) >= 16:
+                self._constant.clear()
+            reference = self._constant[body] = self.stage(body)
         return reference
 
     def remember(self, content: bytes, reference: StoredText) -> None:

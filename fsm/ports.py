@@ -5,7 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 import time
+from collections.abc import Iterator
 from typing import Protocol
+
+_SALTS = 256
 
 
 class Clock(Protocol):
@@ -45,7 +48,11 @@ class SystemClock:
 
 
 class RandomIds:
-    """UUID version 7 run ids and salts from the operating system."""
+    """UUID version 7 run ids and salts from the operating system, drawn in blocks."""
+
+    def __init__(self) -> None:
+        self._owner = 0
+        self._block: Iterator[bytes] = iter(())
 
     def run_id(self) -> str:
         """Return a UUIDv7."""
@@ -54,8 +61,13 @@ class RandomIds:
         return str(uuid7())
 
     def salt(self) -> bytes:
-        """Return 16 bytes of the system's random source."""
-        return os.urandom(16)
+        """Return 16 bytes of the system's random source; a forked process draws its own."""
+        if self._owner == os.getpid():
+            for salt in self._block:
+                return salt
+        block = os.urandom(16 * _SALTS)
+        self._owner, self._block = os.getpid(), iter([block[i : i + 16] for i in range(16, len(block), 16)])
+        return block[:16]
 
 
 class SteppingClock:

@@ -8,6 +8,7 @@ a user, a model or a tool. So its bytes from orjson with sorted keys **are** its
 from __future__ import annotations
 
 import hashlib
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import orjson
@@ -63,11 +64,12 @@ HASHED = Record._fields[:-2]
 
 _ORDER = sorted(range(len(HASHED)), key=HASHED.__getitem__)
 _SORTED = tuple(HASHED[index] for index in _ORDER)
+_in_order = itemgetter(*_ORDER)
 
 
 def canonical_row(values: tuple[Any, ...]) -> bytes:
     """Return the RFC 8785 bytes of a row's hashed columns, given in `Record` order."""
-    return orjson.dumps({name: values[index] for name, index in zip(_SORTED, _ORDER, strict=True)})
+    return orjson.dumps(dict(zip(_SORTED, _in_order(values), strict=False)))
 
 
 def chained(prev_hash: bytes, values: tuple[Any, ...]) -> bytes:
@@ -96,6 +98,8 @@ _FIRST = len(COLUMN_COUNTERS)
 
 def counters_text(counters: Counters) -> str:
     """Return the counters without a column of their own, those at their default left out."""
+    if counters[_FIRST:] == _DEFAULTS[_FIRST:]:
+        return "{}"
     return orjson.dumps(
         {name: counters[index] for name, index, default in _OTHERS if counters[index] != default}
     ).decode()

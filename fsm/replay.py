@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import orjson
 from pydantic import ValidationError
 
-from ..states.actions import StoredText, ToolResult
+from ..states.actions import StoredText
 from ..states.errors import JournalDamaged, PaorError, ReplayDiverged
 from ..states.outcomes import (
     Answered,
@@ -114,7 +114,7 @@ def replay(journal: Journal, run_id: str, engine: SpecSource | None = None) -> R
         spec = journal.spec(row.run_id)
     except ValidationError as error:
         raise JournalDamaged(f"run {row.run_id}: its spec cannot be read ({error.error_count()} errors)") from None
-    run = initial_run(row.run_id, row.run, spec, payloads=journal.first_payloads(row.run))
+    run = initial_run(row.run_id, row.run, spec)
     kit = Kit(engine.current_spec(spec) if engine is not None else spec)
     divergences: list[Divergence] = []
     transitions = journal.transitions(row.run_id)
@@ -272,7 +272,7 @@ def _compare_decision(journal: Journal, run: Run, row: Transition, decision: Dec
         old, new = row.guards.get(guard), decision.guards.get(guard)
         if old is not new:
             yield Divergence(row.seq, f"guards.{guard}", str(old), str(new))
-    counters = decision.counters._replace(payloads=row.counters.get("payloads", 0))
+    counters = decision.counters
     for name in _COLUMNS:
         if getattr(row, name) != getattr(counters, name):
             yield Divergence(row.seq, name, str(getattr(row, name)), str(getattr(counters, name)))

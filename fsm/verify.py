@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from ..states.phase import FINAL, PLANNING
-from ..states.run import status_of
+from ..states.phase import PLANNING
 from .payloads import encoded, salted_digest
 from .record import HASHED, chained, root_hash
 from .table import ROWS
@@ -62,9 +61,9 @@ def _file_defects(journal: Journal) -> Iterator[Defect]:
     for (text,) in journal.query("PRAGMA integrity_check(20)"):
         if text != "ok":
             yield Defect("", "file", str(text))
-    specs, heads = (journal.query(f"SELECT run FROM {table} ORDER BY run") for table in ("specs", "heads"))
-    if specs != heads:
-        yield Defect("", "tables specs and heads", "do not hold the same runs")
+    specs, leases = (journal.query(f"SELECT run FROM {table} ORDER BY run") for table in ("specs", "leases"))
+    if specs != leases:
+        yield Defect("", "tables specs and leases", "do not hold the same runs")
 
 
 def _strays(journal: Journal) -> Iterator[Defect]:
@@ -85,7 +84,6 @@ def _run_defects(journal: Journal, row: RunRow) -> Iterator[Defect]:
     for values in journal.iterate_rows(row.run, _BATCH):
         yield from walk.check(values)
         yield from _collect(row.run_id, values, references)
-    yield from walk.check_head(row)
     yield from _payload_defects(journal, row, references, walk.payloads)
     yield from _document_defects(journal, row, walk)
 
@@ -126,32 +124,12 @@ class _Walk:
         elif values[3] == "observe":
             self.results += self.observing
             self.observing = []
+        self.payloads = _json(values[9]).get("n", -2) + 1
         self.head, self.seq, self.state, self.last = values[_HASH], values[1] + 1, values[5], values
 
     def readable(self, journal: Journal, run: int) -> list[int]:
         """Return the results whose payloads have not been erased."""
         return [place for place in self.results if journal.payload(run, place).body is not None]
-
-    def check_head(self, row: RunRow) -> Iterator[Defect]:
-        """Yield where the head and the derived columns differ from the last row."""
-        reason, ended, waiting = None, None, False
-        if self.last is not None:
-            counters = _json(self.last[17])
-            self.payloads = counters.get("payloads", self.payloads)
-            if self.state in FINAL:
-                reason, ended = counters.get("stop") or None, self.last[2]
-            waiting = self.last[3] == "wait"
-        expected = {
-            "head_seq": self.seq - 1,
-            "head_hash": self.head,
-            "state": self.state,
-            "status": status_of(self.state, waiting=waiting),
-            "reason": reason,
-            "ended_at": ended,
-        }
-        for name, value in expected.items():
-            if getattr(row, name) != value:
-                yield Defect(self.run_id, f"heads.{name}", f"is {_shown(getattr(row, name))}, expected {_shown(value)}")
 
 
 _RISING = (10, 11, 12, 13, 14, 15, 16)
@@ -239,7 +217,3 @@ def _json(text: str) -> Any:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
         return {}
-
-
-def _shown(value: Any) -> str:
-    return value.hex()[:16] if isinstance(value, bytes) else repr(value)

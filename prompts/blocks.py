@@ -36,6 +36,7 @@ class Unit:
         intro: What introduces the list that this item is in, ending in a colon.
         cells: Of a table row, pairs of header and value.
         first: Whether it opens its section.
+        follows: Whether it goes on in the paragraph of the unit before it.
         quoted: Whether it was in a block quote, so that *text* may hold the marks of its further lines.
     """
 
@@ -45,6 +46,7 @@ class Unit:
     intro: str = ""
     cells: tuple[tuple[str, str], ...] = ()
     first: bool = False
+    follows: bool = False
     quoted: bool = False
 
 
@@ -55,6 +57,7 @@ _RULE = re.compile(r"(?:[-*_=~] ?){3,}")
 _QUOTE = re.compile(r"(?:> ?)+")
 _BAR = re.compile(r"(?<!\\)\|")
 _ITEM = re.compile(r"(?:[-*+•‣▪●○◦·–]|\(?\d{1,3}[.)]|\(?[a-zA-Z][)]|\(?[ivx]{1,4}\))\s+(?=\S)")
+_PARAGRAPH = re.compile(r"\(\d{1,2}\)\s")
 _ORDERED = re.compile(r"\(?\d{1,3}[.)]\s")
 _BOX = re.compile(r"\[[ xX]?\]\s+(?=\S)")
 _CLAUSE = re.compile(r"(?:\d{1,2}(?:\.\d{1,2}){1,3}\.?|\(\d{1,2}\)|§+ ?\d+\w?)\s+[^\W\d_a-zäöüß\"“„'«]?[^\s]")
@@ -103,6 +106,8 @@ class _Reader:
     fresh: bool = True
     quoted: bool = False
     fence: bool = False
+    whole: bool = False
+    lead: str = ""
     header: tuple[str, ...] | None = None
     intros: list[tuple[int, int, str]] = field(default_factory=list)
     following: list[int] = field(default_factory=list)
@@ -140,7 +145,7 @@ class _Reader:
         quote = _QUOTE.match(line)
         bare = line[quote.end() :] if quote else line
         item = _ITEM.match(bare)
-        if item:
+        if item and not (_PARAGRAPH.match(bare) and not self._introduced()):
             self._flush()
             self.form, self.indent = "item", len(raw) - len(raw.lstrip())
             while self.intros and self.intros[-1][0] >= self.indent:
@@ -157,6 +162,10 @@ class _Reader:
             line = bare
         if line:
             self.block.append(line)
+
+    def _introduced(self) -> bool:
+        """Whether a line ending in a colon stands above: then "(1)" is an item, and else the number of a paragraph."""
+        return self.block[-1].endswith(":") if self.block else bool(self.intros)
 
     def _starts(self, line: str) -> bool:
         """Whether *line* opens a paragraph although no blank line stands before it."""
@@ -235,26 +244,30 @@ class _Reader:
             return False
         if self.header is None:
             below = fold(self.lines[number + 1]) if number + 1 < len(self.lines) else ""
-            if _delimits(below):
-                self._flush()
-                self.header = _cells(line)
-                self._consume_intro()
-                self.intros.clear()
-                return True
-            if not line.startswith("|"):
+            marked = _delimits(below)
+            bars = line.count(" | ")
+            if not marked and not line.startswith("|") and not 0 < bars == below.count(" | "):
                 return False
             self._flush()
-            self.header = ()
+            self._consume_intro()
+            self.lead = self.intros[-1][2] if self.intros else ""
+            self.intros.clear()
+            self.header = _header(_cells(line), marked)
+            if self.header:
+                return True
         if not _delimits(line):
             self._row(_cells(line))
         return True
 
     def _row(self, cells: tuple[str, ...]) -> None:
         """Emit one table row with its headers in front of the values."""
-        heads = (self.header or ()) + ("",) * len(cells)
-        pairs = tuple((head, cell) for head, cell in zip(heads, cells, strict=False) if cell)
+        if not self.header and len(cells) == 2 and len(cells[0]) <= 40:
+            heads, cells = (cells[0].strip(":"),), cells[1:]
+        else:
+            heads = (self.header or ()) + ("",) * len(cells)
+        pairs = tuple((head, cell) for head, cell in zip(heads, cells, strict=False) if cell.strip("-–— "))
         text = "; ".join(f"{head}: {cell}" if head else cell for head, cell in pairs)
-        self._emit(text, "row", cells=pairs)
+        self._emit(text, "row", intro=self.lead, cells=pairs)
 
     def _flush(self) -> None:
         """Emit the open block and get ready for the next."""
@@ -268,8 +281,8 @@ class _Reader:
         if form != "sentence":
             self._consume_intro()
         pieces = [text] if form != "sentence" and len(text) <= ITEM_CHARS_MAX else split(text)
-        for piece in pieces:
-            self._emit(piece, form, intro=intro)
+        for number, piece in enumerate(pieces):
+            self._emit(piece, form, intro=intro, follows=number > 0)
         if pieces and pieces[-1].endswith(":") and len(pieces[-1]) <= INTRO_CHARS_MAX and self.out:
             level = self.indent if form != "sentence" else -1
             self.intros.append((level, len(self.out) - 1, pieces[-1]))
@@ -281,12 +294,36 @@ class _Reader:
             self.out[place] = replace(self.out[place], form="intro")
 
     def _emit(
-        self, text: str, form: str, *, intro: str = "", cells: tuple[tuple[str, str], ...] = ()
+        self,
+        text: str,
+        form: str,
+        *,
+        intro: str = "",
+        cells: tuple[tuple[str, str], ...] = (),
+        follows: bool = False,
     ) -> None:
         """Add one unit if it holds a letter or a digit."""
         if any(map(str.isalnum, text)):
-            self.out.append(Unit(text, form, self.heading, intro, cells, self.fresh, self.quoted))
-            self.fresh = False
+            follows = follows and self.whole
+            self.out.append(Unit(text, form, self.heading, intro, cells, self.fresh, follows, self.quoted))
+            self.fresh, self.whole = False, True
+        else:
+            self.whole = False
+
+
+def _header(cells: tuple[str, ...], marked: bool) -> tuple[str, ...]:
+    """
+    Return the headers of a table that begins with the row *cells*; none if that row is data.
+
+    Args:
+        cells: The first row.
+        marked: Whether a row of dashes follows. Without one, a row with a digit is data; with one, a first row of two cells
+            whose second is long is data too: such a table lists properties, "| Present | Anna, Bob and Chen Li |".
+    """
+    if not marked:
+        return () if any(character.isdigit() for cell in cells for character in cell) else cells
+    pairs = len(cells) == 2 and (len(cells[1].split()) > 4 or (any(map(str.isdigit, cells[1])) and len(cells[1]) > 8))
+    return () if pairs else cells
 
 
 def _delimits(line: str) -> bool:

@@ -54,7 +54,7 @@ class PromptBuilder:
 
     def __init__(self, spec: Spec, catalog: Sequence[str]) -> None:
         self._spec = spec
-        self._templates: dict[str, Template] = {}
+        self._templates: dict[str, tuple[Template, PromptMessage | None]] = {}
         self._static = {
             "RULES": "\n".join(f"- {rule}" for rule in RULES),
             "CATALOG": "\n".join(f"- {line}" for line in catalog),
@@ -65,7 +65,6 @@ class PromptBuilder:
             "CONNECTIONS_INDEX": "\n".join(f"- {label}" for label in spec.connections),
         }
         self._inputs = documents_index(spec.documents)
-        self._system: dict[str, PromptMessage] = {}
         self._messages: dict[int, tuple[Message, str]] = {}
         self._dynamic = {
             "selection": self._selection,
@@ -79,7 +78,8 @@ class PromptBuilder:
         name: str = kind
         if kind == "parameters" and _selected(run).fields is None:
             name = "parameters_full"
-        values = self._static | self._dynamic[kind](run)
+        values = self._dynamic[kind](run)
+        values |= self._static
         values["FEEDBACK"] = run.memory.feedback or ""
         return self._render(name, values)
 
@@ -97,10 +97,22 @@ class PromptBuilder:
         )
 
     def _render(self, name: str, values: Mapping[str, str]) -> tuple[PromptMessage, ...]:
-        template = self._templates.get(name)
-        if template is None:
-            template = self._templates[name] = parse_template(self._spec.templates[name], name)
-        return template.render(values)
+        known = self._templates.get(name)
+        if known is None:
+            known = self._templates[name] = self._prepared(name)
+        template, system = known
+        user = PromptMessage("user", template.user_text(values))
+        if system is None:
+            text = template.system_text(values)
+            system = PromptMessage("system", text) if text else None
+        return (user,) if system is None else (system, user)
+
+    def _prepared(self, name: str) -> tuple[Template, PromptMessage | None]:
+        """Return a template and, when nothing in it changes during a run, its rendered system message."""
+        template = parse_template(self._spec.templates[name], name)
+        names = {key for block in template.system for key in block[1::2]}
+        text = template.system_text(self._static) if names <= self._static.keys() else ""
+        return template, PromptMessage("system", text) if text else None
 
     def _selection(self, run: Run) -> dict[str, str]:
         memory = run.memory

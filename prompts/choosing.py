@@ -18,13 +18,19 @@ from typing import Final
 from .corpus import Corpus
 from .kinds import obligation_at
 from .objectives import Part
+from .ranking import Term
 
-QUESTION_MAX: Final = 8
+QUESTION_MAX: Final = 12
+SECTION_MAX: Final = 12
+"""A section up to this size is quoted whole when its heading is what a question asks about."""
 SELECTION_MAX: Final = 10
 CLOSE_MAX: Final = 2
 _ANSWERS: Final = 0.5
 """A unit answers a question if it covers half of it by weight; with less it is only close."""
 _CLOSE: Final = 0.3
+_FULL: Final = 0.85
+_GOOD: Final = 0.6
+"""Units with less than this share of the best one's score are left out."""
 _TELLING: Final = frozenset({"obligation", "deadline", "amount", "decision", "action", "risk", "date"})
 _WORD = re.compile(r"[^\W_]+")
 _BACKWARD = re.compile(
@@ -33,6 +39,7 @@ _BACKWARD = re.compile(
     r"|ello|además|sin embargo|questo|questa|esso|inoltre|tuttavia|isto|isso|além|dit|deze|zij|bovendien|echter)\b",
     re.IGNORECASE,
 )
+_KEYED = re.compile(r"[^\W\d_]{2,20}: ")
 _DULL = re.compile(
     r"©|\(c\) \d|copyright|all rights reserved|https?://|www\.|\bfax\b|\bpage \d", re.IGNORECASE
 )
@@ -88,15 +95,17 @@ def pool_of(part: Part, corpus: Corpus, spoken: str) -> list[int]:
 def _list(part: Part, corpus: Corpus, spoken: str, pool: Sequence[int]) -> Choice:
     """Choose units by kind, and by topic if the part has one."""
     hits = [place for place in pool if corpus.is_any(place, part.kinds)]
-    scores = dict.fromkeys(hits, 1.0)
     note, missing = "", tuple[str, ...]()
+    if not hits and part.bonus - part.kinds:
+        note, hits = "close", [place for place in pool if corpus.is_any(place, part.bonus)]
+    scores = dict.fromkeys(hits, 1.0)
     if part.terms and hits:
-        groups = corpus.groups(part.terms, spoken)
-        shares = corpus.index.coverage(groups)
+        terms = corpus.terms(part.terms, spoken)
+        shares = corpus.index.coverage(terms)
         best = max(shares.get(place, 0.0) for place in hits)
         near = [place for place in hits if shares.get(place, 0.0) >= max(0.5 * best, 0.15)]
         if near:
-            hits = _by_subject(near, part, corpus, frozenset().union(*groups))
+            hits = _by_subject(near, part, corpus, frozenset().union(*(term.stems for term in terms)))
             scores = {place: 1.0 + shares[place] for place in hits}
         else:
             note, missing = "unmentioned", part.terms
@@ -132,9 +141,9 @@ def _is_subject(place: int, corpus: Corpus, stems: frozenset[str]) -> bool:
 
 def _question(part: Part, corpus: Corpus, spoken: str, pool: Sequence[int]) -> Choice:
     """Choose the units that cover most of a question."""
-    groups = corpus.groups(part.terms, spoken)
-    shares = corpus.index.coverage(groups)
-    ranks = corpus.index.bm25(groups)
+    terms = corpus.terms(part.terms, spoken)
+    shares = corpus.index.coverage(terms)
+    ranks = corpus.index.bm25(terms)
     scores: dict[int, float] = {}
     for place in pool:
         if shares.get(place, 0.0) >= _CLOSE:
@@ -144,9 +153,34 @@ def _question(part: Part, corpus: Corpus, spoken: str, pool: Sequence[int]) -> C
     if not answering:
         return _choice(_best(scores, scores, CLOSE_MAX), scores, note="close") if scores else Choice()
     best = max(scores[place] for place in answering)
-    good = [place for place in answering if scores[place] >= 0.6 * best]
-    limit = part.limit or (len(good) if part.every else QUESTION_MAX)
-    return _choice(_grouped(_best(good, scores, limit), scores, corpus), scores, every=part.every)
+    good = [place for place in answering if scores[place] >= _GOOD * best]
+    good += _sections(terms, good, pool, corpus, scores, _GOOD * best)
+    kept = _best(good, scores, part.limit or (len(good) if part.every else QUESTION_MAX))
+    first = [place for place in kept if shares.get(place, 0.0) >= _FULL]
+    rest = [place for place in kept if shares.get(place, 0.0) < _FULL]
+    if len(part.terms) < 2:
+        first, rest = kept, []
+    order = [*_grouped(first, scores, corpus), *_grouped(rest, scores, corpus)]
+    return _choice(order, scores, every=part.every)
+
+
+def _sections(
+    terms: Sequence[Term], good: Sequence[int], pool: Sequence[int], corpus: Corpus, scores: dict[int, float], least: float
+) -> list[int]:
+    """Return the other units of short sections whose heading is what the question is about, and give them the score *least*."""
+    titled = {
+        place
+        for place in pool
+        if corpus.index.head[place] and all(corpus.index.head[place] & term.own for term in terms)
+    }
+    sizes = Counter((corpus.origin[place], corpus.units[place].heading) for place in titled)
+    others = [
+        place
+        for place in sorted(titled - set(good))
+        if sizes[corpus.origin[place], corpus.units[place].heading] <= SECTION_MAX
+    ]
+    scores.update(dict.fromkeys(others, least))
+    return others
 
 
 def _grouped(places: Iterable[int], scores: dict[int, float], corpus: Corpus) -> list[int]:
@@ -164,14 +198,14 @@ def _summary(part: Part, corpus: Corpus, spoken: str, pool: Sequence[int]) -> Ch
         term for term in part.terms if not corpus.named((term,), spoken) and term not in _name_words(corpus)
     ]
     if terms:
-        shares = corpus.index.coverage(corpus.groups(terms, spoken))
+        shares = corpus.index.coverage(corpus.terms(terms, spoken))
         near = [place for place in pool if shares.get(place, 0.0) >= _CLOSE]
         if not near:
             return Choice()
         pool = near
     pool = [place for place in pool if corpus.units[place].form != "code"]
     weights = central(pool, corpus)
-    count = part.limit or max(3, min(SELECTION_MAX, 3 + len(pool) // 20))
+    count = part.limit or min(SELECTION_MAX, 4 + len(pool) // 8)
     return _choice(spread(pool, weights, corpus, count), weights)
 
 
@@ -198,7 +232,8 @@ def _worth(place: int, corpus: Corpus) -> float:
     unit = corpus.units[place]
     worth = 0.12 * min(3, len(corpus.kinds(place) & _TELLING)) - _dullness(corpus, place)
     start = place == 0 or corpus.origin[place - 1] != corpus.origin[place]
-    return worth + (0.5 if start else 0.2 if unit.first else 0.0)
+    opens = unit.form == "sentence" and not _KEYED.match(unit.text)
+    return worth + (0.5 if start and opens else 0.2 if unit.first and opens else 0.0)
 
 
 def _dullness(corpus: Corpus, place: int) -> float:
@@ -208,6 +243,7 @@ def _dullness(corpus: Corpus, place: int) -> float:
     dull = 0.5 if length < 4 else 0.2 if length < 7 else 0.15 if length > 50 else 0.0
     dull += 0.2 if unit.form == "sentence" and _BACKWARD.match(unit.text) else 0.0
     dull += 0.4 if _DULL.search(unit.text) else 0.0
+    dull += 0.3 if unit.form == "sentence" and _KEYED.match(unit.text) else 0.0
     dull += 0.3 if unit.text.endswith((":", "?")) else 0.0
     return dull + (0.4 if unit.form == "code" else 0.1 if unit.form == "row" else 0.0)
 

@@ -2,6 +2,7 @@
 All sources of one call as one numbered sequence of units, with what is known of each: language, stems, kinds.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -11,11 +12,21 @@ from .clauses import words_of
 from .dates import facts
 from .kinds import ALL, kinds_of
 from .languages import detect, known
-from .ranking import Index, Stemmer, word_groups
+from .ranking import Index, Stemmer, Term, query_terms
 
 UNITS_MAX: Final = 20_000
 """Units read in one call: some 400 pages."""
 SOURCES_MAX: Final = 200
+CONTEXT_CHARS_MAX: Final = 190
+"""A longer sentence is not quoted only as context. Below a third of ``SENTENCE_CHARS_MAX``, so never cut out of a longer one."""
+_BACKWARD = re.compile(
+    r"(?:(?:it|they|he|she|er|sie|es|il|elle|ils|elles|hij|zij|ello|esso|essa|in (?:that|this|the last|such a?) case|within that period"
+    r"|in diesem fall|dans ce cas|en este caso|in questo caso|in dat geval)"
+    r"|(?:this|these|those|such|that|dies|dieser?|das|ce|cela|ceci|esto|este|eso|questo|ciò|isto|isso|dit|dat)"
+    r" (?:is|are|was|were|shall|must|may|can|will|does|do|applies|apply|also|includes?|means|has|have|gilt|ist|sind|muss|kann|wird|hat"
+    r"|est|sont|peut|doit|debe|puede|es|deve|può|è|pode|é|moet|kan))\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +109,22 @@ class Corpus:
             return bool(self._kinds[place] & wanted)
         return bool(kinds_of(self.units[place], self.language(place), wanted))
 
+    def passage(self, place: int, *, context: bool = True) -> str:
+        """
+        Return the words of the unit at *place* as they are quoted.
+
+        A sentence that begins with "it" or "this" says nothing alone: with *context* the sentence before it in the same
+        paragraph is quoted with it.
+        """
+        unit = self.units[place]
+        if not (context and unit.follows and _BACKWARD.match(unit.text)):
+            return unit.text
+        before = self.units[place - 1].text
+        room = len(before) <= CONTEXT_CHARS_MAX and before.endswith((".", "!", "?", ")", '"', "”"))
+        return f"{before} {unit.text}" if room else unit.text
+
     def facts(self, place: int) -> frozenset[str]:
-        """Return the numbers and month names in the unit at *place*."""
+        """Return the numbers, months and weekdays in the unit at *place*."""
         return facts(self.units[place].text, self.language(place))
 
     def subject(self, place: int) -> frozenset[str]:
@@ -112,9 +137,9 @@ class Corpus:
             self._subjects[place] = frozenset(stems)
         return self._subjects[place]
 
-    def groups(self, terms: Sequence[str], spoken: str) -> list[frozenset[str]]:
-        """Return for each of *terms*, words of a query in the language *spoken*, the stems that it stands for."""
-        return word_groups(terms, self.index, self.stemmer, spoken=spoken, languages=self.languages)
+    def terms(self, words: Sequence[str], spoken: str) -> list[Term]:
+        """Return what each of *words*, of a query in the language *spoken*, stands for here."""
+        return query_terms(words, self.index, self.stemmer, spoken=spoken, languages=self.languages)
 
     def named(self, hints: Sequence[str], spoken: str) -> frozenset[int]:
         """Return the sources whose name has one of the words *hints*; none if all of them or none have."""

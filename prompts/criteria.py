@@ -19,7 +19,7 @@ from .kinds import kinds_of
 from .languages import detect, known
 from .objectives import Part, read_part
 from .phrases import all_phrases
-from .ranking import Index, Stemmer, word_groups
+from .ranking import Index, Stemmer, Term, query_terms
 from .request_words import CRITERION_OPENINGS, CRITERION_WORDS, REQUEST_WORDS
 from .sentences import fold
 
@@ -110,7 +110,7 @@ class _Judge:
 
     def proof(self, part: Part, *, cited: bool) -> str | None:
         """Return the unit that best supports *part*; if *cited*, only one that names its source."""
-        groups = word_groups(
+        terms = query_terms(
             part.terms, self.index, self.stemmer, spoken=self.spoken, languages=(self.language,)
         )
         needed = _ENOUGH_OF_KIND if part.kinds else _ENOUGH
@@ -120,24 +120,24 @@ class _Judge:
                 continue
             if (part.terms or not part.kinds) and _absent().search(unit.intro):
                 continue
-            share = self._share(place, part, groups)
+            share = self._share(place, part, terms)
             if share >= needed and share > best and self._of_kind(unit, part):
                 best, proof = share, unit.text
         return proof
 
-    def _share(self, place: int, part: Part, groups: Sequence[frozenset[str]]) -> float:
+    def _share(self, place: int, part: Part, terms: Sequence[Term]) -> float:
         """Return which share of the words of *part* the unit has; 0 if it lacks one of the numbers."""
-        if not groups:
+        if not terms:
             return 1.0
         total = 0.0
-        for term, group in zip(part.terms, groups, strict=True):
-            if group & self.index.body[place]:
+        for word, term in zip(part.terms, terms, strict=True):
+            if term.stems & self.index.body[place]:
                 total += 1.0
-            elif term.isdigit():
+            elif word.isdigit():
                 return 0.0
-            elif group & self.index.head[place]:
+            elif term.stems & self.index.head[place]:
                 total += 0.5
-        return total / len(groups)
+        return total / len(terms)
 
     def _of_kind(self, unit: Unit, part: Part) -> bool:
         """Whether *unit* is of a kind that *part* asks for, in the language of the text or of the criterion."""

@@ -214,4 +214,5 @@ def _findings(entries: Iterable[Entry], corpus: Corpus) -> Iterable[Finding]:
         for place in entry.places:
             unit = corpus.units[place]
             name = corpus.names[corpus.origin[place]]
-            yield Finding(unit.text, name, unit.heading, round(entry.score, 4), corpus.kinds(place))
+            text = corpus.passage(place, context=entry.context or place != entry.place)
+            yield Finding(text, name, unit.heading, round(entry.score, 4), corpus.kinds(place))

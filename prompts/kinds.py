@@ -107,6 +107,8 @@ class _Judge:
         return found or (kind == "owner" and self._acts())
 
     def _time(self, kind: str) -> bool:
+        if self._asks():
+            return False
         if self._times is None:
             self._times = times(self.words, self.language)
         if kind == "date":
@@ -116,7 +118,7 @@ class _Judge:
         dated = self._times.date or self._times.period
         if dated and "deadline" in self._headed():
             return True
-        return self._times.bound and not self._asks() and (self._obliges() or self._acts())
+        return self._times.bound and (self._obliges() or self._acts())
 
     def _obliges(self) -> bool:
         if self._asks() or not _pattern("obligation", self.language).search(self.words):
@@ -129,9 +131,8 @@ class _Judge:
             return True
         if self._asks():
             return False
-        return bool(
-            _actors(self.language).search(self.words) or _pattern("action", self.language).search(self.words)
-        )
+        named = not self.unit.cells and _actors(self.language).search(self.words)
+        return bool(named or _pattern("action", self.language).search(self.words))
 
     def _asks(self) -> bool:
         return self.words.endswith("?")
@@ -161,6 +162,7 @@ def _fits(value: str, kind: str) -> bool:
 @lru_cache(maxsize=4096)
 def _heads(header: str, kind: str, language: str) -> bool:
     """Whether a column called *header* holds things of *kind*."""
+    header = header.replace("_", " ")
     if kind in asked(header, language):
         return True
     words = COLUMNS.get(kind)

@@ -40,14 +40,15 @@ PATTERNS: Final[Mapping[str, Mapping[str, str]]] = {
         r"|promises?|warrants?)(?: itself| themselves)? (?:to|that|not to)|(?:has|have) to|needs? to|may not|may only"
         r"|(?:is|are) not (?:allowed|permitted|entitled) to|(?:is|are) (?:prohibited|forbidden)|obligations? to|duty to"
         rf"|{_ROLES} will",
-        "exempt": r"shall (?:mean|be (?:deemed|construed|governed|interpreted|understood)|prevail|survive|have the"
+        "exempt": r"(?:shall|must|will) (?:mean|be (?:deemed|construed|governed|interpreted|understood|binding|effective)|prevail|survive"
+        r"|commence|continue|expire|remain (?:in|valid|un)|come into|enter into force|take effect|become effective|apply|have the"
         r" meaning|include but)|(?:agreement|contract|licen[cs]e|section|clause|annex|schedule|term|law|laws|nothing"
         r"|provision|invalidity|courts?) (?:\w+ ){0,3}(?:shall|must|will|may not)|no (?:amendment|waiver|failure|delay"
         r"|variation|change)\b.{0,80}?\bshall|must be understood|must have been|will be deemed",
         "owner": r"responsible(?: for)?|responsibility|in charge of|owner|owned by|assigned to|assignee|accountable"
         r"|led by|handled by|takes? (?:over|care of)|point of contact|contact person",
         "action": r"actions?(?: items?| points?)?(?: \d+)?:|to-?do:?|follow[- ]?up:|next steps?:|tasks?:|"
-        r"(?:we|i|he|she|they)(?: will|['’]ll) (?!be\b|have\b|not\b|remain|see\b|need\b)\w+|(?:agreed|offered"
+        r"(?:we|i|he|she|they)(?: will|['’]ll) (?!be\b|have\b|not\b|remain|see\b|need\b)\w+|(?:offered"
         r"|promised|volunteered) to \w+",
         "definition": r"means|(?:shall|is to|will) mean|(?:is|are) defined (?:as|in)|refers? to|has the meaning"
         r"|have the meaning|in this agreement,? the (?:term|expression)s?|stands for|is understood as",
@@ -187,7 +188,8 @@ ACTORS: Final[Mapping[str, str]] = {
     r"|needs to|agreed to|offered to|promised to|takes over|takes care of) (?!be\b|have\b|not\b|remain\b|become\b|apply\b"
     r"|include\b|contain\b|expire\b|mean\b)[a-z]+|(?:^|[:;] )(?!Subject |Access |Due |According |Prior |Pursuant |Introduction"
     r" |Thanks |Welcome |Back |Up |How |Next |Return |Go |Want |Need |As |In |Used |Able |The )(?:[A-Z][\w'’.-]+"
-    r" (?:and |& )?){1,3}to [a-z]+",
+    r" (?:and |& )?){1,3}to (?!the\b|an?\b|th[ai]t\b|this\b|these\b|those\b|our\b|your\b|their\b|his\b|her\b|its\b|all\b"
+    r"|any\b|be\b|each\b)[a-z]+",
     "de": r"(?:^|[:;] |\bFrau |\bHerr )(?!(?:D(?:er|ie|as|ies\w*)|Eine?|Es|Jede\w*|Keine?|[AI]m|In|Bei|Für|Auf|Nach|Vor|Mit|Zu"
     r"|Sie|Wir|Er|Bis) )[A-ZÄÖÜ][\w-]+(?: (?:[A-ZÄÖÜ][\w.-]+|und)){0,3} (?:wird|werden|soll|sollen|muss|erstellt|prüft|sendet"
     r"|schickt|organisiert|liefert|informiert|stellt|aktualisiert|meldet|holt|schreibt|plant|verschickt|reicht|legt|bespricht"

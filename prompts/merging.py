@@ -17,6 +17,9 @@ from typing import Final
 from .corpus import Corpus
 
 LIKE: Final = 0.75
+CONTAINED_WORDS_MIN: Final = 4
+ALIKE_MAX: Final = 20
+"""Entries of the same source with the same dates that are looked at for a repetition."""
 
 
 @dataclass(slots=True)
@@ -29,12 +32,14 @@ class Entry:
         score: How well it answers.
         same: Units of other sources that say the same.
         differing: Units of other sources that say the same with other numbers or dates.
+        context: Whether a sentence that needs the one before it is quoted with it: not if that one is quoted anyway.
     """
 
     place: int
     score: float
     same: list[int] = field(default_factory=list)
     differing: list[int] = field(default_factory=list)
+    context: bool = True
 
     @property
     def places(self) -> list[int]:
@@ -59,17 +64,23 @@ def merge(places: Sequence[int], scores: Sequence[float], corpus: Corpus) -> lis
     counts = Counter(word for place in places for word in words[place])
     entries: list[Entry] = []
     holders: dict[str, list[int]] = {}
+    dated: dict[tuple[int, frozenset[str]], list[int]] = {}
     for place, score in zip(places, scores, strict=True):
         ordered = sorted(words[place], key=lambda word: (counts[word], word))
         prefix = ordered[: len(ordered) - math.ceil(LIKE * len(ordered)) + 1]
-        near = sorted({number for word in prefix for number in holders.get(word, ())})
+        alike = dated.setdefault((corpus.origin[place], facts[place]), []) if facts[place] else []
+        near = sorted({number for word in prefix for number in holders.get(word, ())} | set(alike[-ALIKE_MAX:]))
         best = max(
             near, key=lambda number: (_likeness(words, entries[number].place, place), -number), default=-1
         )
         if best < 0 or not _join(entries[best], place, words, facts, corpus):
             for word in prefix:
                 holders.setdefault(word, []).append(len(entries))
+            alike.append(len(entries))
             entries.append(Entry(place, score))
+    quoted = {entry.place for entry in entries}
+    for entry in entries:
+        entry.context = entry.place - 1 not in quoted
     return entries
 
 
@@ -84,14 +95,24 @@ def _join(
     like = _likeness(words, entry.place, place)
     equal = facts[entry.place] == facts[place]
     if corpus.origin[entry.place] == corpus.origin[place]:
-        return (
-            equal
-            and like == 1.0
-            and corpus.units[entry.place].text.casefold() == corpus.units[place].text.casefold()
-        )
+        return equal and _repeats(entry, place, words, bool(facts[place]), corpus)
     if like < LIKE:
         return False
     (entry.same if equal else entry.differing).append(place)
+    return True
+
+
+def _repeats(entry: Entry, place: int, words: dict[int, frozenset[str]], dated: bool, corpus: Corpus) -> bool:
+    """Whether the unit at *place* only repeats *entry* in the same source; the longer wording is kept."""
+    one, other = corpus.units[entry.place], corpus.units[place]
+    if one.text.casefold() == other.text.casefold():
+        return True
+    shorter = min(len(words[entry.place]), len(words[place]))
+    contained = len(words[entry.place] & words[place]) == shorter >= CONTAINED_WORDS_MIN
+    if not (dated and contained) or one.cells or other.cells or one.intro != other.intro:
+        return False
+    if len(words[place]) > len(words[entry.place]):
+        entry.place = place
     return True
 
 

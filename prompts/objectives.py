@@ -22,6 +22,7 @@ PARTS_MAX: Final = 8
 OBJECTIVE_CHARS_MAX: Final = 4_000
 HEADING_CHARS_MAX: Final = 70
 _SOFT: Final = frozenset({"step", "definition", "contact"})
+_TIMES: Final = frozenset({"deadline", "date"})
 _PEOPLE: Final = frozenset({"owner", "action", "obligation"})
 _SAYS = re.compile(
     r"\b(?:say|says|said|states?|stated|tells? (?:us|me)|contain|dit|disent|dice|dicono|dicen|diz|zegt|sagt|sagen|steht|stehen)"
@@ -114,9 +115,10 @@ def read_part(clause: Clause, spoken: str, language: str) -> Part | None:
     names, core = _scope(clause.text, spoken)
     head, extras = split_extras(core, spoken)
     kinds, compounds, rest = kinds_in(head, spoken)
+    asked = kinds
     if "owner" in kinds:
-        kinds |= _PEOPLE
-    bonus = kinds | kinds_in(" ".join((*names, extras)), spoken)[0] | _bonus(whole, words)
+        kinds = (kinds | _PEOPLE) - _TIMES
+    bonus = asked | kinds_in(" ".join((*names, extras)), spoken)[0] | _bonus(whole, words)
     terms, hints = _terms(f"{rest} {_topic(extras, spoken)}", compounds, words, spoken)
     if not terms and bonus - kinds:
         terms = tuple(word for word in hints if not _INSIDE.search(core.lower().split(word)[0]))

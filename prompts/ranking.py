@@ -14,6 +14,7 @@ import math
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
@@ -25,7 +26,27 @@ WORD_CHARS_MAX: Final = 40
 STEMS_MAX: Final = 60_000
 """Words beyond this many different ones are indexed as they are; a book has some 20,000, a long log more."""
 _HEADING_WEIGHT: Final = 0.6
+_NEAR_WEIGHT: Final = 0.7
 _COMPOUND_CHARS_MIN: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """
+    One word of a query.
+
+    Attributes:
+        own: Its stem, with compounds of it and what differs by one letter.
+        near: Stems of words that mean nearly the same.
+    """
+
+    own: frozenset[str]
+    near: frozenset[str] = frozenset()
+
+    @property
+    def stems(self) -> frozenset[str]:
+        """All stems that the word stands for."""
+        return self.own | self.near
 
 
 class Stemmer:
@@ -84,16 +105,7 @@ class Index:
 
     def weight(self, stems: Iterable[str]) -> float:
         """Return the inverse frequency of a word that any of *stems* stands for; highest where none occurs."""
-        found = len({place for stem in stems for place in self._places.get(stem, ())})
-        return math.log(1 + (len(self.body) + 1) / (found + 0.5))
-
-    def knows(self, stems: Iterable[str]) -> bool:
-        """Whether any of *stems* occurs."""
-        return any(stem in self._places for stem in stems)
-
-    def places(self, stems: Iterable[str]) -> set[int]:
-        """Return where any of *stems* occurs, in a unit or over it."""
-        return {place for stem in stems for place in self._places.get(stem, ())}
+        return math.log(1 + (len(self.body) + 1) / (len(self._where(stems)) + 0.5))
 
     def expand(self, stem: str, *, compounds: bool) -> frozenset[str]:
         """Return *stem* with the stems of this index that are one letter longer or, if wanted, compounds of it."""
@@ -113,36 +125,49 @@ class Index:
                 found.add(other)
         return frozenset(found)
 
-    def coverage(self, groups: Sequence[frozenset[str]]) -> dict[int, float]:
+    def coverage(self, terms: Sequence[Term]) -> dict[int, float]:
         """
         Return how much of a query each unit covers.
 
         Args:
-            groups: For each word of the query, the stems that it stands for.
+            terms: The words of the query.
 
         Returns:
-            Unit number to a share of 1; a word that only the heading has counts for 0.6. Units without a hit are missing.
+            Unit number to a share of 1; a word that only the heading has, or a near synonym, counts for less. Units without
+            a hit are missing.
         """
-        weights = [self.weight(group) for group in groups]
+        weights = [self.weight(term.stems) for term in terms]
         total = sum(weights) or 1.0
         shares: dict[int, float] = {}
-        for group, weight in zip(groups, weights, strict=True):
-            for place in sorted(self.places(group)):
-                part = 1.0 if self.body[place] & group else _HEADING_WEIGHT
-                shares[place] = shares.get(place, 0.0) + weight * part / total
+        for term, weight in zip(terms, weights, strict=True):
+            for place in sorted(self._where(term.stems)):
+                shares[place] = shares.get(place, 0.0) + weight * self._part(place, term) / total
         return shares
 
-    def bm25(self, groups: Sequence[frozenset[str]]) -> dict[int, float]:
-        """Return the BM25 score of each unit that has a word of *groups*, higher is better, between 0 and 1."""
-        names = sorted({self._names[stem] for group in groups for stem in group if stem in self._names})
+    def bm25(self, terms: Sequence[Term]) -> dict[int, float]:
+        """Return the BM25 score of each unit that has a word of *terms*, higher is better, between 0 and 1."""
+        wanted = {stem for term in terms for stem in (term.own if self._where(term.own) else term.near)}
+        names = sorted(self._names[stem] for stem in wanted if stem in self._names)
         if not names:
             return {}
         try:
             found = self._search(names)
         except sqlite3.OperationalError:
-            found = self._count(groups)
+            found = self._count(terms)
         best = max(found.values(), default=0.0) or 1.0
         return {place: score / best for place, score in found.items()}
+
+    def _where(self, stems: Iterable[str]) -> set[int]:
+        """Return the units that have any of *stems*, in themselves or over them."""
+        return {place for stem in stems for place in self._places.get(stem, ())}
+
+    def _part(self, place: int, term: Term) -> float:
+        """Return how well the unit at *place* has *term*."""
+        if self.body[place] & term.own:
+            return 1.0
+        if self.body[place] & term.near:
+            return _NEAR_WEIGHT
+        return _HEADING_WEIGHT
 
     def close(self) -> None:
         """Close the database, if one was made."""
@@ -181,43 +206,44 @@ class Index:
         database.executemany("INSERT INTO units(rowid, body, head) VALUES (?, ?, ?)", named)
         return database
 
-    def _count(self, groups: Sequence[frozenset[str]]) -> dict[int, float]:
+    def _count(self, terms: Sequence[Term]) -> dict[int, float]:
         """Add up the weights of the words that each unit has."""
         scores: dict[int, float] = {}
-        for group in groups:
-            weight = self.weight(group)
-            for place in sorted(self.places(group)):
+        for term in terms:
+            weight = self.weight(term.stems)
+            for place in sorted(self._where(term.stems)):
                 scores[place] = scores.get(place, 0.0) + weight
         return scores
 
 
-def word_groups(
-    terms: Sequence[str], index: Index, stemmer: Stemmer, *, spoken: str, languages: Sequence[str]
-) -> list[frozenset[str]]:
+def query_terms(
+    words: Sequence[str], index: Index, stemmer: Stemmer, *, spoken: str, languages: Sequence[str]
+) -> list[Term]:
     """
-    Return for each of *terms* the stems that it stands for in *index*.
+    Return what each of *words* stands for in *index*.
 
     Args:
-        terms: The words of a query in lower case.
+        words: The words of a query in lower case.
         index: What will be searched.
-        stemmer: Stems the terms.
+        stemmer: Stems the words.
         spoken: The language of the query.
         languages: The languages of the documents, in whose way the words are stemmed too.
 
     Returns:
-        One set a term, in order; a number stands for itself.
+        One term a word, in order; a number stands for itself.
     """
     codes = tuple(dict.fromkeys((spoken, *languages)))
     compounds = bool({"de", "nl"} & set(codes))
-    groups = []
-    for term in terms:
-        group: set[str] = set()
+    terms = []
+    for word in words:
+        own: set[str] = set()
+        near: set[str] = set()
         for code in codes:
-            stem = stemmer.stem(term, code)
-            group |= index.expand(stem, compounds=compounds and not term.isdigit())
-            group |= _synonyms(code).get(stem, frozenset())
-        groups.append(frozenset(group))
-    return groups
+            stem = stemmer.stem(word, code)
+            own |= index.expand(stem, compounds=compounds and not word.isdigit())
+            near |= _synonyms(code).get(stem, frozenset())
+        terms.append(Term(frozenset(own), frozenset(near - own)))
+    return terms
 
 
 @cache

@@ -35,6 +35,7 @@ _LINK = re.compile(r"!?\[([^\[\]]{0,200})\]\(([^()\s]{0,300})(?: \"[^\"]{0,100}\
 _SPECIAL = re.compile(r"[*\[\]]|\\(?=[!-/:-@\[-`{-~]|$)|(?<!\w)_|_(?!\w)|~~")
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 _START = re.compile(r"(?:#{1,6}(?=\s|$)|>|[-+](?=\s|$)|[-=~]{3,}|\d{1,9}(?=[.)](?:\s|$)))")
+_TAIL = re.compile(r"[;,](?: (?:and|or|und|oder|et|ou|y|o|e|en|of))?$")
 _QUOTED = re.compile(r" (?:> ?)+")
 
 
@@ -58,7 +59,7 @@ class Section:
     level: int = 2
 
 
-def escape(text: str) -> str:
+def escape(text: str, *, start: bool = True) -> str:
     """
     Return *text* as Markdown that shows its words and nothing else.
 
@@ -66,9 +67,10 @@ def escape(text: str) -> str:
 
     Args:
         text: One line of a source.
+        start: Whether it may come to stand at the start of a line, where more is special.
 
     Returns:
-        One line without control characters; safe at the start of a line and inside one.
+        One line without control characters.
     """
     text = _SURROGATE.sub("\ufffd", " ".join(text.split()).translate(_CONTROL))
     parts = text.split("`")
@@ -77,10 +79,10 @@ def escape(text: str) -> str:
     else:
         parts = [part if number % 2 else _plain(part) for number, part in enumerate(parts)]
     line = "`".join(parts)
-    start = _START.match(line)
-    if start is None:
+    mark = _START.match(line) if start else None
+    if mark is None:
         return line
-    return line[: start.end()] + "\\" + line[start.end() :] if start.group()[0].isdigit() else "\\" + line
+    return line[: mark.end()] + "\\" + line[mark.end() :] if mark.group()[0].isdigit() else "\\" + line
 
 
 def names_in(names: Sequence[str], table: Mapping[str, str]) -> str:
@@ -95,7 +97,7 @@ def names_in(names: Sequence[str], table: Mapping[str, str]) -> str:
 
 def lines_of(entry: Entry, corpus: Corpus, table: Mapping[str, str]) -> str:
     """Return *entry* as a list item with its sources, and below it what other sources say differently."""
-    first = f"- {_words(entry.place, corpus)} *({_cite([entry.place, *entry.same], corpus)})*"
+    first = f"- {_words(entry.place, corpus, context=entry.context)} *({_cite([entry.place, *entry.same], corpus)})*"
     others = [
         f"  - {_words(place, corpus)} *({_cite([place], corpus)}; {table['differs']})*"
         for place in entry.differing
@@ -187,13 +189,16 @@ def _fitting(entries: Sequence[Entry], lines: Sequence[str], room: int) -> list[
     return sorted(kept)
 
 
-def _words(place: int, corpus: Corpus) -> str:
+def _words(place: int, corpus: Corpus, *, context: bool = True) -> str:
     """Return what a unit says, with what introduces its list, ready to be a list item."""
     unit = corpus.units[place]
-    text = _QUOTED.sub(" ", unit.text) if unit.quoted else unit.text
+    text = corpus.passage(place, context=context)
+    text = _QUOTED.sub(" ", text) if unit.quoted else text
     if unit.form == "code" and "`" not in text:
         return f"`{' '.join(text.split()).translate(_CONTROL)}`"
-    return escape(f"{unit.intro} {text}" if unit.intro else text)
+    if unit.form in ("item", "task"):
+        text = _TAIL.sub("", text)
+    return escape(f"{unit.intro} {text}" if unit.intro and not unit.cells else text)
 
 
 def _cite(places: Sequence[int], corpus: Corpus) -> str:
@@ -201,8 +206,8 @@ def _cite(places: Sequence[int], corpus: Corpus) -> str:
     cited: dict[str, None] = {}
     for place in places:
         heading = corpus.units[place].heading
-        name = escape(corpus.names[corpus.origin[place]])
-        cited[f"{name}, {escape(_short(heading))}" if heading else name] = None
+        name = escape(corpus.names[corpus.origin[place]], start=False)
+        cited[f"{name}, {escape(_short(heading), start=False)}" if heading else name] = None
     return "; ".join(cited)
 
 

@@ -74,7 +74,7 @@ REQUEST_WORDS: Final[Mapping[str, RequestWords]] = {
         "|offers?|quotations?|price lists?|manuals?|guides?|readme|protocols?|data|facts?|sentences?|paragraphs?|words?"
         "|bullets?|form|format|pdf|docx?|csv|html?|md|txt|xlsx?|result|results|user|reader|me|us|following|given|attached|above|below|two|both|three"
         "|new|old|say|says|said|there|need|needs|needed|happens?|happened|apply|applies|regarding|concerning|related"
-        "|relevant|specific|english|markdown|versions?|correct(?:ly)?|clear(?:ly)?|accurate(?:ly)?|least|exist|exists|costs?",
+        "|relevant|specific|english|markdown|versions?|correct(?:ly)?|clear(?:ly)?|accurate(?:ly)?|least|exist|exists|costs?|ask|asks|asked|know",
         about="say about|says about|state about|about|regarding|concerning|on the topic of|say on|with regard to",
         extras="with|including|together with|along with|incl",
         when="when|by when|until when|due|what date|which date|deadline|how long",

@@ -16,7 +16,6 @@ from functools import lru_cache
 from importlib import resources
 
 from ..states.errors import UsageError
-from .model import PromptMessage
 
 NAMES = ("selection", "parameters", "parameters_full", "refinement", "review", "text")
 """The templates that a host can replace, by name."""
@@ -43,12 +42,13 @@ class Template:
     user: tuple[Block, ...]
     keys: frozenset[str]
 
-    def render(self, values: Mapping[str, str]) -> tuple[PromptMessage, ...]:
-        """Return the messages with *values* in place; a name that is missing counts as empty."""
-        system, user = _filled(self.system, values), _filled(self.user, values)
-        if not system:
-            return (PromptMessage("user", user),)
-        return (PromptMessage("system", system), PromptMessage("user", user))
+    def system_text(self, values: Mapping[str, str]) -> str:
+        """Return the system part with *values* in place; a name that is missing counts as empty."""
+        return _filled(self.system, values)
+
+    def user_text(self, values: Mapping[str, str]) -> str:
+        """Return the user part, likewise."""
+        return _filled(self.user, values)
 
 
 def _filled(blocks: tuple[Block, ...], values: Mapping[str, str]) -> str:

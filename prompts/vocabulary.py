@@ -125,7 +125,8 @@ ASKS: Final[Mapping[str, Mapping[str, str]]] = {
 
 COLUMNS: Final[Mapping[str, str]] = {
     "owner": r"who|wer|qui|quién|chi|quem|wie|name|person|assigned|lead|pic",
-    "deadline": r"by|when|until|till|bis|wann|quand|pour le|cuándo|entro|quando|wanneer|due by|eta|target(?: date)?",
+    "deadline": r"by|when|until|till|bis|wann|quand|pour le|cuándo|entro|quando|wanneer|due by|eta|(?:target|delivery|end|completion|submission|closing|expiry|payment|review)(?: date)?|liefertermin"
+    r"|lieferdatum|datum bis|date de livraison|fecha de entrega|data di consegna",
     "action": r"what|was|quoi|qué|che cosa|o que|wat|activity|deliverable|action required",
     "amount": r"total|net|gross|eur|usd|chf|gbp|netto|brutto|preis.*|price.*|prix.*|unit price|per month|monthly",
     "definition": r"term|begriff|terme|término|termine|termo|begrip|abbreviation",
@@ -159,6 +160,8 @@ CONCEPTS: Final = (
     """duration term laufzeit vertragslaufzeit vertragsdauer dauer durée duración vigencia durata duração vigência looptijd
     duur""",
     """vacation holiday holidays leave urlaub urlaubstage ferien congé congés vacances vacaciones ferie férias vakantie""",
+    """cap capped limit limited limitation maximum ceiling obergrenze höchstgrenze begrenzt begrenzung plafond plafonné límite limitada
+    limite limitata massimale teto maximum beperkt""",
     """salary wage wages gehalt lohn salaire sueldo salario stipendio salário salaris loon""",
     """support maintenance helpdesk wartung betreuung assistance soporte mantenimiento assistenza manutenzione suporte
     ondersteuning onderhoud""",

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ..states.actions import FORBIDDEN_FIELDS
 from ..states.requests import RequestKind
-from ..states.run import Run
-from ..states.spec import Spec
 
 _TEXT = {"type": "string"}
 _TEXTS = {"type": "array", "items": _TEXT}
@@ -72,25 +71,22 @@ REVIEW: dict[str, Any] = {
 _FIXED = {"selection": SELECTION, "refinement": REFINEMENT, "review": REVIEW}
 
 
-def reply_schema(kind: RequestKind, run: Run, spec: Spec) -> dict[str, Any] | None:
+def reply_schema(kind: RequestKind) -> dict[str, Any] | None:
     """Return the schema of the reply to a *kind* request, None for free text."""
-    if kind != "parameters":
-        return _FIXED.get(kind)
-    selection = run.memory.selection
-    tool = next((tool for tool in spec.tools if selection is not None and tool.name == selection.tool), None)
-    if tool is None:
-        return None
-    schema = dict(tool.parameters)
+    return _FIXED.get(kind)
+
+
+def parameters_schema(tool_parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of Stage 2's reply for a tool, without the names that Stage 2 may not set."""
+    schema: dict[str, Any] = {"type": "object", **tool_parameters}
     properties = schema.get("properties")
-    if isinstance(properties, dict):
+    if isinstance(properties, Mapping):
         schema["properties"] = {
             name: value for name, value in properties.items() if name.lower() not in FORBIDDEN_FIELDS
         }
-        schema["required"] = [
-            name for name in schema.get("required", ()) if name.lower() not in FORBIDDEN_FIELDS
-        ]
+        schema["required"] = [name for name in schema.get("required", ()) if name.lower() not in FORBIDDEN_FIELDS]
     return {
         "type": "object",
-        "properties": {"schema": {"const": "parameters_v1"}, "parameters": {"type": "object"} | schema},
+        "properties": {"schema": {"const": "parameters_v1"}, "parameters": schema},
         "required": ["schema", "parameters"],
     }

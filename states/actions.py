@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import Field
@@ -92,7 +93,8 @@ class Intent(Wire):
     effect: Effect
 
 
-class StoredText(Wire):
+@dataclass(frozen=True, slots=True)
+class StoredText:
     """A reference to a payload: its number within the run, salted digest (hex) and size in bytes."""
 
     n: int

@@ -32,6 +32,7 @@ class Usage:
 
 
 NO_USAGE = Usage()
+"""Nothing was asked of a model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ class Nought:
     """Nothing was needed."""
 
     kind = "none"
+    usage = NO_USAGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,7 @@ class InDoubt:
     """A `once` effect was begun by a driver that is gone; whether it happened is not known."""
 
     kind = "in_doubt"
+    usage = NO_USAGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +115,7 @@ class Recalled:
     text: str | None
     payload: StoredText
     kind = "recalled"
+    usage = NO_USAGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +125,7 @@ class Answered:
     answer: Answer
     payload: StoredText
     kind = "answer"
+    usage = NO_USAGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +133,7 @@ class Cancelled:
     """The run was told to stop."""
 
     kind = "cancelled"
+    usage = NO_USAGE
 
 
 Outcome: TypeAlias = Nought | Replied | ModelFault | Ended | InDoubt | Recalled | Answered | Cancelled

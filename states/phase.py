@@ -33,6 +33,12 @@ class Phase(State):  # type: ignore[misc]
     def __init__(self, name: str, *, final: bool = False) -> None:
         super().__init__(name, final=final, ignore_invalid_triggers=False)
 
+    def enter(self, event_data: object) -> None:
+        """Do nothing: no effect hangs on entering a phase, so there are no callbacks to look for."""
+
+    def exit(self, event_data: object) -> None:
+        """Do nothing, for the same reason."""
+
     def request(self, run: Run) -> Request:
         """Return what *run*, which is in this phase, needs from the outside; touch nothing."""
         raise NotImplementedError(self.name)

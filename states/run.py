@@ -7,7 +7,6 @@ what the rows' changes have set, slot by slot, and stays bounded however long th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from pydantic import Field
@@ -38,7 +37,6 @@ class Counters(NamedTuple):
         cost_micro: Money spent, in millionths of the currency unit.
         time_us: Active time in microseconds; waiting for a person does not count.
         calls: Model requests made, also within tools; the next one's number for a scripted model.
-        payloads: Payloads stored, and so the next one's number.
         documents: Documents numbered, and so the next one's number.
         selection_retries, parameter_retries, step_retries: Spent in this step.
         review_retries: Spent in this iteration.
@@ -63,7 +61,6 @@ class Counters(NamedTuple):
     cost_micro: int = 0
     time_us: int = 0
     calls: int = 0
-    payloads: int = 0
     documents: int = 0
     selection_retries: int = 0
     parameter_retries: int = 0
@@ -110,8 +107,7 @@ class Change(Wire):
         return self.model_dump_json(by_alias=True, exclude_unset=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(NamedTuple):
     """
     What a run remembers beside its counters; bounded.
 
@@ -142,8 +138,7 @@ class Memory:
     outputs: HashTrieMap[str, StoredText] = HashTrieMap()
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(NamedTuple):
     """
     One run between two transitions.
 
@@ -200,13 +195,11 @@ def label_of(spec: Spec, action: int, name: str) -> str:
     return f"round{spec.round}_task{spec.task}_action{action}_{name}"
 
 
-def initial_run(run_id: str, number: int, spec: Spec, *, payloads: int) -> Run:
-    """Return a run before its first transition; *payloads* are stored already (documents and spec)."""
+def initial_run(run_id: str, number: int, spec: Spec) -> Run:
+    """Return a run before its first transition."""
     labels: dict[str, tuple[int, int]] = {}
     for document in spec.documents:
         first, count = labels.get(document.label, (document.number, 0))
         labels[document.label] = (first, count + 1)
-    counters = Counters(
-        criteria="0" * len(spec.success_criteria), payloads=payloads, documents=len(spec.documents)
-    )
+    counters = Counters(criteria="0" * len(spec.success_criteria), documents=len(spec.documents))
     return Run(run_id, number, spec, counters=counters, memory=Memory(labels=HashTrieMap(labels)))

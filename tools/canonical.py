@@ -17,11 +17,13 @@ import orjson
 DEPTH_MAX = 128
 """Deepest nesting of a value. Source: twice what `read_object` accepts; jsonschema_rs 0.60 ends at 255."""
 
+INT_BITS_MAX = 2048
+"""Largest whole number, about 616 digits. Source: Python can be set to refuse texts of more than 640 digits."""
+
 IGNORED_KEY = "call_id"
 """A transient id that some models add to the arguments. Source: SPEC C2.4."""
 
 _NODES_MAX = 1_000_000
-_PLAIN = frozenset((str, int, bool, type(None)))
 
 
 class NotJson(ValueError):
@@ -59,13 +61,16 @@ def is_plain(value: dict[str, Any] | list[Any], depth: int = DEPTH_MAX) -> bool:
         if kind is str:
             if not (item.isascii() or _encodable(item)):
                 return False
+        elif kind is int:
+            if item.bit_length() > INT_BITS_MAX:
+                return False
         elif kind is float:
             if item.is_integer() or not isfinite(item):
                 return False
         elif kind is dict or kind is list:
             if depth <= 1 or not is_plain(item, depth - 1):
                 return False
-        elif kind not in _PLAIN:
+        elif item is not None and kind is not bool:
             return False
     return True
 
@@ -75,7 +80,8 @@ def plain(value: object) -> Any:
     Return a deep copy of *value* in exact JSON types; a float that is whole becomes an int, a tuple a list.
 
     Raises:
-        NotJson: NaN, an infinity, a lone surrogate, a key that is no str, another kind of object, or too much of it.
+        NotJson: NaN, an infinity, a number over 600 digits, a lone surrogate, a key that is no str, another kind of object,
+            or too much of it.
     """
     return _plain(value, DEPTH_MAX, [_NODES_MAX])
 
@@ -88,6 +94,8 @@ def _plain(value: object, depth: int, left: list[int]) -> Any:
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int):
+        if value.bit_length() > INT_BITS_MAX:
+            raise NotJson("value", "a number of more than 600 digits")
         return int(value)
     if isinstance(value, float):
         if not isfinite(value):

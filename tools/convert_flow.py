@@ -26,13 +26,13 @@ _SPLIT_WORD = re.compile(r"([^\W\d_]+)-([⁰¹²³⁴⁵⁶⁷⁸⁹]*)$")
 _FIRST_WORD = re.compile(r"[^\W\d_]+")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _STRAY_END = re.compile(r"([\w(‘“]) ([b-hj-z][¹²³⁴⁵⁶⁷⁸⁹⁰]*|[-)])$")
-_ROMAN = re.compile(r"[ivxlc]{1,7}$")
 _PAGE_NUMBER = re.compile(r"^\W{0,2}(\d{1,4})(?=[\s–—-]|$)|(?<![\d.,])(\d{1,4})\W{0,2}$")
 _NO_NUMBERS = -1_000_000
 _EDGE_LINES = 3
 _WORD_MAX = 80
 _SHORT = 0.65
 """A line this much shorter than the usual one ends early on purpose."""
+_HEAD_SIZE = 1.25
 _SAME_SIZE = 1.07
 _GAP = 1.4
 """Paragraphs are set apart by more than this many times the usual distance between lines."""
@@ -63,6 +63,8 @@ class Line:
 
 
 Page = list[Line]
+Marked = tuple[Line, str, str]
+"""A line with the key it has near the edge of a page and the key it has as an outermost line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,8 +251,9 @@ def drop_running_heads(pages: Sequence[Page]) -> tuple[list[Page], int]:
     Leave out what is printed on page after page: headers, footers and page numbers.
 
     A line near the top or bottom counts when it stands there on most pages, or as the outermost line at
-    one height on three pages or more. Numbers in it must be the same each time or count the pages. An
-    outermost line also counts when its page number goes on from page to page, whatever else it says.
+    one height on three pages or more. Numbers in it must be the same each time or, in an outermost line,
+    count the pages. An outermost line also counts when its page number goes on from page to page, whatever
+    else it says. Large type is a title: it must stand on most pages, word for word.
 
     Args:
         pages: Lines of each page.
@@ -258,9 +261,27 @@ def drop_running_heads(pages: Sequence[Page]) -> tuple[list[Page], int]:
     Returns:
         The pages without these lines, and how many different ones there were.
     """
+    sizes = sorted(line.size for page in pages for line in page) or [0.0]
+    marked = [_edge_keys(page, _HEAD_SIZE * sizes[len(sizes) // 2]) for page in pages]
+    filled = sum(map(bool, pages))
+    heads = _head_keys(marked, filled)
+    first = _first_page_number(marked, filled)
+    bare: list[Page] = []
+    dropped: set[str] = set()
+    for number, marks in enumerate(marked):
+        bare.append([])
+        for line, *keys in marks:
+            if heads.intersection(keys) or (keys[1] and number + first in _end_numbers(line)):
+                dropped.add(re.sub(r"\d+", "#", line.text))
+            else:
+                bare[-1].append(line)
+    return bare, len(dropped)
+
+
+def _head_keys(marked: Iterable[Iterable[Marked]], filled: int) -> set[str]:
+    """Return the keys of the lines that repeat."""
     near: defaultdict[str, list[tuple[int, list[int]]]] = defaultdict(list)
     outermost: defaultdict[str, list[tuple[int, list[int]]]] = defaultdict(list)
-    marked = [_edge_keys(page) for page in pages]
     for number, marks in enumerate(marked):
         for line, key, outer_key in marks:
             found = (number, [int(digits) for digits in re.findall(r"\d{1,9}", line.text)])
@@ -268,18 +289,11 @@ def drop_running_heads(pages: Sequence[Page]) -> tuple[list[Page], int]:
                 near[key].append(found)
             if outer_key:
                 outermost[outer_key].append(found)
-    filled = sum(map(bool, pages))
     heads = {key for key, found in near.items() if _repeats(found, max(2, filled // 2 + 1))}
-    heads |= {key for key, found in outermost.items() if _repeats(found, 3)}
-    first = _first_page_number(marked, filled)
-    bare: list[Page] = []
-    for number, marks in enumerate(marked):
-        kept = [mark for mark in marks if not (mark[2] and number + first in _end_numbers(mark[0]))]
-        bare.append([line for line, *keys in kept if not heads.intersection(keys)])
-    return bare, len(heads) + (first is not _NO_NUMBERS)
+    return heads | {key for key, found in outermost.items() if _repeats(found, 3)}
 
 
-def _first_page_number(marked: Iterable[Iterable[tuple[Line, str, str]]], filled: int) -> int:
+def _first_page_number(marked: Iterable[Iterable[Marked]], filled: int) -> int:
     """Return the number printed on the first page if the outermost lines count most pages."""
     offsets: Counter[int] = Counter()
     for number, marks in enumerate(marked):
@@ -293,19 +307,22 @@ def _end_numbers(line: Line) -> set[int]:
     return {int(begin or end) for begin, end in _PAGE_NUMBER.findall(line.text)}
 
 
-def _edge_keys(page: Page) -> list[tuple[Line, str, str]]:
+def _edge_keys(page: Page, size_max: float) -> list[Marked]:
     """Return each line with its key if it is near an edge and if it is outermost, else empty keys."""
     heights = sorted({round(line.y) for line in page})
     ranks = {height: min(rank, len(heights) - 1 - rank) for rank, height in enumerate(heights)}
     marked = []
     for line in page:
         rank = ranks[round(line.y)]
-        wording = re.sub(r"\d+", "#", "".join(line.text.split())) if rank < _EDGE_LINES else ""
-        if _ROMAN.fullmatch(wording):
-            wording = "#"
-        wording = f"{round(line.size)} {wording}"  # a title is larger than the running head that repeats it
-        near = wording if rank < _EDGE_LINES < len(heights) else ""
-        marked.append((line, near, f"{round(line.y / 3)} {wording}" if rank == 0 else ""))
+        large = line.size > size_max
+        near = outer = ""
+        if rank < _EDGE_LINES:
+            wording = f"{round(line.size)} {''.join(line.text.split())}"
+            counted = re.sub(r"\d+|(?<= )[ivxlc]{1,7}$", "#", wording)
+            if len(heights) > _EDGE_LINES:
+                near = wording if rank or large else counted
+            outer = "" if rank or large else f"{round(line.y / 3)} {counted}"
+        marked.append((line, near, outer))
     return marked
 
 

@@ -119,7 +119,7 @@ def _tag_tokens(found: re.Match[str]) -> Iterator[Token]:
         return
     pairs = [(key.lower(), unescape(value.strip("\"'"))) for key, value in _ATTRIBUTE.findall(found[2])]
     yield "start", name, dict(reversed(pairs))  # of two attributes of one name the first counts
-    if found[2].endswith("/"):
+    if found[2].endswith("/") and name != "p":  # a lone <p/> separates
         yield "end", name, {}
 
 

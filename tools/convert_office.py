@@ -66,10 +66,8 @@ def _check(data: bytes) -> tuple[bool, str | None]:
         if any(part.flag_bits & 1 for part in parts):
             raise ConversionError("encrypted", "is protected by a password; save a copy without one")
         names = {part.filename for part in parts}
-        if "word/document.xml" not in names:
-            raise ConversionError("broken", "is a ZIP archive without the main part of a Word document")
         for name in sorted(names):
-            if not name.startswith("word/media/") and any(mark in archive.read(name) for mark in _ENTITY):
+            if not name.startswith("word/media/") and _has_entities(archive.read(name)):
                 raise ConversionError("broken", f"declares entities in {name!r}, which no Word document may")
         body = archive.read("word/document.xml")
         core = archive.read("docProps/core.xml") if "docProps/core.xml" in names else b""
@@ -78,6 +76,10 @@ def _check(data: bytes) -> tuple[bool, str | None]:
 
 def _is_bomb(part: zipfile.ZipInfo) -> bool:
     return part.file_size > _RATIO_FREE and part.file_size > part.compress_size * _RATIO_MAX
+
+
+def _has_entities(content: bytes) -> bool:
+    return any(mark in content for mark in _ENTITY)
 
 
 def _title(core: bytes) -> str | None:

@@ -28,7 +28,7 @@ _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _BOLD = re.compile(r"bold|black|heavy|-medi$|-demi", re.IGNORECASE)
 _FIXED = re.compile(r"mono|monl|courier|consol|typewriter|cmtt|menlo", re.IGNORECASE)
 _NARROW = re.compile(r"times|roman|garamond|romno9|serif", re.IGNORECASE)
-_MARKER = re.compile(r"\W|\(?\w{1,3}[.)]?|\d+(\.\d+)*[.)]?")
+_MARKER = re.compile(r"\W{1,2}|\(?(?:[a-zA-Z]|[ivxlc]{1,5})[.)]|\(?\d{1,3}(?:\.\d{1,3})*[.)]?")
 _LEADERS = re.compile(r" ?(?:[.·_] ?){5,}")
 _CELL_GAP = 2.0
 """Cells are set apart by more than this many times the type size, words by a third of it."""
@@ -179,8 +179,11 @@ def _line(pieces: list[_Piece]) -> Page:
 
 
 def _is_raised(before: _Piece, piece: _Piece) -> bool:
-    smaller = piece.size < 0.8 * before.size and piece.text.strip().isdigit()
-    return smaller and 0.15 * before.size < piece.y - before.y < before.size
+    """Tell a footnote's number; where the rise is not visible, only behind a digit, so that H2O stays."""
+    if piece.size >= 0.8 * before.size or not piece.text.strip().isdigit():
+        return False
+    rise = (piece.y - before.y) / before.size
+    return 0.15 < rise < 1 or (abs(rise) < 0.05 and before.text[-1:].isdigit())
 
 
 def _is_cell(before: _Piece, piece: _Piece) -> bool:

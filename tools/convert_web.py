@@ -76,8 +76,6 @@ def read_html(data: bytes, charset: str = "") -> Converted:
     """
     stated = re.search(rb"<meta[^>]{0,200}charset\s*=\s*[\"']?([\w.:-]{1,40})", data[:4096], re.IGNORECASE)
     meta = stated[1].decode("ascii", "replace") if stated else ""
-    if meta.lower().startswith("utf-16"):
-        meta = ""  # readable as ASCII, so it cannot be
     text, notes = text_of(data, charset or meta)
     markdown, title, more = markdown_of(text)
     return Converted(markdown, "text/html", title, notes=(*notes, *more))

@@ -6,7 +6,6 @@ says nothing about `additionalProperties`. Formats are annotations, as the stand
 
 Safe for schemas and arguments of strangers: no reference leaves the document, patterns run in linear time (those
 with look-around or back-references only on short texts), and the graph of the schema is bounded (`SchemaGraph`).
-Messages are made here, not by the validator: they do not change with its version, and quote little of a value.
 """
 
 from __future__ import annotations
@@ -14,26 +13,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from .canonical import NotJson, canonical_arguments, dump, is_plain, plain
+from .canonical import DEPTH_MAX, NotJson, canonical_arguments, dump, is_plain, plain
+from .schema_compiler import compiled, validator
 from .schema_graph import COMBINED, IN_PLACE, Node, SchemaError, SchemaGraph
-from .schema_problems import Problem, misfit, problems_of, shown_path
-
-if TYPE_CHECKING:
-    from jsonschema_rs import Draft202012Validator
+from .schema_problems import Problem, foreign, misfit, missing, problems_of, unknown
 
 __all__ = ["ParameterSchema", "Problem", "SchemaError", "canonical_arguments"]
 
 SCHEMA_BYTES_MAX = 500_000
-"""Largest schema. Source: the largest tool schemas that we have seen, made from OpenAPI documents, have 200 KB."""
+"""Largest schema. Source: the largest tool schemas we know, made from OpenAPI documents, have about 200 KB."""
 
-ROUGH_TEXT_MAX = 2_000
-"""Longest text matched against a pattern with look-around or back-references: 5 ms, and quadratic (jsonschema_rs 0.60)."""
-
-_BACKTRACKS_MAX = 50_000
 _VISITS_MAX = 20_000
 _CHOICES = IN_PLACE - {"not"}
+_ORDER = ("missing", "unknown", "type", "value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,32 +65,32 @@ class ParameterSchema:
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self.schema: dict[str, Any] = _copied(schema)
         self._graph = SchemaGraph(self.schema)
-        self._validator = _compiled(self.schema, self._graph)
+        self._validator = compiled(self.schema, self._graph)
         declared = self._graph.parts(self.schema, keys=COMBINED)
         _check_types(self.schema, declared)
-        properties = [part.get("properties", {}) for part in declared]
-        self.names: tuple[str, ...] = tuple(dict.fromkeys(name for names in properties for name in names))
-        required = [part.get("required", ()) for part in declared]
-        self.required: tuple[str, ...] = tuple(dict.fromkeys(name for names in required for name in names))
+        self.names: tuple[str, ...] = _names(declared, "properties")
+        self.required: tuple[str, ...] = _names(declared, "required")
         self._learn_names(self._graph.parts(self.schema, keys=_CHOICES))
         self._plans: dict[int, _Plan] = {}
-        self._fills = any("default" in node for node, _ in self._graph.nodes)
-        self._top = self._checked_plan(self._plan(self.schema))
+        self._has_defaults = any("default" in node for node, _ in self._graph.nodes)
+        self._top = self._without_bad_defaults(self._plan(self.schema))
 
     def _learn_names(self, parts: list[Node]) -> None:
         """Settle which top-level arguments are known; the branches of ``anyOf`` and the like may name some, too."""
         extra = ("additionalProperties", "unevaluatedProperties")
-        self._known = frozenset(
-            name for part in parts for key in ("properties", "required") for name in part.get(key, ())
-        )
         self._open = any(part.get(key, False) is not False for part in parts for key in extra)
-        patterns = {pattern: True for part in parts for pattern in part.get("patternProperties", ())}
-        self._named: Callable[[object], bool] | None = None
-        if patterns and not self._open:
-            self._named = _validator({"patternProperties": patterns, "additionalProperties": False}).is_valid
+        self._known = frozenset(_names(parts, "properties") + _names(parts, "required"))
+        patterns = dict.fromkeys(_names(parts, "patternProperties"), True)
+        self._is_named: Callable[[object], bool] | None = None
+        if patterns:
+            self._is_named = validator(
+                {"patternProperties": patterns, "additionalProperties": False}
+            ).is_valid
 
     def _is_known(self, name: str) -> bool:
-        return name in self._known or self._open or (self._named is not None and self._named({name: None}))
+        return (
+            self._open or name in self._known or (self._is_named is not None and self._is_named({name: None}))
+        )
 
     def check(self, arguments: Mapping[str, Any]) -> tuple[Problem, ...]:
         """
@@ -113,27 +107,25 @@ class ParameterSchema:
             and self._validator.is_valid(arguments)
         ):
             return ()
-        if not isinstance(arguments, Mapping):
-            return (misfit("type", [], "must be object", arguments),)
         return tuple(self._problems(arguments))
 
-    def _problems(self, arguments: Mapping[str, Any]) -> list[Problem]:
+    def _problems(self, arguments: object) -> list[Problem]:
+        """Return all problems, the long way."""
+        if not isinstance(arguments, Mapping):
+            return [misfit("type", [], "must be an object", arguments)]
         usable: dict[str, Any] = {}
-        foreign: list[Problem] = []
+        unusable: dict[str, Problem] = {}
         for name, value in arguments.items():
             try:
                 usable.update(plain({name: value}))
             except NotJson as error:
-                foreign.append(misfit(error.code, error.path, f"cannot be {error.reason}", None))
-        problems = [Problem.missing([name]) for name in self.required if name not in arguments]
-        problems += [Problem.unknown([name], self.names) for name in usable if not self._is_known(name)]
-        found = [*foreign, *self._listed(usable)]
-        found = [problem for problem in found if problem.code != "missing" or problem.path not in arguments]
-        found.sort(
-            key=lambda problem: ("missing", "unknown").index(problem.code) if "n" in problem.code[1:3] else 2
-        )
-        seen = {(problem.code, problem.path) for problem in problems}
-        return problems + [problem for problem in found if (problem.code, problem.path) not in seen]
+                unusable[name] = foreign(error.code, error.path, error.reason)
+        problems = [missing([name]) for name in self.required if name not in arguments]
+        problems += [unknown([name]) for name in usable if not self._is_known(name)]
+        found = [*unusable.values(), *self._listed(usable)]
+        found = [problem for problem in found if problem.code != "missing" or problem.path not in unusable]
+        found.sort(key=lambda problem: (_ORDER.index(problem.code), problem.path, problem.message))
+        return list(dict.fromkeys(problems + found))
 
     def _listed(self, arguments: dict[str, Any]) -> Iterator[Problem]:
         """Return what the validator finds wrong, unless that could take too long to list."""
@@ -144,3 +136,99 @@ class ParameterSchema:
             return
         for error in self._validator.iter_errors(arguments):
             yield from problems_of(error, arguments)
+
+    def fill(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """
+        Return *arguments* with the defaults of optional parameters that are not given.
+
+        Nested objects that are given are filled as well, through their properties. A required parameter is never
+        filled, a given one never changed, null included. A default that would itself be a problem is left out: what
+        `check` says about the result it also says about *arguments*.
+
+        Returns:
+            A new dict; values that were not filled are the same objects as in *arguments*, defaults are copies.
+        """
+        given = dict(arguments)
+        filled = self._filled(self._top, given, DEPTH_MAX) if self._has_defaults else given
+        if filled is given or (is_plain(filled) and self._validator.is_valid(filled)):
+            return filled
+        result, before = given, set(self.check(given))
+        for name, value in filled.items():
+            if name not in given or value is not given[name]:
+                trial = {**result, name: value}
+                after = set(self.check(trial))
+                if after <= before:
+                    result, before = trial, after
+        return result
+
+    def _filled(self, plan: _Plan, given: dict[str, Any], depth: int) -> dict[str, Any]:
+        """Return *given* with defaults, or *given* itself if there are none to fill."""
+        changes: dict[str, Any] = {}
+        for name, node in plan.nested:
+            value = given.get(name)
+            if type(value) is dict and depth > 0:
+                filled = self._filled(self._plan(node), value, depth - 1)
+                if filled is not value:
+                    changes[name] = filled
+        for name, default in plan.defaults:
+            if name not in given:
+                changes[name] = deepcopy(default)
+        return {**given, **changes} if changes else given
+
+    def _plan(self, node: Node) -> _Plan:
+        """Return what to fill in objects of *node*; the first default found for a property counts."""
+        plan = self._plans.get(id(node))
+        if plan is not None:
+            return plan
+        parts = self._graph.parts(node, keys=COMBINED)
+        required = set(_names(parts, "required"))
+        defaults: dict[str, Any] = {}
+        nested: dict[str, Node] = {}
+        for name, child in (item for part in parts for item in part.get("properties", {}).items()):
+            for part in self._graph.parts(child, keys=COMBINED):
+                if "default" in part and name not in required:
+                    defaults.setdefault(name, part["default"])
+                if part.get("properties"):
+                    nested.setdefault(name, child)
+        plan = self._plans[id(node)] = _Plan(tuple(defaults.items()), tuple(nested.items()))
+        return plan
+
+    def _without_bad_defaults(self, plan: _Plan) -> _Plan:
+        """Return the top level's plan without defaults that do not fit their own parameter."""
+        fitting = []
+        for name, default in plan.defaults:
+            paths = [problem.path for problem in self.check({name: default})]
+            if not any(path == name or path.startswith((f"{name}.", f"{name}[")) for path in paths):
+                fitting.append((name, default))
+        return _Plan(tuple(fitting), plan.nested)
+
+
+def _names(parts: list[Node], key: str) -> tuple[str, ...]:
+    """Return the names that stand under *key* in *parts*, each once, in order of declaration."""
+    return tuple(dict.fromkeys(name for part in parts for name in part.get(key, ())))
+
+
+def _copied(schema: object) -> dict[str, Any]:
+    """Return a plain deep copy of a schema."""
+    if not isinstance(schema, Mapping):
+        raise SchemaError(f"schema: expected a mapping, found a {type(schema).__name__}")
+    try:
+        copy: dict[str, Any] = plain(schema)
+        size = len(dump(copy))
+    except ValueError as error:
+        raise SchemaError(f"schema: {error}") from None
+    if size > SCHEMA_BYTES_MAX:
+        raise SchemaError(f"schema: found {size} bytes of JSON; expected at most {SCHEMA_BYTES_MAX}")
+    return copy
+
+
+def _check_types(root: Node, declared: list[Node]) -> None:
+    """Refuse a schema that no object of arguments can satisfy."""
+    if root.get("type", "object") != "object":
+        raise SchemaError(f'schema #/type: expected "object", found {dump(root["type"])[:80].decode()}')
+    for part in declared:
+        kind = part.get("type", "object")
+        if kind != "object" and "object" not in kind:
+            raise SchemaError(
+                f"schema: a top-level $ref or allOf asks for {dump(kind)[:80].decode()}, not an object"
+            )

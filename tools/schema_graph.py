@@ -29,8 +29,10 @@ TOTAL_MAX = 100_000
 _NESTED_MAX = 64
 _MAPS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies")
 _LISTS = ("allOf", "anyOf", "oneOf", "prefixItems")
-_SINGLE = ("items", "additionalProperties", "contains", "not", "if", "then", "else", "propertyNames")
-_SINGLE += ("unevaluatedItems", "unevaluatedProperties", "contentSchema")
+_SINGLE = (
+    *("items", "additionalProperties", "contains", "not", "if", "then", "else", "propertyNames"),
+    *("unevaluatedItems", "unevaluatedProperties", "contentSchema"),
+)
 _REFERENCES = ("$ref", "$dynamicRef")
 
 Node = dict[str, Any]
@@ -90,11 +92,11 @@ class SchemaGraph:
                 continue
             if not reference.startswith("#"):
                 raise SchemaError(
-                    f"schema {_cut(place)}: {key} {_cut(reference)} leaves the document; use #/$defs/..."
+                    f"schema {cut(place)}: {key} {cut(reference)} leaves the document; use #/$defs/..."
                 )
             if rebased:
                 raise SchemaError(
-                    f"schema {_cut(place)}: {key} below a nested $id is not supported; remove the $id"
+                    f"schema {cut(place)}: {key} below a nested $id is not supported; remove the $id"
                 )
             if reference == "#" or reference.startswith("#/"):
                 yield self._pointed(reference, place), reference, False
@@ -109,14 +111,14 @@ class SchemaGraph:
             elif isinstance(found, list) and step.isdecimal() and int(step[:9]) < len(found):
                 found = found[int(step[:9])]
             else:
-                raise SchemaError(f"schema {_cut(place)}: {_cut(reference)} does not exist in the document")
+                raise SchemaError(f"schema {cut(place)}: {cut(reference)} does not exist in the document")
         return found
 
     def _target(self, reference: str, place: str) -> Any:
         if reference == "#" or reference.startswith("#/"):
             return self._pointed(reference, place)
         if reference[1:] not in self._anchors:
-            raise SchemaError(f"schema {_cut(place)}: there is no anchor {_cut(reference)} in the document")
+            raise SchemaError(f"schema {cut(place)}: there is no anchor {cut(reference)} in the document")
         return self._anchors[reference[1:]]
 
     def parts(self, node: Any, *, keys: frozenset[str] = IN_PLACE, place: str = "#") -> list[Node]:
@@ -138,7 +140,7 @@ class SchemaGraph:
             if not isinstance(part, dict):
                 continue
             if depth > _NESTED_MAX or len(parts) >= PARTS_MAX:
-                raise SchemaError(f"schema {_cut(place)}: its references form a loop or too large a tree")
+                raise SchemaError(f"schema {cut(place)}: its references form a loop or too large a tree")
             parts.append(part)
             for key in reversed(part):
                 if key in keys:
@@ -204,7 +206,7 @@ def _children(node: Node) -> Iterator[tuple[str, Any]]:
     yield from ((key, node[key]) for key in _SINGLE if key in node)
 
 
-def _cut(text: str) -> str:
+def cut(text: str) -> str:
     """Return *text* as ASCII, cut to what a message can carry."""
     shown = ascii(text)[1:-1]
     return shown if len(shown) <= 100 else f"{shown[:97]}..."

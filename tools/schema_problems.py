@@ -92,17 +92,22 @@ def problems_of(error: ValidationError, arguments: object) -> Iterator[Problem]:
     kind = _kind(error)
     path = error.instance_path
     if kind == "Required":
-        yield missing([*path, error.kind.property])
+        yield missing([*path, _facts(error).property])
     elif kind in ("AdditionalProperties", "UnevaluatedProperties"):
-        yield from (unknown([*path, name]) for name in error.kind.unexpected)
+        yield from (unknown([*path, name]) for name in _facts(error).unexpected)
     elif kind == "FalseSchema":
         yield from _forbidden(error, arguments)
     elif kind in ("AnyOf", "OneOfNotValid"):
         yield from _of_branches(error, arguments)
     elif kind == "Type":
-        yield misfit("type", path, f"must be {_either(error.kind.types)}", _at(arguments, path))
+        yield misfit("type", path, f"must be {_either(_facts(error).types)}", _at(arguments, path))
     else:
         yield misfit("value", path, _rule(kind, error.kind), _at(arguments, path))
+
+
+def _facts(error: ValidationError) -> Any:
+    """Return what a kind of error knows; the attributes depend on the kind."""
+    return error.kind
 
 
 def _kind(error: ValidationError) -> str:
@@ -125,7 +130,7 @@ def _forbidden(error: ValidationError, arguments: object) -> Iterator[Problem]:
 def _of_branches(error: ValidationError, arguments: object) -> Iterator[Problem]:
     """Return the problems of a value that fits no branch of ``anyOf`` or ``oneOf``."""
     path = error.instance_path
-    branches: list[list[ValidationError]] = error.kind.context
+    branches: list[list[ValidationError]] = _facts(error).context
     meant = [branch for branch in branches if not _types_at(branch, path)]
     if not meant:
         types = sorted({name for branch in branches for name in _types_at(branch, path)})
@@ -141,7 +146,9 @@ def _of_branches(error: ValidationError, arguments: object) -> Iterator[Problem]
 
 def _types_at(branch: list[ValidationError], path: list[str | int]) -> list[str]:
     """Return the types that a branch wanted at *path* itself; none if the type was right."""
-    wanted = [inner.kind.types for inner in branch if _kind(inner) == "Type" and inner.instance_path == path]
+    wanted = [
+        _facts(inner).types for inner in branch if _kind(inner) == "Type" and inner.instance_path == path
+    ]
     return [name for types in wanted for name in types]
 
 

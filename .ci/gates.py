@@ -1,0 +1,244 @@
+"""
+Every check that a change must pass, as one command: ``python .ci/gates.py`` runs all, ``... lint tests`` some.
+
+A gate prints its name, then what its tool prints, then ``ok`` or ``FAILED``. All gates run even if one fails; a
+summary ends the output, and the exit code is 1 if any gate failed. Needs ``pip install -e '.[dev]'`` of this very
+checkout and nothing else; only `wheel` uses the network, to install build and run-time dependencies.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+FACE = ROOT / "src" / "paor"
+FLOORS = ("fsm", "prompts", "states", "tools")
+PYTHON = sys.executable  # so that the tools are those of this environment
+COVERAGE_FILE = ROOT / ".coverage-gates"  # a name of its own: other runs in this tree combine `.coverage.*`
+TOTAL_MIN = 95.0
+FULL = ("states/*.py", "fsm/table.py", "fsm/guards.py", "fsm/machine.py")
+"""Where every line and branch is covered: what decides. The floor for the rest is `TOTAL_MIN` percent in all."""
+
+
+class GateFailed(Exception):
+    """A gate's verdict, with what the summary says about it."""
+
+
+def say(text: str = "") -> None:
+    """Print one line at once, so that it stands in order with what the tools print."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def run(
+    *command: str | Path, cwd: Path = ROOT, env: Mapping[str, str] | None = None, wordy: bool = False
+) -> list[str]:
+    """
+    Run *command* without stdin, show its output as it comes (of a *wordy* one only if it fails), return the lines.
+
+    Raises:
+        GateFailed: It ended with another exit code than 0; the last line it printed tells more.
+    """
+    say("$ " + " ".join(str(part) for part in command))
+    lines: list[str] = []
+    with subprocess.Popen(
+        [str(part) for part in command],
+        cwd=cwd,
+        env={**os.environ, **(env or {})},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="replace",
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            lines.append(line.rstrip("\n"))
+            if not wordy:
+                say(lines[-1])
+    if process.returncode:
+        if wordy:
+            say("\n".join(lines))
+        last = next((line for line in reversed(lines) if line.strip()), "no output")
+        raise GateFailed(f"exit code {process.returncode}: {last.strip('= ')}")
+    return lines
+
+
+def python_files() -> set[Path]:
+    """Return the modules of the package by their real paths."""
+    folders = [FACE, *(ROOT / floor for floor in FLOORS)]
+    return {path for folder in folders for path in package_files(folder) if path.suffix == ".py"}
+
+
+def package_files(folder: Path) -> list[Path]:
+    """Return all files of *folder* that belong into the package; links to folders are not followed."""
+    found: list[Path] = []
+    for path in sorted(folder.iterdir()):
+        if path.name.startswith(".") or path.name == "__pycache__":
+            continue
+        if path.is_dir():
+            found += [] if path.is_symlink() else package_files(path)
+        else:
+            found.append(path)
+    return found
+
+
+def check_format() -> str:
+    """Formatting as ruff has it."""
+    return run(PYTHON, "-m", "ruff", "format", "--check", ".")[-1]
+
+
+def check_lint() -> str:
+    """Ruff's rules as chosen in pyproject.toml."""
+    return run(PYTHON, "-m", "ruff", "check", ".")[-1]
+
+
+def check_types() -> str:
+    """Mypy, strict, for the package through its links, the tests and these scripts."""
+    return run(PYTHON, "-m", "mypy")[-1]
+
+
+def check_imports() -> str:
+    """Imports point down only; import-linter follows the links."""
+    return run(PYTHON, "-c", "from importlinter.cli import lint_imports_command; lint_imports_command()")[-1]
+
+
+def check_purity() -> str:
+    """No I/O, clock, chance or environment where paor decides."""
+    run(PYTHON, ".ci/purity.py")
+    return ""
+
+
+def check_tests() -> str:
+    """The tests on all processors, with branch coverage for the next gate; pytest's summary is shown as it is."""
+    for stale in (COVERAGE_FILE, *ROOT.glob(f"{COVERAGE_FILE.name}.*")):
+        stale.unlink(missing_ok=True)
+    workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    options = ("-n", str(workers), "--dist", "worksteal", "--cov", "--cov-branch", "--cov-report=")
+    lines = run(PYTHON, "-m", "pytest", *options, env={"COVERAGE_FILE": str(COVERAGE_FILE)})
+    return lines[-1].strip("= ")
+
+
+def check_coverage() -> str:
+    """The floors, from the data of the tests gate; a module that no test imports counts as missing."""
+    if not COVERAGE_FILE.exists():
+        raise GateFailed("no coverage data: run the tests gate first")
+    env = {"COVERAGE_FILE": str(COVERAGE_FILE)}
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder, "coverage.json")
+        run(PYTHON, "-m", "coverage", "report", "--fail-under=0", env=env)
+        run(PYTHON, "-m", "coverage", "json", "--quiet", "--fail-under=0", "-o", report, env=env)
+        data = json.loads(report.read_text(encoding="utf-8"))
+    files = {(ROOT / name).resolve(): file["summary"] for name, file in data["files"].items()}
+    unseen = sorted(python_files() - set(files))
+    problems = [f"{path.relative_to(ROOT)}: no test imports it" for path in unseen]
+    problems += [f"{pattern}: no such file" for pattern in FULL if not any(ROOT.glob(pattern))]
+    for path in sorted({path for pattern in FULL for path in ROOT.glob(pattern)} & set(files)):
+        lines, branches = files[path]["missing_lines"], files[path]["missing_branches"]
+        if lines or branches:
+            problems.append(f"{path.relative_to(ROOT)}: {lines} lines, {branches} branches not covered")
+    total: float = data["totals"]["percent_covered"]
+    if total < TOTAL_MIN:
+        problems.append(f"total: {total:.2f} %, at least {TOTAL_MIN} % wanted")
+    for problem in problems:
+        say(problem)
+    if problems:
+        raise GateFailed(f"{total:.2f} % in all, {len(problems)} problems, listed above")
+    return f"{total:.2f} % in all"
+
+
+def check_wheel() -> str:
+    """The built package holds exactly the four folders and the face, and works where no sources are around."""
+    expected = {f"paor/{path.relative_to(FACE)}" for path in package_files(FACE)}
+    expected |= {f"paor/{path.relative_to(ROOT)}" for floor in FLOORS for path in package_files(ROOT / floor)}
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        # once as `pip install .` builds it, once by way of the sdist, as users of the registry get it
+        for name, options in (("tree", ["--wheel"]), ("sdist", [])):
+            ignored = shutil.ignore_patterns(".*", "*.egg-info", "__pycache__", "build", "dist", "*.db*")
+            shutil.copytree(ROOT, folder / name, symlinks=True, ignore=ignored)
+            target = folder / f"{name}-dist"
+            run(PYTHON, "-m", "build", *options, "--outdir", target, folder / name, wordy=True)
+            (wheel,) = target.glob("*.whl")
+            compare(wheel, expected)
+            shutil.rmtree(folder / name)
+        venv.create(folder / "venv", with_pip=True)
+        programs = folder / "venv" / ("Scripts" if os.name == "nt" else "bin")
+        bare = {"PYTHONPATH": ""}  # it could bring the sources back
+        run(programs / "python", "-m", "pip", "install", "--quiet", wheel, cwd=folder, env=bare)
+        probe = "import paor, paor.fsm; print(paor.__file__)"
+        where = run(programs / "python", "-c", probe, cwd=folder, env=bare)[-1]
+        if not Path(where).is_relative_to(folder / "venv"):
+            raise GateFailed(f"paor was imported from {where}, not from the wheel")
+        run(programs / "paor", "--help", cwd=folder, env=bare)
+    return f"{len(expected)} files in {wheel.name}"
+
+
+def compare(wheel: Path, expected: set[str]) -> None:
+    """Raise GateFailed unless *wheel* holds its metadata and the *expected* files, no more and no less."""
+    with zipfile.ZipFile(wheel) as archive:
+        names = {name for name in archive.namelist() if not name.split("/")[0].endswith(".dist-info")}
+    missing, extra = sorted(expected - names), sorted(names - expected)
+    for title, wrong in (("missing from", missing), ("too much in", extra)):
+        for name in wrong:
+            say(f"{title} {wheel}: {name}")
+    if missing or extra:
+        raise GateFailed(
+            f"{wheel.name}: {len(missing)} files missing, {len(extra)} too many: {[*missing, *extra][0]}"
+        )
+
+
+GATES: dict[str, Callable[[], str]] = {
+    "format": check_format,
+    "lint": check_lint,
+    "types": check_types,
+    "imports": check_imports,
+    "purity": check_purity,
+    "tests": check_tests,
+    "coverage": check_coverage,
+    "wheel": check_wheel,
+}
+
+
+def main() -> int:
+    """Run the gates named on the command line, or all; return 1 if any failed, 2 if nothing can be checked."""
+    parser = argparse.ArgumentParser(description="Run the checks of this repository.")
+    parser.add_argument("gates", nargs="*", metavar="GATE", help=f"any of {', '.join(GATES)}; default: all")
+    chosen: list[str] = parser.parse_args().gates or list(GATES)
+    if unknown := [name for name in chosen if name not in GATES]:
+        parser.error(f"no such gate: {', '.join(unknown)}; there are {', '.join(GATES)}")
+    package = importlib.util.find_spec("paor")
+    if package is None or package.origin is None or not Path(package.origin).resolve().is_relative_to(ROOT):
+        parser.error(f"this Python's paor is not the one in {ROOT}: run pip install -e '.[dev]' there")
+    summary: list[tuple[str, str, str]] = []
+    for name in chosen:
+        say(f"\n== {name}: {(GATES[name].__doc__ or '').strip()}")
+        started = time.monotonic()
+        try:
+            verdict, note = "ok", GATES[name]()
+        except GateFailed as failure:
+            verdict, note = "FAILED", str(failure)
+        except Exception as error:  # noqa: BLE001  # a broken gate is a failed one; the others still run
+            verdict, note = "FAILED", repr(error)
+        say(f"== {name}: {verdict} ({time.monotonic() - started:.1f} s)")
+        summary.append((name, verdict, note))
+    say("\n== summary")
+    for name, verdict, note in summary:
+        say(f"{name:<9} {verdict:<7} {note}".rstrip())
+    return 1 if any(verdict != "ok" for _, verdict, _ in summary) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,345 @@
+"""What `paor run` was given, by options or as JSON, checked before anything is started."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from ._cli_io import reason
+from .fsm.intake import documents_of, model_of, mime_of, restricted, templates_of, toolbox
+from .fsm.journal_file import SYNCHRONOUS, Durability
+from .prompts.model import Model
+from .states.errors import UsageError
+from .states.limits import Limits
+from .tools.convert import DOCX, ConversionError, convert
+from .tools.tool import Document
+
+READABLE = ("application/json", "application/xml", "application/pdf", DOCX)
+"""Kinds that can be read beside every ``text/``; see `paor.tools.convert`."""
+
+_SAME = {
+    "document": "documents",
+    "criterion": "success_criteria",
+    "criteria": "success_criteria",
+    "time_budget": "time_budget_s",
+    "input": "objective",
+}
+_TEXTS = (
+    "objective",
+    "model",
+    "mode",
+    "task_type",
+    "language",
+    "user_language",
+    "context",
+    "prompt_template",
+    "prompt_template_file",
+    "output",
+    "durability",
+    "app",
+    "final_format",
+)
+_LISTS = ("documents", "success_criteria", "tools")
+_MAPPINGS = ("limits", "connections")
+_BOUNDS = ("max_steps", "token_budget", "time_budget_s")
+FIELDS = (*_TEXTS, *_LISTS, *_MAPPINGS, *_BOUNDS)
+
+
+@dataclass(slots=True)
+class RunInput:
+    """
+    Everything that starts a run.
+
+    Attributes:
+        objective, success_criteria, documents, model, mode, tools, task_type, language, user_language, context,
+            connections: As `Engine.run` takes them.
+        prompt_template: Its text.
+        bounds: Fields of `Limits` that were given.
+        final_format: Of the last formatting action; the ending of *output* unless it was given.
+        output: Where the report goes.
+        durability, app: Of the engine.
+    """
+
+    objective: str = ""
+    success_criteria: list[str] = field(default_factory=list)
+    documents: list[Document] = field(default_factory=list)
+    model: Model | str | None = None
+    mode: str = "react"
+    tools: list[str] | None = None
+    task_type: str | None = None
+    language: str | None = None
+    user_language: str | None = None
+    context: str | None = None
+    connections: dict[str, Any] = field(default_factory=dict)
+    prompt_template: str | None = None
+    bounds: dict[str, Any] = field(default_factory=dict)
+    final_format: str | None = None
+    output: Path | None = None
+    durability: Durability = "full"
+    app: str | None = None
+
+    def limits(self, base: Limits) -> Limits:
+        """
+        Return *base* with the bounds that were given.
+
+        Raises:
+            UsageError: One is out of its range or unknown; the first is named.
+        """
+        try:
+            return Limits.model_validate(base.model_dump() | self.bounds)
+        except ValidationError as error:
+            first = error.errors()[0]
+            name = ".".join(map(str, first["loc"])) or "limits"
+            raise UsageError(f"{name}: {first['msg'].lower()}, not {first['input']!r}") from None
+
+
+def run_input(flags: Mapping[str, Any], source: str | None) -> RunInput:
+    """
+    Return what a run is started with.
+
+    Args:
+        flags: Values of the options under the names of `FIELDS`; None or empty where an option was not given.
+        source: ``--input``: JSON text, a file, or ``-``; an option given beside it wins.
+
+    Raises:
+        UsageError: Something that cannot be used, by name.
+    """
+    stdin = [source == "-", flags.get("objective") == "-", "-" in (flags.get("documents") or ())]
+    if sum(stdin) > 1:
+        raise UsageError("standard input (-) can be read once only")
+    values = input_fields(source) if source is not None else {}
+    values |= {name: value for name, value in flags.items() if value not in (None, (), [])}
+    if values.get("objective") == "-":
+        values["objective"] = standard_input().decode(errors="strict")
+    given = _typed(values)
+    _check(given, tools_known=given.app is None)
+    return given
+
+
+def standard_input() -> bytes:
+    """
+    Return all of standard input, which must be text.
+
+    Raises:
+        UsageError: It is not UTF-8.
+    """
+    data = sys.stdin.buffer.read()
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        raise UsageError("standard input is not UTF-8 text") from None
+    return data
+
+
+# -- --input -----------------------------------------------------------------------------------------------------
+
+
+def input_fields(source: str) -> dict[str, Any]:
+    """
+    Return the fields of ``--input`` under the names of `FIELDS`.
+
+    Raises:
+        UsageError: No JSON object, an unknown field, or a value of the wrong kind.
+    """
+    where, text = _source(source)
+    try:
+        data = json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{where}: is not JSON ({_json_reason(error)})") from None
+    if not isinstance(data, dict):
+        raise UsageError(f"{where}: expected a JSON object with fields such as objective and documents")
+    values: dict[str, Any] = {}
+    for key, value in data.items():
+        name = _SAME.get(snake(key), snake(key))
+        if name not in FIELDS:
+            raise UsageError(f"{where}: unknown field {key!r}; there are: {', '.join(sorted(FIELDS))}")
+        if name in values:
+            raise UsageError(f"{where}: {key!r} gives {name} a second time")
+        if value is not None:
+            values[name] = _checked(where, key, name, value)
+    return values
+
+
+def _source(source: str) -> tuple[str, str]:
+    """Return where a JSON text came from, for messages, and the text."""
+    if source == "-":
+        return "standard input", standard_input().decode()
+    if source.lstrip().startswith(("{", "[", '"')):
+        return "--input", source
+    return source, text_file(source)
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _json_reason(error: Exception) -> str:
+    return "nested too deeply" if isinstance(error, RecursionError) else str(error)
+
+
+def text_file(name: str) -> str:
+    """
+    Return the text of a file.
+
+    Raises:
+        UsageError: It is missing, unreadable, or not UTF-8.
+    """
+    try:
+        return Path(name).read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise UsageError(f"{name}: is not UTF-8 text") from None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{name}: cannot be read ({reason(error)})") from None
+
+
+def json_value(text: str, where: str) -> Any:
+    """
+    Return a JSON value.
+
+    Raises:
+        UsageError: *text* is something else.
+    """
+    try:
+        return json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{where}: is not JSON ({_json_reason(error)})") from None
+
+
+def snake(name: str) -> str:
+    """Return ``maxSteps``, ``max-steps`` and ``max_steps`` as ``max_steps``."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).replace("-", "_").lower()
+
+
+def _checked(where: str, key: str, name: str, value: Any) -> Any:
+    """Return a field's value; what has to be a text, list or number is one."""
+    if name in _TEXTS and not isinstance(value, str):
+        raise UsageError(f"{where}: {key} must be a text")
+    if name in _MAPPINGS and not isinstance(value, dict):
+        raise UsageError(f"{where}: {key} must be an object")
+    if name in _BOUNDS and (isinstance(value, bool) or not isinstance(value, int | float)):
+        raise UsageError(f"{where}: {key} must be a number")
+    if name in _LISTS:
+        if isinstance(value, str):
+            return value.split(",") if name == "tools" else [value]
+        kinds = (str, dict) if name == "documents" else (str,)
+        if not (isinstance(value, list) and all(isinstance(item, kinds) for item in value)):
+            raise UsageError(f"{where}: {key} must be a list of texts")
+    return value
+
+
+# -- values ------------------------------------------------------------------------------------------------------
+
+
+def _typed(values: Mapping[str, Any]) -> RunInput:
+    """Return the fields as what a run takes; files are read here."""
+    bounds = dict(values.get("limits") or {}) | {name: values[name] for name in _BOUNDS if name in values}
+    given = RunInput(
+        objective=values.get("objective", ""),
+        success_criteria=[item.strip() for item in values.get("success_criteria", ())],
+        model=values.get("model"),
+        mode=values.get("mode", "react"),
+        tools=_names(values["tools"]) if "tools" in values else None,
+        task_type=values.get("task_type"),
+        language=values.get("language"),
+        user_language=values.get("user_language"),
+        context=values.get("context"),
+        connections=dict(values.get("connections") or {}),
+        prompt_template=_template(values),
+        bounds=bounds,
+        final_format=values.get("final_format"),
+        output=Path(values["output"]) if "output" in values else None,
+        durability=values.get("durability", "full"),
+        app=values.get("app"),
+    )
+    size_max = given.limits(Limits()).document_bytes
+    given.documents = read_documents(values.get("documents", ()), size_max, any_kind=given.app is not None)
+    return given
+
+
+def _names(names: list[str]) -> list[str]:
+    return [name.strip() for item in names for name in item.split(",") if name.strip()]
+
+
+def _template(values: Mapping[str, Any]) -> str | None:
+    """
+    Return the text of the planning template, or None for the shipped one.
+
+    As JSON it is a text (SPEC A158), and a file under ``promptTemplateFile``; one line that names a file is that
+    file. As an option it is a file.
+    """
+    text: str | None = values.get("prompt_template")
+    file = values.get("prompt_template_file")
+    if text and "\n" not in text and len(text) < 1000 and "\0" not in text and Path(text).is_file():
+        file, text = text, None
+    if text:
+        return text
+    if not file:
+        return None
+    content = text_file(file)
+    if not content.strip():
+        raise UsageError(f"{file}: the template is empty")
+    return content
+
+
+def read_documents(given: Any, size_max: int, *, any_kind: bool) -> list[Document]:
+    """
+    Read the input documents.
+
+    Args:
+        given: Paths, ``-`` for standard input, or ``{"name": ..., "content": ...}`` objects.
+        size_max: Bytes of one document.
+        any_kind: A host's tools may read kinds that paor's own cannot.
+
+    Raises:
+        UsageError: Missing, a directory, unreadable, empty, too large, or of a kind that cannot be read; by name.
+    """
+    documents = documents_of([_document(item) for item in given], size_max=size_max)
+    for document in documents:
+        if not any_kind and isinstance(document.data, bytes) and not readable(document.mime):
+            try:
+                convert(document.name, document.data)
+            except ConversionError as error:
+                raise UsageError(error.message) from None
+    return documents
+
+
+def readable(mime: str) -> bool:
+    """Return whether the built-in tools can read documents of this kind."""
+    return mime.startswith("text/") or mime in READABLE
+
+
+def _document(item: str | dict[str, Any]) -> str | Document:
+    if isinstance(item, dict):
+        name, content = item.get("name"), item.get("content")
+        if set(item) - {"name", "content", "mime"} or not (isinstance(name, str) and name and isinstance(content, str)):
+            raise UsageError('documents: expected paths or objects {"name": TEXT, "content": TEXT}')
+        return Document(name, content, str(item.get("mime") or mime_of(name, content)))
+    if item == "-":
+        data = standard_input()
+        return Document("stdin", data, mime_of("stdin", data))
+    return item
+
+
+def _check(given: RunInput, *, tools_known: bool) -> None:
+    """Raise `UsageError` for what would otherwise only be found after the journal was opened."""
+    if not given.objective.strip():
+        raise UsageError("the objective is empty: give a text, - for standard input, or --input")
+    if not all(given.success_criteria):
+        raise UsageError("a criterion is empty")
+    if given.mode != "react":
+        raise UsageError(f"mode {given.mode!r} is not available in this version; use react")
+    if given.durability not in SYNCHRONOUS:
+        raise UsageError(f"durability {given.durability!r}: expected one of {', '.join(SYNCHRONOUS)}")
+    if given.model is not None:
+        given.model = model_of(given.model)
+    if given.prompt_template is not None:
+        templates_of({}, given.prompt_template)
+    if tools_known:
+        restricted(toolbox((), builtins=True), given.tools)

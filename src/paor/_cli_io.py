@@ -1,0 +1,278 @@
+"""Streams, exit codes and the options that every command has."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, TextIO
+
+import click
+
+from ._cli_text import harmless, one_line
+from .fsm.journal import Journal, RunRow
+from .states.errors import (
+    JournalDamaged,
+    JournalError,
+    PaorError,
+    ReplayDiverged,
+    UnknownRun,
+    UsageError,
+)
+
+OK, RUN_FAILED, USAGE, DIVERGED, DAMAGED, WAITING, LIMIT, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
+"""Exit codes (DESIGN section 6); 130 is what a shell gives a program that Ctrl-C ended."""
+
+DEFAULT_JOURNAL = "paor.db"
+
+
+# -- writing -----------------------------------------------------------------------------------------------------
+
+
+def prepare_streams() -> None:
+    """Make sure that no text can fail to be written because of the terminal's encoding."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(AttributeError, ValueError):
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+
+
+def coloured(stream: TextIO) -> bool:
+    """Return whether *stream* is a terminal that shows colours, and they are wanted (NO_COLOR)."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def width() -> int:
+    """Return the cells of a line: the terminal's, ``COLUMNS``, or 100 where there is no terminal; at least 40."""
+    return max(40, shutil.get_terminal_size((100, 24)).columns)
+
+
+def arrow() -> str:
+    """Return an arrow that standard output can show."""
+    try:
+        "→".encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return "->"
+    return "→"
+
+
+def say(*lines: str) -> None:
+    """Write lines for people to standard output; the flush tells at once when nobody reads any more."""
+    _write(sys.stdout, lines)
+
+
+def tell(*lines: str) -> None:
+    """Write messages to standard error; a reader that has gone is no reason to fail."""
+    with suppress(OSError, ValueError):
+        _write(sys.stderr, lines)
+
+
+def _write(stream: TextIO, lines: Sequence[str]) -> None:
+    text = "".join(f"{line}\n" for line in lines)
+    stream.write(text if coloured(stream) else click.unstyle(text))
+    stream.flush()
+
+
+def say_json(data: Any, *, compact: bool = False) -> None:
+    """Write *data* as JSON in UTF-8; the same data gives the same bytes."""
+    if compact:
+        text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    else:
+        text = json.dumps(data, ensure_ascii=False, indent=2)
+    say_bytes(_ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode() + b"\n")
+
+
+_ESCAPED = re.compile("[\x7f-\x9f\ud800-\udfff]")
+"""Characters that JSON allows and a terminal or UTF-8 does not; they occur within JSON strings only."""
+
+
+def say_bytes(data: bytes) -> None:
+    """Write bytes to standard output as they are."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """
+    Write a file so that it is there whole or not at all; a device or pipe is written directly.
+
+    Raises:
+        UsageError: It cannot be written; what was there before is untouched.
+    """
+    try:
+        target = path.resolve()
+        if target.exists() and not target.is_file():
+            target.write_bytes(data)
+            return
+        mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
+        handle, name = tempfile.mkstemp(prefix=f".{target.name[:60]}.", dir=target.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(name, mode)
+            os.replace(name, target)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(name)
+            raise
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path}: cannot be written ({reason(error)})") from None
+
+
+def _umask() -> int:
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
+
+
+def reason(error: BaseException) -> str:
+    """Return an exception as a few words: the system's own where there are any."""
+    text = getattr(error, "strerror", None) or str(error)
+    return one_line(text) if text else type(error).__name__
+
+
+# -- the journal -------------------------------------------------------------------------------------------------
+
+
+def busy_timeout_s() -> float:
+    """
+    Return how long to wait for another process's lock: ``PAOR_BUSY_TIMEOUT_S`` seconds, or 30.
+
+    Raises:
+        UsageError: It is set to something else than seconds.
+    """
+    text = os.environ.get("PAOR_BUSY_TIMEOUT_S")
+    if not text:
+        return 30.0
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= 86_400:
+        raise UsageError(f"PAOR_BUSY_TIMEOUT_S={text!r}: expected seconds from 0 to 86400")
+    return seconds
+
+
+@contextmanager
+def reading(path: str) -> Iterator[Journal]:
+    """
+    Open a journal for reading only, and leave the folder as it was.
+
+    SQLite makes a log and its index beside a journal even for a reader, and a reader cannot take them away again.
+    So when they were not there before, they are cleared afterwards the way SQLite does it itself: by a writing
+    connection that is closed. It removes them only when nobody else has the journal open and the log is empty.
+    """
+    timeout = busy_timeout_s()
+    try:
+        log = Path(f"{path}-wal")
+        there = log.exists()
+        try:
+            with Journal(path, read_only=True, busy_timeout_s=timeout) as journal:
+                yield journal
+        finally:
+            if not there and log.exists() and log.stat().st_size == 0:
+                _clear_log(path)
+    except ValueError as error:
+        if isinstance(error, PaorError):
+            raise
+        raise UsageError(f"{path!r}: is not a file name") from None
+
+
+def _clear_log(path: str) -> None:
+    with suppress(sqlite3.Error):
+        connection = sqlite3.connect(f"{Path(path).resolve().as_uri()}?mode=rw", uri=True, timeout=0.1)
+        try:
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        finally:
+            connection.close()
+
+
+def find_run(journal: Journal, name: str | None) -> RunRow:
+    """
+    Return a run by its id, an unambiguous prefix, or ``last``; None means the newest.
+
+    Raises:
+        UnknownRun: There is none.
+    """
+    if name is not None and name != "last":
+        return journal.run(name)
+    newest = journal.query("SELECT run_id FROM specs ORDER BY run DESC LIMIT 1")
+    if not newest:
+        raise UnknownRun(f"{journal.path}: the journal holds no run yet; start one with: paor run OBJECTIVE")
+    return journal.run(newest[0][0])
+
+
+# -- commands ----------------------------------------------------------------------------------------------------
+
+
+def command(
+    name: str, *examples: str, reads: bool = True
+) -> Callable[[Callable[..., int]], click.Command]:
+    """
+    Make a function a command with its examples and the options that all commands have.
+
+    Args:
+        name: Of the command.
+        examples: Command lines for the help page.
+        reads: Whether it has ``--journal``.
+    """
+
+    def decorate(function: Callable[..., int]) -> click.Command:
+        made: Any = function
+        made = click.option("--json", "as_json", is_flag=True, help="Print JSON, the same bytes for the same data.")(made)
+        if reads:
+            made = click.option(
+                "--journal",
+                metavar="FILE",
+                default=None,
+                help=f"Journal file; default $PAOR_JOURNAL or {DEFAULT_JOURNAL}.",
+                callback=_journal_path,
+            )(made)
+        epilog = "\b\nExamples:\n" + "\n".join(f"  {example}" for example in examples)
+        return click.command(name, epilog=epilog, context_settings=SETTINGS)(made)
+
+    return decorate
+
+
+SETTINGS: Mapping[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 96}
+
+
+def _journal_path(context: click.Context, option: click.Parameter, value: str | None) -> str:
+    if value == "":
+        raise click.UsageError("--journal: expected a file name")
+    context.meta["paor.journal"] = value is not None
+    return value or os.environ.get("PAOR_JOURNAL") or DEFAULT_JOURNAL
+
+
+def journal_flag(path: str) -> str:
+    """Return what a next command needs to find the same journal, with a space before; often nothing."""
+    import shlex
+
+    usual = os.environ.get("PAOR_JOURNAL") or DEFAULT_JOURNAL
+    return "" if path == usual else f" --journal {shlex.quote(path)}"
+
+
+# -- errors ------------------------------------------------------------------------------------------------------
+
+
+def exit_code_of(error: PaorError) -> int:
+    """Return the exit code of an error of paor's own."""
+    if isinstance(error, JournalDamaged):
+        return DAMAGED
+    if isinstance(error, ReplayDiverged):
+        return DIVERGED
+    return USAGE if isinstance(error, UsageError | JournalError) else RUN_FAILED
+
+
+def tell_error(text: str, where: str = "paor") -> None:
+    """Write one line on what went wrong."""
+    tell(f"{where}: {one_line(harmless(text))}")

@@ -1,0 +1,414 @@
+"""PDF to running text: real files made here, lines by hand for the rules, and manuals made by others."""
+
+import logging
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from fpdf import FPDF
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paor.tools import convert_pdf
+from paor.tools.convert import ConversionError, Converted, convert
+from paor.tools.convert_flow import Line, drop_running_heads, flow
+
+from .real_documents import REAL_DOCUMENTS, fetch
+
+
+def paper(*pages: str, **options: object) -> FPDF:
+    """Return a PDF in the making with one page for each text."""
+    pdf = FPDF()
+    pdf.set_creation_date(datetime(2026, 1, 1, tzinfo=UTC))
+    pdf.set_font("Times", size=11)
+    for page in pages:
+        pdf.add_page()
+        if page:
+            pdf.multi_cell(options.get("width", 0), 5, page, align="L")  # type: ignore[arg-type]
+    return pdf
+
+
+def text_of(pdf: FPDF) -> str:
+    """Return the text that *pdf* converts to."""
+    return convert("a.pdf", bytes(pdf.output())).text
+
+
+def lines(*texts: str, size: float = 10, x: float = 50, **marks: bool) -> list[Line]:
+    """Return lines one below the other."""
+    return [Line(text, x, 700 - 12 * number, size, **marks) for number, text in enumerate(texts)]
+
+
+LONG = "The supplier shall deliver all of the goods that are listed below to the "
+
+
+def test_paragraphs_run_on_and_pages_keep_their_places() -> None:
+    """Sentences are whole, and each can be given its page."""
+    sentence = "The supplier shall deliver the goods within thirty days of the order. "
+    pdf = paper(sentence * 8, "", f"{sentence * 3}\n\n{sentence}")
+    pdf.set_title("Order")
+    converted = convert("a.pdf", bytes(pdf.output()))
+    assert converted.text == "\n\n".join([(sentence * 8).strip(), (sentence * 3).strip(), sentence.strip()])
+    assert (converted.title, converted.pages, converted.mime) == ("Order", 3, "application/pdf")
+    assert converted.notes == ("1 of 3 pages hold no text",)
+    second = len(sentence) * 8 + 1
+    assert converted.page_starts == (0, second, second)
+    assert converted.page_at(second - 2) == 1
+    assert converted.page_at(len(converted.text)) == 3
+
+
+def test_a_paragraph_goes_on_over_the_end_of_a_page() -> None:
+    """A page break inside a sentence must not cut it in two."""
+    pdf = paper(
+        "All parts must be de-\nlivered by the supplier before the", "end of June. Then they are tested."
+    )
+    converted = convert("a.pdf", bytes(pdf.output()))
+    assert converted.text.endswith("before the end of June. Then they are tested.")
+    assert converted.text[converted.page_starts[1] :].startswith("end of June")
+
+
+def test_headers_footers_and_page_numbers_are_left_out() -> None:
+    """They would otherwise stand in the middle of sentences."""
+    pdf = paper()
+    for number in range(1, 5):
+        pdf.add_page()
+        pdf.text(20, 10, "Annual report")
+        pdf.multi_cell(
+            0, 5, f"Page body {number} says something {'new ' * number}.\nAnd more.\nAnd more {number}."
+        )
+        pdf.text(20, 280, f"Page {number} of 4")
+    converted = convert("a.pdf", bytes(pdf.output()))
+    assert "Annual report" not in converted.text
+    assert "of 4" not in converted.text
+    assert converted.text.count("Page body") == 4
+    assert converted.notes[-1].endswith("repeated page headers or footers left out")
+
+
+def test_tables_headings_raised_numbers_and_code_keep_their_form() -> None:
+    """Rows stay rows, and a footnote's number is not taken for a digit of the sum."""
+    pdf = paper()
+    pdf.add_page()
+    pdf.set_font("Helvetica", "B", 20)
+    pdf.cell(0, 12, "Price list", new_x="LMARGIN", new_y="NEXT")
+    pdf.set_font("Helvetica", size=11)
+    with pdf.table() as table:
+        for row in (("Item", "Price"), ("Bolt", "1,00"), ("Nut", "2,00")):
+            table.row(row)
+    pdf.write(6, "It costs 30")
+    pdf.char_vpos = "SUP"
+    pdf.write(6, "2")
+    pdf.char_vpos = "LINE"
+    pdf.ln(20)
+    pdf.set_font("Courier", size=11)
+    pdf.multi_cell(0, 5, "for x in y:\nprint(x)")
+    text = text_of(pdf)
+    assert (
+        text == "Price list\n\nItem | Price\nBolt | 1,00\nNut | 2,00\n\nIt costs 30²\n\nfor x in y:\nprint(x)"
+    )
+    assert convert("a.pdf", bytes(pdf.output())).title == "Price list"
+
+
+def test_rotated_text_is_read_along_its_own_direction() -> None:
+    """Landscape tables in portrait files are common."""
+    pdf = paper()
+    pdf.add_page()
+    with pdf.rotation(90, 100, 150):
+        pdf.set_xy(20, 100)
+        pdf.multi_cell(150, 5, "Turned text must also be joined to a sentence that runs over two lines " * 2)
+    assert text_of(pdf).count("\n") == 0
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (bytes(paper("", "").output()), "scanned"),
+        (bytes(paper("text").output())[:300], "broken"),
+        (b"%PDF-1.4\n%%EOF", "broken"),
+        (b"%PDF-1.4\n" + b"[" * 10_000, "broken"),
+    ],
+)
+def test_files_without_text_say_why(data: bytes, code: str) -> None:
+    """A scan needs OCR, a torn file needs a new copy."""
+    with pytest.raises(ConversionError) as raised:
+        convert("a.pdf", data)
+    assert raised.value.code == code
+
+
+def test_a_file_without_pages_is_empty() -> None:
+    """Valid, but nothing in it."""
+    import io
+
+    from pypdf import PdfWriter
+
+    written = io.BytesIO()
+    PdfWriter().write(written)
+    with pytest.raises(ConversionError) as raised:
+        convert("a.pdf", written.getvalue())
+    assert raised.value.code == "empty"
+
+
+def test_protected_files_open_when_the_password_is_empty() -> None:
+    """Many files only forbid printing; they can be read."""
+    open_to_all = paper("Readable text.")
+    open_to_all.set_encryption(owner_password="boss")
+    assert text_of(open_to_all) == "Readable text."
+    locked = paper("Secret text.")
+    locked.set_encryption(owner_password="boss", user_password="worker")
+    with pytest.raises(ConversionError) as raised:
+        convert("a.pdf", bytes(locked.output()))
+    assert raised.value.code == "encrypted"
+
+
+def test_a_missing_cipher_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """AES needs a package that pypdf does not bring along."""
+    from pypdf import PdfReader
+    from pypdf.errors import DependencyError
+
+    def refuse(*_: object) -> None:
+        raise DependencyError("cryptography")
+
+    locked = paper("Secret text.")
+    locked.set_encryption(owner_password="boss")
+    monkeypatch.setattr(PdfReader, "decrypt", refuse)
+    with pytest.raises(ConversionError, match="pip install cryptography"):
+        convert("a.pdf", bytes(locked.output()))
+
+
+def test_one_unreadable_page_is_a_note_and_all_of_them_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long report must not be lost for one bad page, nor half of it without a word."""
+    honest = convert_pdf._lines
+    bad = {1}
+
+    def lines_of(page: object) -> list[Line]:
+        if getattr(page, "page_number", 0) in bad:
+            raise ValueError("bad stream")
+        return honest(page)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(convert_pdf, "_lines", lines_of)
+    data = bytes(paper("first page", "second page").output())
+    converted = convert("a.pdf", data)
+    assert (converted.text, converted.notes) == ("first page", ("page 2 could not be read",))
+    bad.add(0)
+    with pytest.raises(ConversionError) as raised:
+        convert("a.pdf", data)
+    assert raised.value.code == "broken"
+
+
+def test_pages_and_characters_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The work on one file is bounded."""
+    data = bytes(paper("some words", "more words").output())
+    monkeypatch.setattr(convert_pdf, "_PAGES_MAX", 1)
+    with pytest.raises(ConversionError, match="2 pages"):
+        convert("a.pdf", data)
+    monkeypatch.setattr(convert_pdf, "_PAGES_MAX", 10)
+    monkeypatch.setattr(convert_pdf, "_CHARS_MAX", 12)
+    with pytest.raises(ConversionError, match="12 characters"):
+        convert("a.pdf", data)
+
+
+def test_complaints_of_the_library_become_a_note(caplog: pytest.LogCaptureFixture) -> None:
+    """A program's own log stays free of them."""
+    data = bytes(paper("Some text.").output()).replace(b"startxref\n", b"startxref\n9")
+    with caplog.at_level(logging.DEBUG):
+        converted = convert("a.pdf", data)
+    assert converted.text == "Some text."
+    assert converted.notes[-1].startswith("the file is not quite valid")
+    assert not [record for record in caplog.records if record.name.startswith("pypdf")]
+    assert logging.getLogger("pypdf").propagate
+
+
+def test_titles_that_name_a_program_or_a_file_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then the largest line of the first page serves, if it is large."""
+    from pypdf import PdfReader
+
+    for title in ("Microsoft Word - final2.doc", "report.indd", "untitled", ""):
+        pdf = paper("Only text of one size.")
+        pdf.set_title(title)
+        assert convert("a.pdf", bytes(pdf.output())).title is None
+
+    def fail(_: object) -> None:
+        raise ValueError
+
+    monkeypatch.setattr(PdfReader, "metadata", property(fail))
+    assert convert("a.pdf", bytes(paper("Only text of one size.").output())).title is None
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        (lines(LONG + "circumvent-", "ing parties."), LONG + "circumventing parties."),
+        (lines(LONG + "third-", "party. A third party-", "based."), None),
+        (lines(LONG + "well-known", "and well-", "known."), LONG + "well-known and well-known."),
+        (lines(LONG + "city of New-", "York"), LONG + "city of New-York"),
+        (lines(LONG + "exclus-²", "ive rights."), LONG + "exclusive² rights."),
+        (lines(LONG + "range 5-", "6"), LONG + "range 5- 6"),
+        (lines(LONG + "end.", "Short line.", "Next."), LONG + "end. Short line.\n\nNext."),
+        (lines(LONG, "Name", "Street", "city"), f"{LONG} Name\nStreet city"),
+        (lines("• one and", "more", "• two"), "- one and more\n- two"),
+        (lines(LONG + "as:", "1. first", "2. second"), LONG + "as:\n1. first\n2. second"),
+        (lines(LONG + "by", "12. May at the latest."), LONG + "by 12. May at the latest."),
+        ([*lines("Head", size=14), *lines("text", x=51)], "Head\n\ntext"),
+        ([*lines("Head", bold=True), Line("Text is here", 50, 688, 10)], "Head\n\nText is here"),
+        ([*lines("a = 1", "b = 2", code=True), Line("Text", 50, 676, 10)], "a = 1\nb = 2\n\nText"),
+        ([*lines("a | b", "c | d", row=True), Line("Text", 50, 676, 10)], "a | b\nc | d\n\nText"),
+        ([*lines("we | have", row=True), Line("this one.", 50, 688, 10)], "we | have this one."),
+        ([Line(LONG, 50, 700, 10), Line("Far below.", 50, 600, 10)], f"{LONG}\n\nFar below."),
+        ([Line(LONG, 50, 100, 10), Line("and on the right.", 300, 700, 10)], f"{LONG} and on the right."),
+        ([Line(LONG, 50, 100, 10), Line("Right column.", 300, 700, 10)], f"{LONG}\n\nRight column."),
+        ([Line(LONG, 50, 100, 10), Line("Beside", 300, 100, 10)], f"{LONG} Beside"),
+        ([Line(LONG + "end.", 50, 100, 10), Line("Indented", 62, 88, 10)], LONG + "end.\n\nIndented"),
+        ([Line(LONG + "end.", 62, 100, 10), Line("Moved back", 50, 88, 10)], LONG + "end.\nMoved back"),
+        ([Line("1. " + LONG + "end.", 50, 100, 10), Line("Hanging", 62, 88, 10)], f"1. {LONG}end. Hanging"),
+        (
+            [Line("1. One.", 50, 100, 10), Line("2. Two.", 50, 88, 10), Line("3. Far.", 50, 60, 10)],
+            "1. One.\n2. Two.\n\n3. Far.",
+        ),
+    ],
+)
+def test_lines_are_joined_by_rule(page: list[Line], text: str | None) -> None:
+    """Each rule of the module's description, one by one."""
+    joined = flow([page]).text
+    if text is None:
+        assert "third-party. A third" in joined
+    else:
+        assert joined == text
+
+
+def test_pages_join_as_lines_do() -> None:
+    """Code and tables go on over a page's end; other new beginnings get a blank line."""
+    assert flow([lines("a", code=True), lines("b", code=True)]).text == "a\nb"
+    assert flow([lines("a | b", row=True), lines("c | d", row=True)]).text == "a | b\nc | d"
+    assert flow([lines("a", code=True), lines("b")]).text == "a\n\nb"
+    assert flow([[], lines("Some text"), [], lines("Other text"), []]).page_starts == (0, 0, 11, 11, 21)
+    assert flow([]).text == ""
+
+
+def test_stray_last_letters_are_mended_only_where_they_are_a_habit() -> None:
+    """Some writers of justified text set the last letter of a line apart."""
+    broken = [f"words of line {n} and th e" for n in range(9)]
+    assert "th e" not in flow([lines(*broken)]).text
+    honest = [*(f"line {n} of an honest text here" for n in range(60)), *broken[:5]]
+    assert flow([lines(*honest)]).text.count("th e") == 5
+
+
+def numbered(number: int, *, head: str = "", foot: str = "") -> list[Line]:
+    """Return a page of seven lines with a head and a foot."""
+    body = [Line(f"Body {number * 7 % 5} {word}", 50, 600 - 12 * n, 10) for n, word in enumerate("abcdefg")]
+    top = [Line(head, 50, 780, 8)] if head else []
+    return [*top, *body, *([Line(foot, 50, 30, 8)] if foot else [])]
+
+
+def test_running_heads_are_told_from_text_that_repeats() -> None:
+    """Numbers must count the pages, and what differs in size or sum is text."""
+    kept, count = drop_running_heads([numbered(n, foot=f"{n + 7} of 99") for n in range(4)])
+    assert count == 1
+    assert all(len(page) == 7 for page in kept)
+    sums = [31, 8, 77, 12, 50]
+    kept, count = drop_running_heads([numbered(n, foot=f"Sum {sums[n]} EUR") for n in range(5)])
+    assert count == 0
+    chapters = [
+        numbered(n, head=["One", "Two"][n // 3], foot=["ii", "iii", "iv", "v", "vi", "x"][n])
+        for n in range(6)
+    ]
+    assert all(len(page) == 7 for page in drop_running_heads(chapters)[0])
+    mixed = [numbered(n, foot=f"{n + 1} Part {'abc'[n % 3]}") for n in range(6)]
+    assert all(len(page) == 7 for page in drop_running_heads(mixed)[0])
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.lists(
+            st.builds(
+                Line,
+                st.sampled_from(["word", "de-", "Page 1", "• x", "1. y", "th e", "A b.", "- ", "xii"]),
+                st.floats(0, 600),
+                st.floats(0, 800),
+                st.floats(0.1, 40),
+                bold=st.booleans(),
+                code=st.booleans(),
+                row=st.booleans(),
+            ),
+            max_size=8,
+        ),
+        max_size=5,
+    )
+)
+def test_any_lines_flow_with_offsets_in_order(pages: list[list[Line]]) -> None:
+    """Whatever a file says about places, offsets stay usable."""
+    found = flow(pages)
+    assert len(found.page_starts) == len(pages)
+    assert list(found.page_starts) == sorted(found.page_starts)
+    assert all(0 <= start <= len(found.text) for start in found.page_starts)
+
+
+def real(name: str) -> Converted:
+    """Convert a document that was not written for this project."""
+    return convert(name, fetch(name).read_bytes())
+
+
+@pytest.mark.download
+def test_a_real_manual_gives_whole_sentences_on_the_right_page() -> None:
+    """133 pages by pdfTeX: prose, lists, code, running heads that change with each chapter."""
+    manual = real("manual.pdf")
+    assert manual.pages == REAL_DOCUMENTS["manual.pdf"].pages == len(manual.page_starts)
+    sentence = (
+        "The classes we have imported are BitArray which is just a container for our binary data and "
+        "BitStream which adds a bit position and reading methods to treat the data as a stream."
+    )
+    assert manual.page_at(manual.text.index(sentence)) == 9
+    assert "\n- An installed bitstring module.\n" in manual.text
+    assert ">>> print(a)\n0xff01\n" in manual.text
+    assert "bitstring Documentation, Release" not in manual.text
+    assert "Chapter 1. Walkthrough" not in manual.text
+    assert "4 of 133 pages hold no text" in manual.notes
+
+
+@pytest.mark.download
+def test_a_real_law_summary_can_be_quoted() -> None:
+    """Encrypted with an empty password, footnotes, letters set apart at line ends."""
+    law = real("law.pdf")
+    assert law.pages == 18
+    assert law.title == "The Digital Millennium Copyright Act of 1998"
+    sentence = "within 18 months of enactment, all analog videocassette recorders must be designed to conform"
+    assert law.page_at(law.text.index(sentence)) == 4
+    assert "Copyright Office Summary December 1998 Page" not in law.text
+
+
+@pytest.mark.download
+def test_a_real_paper_in_two_columns_reads_column_by_column() -> None:
+    """Hyphenated words are whole and the second column follows the first."""
+    paper_read = real("paper.pdf")
+    assert (
+        "Existing IE systems require a lot of time and human effort to tune for a new scenario."
+        in paper_read.text
+    )
+    assert "often possible" not in paper_read.text
+    assert len(real("columns.pdf").page_starts) == 50
+
+
+@pytest.mark.download
+def test_other_real_documents_convert() -> None:
+    """A hand-written page, a generated page, and files saved by Word."""
+    manual = real("manual.html")
+    assert manual.title == "PLY (Python Lex-Yacc)"
+    assert "\n## 3. PLY Overview\n" in manual.text
+    guide = real("guide.html")
+    assert guide.text.startswith("# Extending PyDocX\n")
+    assert "Quick search" not in guide.text
+    assert real("list.docx").text.startswith("Simple text\n\n1. one\n2. two\n3. three\n\n| Cell1 | Cell2 |")
+    assert "Lorem ipsum" in real("tables.docx").text
+    with pytest.raises(ConversionError) as raised:
+        real("locked.pdf")
+    assert raised.value.code == "encrypted"
+
+
+def test_real_documents_are_kept_and_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kept file is used without asking the registry, and a wrong one fails the test."""
+    from _pytest.outcomes import Failed
+
+    monkeypatch.setenv("PAOR_TEST_CACHE", str(tmp_path))
+    kept = tmp_path / f"{REAL_DOCUMENTS['law.pdf'].sha256[:16]}-law.pdf"
+    kept.write_bytes(b"something else")
+    with pytest.raises(Failed, match="expected sha256"):
+        fetch("law.pdf")
+    assert not kept.exists()

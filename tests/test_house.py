@@ -1,0 +1,144 @@
+"""The house stands as designed: one package behind four links, one version, errors that travel, a light import."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pickle  # pure: errors cross process borders pickled, see test_every_error_survives_pickling
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import paor
+from paor.fsm.version import VERSION
+from paor.states import errors
+
+ROOT = Path(__file__).resolve().parent.parent
+FACE = ROOT / "src" / "paor"
+FLOORS = ("fsm", "prompts", "states", "tools")
+HEAVY = (
+    *("openai", "anthropic", "httpx", "sqlite_utils", "click", "rich", "pypdf", "mammoth", "markdownify"),
+    *("bs4", "jsonschema_rs"),
+)
+"""What `import paor` must not load: imported on first use, or only there with an extra."""
+
+ERRORS = {
+    name: found
+    for name, found in vars(errors).items()
+    if isinstance(found, type) and issubclass(found, Exception) and found.__module__ == errors.__name__
+}
+
+
+def printed_by(program: str) -> str:
+    """Return what *program* prints in a fresh interpreter, without coverage or options of this one."""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=ROOT.root
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("floor", FLOORS)
+def test_each_link_is_its_folder(floor: str) -> None:
+    """Relative, so that a clone and a moved checkout work; the same directory, so that nothing exists twice."""
+    link = FACE / floor
+    assert link.is_symlink()
+    assert not os.path.isabs(os.readlink(link))
+    assert link.samefile(ROOT / floor)
+
+
+def test_the_version_stands_in_two_places_only() -> None:
+    """The code's version is the one that is released."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["version"] == VERSION
+
+
+def test_the_package_says_that_it_is_typed() -> None:
+    """Type checkers ignore annotations of a package without this marker."""
+    assert (FACE / "py.typed").is_file()
+
+
+def tree_in_docstring() -> dict[str, str | None]:
+    """Return the name and the parent of each error in the indented list at the top of the errors' module."""
+    parents: dict[str, str | None] = {}
+    path: list[str] = []
+    for line in (errors.__doc__ or "").splitlines():
+        name, depth = line.split()[0] if line.strip() else "", (len(line) - len(line.lstrip())) // 4
+        if name == "PaorError" or (path and depth > 0):
+            path[depth:] = [name]
+            parents[name] = path[depth - 1] if depth else None
+        elif name:
+            path = []
+    return parents
+
+
+def test_the_printed_tree_of_errors_is_the_real_one() -> None:
+    """Every class, under the class that it first derives from, and no class that is gone."""
+    real = {
+        name: base.__name__ if (base := found.__bases__[0]) in ERRORS.values() else None
+        for name, found in ERRORS.items()
+    }
+    assert tree_in_docstring() == real
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_every_error_survives_pickling(name: str) -> None:
+    """A host that runs the engine in a worker process sees the same error, facts included."""
+    error = ERRORS[name]("run r1: expected a, found b; do c")
+    error.run_id = "r1"  # type: ignore[attr-defined]  # facts are attributes
+    copy = pickle.loads(pickle.dumps(error))  # noqa: S301  # pure: the bytes are this test's own
+    assert type(copy) is type(error)
+    assert (str(copy), copy.args, copy.__dict__) == (str(error), error.args, error.__dict__)
+
+
+def test_every_public_name_exists() -> None:
+    """`__all__` is explicit, without duplicates, and holds what it says."""
+    names = paor.__all__
+    assert len(set(names)) == len(names)
+    assert [name for name in names if not hasattr(paor, name)] == []
+    space: dict[str, object] = {}
+    for name in names:
+        space[name] = getattr(importlib.import_module("paor"), name)
+    assert None not in space.values()
+
+
+def test_a_star_import_gives_the_public_names() -> None:
+    """What the docs' first line promises, in a fresh interpreter."""
+    given = printed_by(
+        "from paor import *; import paor; print([n for n in paor.__all__ if n not in globals()])"
+    )
+    assert given.strip() == "[]"
+
+
+def test_importing_paor_is_light() -> None:
+    """Clients, converters, the CLI's libraries and the schema engine load on first use only."""
+    program = f"import sys, paor; print(*[name for name in {HEAVY!r} if name in sys.modules])"
+    assert printed_by(program).split() == []
+
+
+def modules() -> list[str]:
+    """Return the dotted name of every module of the package."""
+    names = ["paor", *(f"paor.{path.stem}" for path in FACE.glob("*.py") if path.stem != "__init__")]
+    for floor in FLOORS:
+        for path in (ROOT / floor).rglob("*.py"):
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            names.append(".".join(["paor", *(part for part in parts if part != "__init__")]))
+    return sorted(names)
+
+
+def test_every_module_can_be_the_first_that_is_imported() -> None:
+    """No module needs another to be imported before it, and none does anything when imported."""
+    program = f"""
+import importlib, sys, traceback
+for name in {modules()!r}:
+    for loaded in [loaded for loaded in sys.modules if loaded.split('.')[0] == 'paor']:
+        del sys.modules[loaded]
+    try:
+        importlib.import_module(name)
+    except BaseException as error:
+        print(name, repr(error))
+"""
+    assert printed_by(program).splitlines() == []

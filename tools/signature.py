@@ -1,0 +1,365 @@
+"""
+The parameter schema of a typed Python function, and its call with JSON arguments.
+
+pydantic does the work: one model per function, with a field for each parameter, gives the JSON Schema and converts
+arguments to the annotated types (enums, dataclasses, TypedDicts, models, dates). Conversion follows pydantic's
+strict rules for JSON: a date is written as text, but the text ``"1"`` is no number.
+
+A parameter annotated with a class that is called ``ToolContext`` gets the run's context; it is no part of the schema.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import partial
+from types import UnionType
+from typing import Annotated, Any, ForwardRef, Union, get_args, get_origin, get_type_hints
+from weakref import WeakKeyDictionary
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
+from pydantic.errors import PydanticUserError
+from pydantic.fields import FieldInfo
+from pydantic.json_schema import GenerateJsonSchema
+
+from ..states.errors import ToolError
+from .canonical import NotJson, plain
+from .schema_graph import SchemaError
+from .schema_problems import Problem, foreign, misfit, missing, unknown
+from .typed_dicts import modern
+
+__all__ = ["BindError", "SchemaError", "bind", "context_parameter", "schema_of", "summary_of"]
+
+CONTEXT = "ToolContext"
+"""Name of the class that marks the parameter for the run's context."""
+
+_CONTEXT_TEXT = re.compile(rf"(?:[\w.]*Optional\[)?\s*[\"']?(?:\w+\.)*{CONTEXT}[\"']?\s*\]?\s*(?:\|\s*None)?")
+_SECTION = re.compile(r"(?:Args|Arguments|Parameters):\s*")
+_ENTRY = re.compile(r"\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.*)")
+_BY_KEYWORD = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+Function = Callable[..., Any]
+
+
+class BindError(ToolError, ValueError):
+    """
+    Arguments that fit the schema but not the Python types: the tool was not called.
+
+    Attributes:
+        problems: What is wrong, as `ParameterSchema.check` says it.
+    """
+
+    def __init__(self, message: str, problems: tuple[Problem, ...]) -> None:
+        super().__init__(message, problems)
+        self.problems = problems
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+@dataclass(frozen=True, slots=True)
+class _Signature:
+    """
+    What is known of a function, without the function.
+
+    Attributes:
+        schema: JSON Schema of its parameters.
+        model: A model with a field for each parameter.
+        names: Field names of the model with the parameters' names.
+    """
+
+    schema: dict[str, Any]
+    model: type[BaseModel]
+    names: tuple[tuple[str, str], ...]
+
+
+_signatures: WeakKeyDictionary[Function, _Signature] = WeakKeyDictionary()
+_contexts: WeakKeyDictionary[Function, str] = WeakKeyDictionary()
+
+
+def schema_of(function: Function) -> dict[str, Any]:
+    """
+    Return the JSON Schema of a typed function's parameters.
+
+    Defaults are in it if JSON has a form for them; descriptions come from ``Annotated[..., Field(description=...)]``,
+    else from the ``Args:`` section of the docstring. Further properties are not allowed.
+
+    Args:
+        function: Function, bound method, or other callable; ``self`` and the context are no parameters.
+
+    Raises:
+        SchemaError: ``*args``, a positional-only or unannotated parameter, an annotation that cannot be resolved or
+            has no JSON form; the message names function and parameter.
+    """
+    return deepcopy(_signature(function).schema)
+
+
+def summary_of(function: Function) -> str:
+    """Return the first paragraph of the docstring on one line; empty without a docstring."""
+    text = inspect.getdoc(_core(function)) or ""
+    return " ".join(re.split(r"\n\s*\n", text.strip(), maxsplit=1)[0].split())
+
+
+def context_parameter(function: Function) -> str | None:
+    """Return the name of the parameter that gets the run's context, or None; any callable is answered."""
+    key = _key(function)
+    try:
+        return _contexts[key] or None
+    except (KeyError, TypeError):  # Not seen before, or neither hashable nor weakly referable.
+        pass
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (ValueError, TypeError, NameError):
+        parameters = []
+    found = (item.name for item in parameters if item.kind in _BY_KEYWORD and _is_context(item.annotation))
+    name = next(found, "")
+    _remember(_contexts, key, name)
+    return name or None
+
+
+def bind(function: Function, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    Return the keyword arguments for *function*: *arguments* converted to its annotated types.
+
+    Args:
+        function: As for `schema_of`.
+        arguments: JSON values that the schema allows. What is not given is not in the result, so that the function's
+            own defaults hold.
+
+    Raises:
+        BindError: A value that the Python type refuses (a model's own validator, for example), or no JSON.
+        SchemaError: As for `schema_of`.
+    """
+    signature = _signature(function)
+    parse = signature.model.__pydantic_validator__.validate_json
+    try:
+        try:
+            model = parse(orjson.dumps(arguments))
+        except (TypeError, ValidationError):
+            # A number beyond 64 bits, or 1.0 for an int: JSON Schema calls it an integer, pydantic does not.
+            model = parse(json.dumps(plain(arguments)))
+    except ValidationError as error:
+        problems = tuple(
+            _problem(details) for details in error.errors(include_url=False, include_context=False)
+        )
+        words = "; ".join(problem.message for problem in problems[:10])
+        raise BindError(f"wrong arguments for {_name(function)}: {words}", problems) from None
+    except NotJson as error:
+        problem = foreign(error.code, error.path, error.reason)
+        raise BindError(f"wrong arguments for {_name(function)}: {problem.message}", (problem,)) from None
+    values, given = model.__dict__, model.__pydantic_fields_set__
+    return {name: values[field] for field, name in signature.names if field in given}
+
+
+def _problem(details: Mapping[str, Any]) -> Problem:
+    """Return one of pydantic's errors as ours."""
+    kind, words, path = str(details["type"]), str(details["msg"]), details["loc"]
+    if kind == "missing":
+        return missing(path)
+    if kind == "extra_forbidden":
+        return unknown(path)
+    words = (
+        words.replace("Input should be", "must be", 1)
+        if words.startswith("Input should be")
+        else f"is wrong: {words}"
+    )
+    return misfit("type" if kind.endswith("_type") else "value", path, words, details["input"])
+
+
+def _signature(function: Function) -> _Signature:
+    """Return what is known of *function*, learnt once."""
+    key = _key(function)
+    try:
+        return _signatures[key]
+    except (KeyError, TypeError):
+        signature = _learnt(function)
+    _remember(_signatures, key, signature)
+    return signature
+
+
+def _key(function: Function) -> Function:
+    """Return what lives as long as the function's definition: a bound method is made anew at every access."""
+    return getattr(function, "__func__", function)
+
+
+def _remember(memory: WeakKeyDictionary[Function, Any], key: Function, value: object) -> None:
+    with suppress(TypeError):  # What is not hashable or cannot be referred to weakly is learnt at each call.
+        memory[key] = value
+
+
+def _learnt(function: Function) -> _Signature:
+    """Build the model of a function's parameters, and the schema of that."""
+    parameters = _parameters(function)
+    kinds = {item.name: _resolved(function, item) for item in parameters}
+    names = tuple((f"p{index}", item.name) for index, item in enumerate(parameters))
+    defaults = {field: item.default for (field, _), item in zip(names, parameters, strict=True)}
+    required = [name for field, name in names if defaults[field] is inspect.Parameter.empty]
+    fields: dict[str, Any] = {field: (kinds[name], _field(name, required)) for field, name in names}
+    try:
+        model: type[BaseModel] = create_model("Parameters", __config__=_CONFIG, **fields)
+        made = model.model_json_schema(schema_generator=_Generator)
+    except (PydanticUserError, TypeError) as error:
+        raise _culprit(function, kinds, error) from None
+    schema: dict[str, Any] = {"type": "object", "properties": made.get("properties", {})}
+    if required:
+        schema["required"] = required
+    schema["additionalProperties"] = False
+    if "$defs" in made:
+        schema["$defs"] = made["$defs"]
+    _describe(schema["properties"], function)
+    for field, name in names:
+        if name not in required:
+            schema["properties"][name].update(_default(model, field, defaults[field]))
+    return _Signature(schema, model, names)
+
+
+def _field(name: str, required: list[str]) -> Any:
+    return Field(alias=name) if name in required else Field(alias=name, default_factory=lambda: None)
+
+
+_CONFIG = ConfigDict(extra="forbid", strict=True)
+
+
+class _Generator(GenerateJsonSchema):
+    """Leaves out what only costs tokens: titles that repeat a field's name."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        """Return False: a field's title is its name again."""
+        return False
+
+    def emit_warning(self, kind: Any, detail: str) -> None:
+        """Do nothing: a nested default without a JSON form is left out silently."""
+
+
+def _parameters(function: Function) -> list[inspect.Parameter]:
+    """Return the parameters that arguments are for, all of them to be passed by keyword."""
+    try:
+        found = list(inspect.signature(function).parameters.values())
+    except (ValueError, TypeError, NameError) as error:
+        raise SchemaError(f"function {_name(function)}: its signature cannot be read: {error}") from None
+    bare = inspect.Parameter.empty
+    if found and found[0].name in ("self", "cls") and found[0].annotation is bare:
+        del found[0]
+    parameters = []
+    contexts = 0
+    for item in found:
+        if item.kind not in _BY_KEYWORD:
+            reason = f"is {item.kind.description}; expected one that can be passed by keyword"
+        elif item.annotation is bare:
+            reason = "has no annotation; expected a type"
+        elif isinstance(item.default, FieldInfo):
+            reason = "has Field(...) as its default; expected Annotated[type, Field(...)] and a plain default"
+        elif not _is_context(item.annotation):
+            parameters.append(item)
+            continue
+        elif not contexts:
+            contexts += 1
+            continue
+        else:
+            reason = f"is a second {CONTEXT}; expected at most one"
+        raise SchemaError(f"function {_name(function)}: parameter {item.name} {reason}")
+    return parameters
+
+
+def _resolved(function: Function, item: inspect.Parameter) -> Any:
+    """Return a parameter's annotation as a type, also if it was written as text."""
+    core = _core(function)
+    owner = type("Parameters", (), {"__annotations__": {item.name: item.annotation}})
+    try:
+        kind = get_type_hints(owner, getattr(core, "__globals__", {}), {}, include_extras=True)[item.name]
+        return modern(kind)
+    except (NameError, SyntaxError, TypeError, AttributeError, RecursionError) as error:
+        raise SchemaError(
+            f"function {_name(function)}: parameter {item.name}: its annotation cannot be resolved: {error}"
+        ) from None
+
+
+def _is_context(annotation: Any) -> bool:
+    """Return whether an annotation, as a type or as text, is the context or None."""
+    if isinstance(annotation, ForwardRef):
+        annotation = annotation.__forward_arg__
+    if isinstance(annotation, str):
+        return _CONTEXT_TEXT.fullmatch(annotation.strip()) is not None
+    if get_origin(annotation) in (Union, UnionType, Annotated):
+        return any(map(_is_context, get_args(annotation)))
+    return isinstance(annotation, type) and annotation.__name__ == CONTEXT
+
+
+def _culprit(function: Function, kinds: Mapping[str, Any], error: Exception) -> SchemaError:
+    """Return the error for the first parameter that has no JSON Schema of its own."""
+    for name, kind in kinds.items():
+        try:
+            TypeAdapter(kind).json_schema()
+        except (PydanticUserError, TypeError) as reason:
+            words = str(reason).partition("\n")[0]
+            return SchemaError(f"function {_name(function)}: parameter {name}: {words}")
+    return SchemaError(f"function {_name(function)}: {str(error).partition(chr(10))[0]}")
+
+
+def _default(model: type[BaseModel], field: str, default: object) -> dict[str, Any]:
+    """Return ``{"default": ...}`` with a default as JSON, or nothing if it has no JSON form of its own type."""
+    try:
+        holder = model.model_construct(None, **{field: default})
+        made = plain(holder.model_dump(mode="json", include={field}, warnings="error")[field])
+    except Exception:  # noqa: BLE001 - a serializer of the host can raise anything; then there is no such form.
+        return {}
+    return {"default": made}
+
+
+def _describe(properties: dict[str, Any], function: Function) -> None:
+    """Add descriptions from the docstring to properties that have none."""
+    for name, words in _documented(function).items():
+        if name in properties and words:
+            properties[name].setdefault("description", words)
+
+
+def _documented(function: Function) -> dict[str, str]:
+    """Return the entries of the ``Args:`` section of a Google-style docstring, each on one line."""
+    entries: dict[str, str] = {}
+    lines = iter((inspect.getdoc(_core(function)) or "").splitlines())
+    outer = next((_indent(line) for line in lines if _SECTION.fullmatch(line.strip())), None)
+    name, level = "", None
+    for line in lines:
+        if not line.strip():
+            continue
+        indent = _indent(line)
+        if outer is None or indent <= outer:
+            break
+        level = indent if level is None else level
+        entry = _ENTRY.fullmatch(line.strip()) if indent <= level else None
+        if entry:
+            name = entry[1]
+            entries[name] = entry[2]
+        elif name:
+            entries[name] = f"{entries[name]} {line.strip()}".strip()
+    return entries
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _core(function: Function) -> Any:
+    """Return the plain function that stands behind partials, wrappers, methods and callable objects."""
+    core: Any = function
+    while isinstance(core, partial):
+        core = core.func
+    core = inspect.unwrap(core)
+    if (
+        not hasattr(core, "__globals__")
+        and not isinstance(core, type)
+        and hasattr(type(core).__call__, "__globals__")
+    ):
+        core = type(core).__call__
+    return getattr(core, "__func__", core)
+
+
+def _name(function: Function) -> str:
+    core = _core(function)
+    return str(getattr(core, "__qualname__", type(core).__qualname__))
