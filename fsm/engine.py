@@ -23,7 +23,7 @@ from ..states.policy import Policy
 from ..states.run import Run, initial_run, label_of
 from ..states.spec import Mode, Spec
 from ..states.waiting import Answer, Question
-from ..tools.catalog import Catalog
+from ..tools.catalog import Catalog, folded
 from ..tools.documents import generate_report
 from ..tools.tool import Document, Tool
 from .drivers import WriterPool, aperform, perform
@@ -233,6 +233,17 @@ class Engine:
         waiting = drive.run.waiting_for is not None
         walk = transition(drive, {"kind": "none"}, Cancelled()) if waiting else steps(drive)
         return _last_result(self._driven(lambda: (drive, walk), resumed=True))
+
+    def current_spec(self, spec: Spec) -> Spec:
+        """
+        Return *spec* as this engine would write it now: its own templates, tool schemas and policy.
+
+        A tool that this engine does not have keeps its recorded form, so that the difference shows where it is used.
+        """
+        own = {folded(name): tool.spec() for name, tool in self._tools.items()}
+        tools = tuple(own.get(folded(tool.name), tool) for tool in spec.tools)
+        templates = templates_of(self._prompts)
+        return spec.model_copy(update={"templates": templates, "tools": tools, "policy": self.policy})
 
     def close(self) -> None:
         """Close the journal and end the writer threads."""

@@ -8,8 +8,8 @@ row that stays says nothing about what was erased. A body is stored once within 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
+from hashlib import sha256
 from typing import NamedTuple
 
 from ..states.actions import StoredText
@@ -47,7 +47,7 @@ def encoded(body: str | bytes) -> bytes:
 
 def salted_digest(salt: bytes, body: bytes) -> bytes:
     """Return SHA-256(salt || SHA-256(body))."""
-    return hashlib.sha256(salt + hashlib.sha256(body).digest()).digest()
+    return sha256(salt + sha256(body).digest()).digest()
 
 
 class Stager:
@@ -73,18 +73,20 @@ class Stager:
         A row's change is staged last and *always*, so that its number tells how many payloads there are.
         """
         try:
-            data = encoded(body)
+            data = body if isinstance(body, bytes) else body.encode()
         except UnicodeEncodeError:  # lone surrogates: kept as bytes, so that nothing a model said is lost
             body = data = str(body).encode("utf-8", "surrogatepass")
-        content = hashlib.sha256(data).digest()
-        known = None if always else self._known.get(content)
-        if known is not None:
-            return known
+        content = sha256(data).digest()
+        if not always:
+            known = self._known.get(content)
+            if known is not None:
+                return known
         salt = self._salt()
-        digest = hashlib.sha256(salt + content).digest()
-        reference = StoredText(self.next, digest.hex(), len(data))
-        self.pending.append(Payload(self.next, media_type, digest, salt, body))
-        self.next += 1
+        digest = sha256(salt + content).digest()
+        number = self.next
+        reference = StoredText(number, digest.hex(), len(data))
+        self.pending.append(Payload(number, media_type, digest, salt, body))
+        self.next = number + 1
         if not always:
             self.remember(content, reference)
         return reference

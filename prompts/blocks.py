@@ -53,6 +53,8 @@ class Unit:
 _ATX = re.compile(r"#{1,6}\s+(\S.*)")
 _BOLD_LINE = re.compile(r"(?:\*\*|__)([^*_]{1,90})(?:\*\*|__):?")
 _FENCE = re.compile(r"(?:```|~~~)")
+_TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>")
+_DIRECTIVE = re.compile(r"\.\. |:[\w-]{2,20}:(?: |$)")
 _RULE = re.compile(r"(?:[-*_=~] ?){3,}")
 _QUOTE = re.compile(r"(?:> ?)+")
 _BAR = re.compile(r"(?<!\\)\|")
@@ -127,7 +129,8 @@ class _Reader:
         if _FENCE.match(line):
             self._flush()
             self.fence = not self.fence
-        elif self.fence:
+        elif self.fence or _DIRECTIVE.match(line):
+            self._flush()
             self._emit(line, "code")
         elif not line or _PAGE.fullmatch(line):
             self._flush()
@@ -147,7 +150,7 @@ class _Reader:
         item = _ITEM.match(bare)
         if item and not (_PARAGRAPH.match(bare) and not self._introduced()):
             self._flush()
-            self.form, self.indent = "item", len(raw) - len(raw.lstrip())
+            self.form, self.indent = "item", _indent(raw)
             while self.intros and self.intros[-1][0] >= self.indent:
                 self.intros.pop()
             bare = bare[item.end() :]
@@ -196,23 +199,19 @@ class _Reader:
     def _plain(self, number: int, line: str) -> bool:
         """Whether a line without any mark is a heading: numbered, in capitals, or alone between blank lines."""
         after = self.following[number]
-        if (
-            line.endswith((".", ";", ",", "!", "?", ":"))
-            or after < 0
-            or "|" in line
-            or len(line.split()) > 10
-        ):
+        lone = after > number + 1
+        if after < 0 or "|" in line or len(line.split()) > 10 or line.endswith((";", ",", "!", "?", ":")):
             return False
-        below = self.lines[after]
+        if line.endswith(".") and not (lone and _NUMBERED.fullmatch(line)):
+            return False
+        below, deeper = self.lines[after], _indent(self.lines[after]) > _indent(self.lines[number])
         last = self.block[-1] if self.block else "."
         numbered = _NUMBERED.fullmatch(line)
         if numbered and (last.endswith(_ENDS) or len(last) < 60):
             title = numbered.group(1)
-            lone = not _ORDERED.match(line) or not (
-                _ORDERED.match(below.strip()) or below[:1].isspace() or self._in_list(number)
-            )
+            listed = _ORDERED.match(line) and (_ORDERED.match(below.strip()) or deeper or self._in_list(number))
             return (
-                lone
+                not listed
                 and not title[:1].islower()
                 and not below.strip()[:1].islower()
                 and bool(title or line[0] == "§")
@@ -220,9 +219,9 @@ class _Reader:
         letters = sum(map(str.isalpha, line))
         if line.isupper() and letters >= 4 and not below.strip().isupper():
             return not self.block
-        alone = after > number + 1 and not self.block and number + 1 < len(self.lines)
         return (
-            alone and letters >= 3 and line[0].isupper() and len(line.split()) <= 8 and not _KEY.match(line)
+            lone
+            and not self.block and letters >= 3 and line[0].isupper() and len(line.split()) <= 8 and not _KEY.match(line)
         )
 
     def _in_list(self, number: int) -> bool:
@@ -233,7 +232,7 @@ class _Reader:
     def _head(self, title: str) -> None:
         """Close what is open and set the heading, unless it only numbers a page."""
         self._flush()
-        title = fold(title.replace("**", "").replace("__", "")).strip(":")
+        title = fold(_TAG.sub("", title.replace("**", "").replace("__", ""))).strip(":")
         if title and not _PAGE.fullmatch(title):
             self.heading, self.fresh = title[:200], True
             self.intros.clear()
@@ -262,7 +261,8 @@ class _Reader:
     def _row(self, cells: tuple[str, ...]) -> None:
         """Emit one table row with its headers in front of the values."""
         if not self.header and len(cells) == 2 and len(cells[0]) <= 40:
-            heads, cells = (cells[0].strip(":"),), cells[1:]
+            heads: tuple[str, ...] = (cells[0].strip(":"),)
+            cells = cells[1:]
         else:
             heads = (self.header or ()) + ("",) * len(cells)
         pairs = tuple((head, cell) for head, cell in zip(heads, cells, strict=False) if cell.strip("-–— "))
@@ -282,7 +282,7 @@ class _Reader:
             self._consume_intro()
         pieces = [text] if form != "sentence" and len(text) <= ITEM_CHARS_MAX else split(text)
         for number, piece in enumerate(pieces):
-            self._emit(piece, form, intro=intro, follows=number > 0)
+            self._emit(piece, form, intro="" if number else intro, follows=number > 0)
         if pieces and pieces[-1].endswith(":") and len(pieces[-1]) <= INTRO_CHARS_MAX and self.out:
             level = self.indent if form != "sentence" else -1
             self.intros.append((level, len(self.out) - 1, pieces[-1]))
@@ -322,7 +322,9 @@ def _header(cells: tuple[str, ...], marked: bool) -> tuple[str, ...]:
     """
     if not marked:
         return () if any(character.isdigit() for cell in cells for character in cell) else cells
-    pairs = len(cells) == 2 and (len(cells[1].split()) > 4 or (any(map(str.isdigit, cells[1])) and len(cells[1]) > 8))
+    pairs = len(cells) == 2 and (
+        len(cells[1].split()) > 4 or (any(map(str.isdigit, cells[1])) and len(cells[1]) > 8)
+    )
     return () if pairs else cells
 
 
@@ -341,6 +343,10 @@ def _cells(line: str) -> tuple[str, ...]:
             cell = cell[:CELL_CHARS_MAX].rsplit(" ", 1)[0] + " …"
         cells.append(cell)
     return tuple(cells)
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def _following(lines: Sequence[str]) -> list[int]:

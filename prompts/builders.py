@@ -175,8 +175,9 @@ class PromptBuilder:
     def _documents(self, run: Run) -> str:
         """Input documents, then the newest labels; names and sizes only (SPEC A003, A039)."""
         lines = [self._inputs] if self._inputs else []
-        recent = [message for message in run.memory.history if message.label and message.documents_count]
-        for message in reversed(recent[-_RECENT_LABELS:]):
+        for message in reversed(run.memory.history[-_RECENT_LABELS:]):
+            if not message.documents_count:
+                continue
             lines.append(f"- docList:{message.label} ({message.documents_count} from {message.tool})")
         return "\n".join(lines)
 

@@ -30,7 +30,7 @@ class Calendar:
         within: Triggers before a period.
         notice: Triggers after a period.
         lasting: Words before a date or period that make it no deadline: "for", "dated".
-        nouns: Nouns that make any period in their sentence a deadline: "notice period".
+        nouns: Words that make any period or date in their sentence a deadline: "notice period", "postponed to".
         strong: Phrases that are a deadline without date or period: "no later than".
         prompt: Phrases that are a deadline only where somebody is obliged: "immediately".
     """
@@ -79,10 +79,12 @@ CALENDARS: Final[Mapping[str, Calendar]] = {
         "|from (?:receipt|the (?:date|day)|delivery|signature|invoice)|from (?:the )?\\w+ date|in advance|ahead|of the"
         " (?:date|invoice|receipt|delivery|notice)|net|beforehand|deadline|at the latest",
         lasting="for|during|dated|over|lasts?|last|every|past|previous|of|from|since|after|between",
-        nouns="notice periods?|periods? of notice|deadlines?|time limits?|cut-off|payment terms?|response times?"
+        nouns=r"(?:moved|postponed|rescheduled|deferred|brought forward|extended)\b.{0,80}?\b(?:to|until)|stays at|delivery dates?"
+        r"|(?:closing|expiry|end|target) dates?|notice periods?|periods? of notice|deadlines?|time limits?|cut-off|payment terms?|response times?"
         "|delivery times?|lead times?|due dates?",
         strong="no later than|not later than|at the latest|deadline|due dates?|on or before|net \\d\\d\\b|due (?:on|by)|overdue|eod",
-        prompt="as soon as possible|asap|without (?:undue )?delay|immediately|promptly|forthwith",
+        prompt="as soon as possible|asap|without (?:undue )?delay|immediately|promptly|forthwith|(?:first|last|\\d\\d?(?:st|nd|rd|th)) (?:\\w+ )?day of"
+        " (?:each|every|the) \\w+",
     ),
     "de": Calendar(
         months="januar|jänner|februar|märz|april|mai|juni|juli|august|september|oktober|november|dezember|jan|feb|mär"
@@ -110,11 +112,12 @@ CALENDARS: Final[Mapping[str, Calendar]] = {
         "|ab (?:zugang|erhalt|rechnung\\w*|lieferung|eingang|dem)|im voraus|netto|(?:zum|vor) (?:\\w+ ){0,2}\\w*ende"
         "|nach|frist|vorher|zuvor|zum (?:\\w+ ){0,3}(?:quartal|monat|jahr)\\w*",
         lasting="für|während|seit|vom|von|über|dauert|jede|alle|letzten?|in den",
-        nouns="\\w*frist(?:en)?|zahlungsziel\\w*|lieferzeit\\w*|reaktionszeit\\w*|deadlines?|stichtag\\w*",
+        nouns="verschoben|verlegt auf|verlängert bis|vorgezogen|liefertermin\\w*|\\w*frist(?:en)?|zahlungsziel\\w*|lieferzeit\\w*|reaktionszeit\\w*|deadlines?|stichtag\\w*",
         strong="spätestens|fristgerecht|\\w*fälligkeit\\w*|fällig|\\w+frist(?:en)? (?:beträgt"
         "|betragen|endet|läuft)|zahlungsziel|stichtag|einsendeschluss|abgabetermin\\w*|abgabeschluss|deadline|innerhalb der"
         " frist",
-        prompt="unverzüglich|umgehend|sofort|ohne schuldhaftes zögern|baldmöglichst",
+        prompt="unverzüglich|umgehend|sofort|ohne schuldhaftes zögern|baldmöglichst|(?:ersten|zweiten|dritten|fünften|letzten|\\d\\d?\\.)"
+        " (?:\\w*tag|tag) (?:eines|des|jedes|der)(?: jeden)? \\w+",
     ),
     "fr": Calendar(
         months="janvier|février|mars|avril|mai|juin|juillet|août|septembre|octobre|novembre|décembre|janv|févr|avr|juil"
@@ -135,9 +138,9 @@ CALENDARS: Final[Mapping[str, Calendar]] = {
         notice="à compter|après|avant|suivant|qui suivent|de préavis|au plus tard|à partir|dès|fin de mois|net|ouvrés?"
         "|ouvrables?|calendaires?|au moins",
         lasting="pendant|durant|depuis|pour|du|daté|tous les|en date",
-        nouns="délais?|préavis|échéances?|date limite",
+        nouns="reportée?s?|repoussée?s?|prolongée?s?|délais?|préavis|échéances?|date limite",
         strong="au plus tard|date limite|échéances?|date butoir|dernier délai|exigible",
-        prompt="sans délai|immédiatement|dans les meilleurs délais|dès que possible",
+        prompt="sans délai|immédiatement|dans les meilleurs délais|dès que possible|(?:premier|dernier) jour (?:\\w+ )?(?:de chaque|du) \\w+",
     ),
     "es": Calendar(
         months="enero|febrero|marzo|abril|mayo|junio|julio|agosto|septiembre|setiembre|octubre|noviembre|diciembre|ene"
@@ -159,7 +162,7 @@ CALENDARS: Final[Mapping[str, Calendar]] = {
         notice="de antelación|de preaviso|antes|después|siguientes|desde|a partir|a contar|naturales|hábiles|laborables"
         "|previos?|como máximo",
         lasting="durante|desde|por|de fecha|cada",
-        nouns="plazos?|preaviso|vencimientos?|fecha límite|antelación",
+        nouns="aplazad[oa]s?|pospuest[oa]s?|prorrogad[oa]s?|plazos?|preaviso|vencimientos?|fecha límite|antelación",
         strong="a más tardar|fecha límite|vencimiento|vence",
         prompt="sin demora|inmediatamente|de inmediato|lo antes posible",
     ),
@@ -180,7 +183,7 @@ CALENDARS: Final[Mapping[str, Calendar]] = {
         within="entro|entro il termine|termine di|preavviso|preavviso di|non oltre|nel termine|al più tardi|in meno di",
         notice="di preavviso|prima|dopo|dalla|dal|successivi|a decorrere|lavorativi|di anticipo|data fattura|netti",
         lasting="per|durante|da|in data|ogni",
-        nouns="preavviso|termin[ei]|scadenz[ae]",
+        nouns="rinviat[oaei]|posticipat[oaei]|prorogat[oaei]|preavviso|termin[ei]|scadenz[ae]",
         strong="al più tardi|entro e non oltre|scadenz[ae]|non oltre|scade",
         prompt="senza indugio|immediatamente|tempestivamente|al più presto",
     ),
@@ -200,7 +203,7 @@ CALENDARS: Final[Mapping[str, Calendar]] = {
         within="dentro de|no prazo de|prazo|prazo de|prazo máximo|em até|até|antecedência de|aviso prévio de|em menos de",
         notice="de antecedência|de aviso|antes|após|depois|seguintes|a contar|a partir|úteis|corridos|da data|no máximo",
         lasting="durante|desde|por|de data|cada",
-        nouns="prazos?|aviso prévio|vencimentos?|antecedência|data limite",
+        nouns="adiad[oa]s?|prorrogad[oa]s?|prazos?|aviso prévio|vencimentos?|antecedência|data limite",
         strong="o mais tardar|data limite|vencimento|prazo final|vence",
         prompt="imediatamente|sem demora|o mais rápido possível",
     ),
@@ -220,7 +223,7 @@ CALENDARS: Final[Mapping[str, Calendar]] = {
         within="binnen|uiterlijk|termijn|termijn van|opzegtermijn van|niet later dan",
         notice="na|voor|vóór|van tevoren|vooraf|opzegtermijn|netto|na ontvangst|na factuurdatum",
         lasting="gedurende|sinds|van|elke|om de",
-        nouns="\\w*termijn(?:en)?|deadlines?|vervaldatum|levertijd\\w*",
+        nouns="verschoven|uitgesteld|verlengd|\\w*termijn(?:en)?|deadlines?|vervaldatum|levertijd\\w*",
         strong="uiterlijk|deadline|vervaldatum|uiterste datum",
         prompt="onverwijld|onmiddellijk|zo spoedig mogelijk",
     ),

@@ -9,16 +9,17 @@ sentences of sections and sentences with obligations, dates and amounts come ear
 Source: Nenkova and Vanderwende, "The impact of frequency on summarization" (SumBasic), 2005.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from .clauses import words_of
 from .corpus import Corpus
 from .kinds import obligation_at
 from .objectives import Part
 from .ranking import Term
+from .summaries import best_of, central, dullness, spread, tabular
 
 QUESTION_MAX: Final = 12
 SECTION_MAX: Final = 12
@@ -31,18 +32,8 @@ _CLOSE: Final = 0.3
 _FULL: Final = 0.85
 _GOOD: Final = 0.6
 """Units with less than this share of the best one's score are left out."""
-_TELLING: Final = frozenset({"obligation", "deadline", "amount", "decision", "action", "risk", "date"})
-_WORD = re.compile(r"[^\W_]+")
-_BACKWARD = re.compile(
-    r"(?:it|this|these|those|they|he|she|such|however|therefore|thus|also|furthermore|moreover|but|and|or|otherwise|in addition|er"
-    r"|sie|es|dies\w*|jedoch|daher|deshalb|außerdem|zudem|hierzu|dabei|il|elle|ils|ce|cela|cette|ces|toutefois|en outre|este|esto"
-    r"|ello|además|sin embargo|questo|questa|esso|inoltre|tuttavia|isto|isso|além|dit|deze|zij|bovendien|echter)\b",
-    re.IGNORECASE,
-)
-_KEYED = re.compile(r"[^\W\d_]{2,20}: ")
-_DULL = re.compile(
-    r"©|\(c\) \d|copyright|all rights reserved|https?://|www\.|\bfax\b|\bpage \d", re.IGNORECASE
-)
+_CERTAIN: Final = frozenset({"deadline", "date", "owner", "contact", "amount", "definition"})
+"""Kinds that an answer to "when", "who" or "how much" cannot lack: if any passage has one, the others are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +44,14 @@ class Choice:
     Attributes:
         places: The units, in the order in which they are shown.
         scores: The score of each.
-        every: Whether these are all there are, so that what does not fit must be counted.
+        hidden: How many more there are.
         note: The phrase to say first, if any, and what it is filled with.
         terms: What the note speaks of.
     """
 
     places: tuple[int, ...] = ()
     scores: tuple[float, ...] = ()
-    every: bool = False
+    hidden: int = 0
     note: str = ""
     terms: tuple[str, ...] = ()
 
@@ -112,13 +103,13 @@ def _list(part: Part, corpus: Corpus, spoken: str, pool: Sequence[int]) -> Choic
     for place in hits:
         scores[place] += 0.25 * len(corpus.kinds(place) & part.bonus)
     if part.every:
-        kept = hits if part.limit is None else _best(hits, scores, part.limit)
-        return _choice(kept, scores, every=True, note=note, terms=missing)
+        kept = hits if part.limit is None else best_of(hits, scores, part.limit)
+        return _choice(kept, scores, hidden=len(hits) - len(kept), note=note, terms=missing)
     weights = central(hits, corpus)
     for place in hits:
         scores[place] += weights[place]
     kept = spread(hits, scores, corpus, part.limit or SELECTION_MAX)
-    return _choice(kept, scores, every=True, note=note, terms=missing)
+    return _choice(kept, scores, hidden=len(hits) - len(kept), note=note, terms=missing)
 
 
 def _by_subject(places: Sequence[int], part: Part, corpus: Corpus, stems: frozenset[str]) -> list[int]:
@@ -136,7 +127,7 @@ def _is_subject(place: int, corpus: Corpus, stems: frozenset[str]) -> bool:
     verb = obligation_at(text, language)
     if verb is None or corpus.index.head[place] & stems:
         return True
-    return any(corpus.stemmer.stem(word, language) in stems for word in _WORD.findall(text[:verb].lower()))
+    return any(corpus.stemmer.stem(word, language) in stems for word in words_of(text[:verb]))
 
 
 def _question(part: Part, corpus: Corpus, spoken: str, pool: Sequence[int]) -> Choice:
@@ -148,24 +139,33 @@ def _question(part: Part, corpus: Corpus, spoken: str, pool: Sequence[int]) -> C
     for place in pool:
         if shares.get(place, 0.0) >= _CLOSE:
             extra = 0.15 * min(2, len(corpus.kinds(place) & part.bonus)) if part.bonus else 0.0
-            scores[place] = shares[place] + 0.4 * ranks.get(place, 0.0) + extra - _dullness(corpus, place)
+            scores[place] = shares[place] + 0.4 * ranks.get(place, 0.0) + extra - dullness(corpus, place)
     answering = [place for place in scores if shares[place] >= _ANSWERS]
+    told = (
+        [place for place in answering if corpus.kinds(place) & part.bonus] if part.bonus <= _CERTAIN else []
+    )
     if not answering:
-        return _choice(_best(scores, scores, CLOSE_MAX), scores, note="close") if scores else Choice()
-    best = max(scores[place] for place in answering)
-    good = [place for place in answering if scores[place] >= _GOOD * best]
-    good += _sections(terms, good, pool, corpus, scores, _GOOD * best)
-    kept = _best(good, scores, part.limit or (len(good) if part.every else QUESTION_MAX))
+        return _choice(best_of(scores, scores, CLOSE_MAX), scores, note="close") if scores else Choice()
+    best = max(scores[place] for place in told or answering)
+    good = [place for place in told or answering if scores[place] >= _GOOD * best]
+    if not told:
+        good += _sections(terms, good, pool, corpus, scores, _GOOD * best)
+    kept = best_of(good, scores, part.limit or (len(good) if part.every else QUESTION_MAX))
     first = [place for place in kept if shares.get(place, 0.0) >= _FULL]
     rest = [place for place in kept if shares.get(place, 0.0) < _FULL]
     if len(part.terms) < 2:
         first, rest = kept, []
     order = [*_grouped(first, scores, corpus), *_grouped(rest, scores, corpus)]
-    return _choice(order, scores, every=part.every)
+    return _choice(order, scores, hidden=len(good) - len(kept))
 
 
 def _sections(
-    terms: Sequence[Term], good: Sequence[int], pool: Sequence[int], corpus: Corpus, scores: dict[int, float], least: float
+    terms: Sequence[Term],
+    good: Sequence[int],
+    pool: Sequence[int],
+    corpus: Corpus,
+    scores: dict[int, float],
+    least: float,
 ) -> list[int]:
     """Return the other units of short sections whose heading is what the question is about, and give them the score *least*."""
     titled = {
@@ -203,88 +203,25 @@ def _summary(part: Part, corpus: Corpus, spoken: str, pool: Sequence[int]) -> Ch
         if not near:
             return Choice()
         pool = near
+    tables = tabular(corpus)
     pool = [place for place in pool if corpus.units[place].form != "code"]
+    told = [place for place in pool if corpus.origin[place] not in tables]
+    pool = told or pool
     weights = central(pool, corpus)
     count = part.limit or min(SELECTION_MAX, 4 + len(pool) // 8)
     return _choice(spread(pool, weights, corpus, count), weights)
 
 
 def _name_words(corpus: Corpus) -> frozenset[str]:
-    return frozenset(word.lower() for name in corpus.names for word in _WORD.findall(name))
-
-
-def central(places: Sequence[int], corpus: Corpus) -> dict[int, float]:
-    """Return how central each of *places* is to its document, about 0 to 2."""
-    counts: dict[int, Counter[str]] = {}
-    for place in places:
-        counts.setdefault(corpus.origin[place], Counter()).update(corpus.index.body[place])
-    raw: dict[int, float] = {}
-    for place in places:
-        words = [word for word in corpus.index.body[place] if not word.isdigit()]
-        count = counts[corpus.origin[place]]
-        raw[place] = sum(count[word] - 1 for word in words) / (len(words) + 4) ** 0.7
-    best = max(raw.values(), default=0.0) or 1.0
-    return {place: raw[place] / best + _worth(place, corpus) for place in places}
-
-
-def _worth(place: int, corpus: Corpus) -> float:
-    """Return what place, form and kinds add to a unit's centrality."""
-    unit = corpus.units[place]
-    worth = 0.12 * min(3, len(corpus.kinds(place) & _TELLING)) - _dullness(corpus, place)
-    start = place == 0 or corpus.origin[place - 1] != corpus.origin[place]
-    opens = unit.form == "sentence" and not _KEYED.match(unit.text)
-    return worth + (0.5 if start and opens else 0.2 if unit.first and opens else 0.0)
-
-
-def _dullness(corpus: Corpus, place: int) -> float:
-    """Return how little a unit says when it stands alone: fragments, back references, boilerplate."""
-    unit = corpus.units[place]
-    length = len(unit.text.split())
-    dull = 0.5 if length < 4 else 0.2 if length < 7 else 0.15 if length > 50 else 0.0
-    dull += 0.2 if unit.form == "sentence" and _BACKWARD.match(unit.text) else 0.0
-    dull += 0.4 if _DULL.search(unit.text) else 0.0
-    dull += 0.3 if unit.form == "sentence" and _KEYED.match(unit.text) else 0.0
-    dull += 0.3 if unit.text.endswith((":", "?")) else 0.0
-    return dull + (0.4 if unit.form == "code" else 0.1 if unit.form == "row" else 0.0)
-
-
-def spread(places: Sequence[int], scores: dict[int, float], corpus: Corpus, count: int) -> list[int]:
-    """Pick *count* units by score so that words, sections and sources already chosen count less; in document order."""
-    left = dict.fromkeys(_best(places, scores, 20 * count + 200))
-    said: set[str] = set()
-    sections: Counter[tuple[int, str]] = Counter()
-    origins: Counter[int] = Counter()
-    chosen: list[int] = []
-
-    def value(place: int) -> tuple[float, int]:
-        words = corpus.index.body[place]
-        repeated = len(words & said) / (len(words) or 1)
-        crowd = sections[corpus.origin[place], corpus.units[place].heading or ""]
-        return scores[place] - 0.9 * repeated - 0.25 * crowd - 0.15 * origins[
-            corpus.origin[place]
-        ] / count, -place
-
-    while left and len(chosen) < count:
-        place = max(left, key=value)
-        del left[place]
-        chosen.append(place)
-        said |= corpus.index.body[place]
-        sections[corpus.origin[place], corpus.units[place].heading or ""] += 1
-        origins[corpus.origin[place]] += 1
-    return sorted(chosen)
-
-
-def _best(places: Iterable[int], scores: dict[int, float], count: int) -> list[int]:
-    """Return the *count* best of *places* in document order."""
-    return sorted(sorted(places, key=lambda place: (-scores[place], place))[:count])
+    return frozenset(word for name in corpus.names for word in words_of(name))
 
 
 def _choice(
     places: Sequence[int],
     scores: dict[int, float],
     *,
-    every: bool = False,
+    hidden: int = 0,
     note: str = "",
     terms: Sequence[str] = (),
 ) -> Choice:
-    return Choice(tuple(places), tuple(scores[place] for place in places), every, note, tuple(terms))
+    return Choice(tuple(places), tuple(scores[place] for place in places), hidden, note, tuple(terms))

@@ -9,11 +9,12 @@ the most telling first.
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from .choosing import pool_of
 from .corpus import Corpus
 from .merging import Entry
 from .objectives import Part
 from .rendering import Section, escape
-from .choosing import central, pool_of, spread
+from .summaries import central, spread
 
 COMPARED_MAX: Final = 300
 """Units compared of each document; of a longer one the most central."""
@@ -45,20 +46,18 @@ def compare(part: Part, corpus: Corpus, spoken: str, table: Mapping[str, str], h
     sections = [Section(heading)]
     if different:
         entries = [Entry(group[0], 2.0, differing=group[1:]) for group in different]
-        sections.append(Section(table["different"], entries=tuple(entries), every=True, level=3))
+        sections.append(Section(table["different"], entries=tuple(entries), level=3))
     for source in by_source:
         mine = [place for place in lone if corpus.origin[place] == source]
         if mine:
             scores = central(mine, corpus)
             kept = spread(mine, scores, corpus, ALONE_MAX)
-            hidden = [place for place in mine if place not in set(kept)]
             entries = [Entry(place, scores[place]) for place in kept]
-            notes = (table["more"].format(count=len(hidden)),) if hidden else ()
             name = table["only"].format(name=escape(corpus.names[source]))
-            sections.append(Section(name, notes, tuple(entries), every=True, level=3))
+            sections.append(Section(name, entries=tuple(entries), level=3, hidden=len(mine) - len(kept)))
     if same:
         entries = [Entry(group[0], 0.5, same=group[1:]) for group in same]
-        sections.append(Section(table["same"], entries=tuple(entries), every=True, level=3))
+        sections.append(Section(table["same"], entries=tuple(entries), level=3))
     return sections
 
 

@@ -70,7 +70,7 @@ def evidence(criterion: str, text: str) -> str | None:
     if not usable:
         return None
     whole = _about_the_whole(criterion, text, usable, spoken)
-    if whole is not False:
+    if whole is not None:
         return whole or None
     parts = criterion_parts(criterion, spoken)
     judge = _Judge(usable, known(detect(text, default=spoken)), spoken)
@@ -146,8 +146,8 @@ class _Judge:
         return any(kinds_of(unit, code, part.kinds) for code in dict.fromkeys((self.language, self.spoken)))
 
 
-def _about_the_whole(criterion: str, text: str, usable: Sequence[Unit], spoken: str) -> str | bool:
-    """Judge a criterion about length, language or sources: the proof, "" if it fails, False if it is none of these."""
+def _about_the_whole(criterion: str, text: str, usable: Sequence[Unit], spoken: str) -> str | None:
+    """Judge a criterion about length, language or sources: the proof, "" if it fails, None if it is none of these."""
     first = usable[0].text
     length = _LENGTH.search(criterion)
     if length:
@@ -163,7 +163,7 @@ def _about_the_whole(criterion: str, text: str, usable: Sequence[Unit], spoken: 
         rest = [word for part in criterion_parts(_SOURCES.sub(" ", criterion), spoken) for word in part.terms]
         if len(rest) <= 1:
             return next((unit.text for unit in usable if _CITED.search(unit.text)), "")
-    return False
+    return None
 
 
 @cache

@@ -94,7 +94,7 @@ def times(text: str, language: str) -> Times:
         inside = patterns.within.search(before)
         ahead = patterns.notice.match(after) and not patterns.lasting.search(before)
         deadline = deadline or bool(inside or ahead)
-    deadline = deadline or bool(periods and patterns.nouns.search(text)) or _points(text, patterns)
+    deadline = deadline or bool((dates or periods) and patterns.nouns.search(text)) or _points(text, patterns)
     return Times(bool(dates), bool(periods), deadline, bound)
 
 

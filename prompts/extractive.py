@@ -14,6 +14,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Final
 
+from .choosing import Choice, choose, pool_of
 from .clauses import matcher
 from .comparing import compare
 from .corpus import Corpus, Source
@@ -24,14 +25,14 @@ from .objectives import OBJECTIVE_CHARS_MAX, Part, limit_in, parse
 from .phrases import phrases
 from .rendering import Section, escape, names_in, render
 from .request_words import REQUEST_WORDS
-from .choosing import Choice, choose
 from .sentences import split
+from .summaries import tabular
 
 __all__ = ["Finding", "Source", "Written", "evidence", "write"]
 
 BRIEF: Final = 5
 """Findings of a selection when the instructions want it short."""
-UNREAD_MAX: Final = 5
+NOTES_MAX: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,31 +163,29 @@ def _section(part: Part, corpus: Corpus, spoken: str, table: Mapping[str, str], 
         terms = ", ".join(f"“{escape(term)}”" for term in choice.terms)
         notes.append(table[choice.note].format(names=names_in(corpus.names, table), terms=terms))
     if part.shape == "summary":
-        notes.extend(_tables(choice, corpus, table))
-    return Section(heading, tuple(notes), tuple(merge(choice.places, choice.scores, corpus)), choice.every)
+        notes.extend(_tables(part, corpus, spoken, table))
+    return Section(
+        heading, tuple(notes), tuple(merge(choice.places, choice.scores, corpus)), hidden=choice.hidden
+    )
 
 
-def _tables(choice: Choice, corpus: Corpus, table: Mapping[str, str]) -> list[str]:
-    """Describe each source that is mostly a table: its rows alone would not tell what it is."""
-    notes = []
-    for source in sorted({corpus.origin[place] for place in choice.places}):
-        units = [unit for unit, origin in zip(corpus.units, corpus.origin, strict=True) if origin == source]
-        rows = [unit for unit in units if unit.cells]
-        if len(rows) > 3 and len(rows) > 0.6 * len(units):
-            columns = ", ".join(
-                escape(head) for head, _ in max(rows, key=lambda unit: len(unit.cells)).cells[:10] if head
-            )
-            notes.append(
-                table["table"].format(name=escape(corpus.names[source]), count=len(rows), columns=columns)
-            )
-    return notes
+def _tables(part: Part, corpus: Corpus, spoken: str, table: Mapping[str, str]) -> list[str]:
+    """Describe each source that is mostly a table."""
+    wanted = {corpus.origin[place] for place in pool_of(part, corpus, spoken)}
+    return [
+        table["table"].format(
+            name=escape(corpus.names[source]), count=count, columns=", ".join(map(escape, heads)) or "–"
+        )
+        for source, (count, heads) in tabular(corpus).items()
+        if source in wanted
+    ][:NOTES_MAX]
 
 
 def _unread(corpus: Corpus, table: Mapping[str, str]) -> list[Section]:
     """Say which sources were too long to be read whole."""
     return [
         Section("", (table["unread"].format(names=escape(name), count=count),))
-        for name, count in corpus.unread[:UNREAD_MAX]
+        for name, count in corpus.unread[:NOTES_MAX]
     ]
 
 
@@ -204,7 +203,7 @@ def _further(
             if choice.places and not choice.note and heading.casefold() not in headings:
                 headings.add(heading.casefold())
                 entries = merge(choice.places, choice.scores, corpus)
-                sections.append(Section(heading, (), tuple(entries), choice.every))
+                sections.append(Section(heading, (), tuple(entries), hidden=choice.hidden))
     return sections
 
 

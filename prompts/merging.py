@@ -69,7 +69,9 @@ def merge(places: Sequence[int], scores: Sequence[float], corpus: Corpus) -> lis
         ordered = sorted(words[place], key=lambda word: (counts[word], word))
         prefix = ordered[: len(ordered) - math.ceil(LIKE * len(ordered)) + 1]
         alike = dated.setdefault((corpus.origin[place], facts[place]), []) if facts[place] else []
-        near = sorted({number for word in prefix for number in holders.get(word, ())} | set(alike[-ALIKE_MAX:]))
+        near = sorted(
+            {number for word in prefix for number in holders.get(word, ())} | set(alike[-ALIKE_MAX:])
+        )
         best = max(
             near, key=lambda number: (_likeness(words, entries[number].place, place), -number), default=-1
         )

@@ -115,10 +115,12 @@ def read_part(clause: Clause, spoken: str, language: str) -> Part | None:
     names, core = _scope(clause.text, spoken)
     head, extras = split_extras(core, spoken)
     kinds, compounds, rest = kinds_in(head, spoken)
-    asked = kinds
+    asked, answers = kinds, _bonus(whole, words)
+    if answers and kinds and not kinds & (answers | _PEOPLE | _SOFT):
+        asked, kinds, rest = frozenset(), frozenset(), head
     if "owner" in kinds:
         kinds = (kinds | _PEOPLE) - _TIMES
-    bonus = asked | kinds_in(" ".join((*names, extras)), spoken)[0] | _bonus(whole, words)
+    bonus = asked | kinds_in(" ".join((*names, extras)), spoken)[0] | answers
     terms, hints = _terms(f"{rest} {_topic(extras, spoken)}", compounds, words, spoken)
     if not terms and bonus - kinds:
         terms = tuple(word for word in hints if not _INSIDE.search(core.lower().split(word)[0]))
@@ -244,12 +246,8 @@ def _heading(text: str, core: str, part: Part, spoken: str, language: str) -> st
         return _short(own.rstrip(" ?") + (" ?" if spoken == "fr" else "?"))
     name, single = _noun(own, spoken)
     if asks or not name or (single and not part.terms) or not words_of(name):
-        kinds = [kind for kind in KINDS if kind in part.kinds] or ["answer"]
-        return (
-            label[kinds[0]]
-            if name == own or not part.terms
-            else _short(f"{label[kinds[0]]}: {' '.join(part.terms)}")
-        )
+        first = label[next((kind for kind in KINDS if kind in part.kinds), "answer")]
+        return first if name == own or not part.terms else _short(f"{first}: {' '.join(part.terms)}")
     return _short(name)
 
 

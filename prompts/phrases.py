@@ -9,9 +9,7 @@ from typing import Final
 
 from .languages import known
 
-_LABELS: Final = (
-    "summary|obligation|deadline|date|amount|owner|action|definition|step|risk|decision|right|contact|open|compare|answer"
-)
+_LABELS: Final = "summary|obligation|deadline|date|amount|owner|action|definition|step|risk|decision|right|contact|open|compare|answer"
 
 _LABEL_WORDS: Final[Mapping[str, str]] = {
     "en": "Summary|Obligations|Deadlines|Dates|Amounts|Responsibilities|Action items|Definitions|Steps|Risks|Decisions|Rights"

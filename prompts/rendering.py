@@ -48,15 +48,15 @@ class Section:
         heading: Its name as it is shown, without marks.
         notes: What is said before the findings.
         entries: The findings in order.
-        every: Whether what does not fit must be counted.
         level: The depth of its heading.
+        hidden: How many findings were left out already.
     """
 
     heading: str
     notes: tuple[str, ...] = ()
     entries: tuple[Entry, ...] = ()
-    every: bool = False
     level: int = 2
+    hidden: int = 0
 
 
 def escape(text: str, *, start: bool = True) -> str:
@@ -139,7 +139,7 @@ def render(
 
 def _block(section: Section, lines: Sequence[str], table: Mapping[str, str]) -> str:
     """Return one section with the *lines* that fit."""
-    hidden = len(section.entries) - len(lines)
+    hidden = section.hidden + len(section.entries) - len(lines)
     parts = [
         f"{'#' * section.level} {section.heading}" if section.heading else "",
         *section.notes,

@@ -227,10 +227,34 @@ REQUEST_WORDS: Final[Mapping[str, RequestWords]] = {
 
 NUMBERS: Final[Mapping[str, int]] = {
     **{str(number): number for number in range(1, 51)},
-    **dict(zip(["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"], range(1, 11), strict=True)),
-    **dict(zip(["ein", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn"], range(1, 11), strict=True)),
-    **dict(zip(["un", "deux", "trois", "quatre", "cinq", "six", "sept", "huit", "neuf", "dix"], range(1, 11), strict=True)),
-    **dict(zip(["uno", "dos", "tres", "cuatro", "cinco", "seis", "siete", "ocho", "nueve", "diez"], range(1, 11), strict=True)),
+    **dict(
+        zip(
+            ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"],
+            range(1, 11),
+            strict=True,
+        )
+    ),
+    **dict(
+        zip(
+            ["ein", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn"],
+            range(1, 11),
+            strict=True,
+        )
+    ),
+    **dict(
+        zip(
+            ["un", "deux", "trois", "quatre", "cinq", "six", "sept", "huit", "neuf", "dix"],
+            range(1, 11),
+            strict=True,
+        )
+    ),
+    **dict(
+        zip(
+            ["uno", "dos", "tres", "cuatro", "cinco", "seis", "siete", "ocho", "nueve", "diez"],
+            range(1, 11),
+            strict=True,
+        )
+    ),
 }
 """Numbers that can limit an answer ("the five most important risks"), in digits and words."""
 

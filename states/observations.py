@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import Field, model_serializer
-from pydantic.functional_serializers import SerializerFunctionWrapHandler
+from pydantic import Field
 
 from .actions import Preview, WebFact
 from .wire import Wire
@@ -31,12 +30,13 @@ class Observation(Wire):
     notes: tuple[str, ...] = Field((), strict=False)
     web: tuple[WebFact, ...] | None = Field(None, strict=False)
 
-    @model_serializer(mode="wrap")
-    def _without_absent(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        data: dict[str, Any] = handler(self)
-        if data.get("web") is None:
-            data.pop("web", None)
-        return data
+    def wire(self) -> dict[str, Any]:
+        """Return the observation as JSON-able data; ``web`` is absent when no tool gave any (SPEC A015)."""
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+    def wire_json(self) -> str:
+        """Return the same as compact JSON."""
+        return self.model_dump_json(by_alias=True, exclude_none=True)
 
 
 class Check(Wire):

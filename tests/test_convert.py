@@ -158,6 +158,7 @@ def test_csv_becomes_a_table_with_all_rows() -> None:
     many = convert("a.csv", b"\n".join(b"%d,%d" % (n, n * n) for n in range(5000)))
     assert len(many.text.split("\n")) == 5001
     assert convert("a.tsv", b"a\tb\n1\t2\n").text.startswith("| a | b |")
+    assert convert("a.csv", b"1,5;2,5\n3,5;4,5\n").text.startswith("| 1,5 | 2,5 |")
     assert convert("a.csv", b"only one column\nvalue\n").text.startswith("| only one column |")
     assert failure("a.csv", b",,\n,,\n").code == "empty"
 

@@ -310,6 +310,7 @@ def test_running_heads_are_told_from_text_that_repeats() -> None:
         for n in range(6)
     ]
     assert all(len(page) == 7 for page in drop_running_heads(chapters)[0])
+    assert drop_running_heads([lines("All", "pages", "are", "alike")] * 3)[1] == 0
     mixed = [numbered(n, foot=f"{n + 1} Part {'abc'[n % 3]}") for n in range(6)]
     assert all(len(page) == 7 for page in drop_running_heads(mixed)[0])
 

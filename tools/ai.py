@@ -37,7 +37,7 @@ def process(
     """Write a text from documents: a summary, an answer, a comparison, a list."""
     documents, notes = readable(context.documents(documentList or []))
     named = [
-        (f"{item.name} ({item.mime}, {item.size_bytes} bytes)" if includeMetadata else item.name, item.text)
+        (f"{item.title} ({item.mime}, {item.size_bytes} bytes)" if includeMetadata else item.title, item.text)
         for item in documents
     ]
     formats = expectedDocumentFormats or ["md"]

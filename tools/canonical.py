@@ -23,7 +23,8 @@ INT_BITS_MAX = 2048
 IGNORED_KEY = "call_id"
 """A transient id that some models add to the arguments. Source: SPEC C2.4."""
 
-_NODES_MAX = 1_000_000
+NODES_MAX = 1_000_000
+"""Most values in a value. Source: a reply of 1 MB, the most that is read, holds half as many."""
 
 
 class NotJson(ValueError):
@@ -75,15 +76,19 @@ def is_plain(value: dict[str, Any] | list[Any], depth: int = DEPTH_MAX) -> bool:
     return True
 
 
-def plain(value: object) -> Any:
+def plain(value: object, *, nodes_max: int = NODES_MAX) -> Any:
     """
     Return a deep copy of *value* in exact JSON types; a float that is whole becomes an int, a tuple a list.
+
+    Args:
+        value: Anything.
+        nodes_max: How many values it may hold, each time it is reached counted.
 
     Raises:
         NotJson: NaN, an infinity, a number over 600 digits, a lone surrogate, a key that is no str, another kind of object,
             or too much of it.
     """
-    return _plain(value, DEPTH_MAX, [_NODES_MAX])
+    return _plain(value, DEPTH_MAX, [nodes_max])
 
 
 def _plain(value: object, depth: int, left: list[int]) -> Any:

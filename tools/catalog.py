@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from ..states.errors import UsageError
 from ..states.spec import ToolSpec
@@ -17,6 +18,7 @@ RESOLVED = (DOCUMENT_LIST, CONNECTION)
 """Parameters whose values come from Stage 1's references, never from Stage 2 (SPEC A111)."""
 
 
+@lru_cache(maxsize=4096)
 def folded(name: str) -> str:
     """Return the key under which ``web.fetch``, ``web_fetch`` and ``web:fetch`` are one tool (SPEC A166)."""
     return _SEPARATORS.sub(".", name.strip()).lower()

@@ -32,6 +32,8 @@ _EDGE_LINES = 3
 _WORD_MAX = 80
 _SHORT = 0.65
 """A line this much shorter than the usual one ends early on purpose."""
+_BODY_SHARE_MIN = 0.4
+"""If less than this is left, the pages are copies of one another and not headed alike."""
 _HEAD_SIZE = 1.25
 _SAME_SIZE = 1.07
 _GAP = 1.4
@@ -259,7 +261,8 @@ def drop_running_heads(pages: Sequence[Page]) -> tuple[list[Page], int]:
         pages: Lines of each page.
 
     Returns:
-        The pages without these lines, and how many different ones there were.
+        The pages without these lines, and how many different ones there were. Pages that would lose most
+        of their text stay as they are.
     """
     sizes = sorted(line.size for page in pages for line in page) or [0.0]
     marked = [_edge_keys(page, _HEAD_SIZE * sizes[len(sizes) // 2]) for page in pages]
@@ -275,7 +278,13 @@ def drop_running_heads(pages: Sequence[Page]) -> tuple[list[Page], int]:
                 dropped.add(re.sub(r"\d+", "#", line.text))
             else:
                 bare[-1].append(line)
+    if _chars(bare) < _BODY_SHARE_MIN * _chars(pages):
+        return list(pages), 0
     return bare, len(dropped)
+
+
+def _chars(pages: Iterable[Page]) -> int:
+    return sum(len(line.text) for page in pages for line in page)
 
 
 def _head_keys(marked: Iterable[Iterable[Marked]], filled: int) -> set[str]:

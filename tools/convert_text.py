@@ -11,6 +11,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from .converted import ConversionError, Converted, one_line, tidy
@@ -24,7 +25,7 @@ _BOMS = (
 )
 _CHARSETS = re.compile(r"utf-8|ascii|iso8859|cp\d|koi8|mac|shift_jis|euc|gb|big5|johab|hz|iso2022|tis")
 """Codecs that a document may name: character sets only, never Python's own such as ``unicode_escape``."""
-_DELIMITERS = ",;\t|"
+_DELIMITERS = "\t;|,"
 _SNIFFED_ROWS_MAX = 50
 _CONTROLS_SHARE_MAX = 0.05
 """Random bytes hold 11 % control characters, text next to none."""
@@ -175,21 +176,25 @@ def _table_row(cells: list[str], width: int) -> str:
 
 
 def _delimiter(text: str) -> str:
-    """Return the delimiter that splits most of the first rows into the same number of cells."""
+    """
+    Return the delimiter that splits most of the first rows into the same number of cells.
+
+    Of two that do so equally well the one that leaves fewer quotation marks wins, then the rarer
+    character: files with semicolons often hold decimal commas, hardly ever the other way round.
+    """
 
     def score(delimiter: str) -> tuple[float, int]:
-        widths: Counter[int] = Counter()
         try:
-            for row in _csv_rows(text, delimiter):
-                widths[len(row)] += 1
-                if widths.total() == _SNIFFED_ROWS_MAX:
-                    break
+            rows = list(islice(_csv_rows(text, delimiter), _SNIFFED_ROWS_MAX))
         except csv.Error:
             return 0.0, 0
+        widths = Counter(map(len, rows))
         width, count = max(widths.items(), key=lambda item: (item[1], item[0]), default=(1, 1))
-        return (count / widths.total() if width > 1 else 0.0), width
+        quotes = sum(cell.count('"') for row in rows for cell in row)
+        return (count / len(rows) if width > 1 else 0.0), -quotes
 
-    return max(_DELIMITERS, key=score)
+    best = max(_DELIMITERS, key=score)
+    return best if score(best)[0] else ","
 
 
 def valid_json(data: bytes) -> bool:

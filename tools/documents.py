@@ -12,6 +12,9 @@ from pydantic import Field
 from ..states.errors import ToolError
 from .tool import Document, ToolContext, ToolOutput, tool
 
+EXTRACTED = ".md"
+"""What document.extract adds to a file's name: ``contract.pdf`` becomes ``contract.pdf.md``."""
+
 TEXT_MIMES = ("text/plain", "text/markdown")
 
 
@@ -23,6 +26,12 @@ class Readable:
     text: str
     mime: str
     size_bytes: int
+
+    @property
+    def title(self) -> str:
+        """The name to cite: that of the source file, also for the text that was extracted from it."""
+        stem = self.name.removesuffix(EXTRACTED)
+        return stem if "." in stem else self.name
 
 
 def readable(documents: Sequence[Document]) -> tuple[list[Readable], list[str]]:
@@ -76,7 +85,7 @@ def extract(
 
 
 def _text_name(name: str) -> str:
-    return name if name.lower().endswith((".md", ".markdown")) else f"{name}.md"
+    return name if name.lower().endswith((".md", ".markdown")) else name + EXTRACTED
 
 
 @tool("document.generateReport", effect="read", label="report")
@@ -95,7 +104,7 @@ def generate_report(
     parts = [f"# {heading}"]
     for item in texts:
         if len(texts) > 1:
-            parts.append(f"## {item.name}")
+            parts.append(f"## {item.title}")
         parts.append(_nested(item.text.strip(), 1 if len(texts) > 1 else 0))
     return ToolOutput(
         documents=[Document("report.md", "\n\n".join(parts) + "\n", "text/markdown")],

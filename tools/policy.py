@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
@@ -33,8 +33,10 @@ def folded_pattern(pattern: str) -> str:
     return "*".join(folded(part) if part else "" for part in pattern.split("*"))
 
 
-def matches(name: str, patterns: Iterable[str]) -> bool:
+def matches(name: str, patterns: Sequence[str]) -> bool:
     """Return whether the tool *name*, in any spelling, fits one of *patterns*."""
+    if not patterns:
+        return False
     key = folded(name)
     return any(_pattern(pattern).match(key) for pattern in patterns)
 

@@ -25,6 +25,9 @@ __all__ = ["ParameterSchema", "Problem", "SchemaError", "canonical_arguments"]
 SCHEMA_BYTES_MAX = 500_000
 """Largest schema. Source: the largest tool schemas we know, made from OpenAPI documents, have about 200 KB."""
 
+SCHEMA_NODES_MAX = 100_000
+"""Most values in a schema."""
+
 _VISITS_MAX = 20_000
 _CHOICES = IN_PLACE - {"not"}
 _ORDER = ("missing", "unknown", "type", "value")
@@ -73,7 +76,8 @@ class ParameterSchema:
         self._learn_names(self._graph.parts(self.schema, keys=_CHOICES))
         self._plans: dict[int, _Plan] = {}
         self._has_defaults = any("default" in node for node, _ in self._graph.nodes)
-        self._top = self._without_bad_defaults(self._plan(self.schema))
+        self._top = self._plan(self.schema)
+        self._top_is_checked = False
 
     def _learn_names(self, parts: list[Node]) -> None:
         """Settle which top-level arguments are known; the branches of ``anyOf`` and the like may name some, too."""
@@ -152,6 +156,10 @@ class ParameterSchema:
         filled = self._filled(self._top, given, DEPTH_MAX) if self._has_defaults else given
         if filled is given or (is_plain(filled) and self._validator.is_valid(filled)):
             return filled
+        if not self._top_is_checked:
+            self._top = self._without_bad_defaults(self._top)
+            self._top_is_checked = True
+            return self.fill(arguments)
         result, before = given, set(self.check(given))
         for name, value in filled.items():
             if name not in given or value is not given[name]:
@@ -172,7 +180,7 @@ class ParameterSchema:
                     changes[name] = filled
         for name, default in plan.defaults:
             if name not in given:
-                changes[name] = deepcopy(default)
+                changes[name] = deepcopy(default) if isinstance(default, (dict, list)) else default
         return {**given, **changes} if changes else given
 
     def _plan(self, node: Node) -> _Plan:
@@ -213,7 +221,7 @@ def _copied(schema: object) -> dict[str, Any]:
     if not isinstance(schema, Mapping):
         raise SchemaError(f"schema: expected a mapping, found a {type(schema).__name__}")
     try:
-        copy: dict[str, Any] = plain(schema)
+        copy: dict[str, Any] = plain(schema, nodes_max=SCHEMA_NODES_MAX)
         size = len(dump(copy))
     except ValueError as error:
         raise SchemaError(f"schema: {error}") from None

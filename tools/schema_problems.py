@@ -62,7 +62,7 @@ def misfit(code: str, path: Sequence[str | int], expected: str, found: object) -
 
 def _problem(code: str, path: Sequence[str | int], words: str) -> Problem:
     shown = _path_of(path)
-    message = f"{_line(shown) or 'the arguments'} {words}"
+    message = f"{_clipped(_line(shown), _QUOTED_MAX) or 'the arguments'} {words}"
     return Problem(code, shown, _clipped(message, MESSAGE_MAX))
 
 
@@ -70,12 +70,11 @@ def _path_of(path: Sequence[str | int]) -> str:
     """Return a path as people write it."""
     shown = ""
     for step in path:
-        shown += (
-            f"[{step}]" if isinstance(step, int) else f".{step[:_PATH_MAX]}" if shown else step[:_PATH_MAX]
-        )
-        if len(shown) > _PATH_MAX:
-            return shown[:_PATH_MAX]
-    return shown
+        if isinstance(step, int):
+            shown += f"[{step}]"
+        else:
+            shown += f"{'.' if shown else ''}{step[:_PATH_MAX]}"
+    return shown[:_PATH_MAX]
 
 
 def problems_of(error: ValidationError, arguments: object) -> Iterator[Problem]:

@@ -29,7 +29,6 @@ _SAME = {
     "criterion": "success_criteria",
     "criteria": "success_criteria",
     "time_budget": "time_budget_s",
-    "input": "objective",
 }
 _TEXTS = (
     "objective",
@@ -115,9 +114,12 @@ def run_input(flags: Mapping[str, Any], source: str | None) -> RunInput:
     if sum(stdin) > 1:
         raise UsageError("standard input (-) can be read once only")
     values = input_fields(source) if source is not None else {}
-    values |= {name: value for name, value in flags.items() if value not in (None, (), [])}
+    given_flags = {name: value for name, value in flags.items() if value not in (None, (), [])}
+    if "prompt_template_file" in given_flags:
+        values.pop("prompt_template", None)
+    values |= given_flags
     if values.get("objective") == "-":
-        values["objective"] = standard_input().decode(errors="strict")
+        values["objective"] = standard_input().decode()
     given = _typed(values)
     _check(given, tools_known=given.app is None)
     return given

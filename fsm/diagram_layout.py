@@ -1,0 +1,322 @@
+"""
+Where everything of the SVG stands: boxes, routes and labels, as plain numbers.
+
+Two layouts. The fixed one is drawn by hand for the seven phases: the main flow from left to right, ways back and
+shortcuts in lanes above it, loops below it, every way to Failed on one rail at the bottom. It is used when all
+edges have a place in it and `clashes` finds nothing. Else the ladder: one column per phase, one line per edge,
+which has room for any table by construction.
+
+Text is measured by `width_of`, on the safe side: an SVG does not know the reader's font.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Literal
+from unicodedata import east_asian_width
+
+from ..states.phase import DONE, EXECUTING, FAILED, OBSERVING, PHASES, PLANNING, REVIEWING, SPECIFYING
+from .diagram import Edge, Graph, Label, plain
+
+Kind = Literal["flow", "back", "loop", "fail"]
+Point = tuple[float, float]
+
+FONT = 12.0
+"""Size of a label in px; names of phases are larger."""
+LINE = 17.0
+"""From one label to the one below it."""
+HEADER = 76.0
+"""Height that title and subtitle take."""
+LEGEND = 44.0
+"""Height that the legend takes."""
+BADGE = 16.0
+"""Height of the badge with the place in the order of first use."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rect:
+    """A rectangle by its upper left corner."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+    @property
+    def middle(self) -> Point:
+        """Return its centre."""
+        return self.x + self.width / 2, self.y + self.height / 2
+
+    def meets(self, other: Rect) -> bool:
+        """Return whether the two share any area."""
+        return (
+            self.x < other.x + other.width
+            and other.x < self.x + self.width
+            and self.y < other.y + other.height
+            and other.y < self.y + self.height
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """
+    One piece of text at an edge: a trigger, or its count, or both.
+
+    Attributes:
+        label: What it is about.
+        x, y: Left end and middle line.
+        name: Show the trigger.
+        count: Show badge and count.
+    """
+
+    label: Label
+    x: float
+    y: float
+    name: bool
+    count: bool
+
+    @property
+    def rect(self) -> Rect:
+        """Return the room it takes, as estimated."""
+        return Rect(self.x, self.y - LINE / 2, mark_width(self.label, name=self.name, count=self.count), LINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """
+    One edge: a line of horizontal and vertical pieces, and its marks.
+
+    Attributes:
+        edge: What it draws.
+        kind: What it means for a reader, as the legend tells.
+        points: Corners from source to destination.
+        marks: Its texts.
+    """
+
+    edge: Edge
+    kind: Kind
+    points: tuple[Point, ...]
+    marks: tuple[Mark, ...]
+
+    @property
+    def pieces(self) -> Iterator[Rect]:
+        """Return its straight pieces as thin rectangles."""
+        for (x1, y1), (x2, y2) in zip(self.points, self.points[1:], strict=False):
+            yield Rect(min(x1, x2) - 1, min(y1, y2) - 1, abs(x1 - x2) + 2, abs(y1 - y2) + 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """
+    A picture's geometry.
+
+    Attributes:
+        width, height: Of the whole, header and legend included.
+        boxes: One per phase.
+        start: Corners of the arrow that leads to the initial phase.
+        routes: One per edge.
+        lifelines: Lower ends of the ladder's columns by phase; none in the fixed layout.
+    """
+
+    width: float
+    height: float
+    boxes: dict[str, Rect]
+    start: tuple[Point, Point] | None
+    routes: tuple[Route, ...]
+    lifelines: dict[str, float]
+
+    @property
+    def clashes(self) -> bool:
+        """Return whether a text lies on another one, on a box or on a line, or outside the picture."""
+        rects = [mark.rect for route in self.routes for mark in route.marks]
+        pieces = [piece for route in self.routes for piece in route.pieces]
+        inside = all(rect.x >= 8 and rect.x + rect.width <= self.width - 8 for rect in rects)
+        over = any(one.meets(two) for one, two in combinations(rects, 2))
+        return not inside or over or any(rect.meets(other) for rect in rects for other in (*self.boxes.values(), *pieces))
+
+
+def layout_of(graph: Graph) -> Layout:
+    """Return the fixed layout where it fits, else the ladder."""
+    fixed = _fixed(graph)
+    return _ladder(graph) if fixed is None or fixed.clashes else fixed
+
+
+# -- measuring -----------------------------------------------------------------------------------------------------
+
+
+def width_of(text: str, size: float = FONT) -> float:
+    """Return about how wide *text* is; a wide East Asian character or emoji counts as a full square."""
+    return sum(size * (1.05 if east_asian_width(char) in "WF" else 0.58) for char in text)
+
+
+def cut(text: str, width: float, size: float = FONT) -> str:
+    """Return *text* on one line, shortened with an ellipsis where it is wider than *width*."""
+    text = plain(text)
+    if width_of(text, size) <= width:
+        return text
+    while text and width_of(text + "…", size) > width:
+        text = text[:-1]
+    return text.rstrip() + "…"
+
+
+def badge_width(label: Label) -> float:
+    """Return the width of the badge with the place in the order of first use."""
+    return max(BADGE, 8 + 6 * len(str(label.first)))
+
+
+def count_text(count: int) -> str:
+    """Return ``×3``; from ten thousand on in thousands or millions, rounded down."""
+    for size, unit in ((1_000_000, "M"), (10_000, "k")):
+        if count >= size:
+            return f"×{count // (1000 if unit == 'k' else size)}{unit}"
+    return f"×{count}"
+
+
+def mark_width(label: Label, *, name: bool, count: bool) -> float:
+    """Return how wide a mark is: badge, trigger and count with the spaces between them."""
+    parts = [width_of(plain(label.trigger))] if name else []
+    if count and label.first:
+        parts = [badge_width(label), *parts, width_of(count_text(label.count))]
+    return sum(parts) + 5 * (len(parts) - 1)
+
+
+# -- the seven phases ----------------------------------------------------------------------------------------------
+
+_WIDTH, _HEIGHT = 1100.0, 500.0
+_BOX = (112.0, 50.0)
+_PITCH, _LEFT = 176.0, 80.0
+_TOP = HEADER + 150
+_MIDDLE, _BOTTOM = _TOP + _BOX[1] / 2, _TOP + _BOX[1]
+_RAIL = _BOTTOM + 138
+_FLOW = (PLANNING, SPECIFYING, EXECUTING, OBSERVING, REVIEWING, DONE)
+_LANES: dict[tuple[str, str], tuple[int, float, float]] = {
+    (REVIEWING, PLANNING): (0, 32, -26),
+    (PLANNING, REVIEWING): (1, 26, 0),
+    (REVIEWING, SPECIFYING): (2, -32, -26),
+    (SPECIFYING, OBSERVING): (3, 26, 0),
+}
+"""Lane from the outermost, and where it leaves and enters, from each box's middle. Nested, so no two cross."""
+
+
+def _fixed(graph: Graph) -> Layout | None:
+    """Return the layout for the seven phases, or None where an edge has no place in it."""
+    if set(graph.phases) != set(PHASES):
+        return None
+    boxes = {name: Rect(_LEFT + _PITCH * place, _TOP, *_BOX) for place, name in enumerate(_FLOW)}
+    boxes[FAILED] = Rect(boxes[DONE].x, _RAIL - _BOX[1] / 2, *_BOX)
+    routes = [_fixed_route(edge, boxes) for edge in graph.edges]
+    if graph.initial != PLANNING or None in routes:
+        return None
+    start = ((boxes[PLANNING].x - 40, _MIDDLE), (boxes[PLANNING].x, _MIDDLE))
+    found = tuple(route for route in routes if route is not None)
+    return Layout(_WIDTH, _HEIGHT + 24, boxes, start, found, {})
+
+
+def _fixed_route(edge: Edge, boxes: dict[str, Rect]) -> Route | None:
+    """Return the place of one edge, if there is one for it."""
+    ends = (edge.source, edge.dest)
+    if edge.source in (DONE, FAILED):
+        return None
+    if edge.dest == edge.source:
+        return _loop(edge, boxes[edge.source].middle[0])
+    if edge.dest == FAILED:
+        return _fall(edge, boxes[edge.source].middle[0], boxes[FAILED].x)
+    if ends in _LANES:
+        return _lane(edge, boxes)
+    if ends in zip(_FLOW, _FLOW[1:], strict=False):
+        return _straight(edge, boxes[edge.source], boxes[edge.dest])
+    return None
+
+
+def _straight(edge: Edge, source: Rect, dest: Rect) -> Route:
+    """Return a step of the main flow: names above the line, counts below it."""
+    left, right, lines = source.x + source.width, dest.x, len(edge.labels)
+    marks = []
+    for line, label in enumerate(edge.labels):
+        middle = (left + right - 6) / 2
+        above, below = _MIDDLE - 12 - LINE * (lines - 1 - line), _MIDDLE + 14 + LINE * line
+        marks.append(Mark(label, middle - mark_width(label, name=True, count=False) / 2, above, True, False))
+        if label.first:
+            marks.append(Mark(label, middle - mark_width(label, name=False, count=True) / 2, below, False, True))
+    return Route(edge, "flow", ((left, _MIDDLE), (right, _MIDDLE)), tuple(marks))
+
+
+def _lane(edge: Edge, boxes: dict[str, Rect]) -> Route:
+    """Return a way in a lane above the main flow, with its marks on it in one line."""
+    lane, leaves, enters = _LANES[edge.source, edge.dest]
+    x1, x2 = boxes[edge.source].middle[0] + leaves, boxes[edge.dest].middle[0] + enters
+    y = HEADER + 24 + 34 * lane
+    widths = [mark_width(label, name=True, count=True) for label in edge.labels]
+    x = boxes[EXECUTING].middle[0] - (sum(widths) + 22 * (len(widths) - 1)) / 2
+    marks = []
+    for label, width in zip(edge.labels, widths, strict=True):
+        marks.append(Mark(label, x, y - 12, True, True))
+        x += width + 22
+    kind: Kind = "back" if edge.source == REVIEWING else "flow"
+    return Route(edge, kind, ((x1, _TOP), (x1, y), (x2, y), (x2, _TOP)), tuple(marks))
+
+
+def _loop(edge: Edge, middle: float) -> Route:
+    """Return a loop below a box, with its marks as a list below it."""
+    left, right, low = middle - 42, middle - 4, _BOTTOM + 26
+    widest = max(mark_width(label, name=True, count=True) for label in edge.labels)
+    x = min((left + right) / 2 - widest / 2, middle + 38 - widest)
+    y = low + 14
+    marks = tuple(Mark(label, x, y + LINE * line, True, True) for line, label in enumerate(edge.labels))
+    return Route(edge, "loop", ((left, _BOTTOM), (left, low), (right, low), (right, _BOTTOM)), marks)
+
+
+def _fall(edge: Edge, middle: float, right: float) -> Route:
+    """Return a way down to the rail that leads to Failed, with its marks to the right of it."""
+    x, y = middle + 44, _RAIL - 42
+    y -= LINE * (len(edge.labels) - 1)
+    marks = tuple(Mark(label, x + 8, y + LINE * line, True, True) for line, label in enumerate(edge.labels))
+    return Route(edge, "fail", ((x, _BOTTOM), (x, _RAIL), (right, _RAIL)), marks)
+
+
+# -- any other table -----------------------------------------------------------------------------------------------
+
+_GAP = 48.0
+
+
+def _ladder(graph: Graph) -> Layout:
+    """
+    Return one column per phase and one line per edge, from the top.
+
+    Args:
+        graph: Any, also one without phases.
+
+    Returns:
+        A layout as wide as its widest text and as high as it has triggers.
+    """
+    names = {phase: width_of(plain(phase), 14) + 32 for phase in graph.phases}
+    box = max([*names.values(), 96.0])
+    boxes = {name: Rect(64 + (box + _GAP) * place, HEADER + 16, box, 44) for place, name in enumerate(names)}
+    y, right, routes = HEADER + 60.0 + 18, 64 + (box + _GAP) * len(boxes), []
+    for edge in graph.edges:
+        route, y = _rung(edge, boxes, y)
+        routes.append(route)
+        right = max([right, *(mark.rect.x + mark.rect.width for mark in route.marks)])
+    start = None
+    if boxes:
+        first = boxes[graph.initial]
+        start = ((first.x - 32, first.middle[1]), (first.x, first.middle[1]))
+    width = max(560.0, right + 24)
+    return Layout(width, y + 16 + LEGEND, boxes, start, tuple(routes), dict.fromkeys(boxes, y))
+
+
+def _rung(edge: Edge, boxes: dict[str, Rect], y: float) -> tuple[Route, float]:
+    """Return one line of the ladder below *y*, and where it ends."""
+    x1, x2 = boxes[edge.source].middle[0], boxes[edge.dest].middle[0]
+    widths = [mark_width(label, name=True, count=True) for label in edge.labels]
+    if edge.source == edge.dest:
+        low = y + max(18.0, LINE * len(widths))
+        marks = [Mark(label, x1 + 36, y + LINE * (n + 0.5), True, True) for n, label in enumerate(edge.labels)]
+        return Route(edge, "loop", ((x1, y), (x1 + 26, y), (x1 + 26, low), (x1, low)), tuple(marks)), low + 14
+    line = y + LINE * len(widths) + 3
+    left = [max(16.0, (x1 + x2) / 2 - width / 2) for width in widths]
+    marks = [Mark(label, left[n], y + LINE * (n + 0.5), True, True) for n, label in enumerate(edge.labels)]
+    kind: Kind = "fail" if edge.dest == FAILED else "back" if x2 < x1 else "flow"
+    return Route(edge, kind, ((x1, line), (x2, line)), tuple(marks)), line + 14

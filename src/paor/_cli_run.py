@@ -1,0 +1,253 @@
+"""`paor run`, `paor resume`, `paor cancel`: the commands that write a journal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import closing, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ._cli_app import APP_HELP, driving, looking
+from ._cli_ending import Ending, check_output
+from ._cli_inputs import RunInput, json_value, run_input
+from ._cli_io import INTERRUPTED, OK, command, find_run, journal_flag, say, say_json, tell
+from ._cli_progress import Watch
+from ._cli_text import STATE_STYLES, styled
+from .fsm.engine import Engine
+from .fsm.intake import model_of
+from .fsm.journal import Journal, RunRow
+from .fsm.result import Result
+from .prompts.model import Model
+from .states.errors import UsageError
+from .states.events import RunEnded
+from .tools.builtin import builtin_tools
+
+
+@command(
+    "run",
+    'paor run "Summarise the obligations and list every deadline" --document contract.pdf',
+    'paor run "Compare both offers" --document a.docx --document b.docx --output report.md',
+    "paor run --input '{\"objective\": \"...\", \"documents\": [\"a.pdf\"], \"maxSteps\": 8}'",
+)
+@click.argument("objective", required=False)
+@click.option("--document", "documents", multiple=True, metavar="FILE", help="Input document, - for stdin; repeatable.")
+@click.option("--criterion", "criteria", multiple=True, metavar="TEXT", help="What must hold at the end; repeatable.")
+@click.option("--model", metavar="M", help="offline (default) or script:FILE.")
+@click.option("--mode", metavar="MODE", help="react (default): one action at a time.")
+@click.option("--tools", metavar="A,B", help="Names of the tools the run may use; default: all. See: paor tools.")
+@click.option("--task-type", metavar="T", help="A task type of the policy.")
+@click.option("--max-steps", type=int, metavar="N", help="Actions the run may start; default 5.")
+@click.option("--token-budget", type=int, metavar="N", help="Input plus output tokens.")
+@click.option("--time-budget", "time_budget_s", type=float, metavar="S", help="Seconds of active work.")
+@click.option("--language", metavar="L", help="Language of the answer, such as de; default en.")
+@click.option(
+    "--prompt-template", "prompt_template_file", metavar="FILE", help="Instead of the shipped planning prompt."
+)
+@click.option("--output", metavar="FILE", help="Write the final report (.md, .markdown or .txt).")
+@click.option("--context", metavar="TEXT", help="Extra context for choosing actions.")
+@click.option("--durability", metavar="D", help="full (default), normal or off: what a power loss may take.")
+@click.option("--app", metavar="MODULE:ENGINE", help=APP_HELP)
+@click.option("--input", "source", metavar="JSON|FILE|-", help="The same fields as one JSON object.")
+def run(source: str | None, criteria: tuple[str, ...], journal: str, as_json: bool, **flags: Any) -> int:
+    """
+    Run an objective to its end, or until it waits for an answer.
+
+    OBJECTIVE is what to reach, in your words; - reads it from standard input. The answer goes to standard output,
+    everything else to standard error.
+
+    Exit codes: 0 Done, 1 Failed, 2 bad input or journal, 5 waiting for an answer, 6 Failed by a limit.
+    """
+    flags["success_criteria"] = criteria
+    if flags["tools"] is not None:
+        flags["tools"] = [flags["tools"]]
+    given = run_input(flags, source)
+    if given.output is not None:
+        form = check_output(given.output, journal, tuple(item for item in flags["documents"] if item != "-"))
+        given.final_format = given.final_format or form
+    watch = Watch()
+
+    def drive(engine: Engine) -> Result | None:
+        return _streamed(engine, given, watch)
+
+    with driving(given.app, journal, durability=given.durability, model=given.model) as engine:
+        return _driven(engine, drive, watch, journal, given.app, given.output, as_json)
+
+
+def _streamed(engine: Engine, given: RunInput, watch: Watch) -> Result | None:
+    """Start the run and follow it to its end."""
+    result: Result | None = None
+    stream = engine.stream(
+        given.objective,
+        given.success_criteria,
+        documents=given.documents,
+        language=given.language,
+        user_language=given.user_language,
+        task_type=given.task_type,
+        mode="react",
+        connections=given.connections,
+        context=given.context,
+        tools=given.tools,
+        model=given.model,
+        prompt_template=given.prompt_template,
+        final_format=given.final_format,
+        limits=given.limits(engine.limits),
+    )
+    with closing(stream):  # type: ignore[type-var]
+        for event in stream:
+            watch(event)
+            if isinstance(event, RunEnded):
+                result = event.result
+    return result
+
+
+def _driven(
+    engine: Engine,
+    drive: Callable[[Engine], Result | None],
+    watch: Watch,
+    path: str,
+    app: str | None,
+    output: Path | None,
+    as_json: bool,
+) -> int:
+    """Drive a run with its progress shown, and end the command; what tools print goes to standard error."""
+    try:
+        with watch.shown(), redirect_stdout(sys.stderr):
+            result = drive(engine)
+    except KeyboardInterrupt:
+        tell("")
+        if watch.run_id is None:
+            tell("paor: interrupted before the run started")
+        else:
+            flags = journal_flag(path) + (f" --app {app}" if app else "")
+            tell(f"paor: interrupted; what was done is safe, go on with: paor resume {watch.run_id}{flags}")
+        return INTERRUPTED
+    assert result is not None, "a run ends with its result"
+    return Ending(result, engine.journal, path, app, output, as_json).told()
+
+
+@command(
+    "resume",
+    "paor resume last",
+    "paor resume 0199d2b4-6f1e --answer '{\"approve\": true}'",
+    "paor resume last --outcome done --result '\"sent\"' --app shop:engine",
+)
+@click.argument("name", metavar="RUN")
+@click.option("--answer", metavar="JSON", help="What the run waits for.")
+@click.option("--outcome", type=click.Choice(["done", "retry", "fail"]), help="Of an effect in doubt.")
+@click.option("--result", "returned", metavar="JSON", help="What the effect returned, with --outcome done.")
+@click.option("--model", metavar="M", help="offline or script:FILE; default: the model the run had.")
+@click.option("--output", metavar="FILE", help="Write the final report (.md, .markdown or .txt).")
+@click.option("--app", metavar="MODULE:ENGINE", help=APP_HELP)
+def resume(
+    name: str,
+    answer: str | None,
+    outcome: str | None,
+    returned: str | None,
+    model: str | None,
+    output: str | None,
+    app: str | None,
+    journal: str,
+    as_json: bool,
+) -> int:
+    """
+    Go on with a run where its journal ends.
+
+    RUN is an id, an unambiguous start of one, or "last". Of a finished run the result is printed again, and of one
+    that waits without an answer the question; in both cases nothing is written.
+
+    Exit codes: those of paor run.
+    """
+    if answer is not None and outcome is not None:
+        raise click.UsageError("--answer and --outcome exclude each other: one is for a question, one for an effect")
+    if returned is not None and outcome is None:
+        raise click.UsageError("--result comes with --outcome")
+    given = {
+        "answer": json_value(answer, "--answer") if answer is not None else None,
+        "outcome": outcome,
+        "result": json_value(returned, "--result") if returned is not None else None,
+    }
+    if answer is not None and given["answer"] is None:
+        raise click.UsageError('--answer null answers nothing; decline with {"action": "decline"}')
+    chosen = model_of(model) if model is not None else None
+    target = Path(output) if output is not None else None
+    if target is not None:
+        check_output(target, journal)
+    with looking(app, journal) as reader:
+        row = find_run(reader, name)
+        if row.status in ("done", "failed") or (row.status == "waiting" and answer is None and outcome is None):
+            if answer is not None or outcome is not None:
+                tell(f"paor: run {row.run_id} has ended; the answer is not needed")
+            result = Engine(journal=reader).resume(row.run_id)
+            return Ending(result, reader, journal, app, target, as_json).told()
+        if chosen is None and app is None:
+            chosen = _model_of_run(reader, row)
+        if app is None:
+            _check_tools(reader, row)
+    watch = Watch()
+    watch.run_id = row.run_id
+    with driving(app, journal, model=chosen, hooks=(watch,)) as engine:
+        if app is not None and chosen is not None:
+            engine.model = chosen
+        return _driven(
+            engine, lambda engine: engine.resume(row.run_id, **given), watch, journal, app, target, as_json
+        )
+
+
+def _model_of_run(journal: Journal, row: RunRow) -> Model:
+    """
+    Return the model that a run was started with.
+
+    Raises:
+        UsageError: It cannot be made from its name.
+    """
+    name = journal.spec(row.run_id).model
+    try:
+        return model_of(name)
+    except UsageError:
+        raise UsageError(f"run {row.run_id} had the model {name!r}; name the one to go on with: --model M") from None
+
+
+def _check_tools(journal: Journal, row: RunRow) -> None:
+    """Raise `UsageError` when a run uses tools that only its host's engine has."""
+    own = {tool.name for tool in builtin_tools()}
+    missing = [tool.name for tool in journal.spec(row.run_id).tools if tool.name not in own]
+    if missing:
+        raise UsageError(
+            f"run {row.run_id} uses {', '.join(missing)}, which are not built in; give its engine: --app MODULE:ENGINE"
+        )
+
+
+@command("cancel", "paor cancel last", "paor cancel 0199d2b4-6f1e --journal runs.db")
+@click.argument("name", metavar="RUN")
+@click.option("--app", metavar="MODULE:ENGINE", help=APP_HELP)
+def cancel(name: str, app: str | None, journal: str, as_json: bool) -> int:
+    """
+    Stop a run.
+
+    A run that another process drives stops before its next effect; one that nobody drives ends at once as
+    Failed (cancelled). A finished run stays as it is.
+
+    Exit codes: 0 also for the cancelled run; 2 no such run or journal.
+    """
+    with looking(app, journal) as reader:
+        before = find_run(reader, name)
+        if before.status in ("done", "failed"):
+            result = Engine(journal=reader).resume(before.run_id)
+            return _told_cancel(result, "had ended already; nothing was changed", as_json)
+    with driving(app, journal) as engine, redirect_stdout(sys.stderr):
+        result = engine.cancel(before.run_id)
+    if result.status in ("done", "failed"):
+        return _told_cancel(result, "nobody drove it, so it ended at once", as_json)
+    return _told_cancel(result, "asked to stop; its driver does so before the next effect", as_json)
+
+
+def _told_cancel(result: Result, note: str, as_json: bool) -> int:
+    state = styled(f"{result.state} ({result.reason or result.status})", STATE_STYLES.get(result.status, ""))
+    if as_json:
+        say_json(result.wire())
+    else:
+        say(f"run {result.run_id}  {state}  {note}")
+    return OK

@@ -1,0 +1,137 @@
+"""
+The command line, ``paor``.
+
+Nothing of it is imported before `main` runs, so a host that imports ``paor`` does not pay for it. Commands return
+their exit code; every error becomes one line on standard error here, and nowhere a traceback.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import click
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """
+    Run one command.
+
+    Args:
+        arguments: Instead of the process's own.
+
+    Returns:
+        The exit code: 0 ok or Done, 1 run Failed, 2 usage, bad input or not a paor journal, 3 replay diverged, 4 a
+        damaged journal, 5 waiting for an answer, 6 Failed by a limit, 130 interrupted.
+    """
+    from . import _cli_io as io
+
+    io.prepare_streams()
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        return _invoked(given)
+    except BrokenPipeError:
+        _forget_output()
+        return io.OK
+    except KeyboardInterrupt:
+        io.tell("", "paor: interrupted")
+        return io.INTERRUPTED
+    except OSError as error:
+        _forget_output()
+        io.tell_error(f"the output cannot be written ({io.reason(error)})")
+        return io.USAGE
+    except Exception as error:
+        if os.environ.get("PAOR_TRACEBACK"):
+            raise
+        hint = "set PAOR_TRACEBACK=1 to see where, and please report it"
+        io.tell_error(f"internal error: {type(error).__name__}: {error}; {hint}")
+        return io.RUN_FAILED
+
+
+def _invoked(arguments: list[str]) -> int:
+    """Parse and run one command; usage errors and paor's own errors become one or two lines."""
+    import click
+
+    from . import _cli_io as io
+    from .states.errors import PaorError
+
+    where = "paor"
+    group = _group()
+    try:
+        with group.make_context("paor", arguments) as context:
+            code = group.invoke(context)
+            return code if isinstance(code, int) else io.OK
+    except click.exceptions.Exit as error:
+        return error.exit_code
+    except click.Abort:
+        raise KeyboardInterrupt from None
+    except click.ClickException as error:
+        where = getattr(getattr(error, "ctx", None), "command_path", "paor")
+        io.tell_error(error.format_message(), where)
+        io.tell(f"help: {where} --help")
+        return io.USAGE
+    except PaorError as error:
+        if io.exit_code_of(error) == io.RUN_FAILED:
+            raise
+        io.tell_error(str(error))
+        return io.exit_code_of(error)
+
+
+def _forget_output() -> None:
+    """Point standard output to nowhere, so that the interpreter's last flush cannot fail."""
+    try:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+    except (OSError, ValueError):
+        pass
+
+
+def _group() -> click.Group:
+    """Return the command group; commands stand in the order in which one meets them."""
+    import click
+
+    from . import _cli_doctor, _cli_read, _cli_run, _cli_show
+    from ._cli_io import SETTINGS
+    from .fsm.version import VERSION
+
+    class Ordered(click.Group):
+        def list_commands(self, ctx: click.Context) -> list[str]:
+            return list(self.commands)
+
+    @click.group("paor", cls=Ordered, context_settings=dict(SETTINGS), invoke_without_command=True)
+    @click.version_option(VERSION, prog_name="paor", message="%(prog)s %(version)s")
+    @click.pass_context
+    def group(context: click.Context) -> None:
+        """
+        LLM agent loops as an explicit state machine, journaled to SQLite.
+
+        Every step of a run is a guarded transition that stands in the journal before anything else happens; so a run
+        can be looked at, resumed after a crash, and replayed for an audit.
+
+        \b
+        Start:   paor run "Summarise the obligations" --document contract.pdf
+        Look:    paor runs, paor show last --steps
+        Audit:   paor verify, paor replay
+        """
+        if context.invoked_subcommand is None:
+            click.echo(context.get_help())
+
+    for command in (
+        _cli_run.run,
+        _cli_run.resume,
+        _cli_run.cancel,
+        _cli_read.runs,
+        _cli_show.show,
+        _cli_read.verify,
+        _cli_read.replay,
+        _cli_read.export,
+        _cli_read.diagram,
+        _cli_doctor.tools,
+        _cli_doctor.doctor,
+    ):
+        group.add_command(command)
+    return group
