@@ -3,7 +3,8 @@ The purity gate: what decides may not know a clock, chance, the environment, a f
 
 A journal replays only if the same row gives the same decision everywhere. So the vocabulary, the prompts, the pure
 half of the tools and the deciding half of `fsm` take everything from outside as values, and this script reads their
-syntax trees to hold them to it. A second, short list of bans holds for every Python file of the project.
+syntax trees to hold them to it. A second, short list of bans holds for every Python file of the project, and the four
+folders import neither the face (``from ..cli import``) nor `paor` by its name.
 
 Names are followed through imports (``from time import monotonic as now`` is still a clock). What is not covered:
 values that change hands (``f = obj.now; f()``), sets that come from another module, ties that a ``key=`` leaves among
@@ -51,6 +52,7 @@ ALLOWED = {
 EFFECT = "I/O: leave it to a driver"
 SET_ORDER = "the order of a set differs between runs: use sorted()"
 TOP_LEVEL = "a top-level folder: from outside it is paor.*, inside imports are relative"
+FACE = "the folders know nothing of the face: import from the module that defines it"
 
 Bans = dict[str, tuple[str, str]]
 """Dotted name to kind and why; the name of a module bans all that is in it."""
@@ -175,6 +177,7 @@ class _Reader:
 
     def __init__(self, tree: ast.Module, name: str) -> None:
         self.nodes = list(ast.walk(tree))
+        self.package = name.split("/")[:-1] if name.split("/")[0] in FLOORS else []
         self.pure = name not in MODEL_CLIENTS and any(fnmatch(name, pattern) for pattern in PURE)
         self.allowed = ALLOWED.get(name, set())
         self.imported: dict[str, str] = {}
@@ -208,8 +211,15 @@ class _Reader:
         for _, _, target in _imports(node):
             if target.split(".")[0] in FLOORS:
                 yield node, f"import {target}", TOP_LEVEL
+            elif self.package and target.split(".")[0] == "paor":
+                yield node, f"import {target}", "inside the package imports are relative"
             elif ban := self._ban(target):
                 yield node, f"import {target}", ban[1]
+        if self.package and isinstance(node, ast.ImportFrom) and node.level > len(self.package):
+            parts = [node.module] if node.module else [alias.name for alias in node.names]
+            for part in parts:
+                if part.split(".")[0] not in FLOORS:
+                    yield node, f"import {'.' * node.level}{part}", FACE
 
     def _of_name(self, node: ast.Name | ast.Attribute) -> Iterator[Finding]:
         target = None if id(node) in self.inner else self.dotted(node)

@@ -12,6 +12,7 @@ import zipfile
 from datetime import UTC, datetime
 from pathlib import Path
 
+import document_notes as notes
 import document_texts as texts
 import docx
 from docx.document import Document
@@ -191,18 +192,18 @@ def minutes() -> bytes:
     for section in document.sections:
         section.left_margin = section.right_margin = Cm(2.5)
     core = document.core_properties
-    core.title, core.author = texts.MINUTES_TITLE, "Piet Hallam"
+    core.title, core.author = notes.MINUTES_TITLE, "Piet Hallam"
     core.created = core.modified = WRITTEN.replace(tzinfo=None, month=5, day=15)
-    document.add_heading(texts.MINUTES_TITLE, level=0)
-    _table(document, texts.MINUTES_FACTS, (3.8, 12.2), bold_column=True)
-    for number, (heading, paragraphs) in enumerate(texts.MINUTES, start=1):
+    document.add_heading(notes.MINUTES_TITLE, level=0)
+    _table(document, notes.MINUTES_FACTS, (3.8, 12.2), bold_column=True)
+    for number, (heading, paragraphs) in enumerate(notes.MINUTES, start=1):
         document.add_heading(f"{number}. {heading}", level=1)
         for paragraph in paragraphs:
             document.add_paragraph(paragraph)
     document.add_heading("Action items", level=1)
-    _table(document, texts.ACTIONS, (1.2, 8.2, 3.4, 3.2), bold_column=False)
+    _table(document, notes.ACTIONS, (1.2, 8.2, 3.4, 3.2), bold_column=False)
     document.add_paragraph()
-    document.add_paragraph(texts.MINUTES_END)
+    document.add_paragraph(notes.MINUTES_END)
     written = io.BytesIO()
     document.save(written)
     return _same_bytes(written.getvalue())
@@ -241,8 +242,8 @@ def documents() -> dict[str, bytes]:
     return {
         "contract.pdf": contract(),
         "minutes.docx": minutes(),
-        "prices.csv": texts.PRICES.encode(),
-        "notes.html": texts.NOTES_HTML.encode(),
+        "prices.csv": notes.PRICES.encode(),
+        "notes.html": notes.NOTES_HTML.encode(),
     }
 
 

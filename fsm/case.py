@@ -60,7 +60,7 @@ class Case:
         intent: The call as it would be executed.
         approval: Whether a person must approve it.
         result: How the tool ended.
-        recalled: The earlier output that a blocked call echoes.
+        recalled: Bodies that the observation shows.
         refinement, review: The model's judgements.
         criteria: Progress after this outcome.
         stop_reason: Why the run should stop now, or None.
@@ -81,7 +81,7 @@ class Case:
     intent: Intent | None = None
     approval: bool = False
     result: ToolResult | None = None
-    recalled: str | None = None
+    recalled: tuple[str | None, ...] = ()
     refinement: Refinement | None = None
     review: Review | None = None
     criteria: str = ""
@@ -251,7 +251,7 @@ def _read_executing(case: Case, kit: Kit) -> None:
 
 def _read_observing(case: Case, kit: Kit) -> None:
     if isinstance(case.outcome, Recalled):
-        case.recalled = case.outcome.text
+        case.recalled = case.outcome.texts
     case.result = case.run.memory.result
 
 

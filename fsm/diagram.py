@@ -121,9 +121,7 @@ class Graph:
         return frozenset(ends | {self.walk.state})
 
 
-def walk_of(
-    transitions: Iterable[Any], *, title: str, state: str, status: str, reason: str | None
-) -> Walk:
+def walk_of(transitions: Iterable[Any], *, title: str, state: str, status: str, reason: str | None) -> Walk:
     """
     Count what a run did.
 
@@ -248,7 +246,9 @@ _MERMAID_CLASSES = {
 }
 _STATUSES = ("running", "waiting", "done", "failed")
 _MERMAID_SAFE = re.compile(r"[^\w ,.()\[\]|×-]")
-_MERMAID_WORDS = re.compile(r"(?i)state|note|end|direction|class|classdef|style|click|default|as|title|scale|hide")
+_MERMAID_WORDS = re.compile(
+    r"(?i)state|note|end|direction|class|classdef|style|click|default|as|title|scale|hide"
+)
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 

@@ -20,7 +20,7 @@ from unicodedata import east_asian_width
 from ..states.phase import DONE, EXECUTING, FAILED, OBSERVING, PHASES, PLANNING, REVIEWING, SPECIFYING
 from .diagram import Edge, Graph, Label, plain
 
-Kind = Literal["flow", "back", "loop", "fail"]
+Kind = Literal["flow", "skip", "back", "loop", "fail"]
 Point = tuple[float, float]
 
 FONT = 12.0
@@ -68,14 +68,14 @@ class Mark:
         label: What it is about.
         x, y: Left end and middle line.
         name: Show the trigger.
-        count: Show badge and count.
+        count: Show badge and count, where it was walked.
     """
 
     label: Label
     x: float
     y: float
-    name: bool
-    count: bool
+    name: bool = True
+    count: bool = True
 
     @property
     def rect(self) -> Rect:
@@ -93,12 +93,14 @@ class Route:
         kind: What it means for a reader, as the legend tells.
         points: Corners from source to destination.
         marks: Its texts.
+        dots: Between texts that stand side by side.
     """
 
     edge: Edge
     kind: Kind
     points: tuple[Point, ...]
     marks: tuple[Mark, ...]
+    dots: tuple[Point, ...] = ()
 
     @property
     def pieces(self) -> Iterator[Rect]:
@@ -134,7 +136,11 @@ class Layout:
         pieces = [piece for route in self.routes for piece in route.pieces]
         inside = all(rect.x >= 8 and rect.x + rect.width <= self.width - 8 for rect in rects)
         over = any(one.meets(two) for one, two in combinations(rects, 2))
-        return not inside or over or any(rect.meets(other) for rect in rects for other in (*self.boxes.values(), *pieces))
+        return (
+            not inside
+            or over
+            or any(rect.meets(other) for rect in rects for other in (*self.boxes.values(), *pieces))
+        )
 
 
 def layout_of(graph: Graph) -> Layout:
@@ -147,8 +153,22 @@ def layout_of(graph: Graph) -> Layout:
 
 
 def width_of(text: str, size: float = FONT) -> float:
-    """Return about how wide *text* is; a wide East Asian character or emoji counts as a full square."""
-    return sum(size * (1.05 if east_asian_width(char) in "WF" else 0.58) for char in text)
+    """
+    Return about how wide *text* is at *size*.
+
+    Source: widths of DejaVu Sans, the widest font that the stylesheet's list is likely to end in.
+    """
+    return sum(size * _em(char) for char in text)
+
+
+def _em(char: str) -> float:
+    if char in "ijlI.,:;'!| ":
+        return 0.33
+    if char in "frt()[]-":
+        return 0.42
+    if east_asian_width(char) in "WF":
+        return 1.05
+    return 0.92 if char in "mwMW@%" else 0.72 if char.isupper() else 0.6
 
 
 def cut(text: str, width: float, size: float = FONT) -> str:
@@ -184,12 +204,14 @@ def mark_width(label: Label, *, name: bool, count: bool) -> float:
 
 # -- the seven phases ----------------------------------------------------------------------------------------------
 
-_WIDTH, _HEIGHT = 1100.0, 500.0
-_BOX = (112.0, 50.0)
-_PITCH, _LEFT = 176.0, 80.0
+_WIDTH, _HEIGHT = 1100.0, 510.0
+_BOX = (106.0, 50.0)
+_PITCH, _LEFT = 177.0, 81.0
 _TOP = HEADER + 150
 _MIDDLE, _BOTTOM = _TOP + _BOX[1] / 2, _TOP + _BOX[1]
 _RAIL = _BOTTOM + 138
+_BESIDE = 20.0
+"""Between two labels in one line."""
 _FLOW = (PLANNING, SPECIFYING, EXECUTING, OBSERVING, REVIEWING, DONE)
 _LANES: dict[tuple[str, str], tuple[int, float, float]] = {
     (REVIEWING, PLANNING): (0, 32, -26),
@@ -211,7 +233,7 @@ def _fixed(graph: Graph) -> Layout | None:
         return None
     start = ((boxes[PLANNING].x - 40, _MIDDLE), (boxes[PLANNING].x, _MIDDLE))
     found = tuple(route for route in routes if route is not None)
-    return Layout(_WIDTH, _HEIGHT + 24, boxes, start, found, {})
+    return Layout(_WIDTH, _HEIGHT, boxes, start, found, {})
 
 
 def _fixed_route(edge: Edge, boxes: dict[str, Rect]) -> Route | None:
@@ -237,9 +259,11 @@ def _straight(edge: Edge, source: Rect, dest: Rect) -> Route:
     for line, label in enumerate(edge.labels):
         middle = (left + right - 6) / 2
         above, below = _MIDDLE - 12 - LINE * (lines - 1 - line), _MIDDLE + 14 + LINE * line
-        marks.append(Mark(label, middle - mark_width(label, name=True, count=False) / 2, above, True, False))
+        marks.append(Mark(label, middle - mark_width(label, name=True, count=False) / 2, above, count=False))
         if label.first:
-            marks.append(Mark(label, middle - mark_width(label, name=False, count=True) / 2, below, False, True))
+            marks.append(
+                Mark(label, middle - mark_width(label, name=False, count=True) / 2, below, name=False)
+            )
     return Route(edge, "flow", ((left, _MIDDLE), (right, _MIDDLE)), tuple(marks))
 
 
@@ -249,30 +273,33 @@ def _lane(edge: Edge, boxes: dict[str, Rect]) -> Route:
     x1, x2 = boxes[edge.source].middle[0] + leaves, boxes[edge.dest].middle[0] + enters
     y = HEADER + 24 + 34 * lane
     widths = [mark_width(label, name=True, count=True) for label in edge.labels]
-    x = boxes[EXECUTING].middle[0] - (sum(widths) + 22 * (len(widths) - 1)) / 2
-    marks = []
+    x = boxes[EXECUTING].middle[0] - (sum(widths) + _BESIDE * (len(widths) - 1)) / 2
+    marks, dots = [], []
     for label, width in zip(edge.labels, widths, strict=True):
-        marks.append(Mark(label, x, y - 12, True, True))
-        x += width + 22
-    kind: Kind = "back" if edge.source == REVIEWING else "flow"
-    return Route(edge, kind, ((x1, _TOP), (x1, y), (x2, y), (x2, _TOP)), tuple(marks))
+        marks.append(Mark(label, x, y - 12))
+        dots.append((x + width + _BESIDE / 2, y - 12))
+        x += width + _BESIDE
+    kind: Kind = "back" if edge.source == REVIEWING else "skip"
+    return Route(edge, kind, ((x1, _TOP), (x1, y), (x2, y), (x2, _TOP)), tuple(marks), tuple(dots[:-1]))
 
 
 def _loop(edge: Edge, middle: float) -> Route:
     """Return a loop below a box, with its marks as a list below it."""
-    left, right, low = middle - 42, middle - 4, _BOTTOM + 26
-    widest = max(mark_width(label, name=True, count=True) for label in edge.labels)
-    x = min((left + right) / 2 - widest / 2, middle + 38 - widest)
-    y = low + 14
-    marks = tuple(Mark(label, x, y + LINE * line, True, True) for line, label in enumerate(edge.labels))
+    left, right, low = middle - 40, middle - 2, _BOTTOM + 26
+    widths = [mark_width(label, name=True, count=True) for label in edge.labels]
+    centre = min((left + right) / 2, middle + 38 - max(widths) / 2)
+    wide = [max(widths) if edge.walked else width for width in widths]
+    marks = tuple(
+        Mark(label, centre - wide[line] / 2, low + 14 + LINE * line) for line, label in enumerate(edge.labels)
+    )
     return Route(edge, "loop", ((left, _BOTTOM), (left, low), (right, low), (right, _BOTTOM)), marks)
 
 
 def _fall(edge: Edge, middle: float, right: float) -> Route:
     """Return a way down to the rail that leads to Failed, with its marks to the right of it."""
-    x, y = middle + 44, _RAIL - 42
+    x, y = middle + 43, _RAIL - 42
     y -= LINE * (len(edge.labels) - 1)
-    marks = tuple(Mark(label, x + 8, y + LINE * line, True, True) for line, label in enumerate(edge.labels))
+    marks = tuple(Mark(label, x + 8, y + LINE * line) for line, label in enumerate(edge.labels))
     return Route(edge, "fail", ((x, _BOTTOM), (x, _RAIL), (right, _RAIL)), marks)
 
 
@@ -313,10 +340,11 @@ def _rung(edge: Edge, boxes: dict[str, Rect], y: float) -> tuple[Route, float]:
     widths = [mark_width(label, name=True, count=True) for label in edge.labels]
     if edge.source == edge.dest:
         low = y + max(18.0, LINE * len(widths))
-        marks = [Mark(label, x1 + 36, y + LINE * (n + 0.5), True, True) for n, label in enumerate(edge.labels)]
+        marks = [Mark(label, x1 + 36, y + LINE * (n + 0.5)) for n, label in enumerate(edge.labels)]
         return Route(edge, "loop", ((x1, y), (x1 + 26, y), (x1 + 26, low), (x1, low)), tuple(marks)), low + 14
     line = y + LINE * len(widths) + 3
     left = [max(16.0, (x1 + x2) / 2 - width / 2) for width in widths]
-    marks = [Mark(label, left[n], y + LINE * (n + 0.5), True, True) for n, label in enumerate(edge.labels)]
-    kind: Kind = "fail" if edge.dest == FAILED else "back" if x2 < x1 else "flow"
+    marks = [Mark(label, left[n], y + LINE * (n + 0.5)) for n, label in enumerate(edge.labels)]
+    near = abs(x2 - x1) < 1.5 * boxes[edge.source].width + _GAP
+    kind: Kind = "fail" if edge.dest == FAILED else "back" if x2 < x1 else "flow" if near else "skip"
     return Route(edge, kind, ((x1, line), (x2, line)), tuple(marks)), line + 14

@@ -245,6 +245,11 @@ class Engine:
         templates = templates_of(self._prompts)
         return spec.model_copy(update={"templates": templates, "tools": tools, "policy": self.policy})
 
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The tools that a run is offered unless it names some, a host's own before the built-in ones."""
+        return tuple(self._tools.values())
+
     def close(self) -> None:
         """Close the journal and end the writer threads."""
         self._writers.close()

@@ -97,9 +97,9 @@ def _perform(drive: Drive, request: Request) -> Generator[Effect, Any, tuple[dic
     if isinstance(request, ToolRequest):
         return (yield from _use(drive, request.intent))
     if isinstance(request, Recall):
-        body = drive.journal.payload(drive.run.number, request.payload.n).body
-        recalled = Recalled(body if isinstance(body, str) else None, request.payload)
-        return {"kind": "recall", "payload": request.payload.wire()}, recalled
+        bodies = [_recalled(drive, place.n) for place in request.payloads]
+        texts = tuple(body if isinstance(body, str) else None for body in bodies)
+        return {"kind": "recall", "payloads": [place.n for place in request.payloads]}, Recalled(texts)
     assert isinstance(request, Nothing)
     reply = drive.run.memory.reply
     if drive.run.state == EXECUTING and reply is not None:
@@ -107,15 +107,23 @@ def _perform(drive: Drive, request: Request) -> Generator[Effect, Any, tuple[dic
     return {"kind": "none"}, Nought()
 
 
+def _recalled(drive: Drive, number: int) -> str | bytes | None:
+    """Return a payload's body: the last row's from memory, any other from the journal."""
+    if number in drive.stager.recent:
+        return drive.stager.recent[number]
+    return drive.journal.payload(drive.run.number, number).body
+
+
 def _ask(drive: Drive, request: ModelRequest) -> Generator[Effect, Any, tuple[dict[str, Any], Outcome]]:
     run = drive.run
     messages = drive.kit.prompts.build(request.kind, run)
-    asked = {
+    asked: dict[str, Any] = {
         "kind": request.kind,
-        "attempt": request.attempt,
         "model": drive.model.name,
         "prompt": [_staged(drive.stager, message).wire() for message in messages],
     }
+    if request.attempt:
+        asked["attempt"] = request.attempt
     call = ModelCall(request.kind, messages, run.counters.calls, drive.kit.reply_schema(request.kind, run))
     answer = yield AskModel(drive.model, call)
     if isinstance(answer, Reply):

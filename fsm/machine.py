@@ -19,7 +19,7 @@ from ..states.errors import IllegalEvent, InternalError
 from ..states.executing import Executing
 from ..states.failed import Failed
 from ..states.observing import Observing
-from ..states.outcomes import NO_USAGE, Answered, Ended, ModelFault, Outcome, Recalled, Replied, Usage
+from ..states.outcomes import NO_USAGE, Answered, Ended, ModelFault, Outcome, Replied, Usage
 from ..states.phase import Phase
 from ..states.planning import Planning
 from ..states.requests import NOTHING, Request
@@ -249,8 +249,6 @@ def _facts(case: Case, row: Row, outcome: Outcome) -> dict[str, Any]:
     elif isinstance(outcome, ModelFault):
         facts |= {"code": outcome.code, "message": outcome.payload.wire()}
         facts |= {name: value for name, value in asdict(outcome.usage).items() if value}
-    elif isinstance(outcome, Recalled):
-        facts["recalled"] = outcome.payload.wire()
     elif isinstance(outcome, Answered):
         facts |= {"action": outcome.answer.action, "answer": outcome.payload.wire()}
     elif isinstance(outcome, Ended):

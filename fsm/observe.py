@@ -8,10 +8,9 @@ from ..states.actions import Preview, ToolResult
 from ..states.limits import Limits
 from ..states.observations import Check, Message, Observation
 from ..states.run import Run
-from ..tools.tool import Document
 
 CUT = "…"
-SUMMARY_CHARS = 240
+SUMMARY_CHARS = 200
 _LISTED = 5
 
 
@@ -27,44 +26,48 @@ def clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")
 
 
-def previews_of(documents: Sequence[Document], limits: Limits) -> tuple[Preview, ...]:
-    """Return previews of the first few *documents*; a binary one has no snippet (SPEC C26)."""
+def previews_of(result: ToolResult, texts: Sequence[str | None], limits: Limits) -> tuple[Preview, ...]:
+    """
+    Return previews of what was recalled; a binary document has no snippet (SPEC C26).
+
+    Args:
+        result: Its first documents, or for a blocked call its echo, stand behind *texts*.
+        texts: As `Recalled.texts`.
+        limits: `snippet_chars`.
+    """
+
+    def snippet(text: str | None) -> str:
+        return cut(clean(text[: limits.snippet_chars + 1]), limits.snippet_chars) if text is not None else ""
+
+    if result.echo is not None:
+        return tuple(Preview(name="last output", mime="text/plain", snippet=snippet(text)) for text in texts)
     return tuple(
-        Preview(
-            name=cut(clean(document.name), 200),
-            mime=cut(clean(document.mime), 100),
-            snippet=cut(clean(document.data[: limits.snippet_chars + 1]), limits.snippet_chars)
-            if isinstance(document.data, str)
-            else "",
-        )
-        for document in documents[: limits.previews]
+        Preview(name=document.name, mime=document.mime, snippet=snippet(text))
+        for document, text in zip(result.documents, texts, strict=False)
     )
 
 
-def observation_of(run: Run, result: ToolResult, recalled: str | None) -> Observation:
+def observation_of(run: Run, result: ToolResult, texts: Sequence[str | None]) -> Observation:
     """
     Return the compact observation of *result*; its JSON stays within `Limits.observation_chars`.
 
     Args:
         run: In Observing; its counters hold the action's number.
         result: How the call ended.
-        recalled: For a blocked call the last successful output, or None.
+        texts: Bodies of its first documents, or the last successful output that a blocked call echoes.
     """
     limits = run.spec.limits
     notes = [cut(clean(note), limits.note_chars) for note in result.notes]
     if not result.ok:
         notes.insert(0, cut(clean(f"{result.error_code or 'error'}: {result.error}"), limits.note_chars))
-    hidden = len(result.documents) - len(result.previews)
+    hidden = len(result.documents) - limits.previews
     if hidden > 0:
         notes.append(f"{hidden} more documents without preview")
-    previews = list(result.previews)
-    if recalled is not None:
-        previews = [Preview(name="last output", mime="text/plain", snippet=cut(clean(recalled), limits.snippet_chars))]
     observation = Observation(
         success=result.ok,
         result_label=result_label(run),
         documents_count=len(result.documents),
-        previews=tuple(previews),
+        previews=previews_of(result, texts, limits),
         notes=tuple(notes[:20]),
         web=result.web[: max(1, limits.previews)] or None,
     )

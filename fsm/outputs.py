@@ -13,7 +13,7 @@ from ..states.actions import DocumentRef, Intent, ToolResult
 from ..states.errors import NotStarted, ToolError
 from ..states.limits import Limits
 from ..tools.tool import Document, ToolOutput
-from .observe import clean, cut, previews_of
+from .observe import clean, cut
 from .payloads import Stager
 
 ERROR_CHARS = 500
@@ -93,7 +93,6 @@ def result_of(intent: Intent, value: Any, *, first: int, limits: Limits, stager:
         tool=intent.tool,
         ok=True,
         documents=references,
-        previews=previews_of(documents, limits),
         notes=tuple(cut(clean(str(note)), limits.note_chars) for note in list(output.notes)[:20]),
         web=web,
     )

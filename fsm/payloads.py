@@ -57,11 +57,17 @@ class Stager:
     Args:
         first: Number of the next payload.
         salt: Source of fresh salts, 16 bytes each.
+
+    Attributes:
+        next: Number of the next payload.
+        pending: What the next append stores.
+        recent: Bodies that the last append stored, by number.
     """
 
     def __init__(self, first: int, salt: Callable[[], bytes]) -> None:
         self.next = first
         self.pending: list[Payload] = []
+        self.recent: dict[int, str | bytes | None] = {}
         self._salt = salt
         self._known: dict[bytes, StoredText] = {}
         self._constant: dict[str, StoredText] = {}
@@ -110,4 +116,5 @@ class Stager:
     def taken(self) -> list[Payload]:
         """Return what has to be stored now, and start a new collection."""
         pending, self.pending = self.pending, []
+        self.recent = {payload.n: payload.body for payload in pending}
         return pending

@@ -181,12 +181,16 @@ def _compare_request(journal: Journal, kit: Kit, run: Run, row: Transition, requ
     if row.request.get("kind") != kind:
         yield Divergence(row.seq, "request.kind", str(row.request.get("kind")), kind)
         return
+    if isinstance(request, Recall):
+        numbers = [place.n for place in request.payloads]
+        if row.request.get("payloads") != numbers:
+            yield Divergence(row.seq, "request.payloads", str(row.request.get("payloads")), str(numbers))
     if isinstance(request, ToolRequest) and row.request.get("tool") != request.intent.tool:
         yield Divergence(row.seq, "request.tool", str(row.request.get("tool")), request.intent.tool)
     if not isinstance(request, ModelRequest):
         return
-    if row.request.get("attempt") != request.attempt:
-        yield Divergence(row.seq, "request.attempt", str(row.request.get("attempt")), str(request.attempt))
+    if row.request.get("attempt", 0) != request.attempt:
+        yield Divergence(row.seq, "request.attempt", str(row.request.get("attempt", 0)), str(request.attempt))
     messages = [message.text for message in kit.prompts.build(request.kind, run)]
     recorded = [journal.payload(run.number, place["n"]).body for place in row.request.get("prompt", ())]
     if len(messages) != len(recorded):
@@ -234,8 +238,8 @@ def _recorded_outcome(journal: Journal, run: Run, row: Transition) -> Outcome:
         )
         return ModelFault(facts["code"], _text(journal, run, place), place, usage)
     if kind == "recalled":
-        place = StoredText(**facts["recalled"])
-        return Recalled(_text(journal, run, place), place)
+        bodies = [journal.payload(run.number, number).body for number in row.request["payloads"]]
+        return Recalled(tuple(body if isinstance(body, str) else None for body in bodies))
     if kind == "answer":
         place = StoredText(**facts["answer"])
         return Answered(Answer.model_validate_json(_text(journal, run, place)), place)

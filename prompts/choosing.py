@@ -139,17 +139,16 @@ def _question(part: Part, corpus: Corpus, spoken: str, pool: Sequence[int]) -> C
     for place in pool:
         if shares.get(place, 0.0) >= _CLOSE:
             extra = 0.15 * min(2, len(corpus.kinds(place) & part.bonus)) if part.bonus else 0.0
-            scores[place] = shares[place] + 0.4 * ranks.get(place, 0.0) + extra - dullness(corpus, place)
+            scores[place] = shares[place] + 0.4 * ranks.get(place, 0.0) + extra - 0.5 * dullness(corpus, place)
     answering = [place for place in scores if shares[place] >= _ANSWERS]
-    told = (
-        [place for place in answering if corpus.kinds(place) & part.bonus] if part.bonus <= _CERTAIN else []
-    )
     if not answering:
         return _choice(best_of(scores, scores, CLOSE_MAX), scores, note="close") if scores else Choice()
+    told = _told(answering, part, corpus, shares)
     best = max(scores[place] for place in told or answering)
-    good = [place for place in told or answering if scores[place] >= _GOOD * best]
+    least = best - (1.0 - _GOOD) * abs(best)
+    good = [place for place in told or answering if scores[place] >= least]
     if not told:
-        good += _sections(terms, good, pool, corpus, scores, _GOOD * best)
+        good += _sections(terms, good, pool, corpus, scores, least)
     kept = best_of(good, scores, part.limit or (len(good) if part.every else QUESTION_MAX))
     first = [place for place in kept if shares.get(place, 0.0) >= _FULL]
     rest = [place for place in kept if shares.get(place, 0.0) < _FULL]
@@ -157,6 +156,14 @@ def _question(part: Part, corpus: Corpus, spoken: str, pool: Sequence[int]) -> C
         first, rest = kept, []
     order = [*_grouped(first, scores, corpus), *_grouped(rest, scores, corpus)]
     return _choice(order, scores, hidden=len(good) - len(kept))
+
+
+def _told(answering: Sequence[int], part: Part, corpus: Corpus, shares: dict[int, float]) -> list[int]:
+    """Return the units that hold what the question word asks for: a date after "when", an amount after "how much"."""
+    if not part.bonus <= _CERTAIN:
+        return []
+    least = max(shares[place] for place in answering) - 0.25
+    return [place for place in answering if shares[place] >= least and corpus.kinds(place) & part.bonus]
 
 
 def _sections(

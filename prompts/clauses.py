@@ -22,6 +22,9 @@ _WITH_TIME: Final = frozenset({"owner", "action", "obligation", "decision"})
 _TIMED: Final = frozenset({"owner", "deadline", "date"})
 _WORD = re.compile(r"[^\W_]+")
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+")
+_REFERS = re.compile(
+    r"\b(?:them|they|it|those|these|sie|diese|ihnen|eux|elles?|ils?|ellos|ellas|essi|esse|eles|elas|ze|hen)\b", re.IGNORECASE
+)
 _BETWEEN = re.compile(r"\b(?:between|zwischen|entre|tra|fra|tussen|either|both)\b", re.IGNORECASE)
 ARTICLES: Final = (
     r"(?:the|an?|any|der|die|das|den|dem|eine?n?|les?|la|l['’]|une?|des|du|el|l[ao]s|una|il|lo|gli|i|os?|as?|de|het|een"
@@ -38,10 +41,12 @@ class Clause:
     Attributes:
         text: Its own words.
         verb: The first words of the clause before whose verb it shares; empty if it has its own.
+        extra: A question about what it asks for ("and who owns them"), which says what its findings should come with.
     """
 
     text: str
     verb: str = ""
+    extra: str = ""
 
 
 def clauses(text: str, spoken: str) -> list[Clause]:
@@ -115,7 +120,9 @@ def _requests(sentence: str, spoken: str) -> list[Clause]:
     """Cut one sentence at the connectors behind which a new request begins."""
     result: list[Clause] = []
     for glue, piece in _pieces(sentence, spoken):
-        if result and not _begins(piece, result[-1], spoken):
+        if result and opening(spoken).match(piece) and _REFERS.search(piece) and kinds_in(result[-1].text, spoken)[0]:
+            result[-1].extra += glue + piece
+        elif result and not _begins(piece, result[-1], spoken):
             result[-1].text += glue + piece
         elif result and not opening(spoken).match(piece):
             before = result[-1]

@@ -191,18 +191,18 @@ ACTORS: Final[Mapping[str, str]] = {
     r" (?:and |& )?){1,3}to (?!the\b|an?\b|th[ai]t\b|this\b|these\b|those\b|our\b|your\b|their\b|his\b|her\b|its\b|all\b"
     r"|any\b|be\b|each\b)[a-z]+",
     "de": r"(?:^|[:;] |\bFrau |\bHerr )(?!(?:D(?:er|ie|as|ies\w*)|Eine?|Es|Jede\w*|Keine?|[AI]m|In|Bei|Für|Auf|Nach|Vor|Mit|Zu"
-    r"|Sie|Wir|Er|Bis) )[A-ZÄÖÜ][\w-]+(?: (?:[A-ZÄÖÜ][\w.-]+|und)){0,3} (?:wird|werden|soll|sollen|muss|erstellt|prüft|sendet"
+    r"|Sie|Wir|Er|Bis) )[A-ZÄÖÜ][\w.-]+(?: (?:[A-ZÄÖÜ][\w.-]+|und)){0,3} (?:wird|werden|soll|sollen|muss|erstellt|prüft|sendet"
     r"|schickt|organisiert|liefert|informiert|stellt|aktualisiert|meldet|holt|schreibt|plant|verschickt|reicht|legt|bespricht"
     r"|kontaktiert|bestellt|versendet|überarbeitet|dokumentiert|testet|bereitet|stimmt|lädt|ruft)\b",
-    "fr": r"(?:^|[:;] )(?!(?:L[ea]s?|Une?|Il|Elle|On|Ce\w*|Tou\w*) )[A-ZÉÈÀÂ][\w-]+(?: (?:[A-ZÉ][\w.-]+|et)){0,3} (?:doit|va"
+    "fr": r"(?:^|[:;] )(?!(?:L[ea]s?|Une?|Il|Elle|On|Ce\w*|Tou\w*) )[A-ZÉÈÀÂ][\w.-]*(?: (?:[A-ZÉ][\w.-]+|et)){0,3} (?:doit|va"
     r"|envoie|prépare|vérifie|contacte|organise|rédige|transmet|présente|finalise)\b",
-    "es": r"(?:^|[:;] )(?!(?:El|L[ao]s?|Una?|Se|Este|Esta) )[A-ZÁÉÍÓÚ][\w-]+(?: (?:[A-ZÁÉÍÓÚ][\w.-]+|y)){0,3} (?:debe|va a"
+    "es": r"(?:^|[:;] )(?!(?:El|L[ao]s?|Una?|Se|Este|Esta) )[A-ZÁÉÍÓÚ][\w.-]+(?: (?:[A-ZÁÉÍÓÚ][\w.-]+|y)){0,3} (?:debe|va a"
     r"|envía|prepara|revisa|contacta|organiza|redacta|presenta|hará)\b",
-    "it": r"(?:^|[:;] )(?!(?:Il|L[aeo]|I|Gli|Una?|Si|Questo|Questa) )[A-ZÀÈ][\w-]+(?: (?:[A-ZÀÈ][\w.-]+|e)){0,3} (?:deve|invia"
+    "it": r"(?:^|[:;] )(?!(?:Il|L[aeo]|I|Gli|Una?|Si|Questo|Questa) )[A-ZÀÈ][\w.-]+(?: (?:[A-ZÀÈ][\w.-]+|e)){0,3} (?:deve|invia"
     r"|prepara|verifica|contatta|organizza|redige|presenta|farà)\b",
-    "pt": r"(?:^|[:;] )(?!(?:O|A|Os|As|Uma?|Este|Esta) )[A-ZÁÉÍÓÚÂ][\w-]+(?: (?:[A-ZÁÉ][\w.-]+|e)){0,3} (?:deve|vai|envia"
+    "pt": r"(?:^|[:;] )(?!(?:O|A|Os|As|Uma?|Este|Esta) )[A-ZÁÉÍÓÚÂ][\w.-]+(?: (?:[A-ZÁÉ][\w.-]+|e)){0,3} (?:deve|vai|envia"
     r"|prepara|verifica|contacta|organiza|apresenta|fará)\b",
-    "nl": r"(?:^|[:;] )(?!(?:De|Het|Een|Dit|Deze|Er|Wij|Zij) )[A-Z][\w-]+(?: (?:[A-Z][\w.-]+|en)){0,3} (?:zal|gaat|moet"
+    "nl": r"(?:^|[:;] )(?!(?:De|Het|Een|Dit|Deze|Er|Wij|Zij) )[A-Z][\w.-]+(?: (?:[A-Z][\w.-]+|en)){0,3} (?:zal|gaat|moet"
     r"|stuurt|maakt|controleert|organiseert|neemt|belt|schrijft|regelt)\b",
 }
 """A named person who does something: what an action item looks like. Case counts here."""

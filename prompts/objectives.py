@@ -120,8 +120,10 @@ def read_part(clause: Clause, spoken: str, language: str) -> Part | None:
         asked, kinds, rest = frozenset(), frozenset(), head
     if "owner" in kinds:
         kinds = (kinds | _PEOPLE) - _TIMES
-    bonus = asked | kinds_in(" ".join((*names, extras)), spoken)[0] | answers
-    terms, hints = _terms(f"{rest} {_topic(extras, spoken)}", compounds, words, spoken)
+    bonus = asked | kinds_in(" ".join((*names, extras, clause.extra)), spoken)[0] | answers | _bonus(clause.extra, words)
+    limit = limit_in(whole, spoken)
+    ignored = words.units if limit else ""
+    terms, hints = _terms(f"{rest} {_topic(extras, spoken)}", compounds, spoken, ignored)
     if not terms and bonus - kinds:
         terms = tuple(word for word in hints if not _INSIDE.search(core.lower().split(word)[0]))
     selective = bool(matcher(words.summary).search(whole) or matcher(words.some).search(whole))
@@ -139,7 +141,7 @@ def read_part(clause: Clause, spoken: str, language: str) -> Part | None:
         hints=(*names, *hints),
         every=not selective
         and (shape == "list" or bool(matcher(words.every).search(core if names else whole))),
-        limit=limit_in(whole, spoken),
+        limit=limit,
         shared=bool(clause.verb and _OF.search(core)),
     )
     return replace(part, heading=_heading(clause.text, core, part, spoken, language))
@@ -195,11 +197,13 @@ def _topic(extras: str, spoken: str) -> str:
 
 
 def _terms(
-    rest: str, compounds: list[str], words: RequestWords, spoken: str
+    rest: str, compounds: list[str], spoken: str, ignored: str
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the topic words of *rest*, and its generic nouns, which may name a document."""
+    """Return the topic words of *rest* but those *ignored*, and its generic nouns, which may name a document."""
+    words = REQUEST_WORDS[spoken]
     small = matcher(
         f"{words.questions}|{words.every}|{words.some}|{words.compare}|{words.summary}|{words.when}|{words.extras}"
+        + (f"|{ignored}" if ignored else "")
     )
     rest = _noun(fold(rest), spoken)[0]
     terms: dict[str, None] = {}

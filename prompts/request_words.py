@@ -101,7 +101,7 @@ REQUEST_WORDS: Final[Mapping[str, RequestWords]] = {
         some="wichtigste[nr]?|wichtige[nr]?|kurz|kurze[nr]?|wesentliche[nr]?|zentrale[nr]?|knapp\\w*|haupt\\w*|größte[nr]?",
         generic="dokumente?n?s?|texte?s?|dateie?n?|anhang|anhänge|inhalte?|seiten?|bericht\\w*|abschnitte?|informationen|angaben"
         "|details|punkte?|dinge|liste|tabelle|quellen?|fragen?|antwort\\w*|klauseln?|bestimmung(?:en)?|regelung(?:en)?|stellen?"
-        "|vertrag\\w*|verträge|vereinbarung(?:en)?|protokolle?s?|sitzung|besprechung|notizen|brief|artikel|angebote?n?s?"
+        "|\\w*vertr[aä]g\\w*|\\w*vereinbarung(?:en)?|\\w*protokolle?s?|sitzung|besprechung|notizen|brief|artikel|\\w*angebote?n?s?"
         "|preisliste|handbuch|daten|fakten|sätze|wörter|form|ergebnis\\w*|beide[nr]?|zwei|drei|neue[rn]?|alte[rn]?|steht|stehen"
         "|sagt|geregelt|gelten|gilt|lauten|lautet|nutzer|deutsch|jeweils|mindestens|darin|folgende[nr]?|dazu|hierzu|genau|kostet|kosten|zusammen",
         about="über|zu|zum|zur|bezüglich|hinsichtlich|betreffend",
@@ -211,7 +211,7 @@ REQUEST_WORDS: Final[Mapping[str, RequestWords]] = {
         every="alle|elke?|iedere?|lijst|opsomm\\w*|som|volledige?|complete|hele",
         some="belangrijkste|belangrijke?|kort|korte|essentiële|voornaamste|beknopt\\w*",
         generic="documente?n?|tekst(?:en)?|bestand(?:en)?|inhoud|pagina['’]?s?|rapport(?:en)?|secties?|informatie|details|punten|punt"
-        "|dingen|lijst|tabel|bronn?e?n?|vra(?:ag|gen)|antwoord(?:en)?|clausules?|bepaling(?:en)?|contract(?:en)?|overeenkomst(?:en)?"
+        "|dingen|lijst|tabel|bronn?e?n?|vra(?:ag|gen)|antwoord(?:en)?|clausules?|bepaling(?:en)?|\\w*contract(?:en)?|\\w*overeenkomst(?:en)?"
         "|notulen|vergadering|notities|brief|artikelen?|offertes?|aanbieding(?:en)?|voorwaarden|zegt|staat|twee|beide|nieuwe?"
         "|nederlands|prijslijst|gelden|luiden|kost(?:en)?|samen",
         about="over|omtrent|betreffende|met betrekking tot",

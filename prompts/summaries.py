@@ -27,7 +27,7 @@ _BACKWARD = re.compile(
 )
 _KEYED = re.compile(r"[^\W\d_]{2,20}: ")
 _DULL = re.compile(
-    r"^last (?:edited|updated|modified)|^version \d|^stand: |©|\(c\) \d|copyright|all rights reserved|https?://|www\.|\bfax\b|\bpage \d",
+    r"^last (?:edited|updated|modified)|^version \d|^stand: |©|\(c\) \d|^copyright|copyright (?:\(c\)|\d)|all rights reserved|https?://|www\.|\bfax\b|\bpage \d",
     re.IGNORECASE,
 )
 

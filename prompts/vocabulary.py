@@ -134,11 +134,10 @@ COLUMNS: Final[Mapping[str, str]] = {
 """Whole column headers that name a kind although in a sentence the word would not."""
 
 CONCEPTS: Final = (
-    """terminate terminated terminates termination cancel cancelled cancellation rescind 
-    kündigung kündigen gekündigt kündbar kündigt vertragsende auflösung rücktritt résiliation résilier
-    résilié résolution rescisión rescindir resolución terminación cancelación recesso recedere disdetta risoluzione
-    rescisão rescindir denúncia opzegging opzeggen opgezegd beëindiging""",
-    """notice kündigungsfrist préavis preaviso preavviso opzegtermijn""",
+    """terminate terminated terminates termination cancel cancelled cancellation notice rescind 
+    kündigung kündigen gekündigt kündigungsfrist kündbar kündigt vertragsende auflösung rücktritt résiliation résilier
+    résilié préavis résolution rescisión rescindir resolución terminación cancelación recesso recedere disdetta risoluzione
+    rescisão rescindir denúncia opzegging opzeggen opgezegd opzegtermijn preaviso preavviso beëindiging""",
     """pay paid payable payment payments invoice invoices invoicing remuneration zahlung zahlen zahlbar bezahlen rechnung
     vergütung zahlungsziel paiement payer payable facture règlement pago pagar factura pagamento pagare fattura fatura
     betaling betalen factuur""",

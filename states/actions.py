@@ -149,7 +149,6 @@ class ToolResult(Wire):
         error_code: ``tool_error``, ``denied``, ``duplicate_call_blocked``, ``invalid_parameters``,
             ``unsafe_parameters``, ``timeout``, or ``reconciled``.
         documents: What it produced, already stored as payloads.
-        previews: The first few documents, cut to size, for the observation.
         notes: Short facts of the tool.
         web: Per-URL facts of a web tool, best first.
         echo: For a blocked call: the payload of the last successful output of the same call.
@@ -162,7 +161,6 @@ class ToolResult(Wire):
     error: str | None = None
     error_code: str | None = None
     documents: tuple[DocumentRef, ...] = Field((), strict=False)
-    previews: tuple[Preview, ...] = Field((), strict=False)
     notes: tuple[str, ...] = Field((), strict=False)
     web: tuple[WebFact, ...] = Field((), strict=False)
     echo: StoredText | None = None

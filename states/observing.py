@@ -8,14 +8,17 @@ from .run import Run
 
 
 class Observing(Phase):
-    """Needs nothing, but for a blocked call the earlier output that it echoes."""
+    """Needs the bodies that the observation shows: of the first documents, or the output that a blocked call echoes."""
 
     def __init__(self) -> None:
         super().__init__(OBSERVING)
 
     def request(self, run: Run) -> Request:
-        """Return a recall of the echoed output of a blocked call, else nothing."""
+        """Return a recall of what the observation shows, nothing when it shows no document."""
         result = run.memory.result
-        if result is not None and result.echo is not None:
-            return Recall(result.echo)
-        return NOTHING
+        if result is None:
+            return NOTHING
+        if result.echo is not None:
+            return Recall((result.echo,))
+        shown = result.documents[: run.spec.limits.previews]
+        return Recall(tuple(document.payload for document in shown)) if shown else NOTHING

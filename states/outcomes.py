@@ -110,10 +110,14 @@ class InDoubt:
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """An earlier payload, read back; None when it has been erased."""
+    """
+    Earlier payloads, read back.
 
-    text: str | None
-    payload: StoredText
+    Attributes:
+        texts: One per payload that was asked for; None for bytes and for what has been erased.
+    """
+
+    texts: tuple[str | None, ...]
     kind = "recalled"
     usage = NO_USAGE
 

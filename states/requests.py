@@ -39,9 +39,9 @@ class ToolRequest:
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """Read a payload that this run stored earlier."""
+    """Read payloads that this run stored earlier: the bodies of a result that are shown in its observation."""
 
-    payload: StoredText
+    payloads: tuple[StoredText, ...]
 
 
 Request: TypeAlias = Nothing | ModelRequest | ToolRequest | Recall

@@ -33,19 +33,6 @@ def word_file(build: Callable[..., None] | None = None) -> bytes:
     return written.getvalue()
 
 
-def changed_zip(data: bytes, **parts: bytes) -> bytes:
-    """Return the archive *data* with parts replaced; in names, ``__`` stands for a slash and ``_`` a dot."""
-    renamed = {name.replace("__", "/").replace("_", "."): content for name, content in parts.items()}
-    written = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(data)) as source, zipfile.ZipFile(written, "w") as target:
-        for name in source.namelist():
-            if name not in renamed:
-                target.writestr(name, source.read(name))
-        for name, content in renamed.items():
-            target.writestr(name, content, zipfile.ZIP_DEFLATED)
-    return written.getvalue()
-
-
 def failure(name: str, data: bytes, **options: object) -> ConversionError:
     """Return the error that converting *data* raises."""
     with pytest.raises(ConversionError) as raised:
@@ -217,67 +204,6 @@ def test_json_becomes_an_outline_of_exact_values() -> None:
     assert failure("a.json", b"[" * 100_000).code == "broken"
 
 
-def test_word_document_becomes_markdown() -> None:
-    """Headings, lists, tables and the title come through; nothing is emphasised."""
-
-    def build(document: docx.document.Document) -> None:
-        document.core_properties.title = "Plan  2026"
-        document.add_heading("Scope", 1)
-        document.add_paragraph("We deliver ").add_run("everything").bold = True
-        document.add_paragraph("first", style="List Number")
-        document.add_paragraph("dot", style="List Bullet")
-        table = document.add_table(2, 2)
-        for cell, text in zip((c for row in table.rows for c in row.cells), "ab|d", strict=True):
-            cell.text = text
-
-    converted = convert("plan.docx", word_file(build))
-    assert converted.title == "Plan 2026"
-    assert converted.text.startswith("# Scope\n\nWe deliver everything\n\n1. first\n\n- dot\n\n| a | b |")
-    assert converted.text.endswith("| \\| | d |")
-    assert converted.mime == DOCX
-    assert failure("empty.docx", word_file()).code == "empty"
-
-
-def test_word_document_is_checked_before_it_is_opened() -> None:
-    """Bombs, entities, passwords and archives without a document are refused by name."""
-    good = word_file(lambda document: document.add_paragraph("text"))
-    body = zipfile.ZipFile(io.BytesIO(good)).read("word/document.xml")
-    entity = body.replace(b"<w:document", b"<!DOCTYPE x [<!ENTITY a 'b'>]><w:document", 1)
-    assert failure("a.docx", changed_zip(good, word__document_xml=entity)).code == "broken"
-    assert failure("a.docx", changed_zip(good, word__big_xml=b" " * 20_000_000)).code == "too_large"
-    empty = io.BytesIO()
-    zipfile.ZipFile(empty, "w").close()
-    missing = b"PK\x03\x04" + changed_zip(empty.getvalue(), other_txt=b"x")
-    assert failure("a.docx", missing).code == "unsupported"
-    assert failure("a.docx", missing, mime=DOCX).code == "unsupported"
-    locked = bytearray(good)
-    for mark, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
-        at = locked.find(mark)
-        while at >= 0:
-            locked[at + offset] |= 1
-            at = locked.find(mark, at + 4)
-    assert failure("a.docx", bytes(locked)).code == "encrypted"
-    assert failure("a.docx", good[: len(good) // 2]).code == "broken"
-    changed = body.replace(b"<w:p>", b'<w:p><w:ins w:id="1" w:author="a"/>', 1)
-    assert "tracked changes" in convert("a.docx", changed_zip(good, word__document_xml=changed)).notes[0]
-    bare = changed_zip(good, docProps__core_xml=b"<a/>")
-    assert convert("a.docx", bare).title is None
-    depth = b"<w:p><w:r>" + b"<w:smartTag>" * 3000 + b"</w:smartTag>" * 3000 + b"</w:r></w:p>"
-    deep = body.replace(b"<w:p>", depth + b"<w:p>", 1)
-    assert failure("a.docx", changed_zip(good, word__document_xml=deep)).message.endswith("to be read")
-
-
-def test_title_part_of_a_word_document_may_be_missing() -> None:
-    """The first heading serves as the title then."""
-    good = word_file(lambda document: document.add_heading("Only heading", 1))
-    written = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(good)) as source, zipfile.ZipFile(written, "w") as target:
-        for name in source.namelist():
-            if name != "docProps/core.xml":
-                target.writestr(name, source.read(name))
-    assert convert("a.docx", written.getvalue()).title == "Only heading"
-
-
 @pytest.mark.parametrize(
     ("name", "data", "code", "words"),
     [
@@ -395,74 +321,6 @@ def test_damaged_documents_are_text_or_a_conversion_error(name: str, data: st.Da
         assert convert(name, bytes(content[:cut])).text.strip()
     except ConversionError as error:
         assert error.message
-
-
-@pytest.mark.parametrize(
-    ("name", "title", "sentences"),
-    [
-        (
-            "contract.pdf",
-            "Services Agreement: Berth Planning System for the Port of Sandmere",
-            (
-                (
-                    "2.1 The Supplier shall present a project plan with milestones and named staff within 10 "
-                    "working days of the Effective Date."
-                ),
-                "D4 | Migration of the planning data of 2023 to 2026 | 28 August 2026 | 44,000",
-                "The Client shall pay each undisputed invoice within 30 days of receiving it.",
-                "by giving 60 days' written notice.",
-                "limited to EUR 480,000 in total, which is one and a half times the fees of clause 6.1.",
-            ),
-        ),
-        (
-            "minutes.docx",
-            "Minutes of the Steering Meeting No. 4",
-            (
-                "| 3 | Draft change note CN-02 with a new date for D4 | Omar Rees | 29 May 2026 |",
-                "Objections to these minutes must reach Piet Hallam within 7 days.",
-            ),
-        ),
-        ("prices.csv", None, ('| D-602 | Wall chart "Berths at a glance" | piece | 24.50 |',)),
-        (
-            "notes.html",
-            "Berth Planning System: working notes",
-            (
-                "moved deliverable D4 from 28 August 2026 to 18 September 2026, because",
-                "| Acceptance tests | Jonas Adeyemi (from 1 July 2026) | B 206 |",
-            ),
-        ),
-    ],
-)
-def test_key_sentences_of_the_examples_are_found(
-    name: str, title: str | None, sentences: tuple[str, ...]
-) -> None:
-    """What the examples are about can be quoted word for word."""
-    converted = convert(name, (EXAMPLES / name).read_bytes())
-    assert converted.title == title
-    for sentence in sentences:
-        assert sentence in converted.text
-    for noise in ("Confidential\n", "Page 2", "Canteen", "tracker", "cookie"):
-        assert noise not in converted.text
-
-
-def test_example_documents_can_be_made_again(tmp_path: Path) -> None:
-    """The committed files are what the script writes, so texts and files cannot drift apart."""
-    script = ROOT / "examples" / "make_documents.py"
-    for folder in ("one", "two"):
-        subprocess.run([sys.executable, str(script), str(tmp_path / folder)], check=True, capture_output=True)
-    for path in sorted(EXAMPLES.iterdir()):
-        once, again = ((tmp_path / folder / path.name).read_bytes() for folder in ("one", "two"))
-        assert once == again
-        assert convert(path.name, once).text == convert(path.name, path.read_bytes()).text
-
-
-def test_pages_are_found_by_offset() -> None:
-    """A quoted sentence can be given its page."""
-    contract = convert("contract.pdf", (EXAMPLES / "contract.pdf").read_bytes())
-    assert contract.pages == len(contract.page_starts) == 4
-    assert [contract.page_at(start) for start in contract.page_starts] == [1, 2, 3, 4]
-    assert contract.page_at(contract.text.index("30 days of receiving")) == 3
-    assert convert("a.txt", b"word").page_at(0) is None
 
 
 @given(st.text(max_size=60))

@@ -2,7 +2,6 @@
 
 import logging
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 from fpdf import FPDF
@@ -10,10 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paor.tools import convert_pdf
-from paor.tools.convert import ConversionError, Converted, convert
+from paor.tools.convert import ConversionError, convert
 from paor.tools.convert_flow import Line, drop_running_heads, flow
-
-from .real_documents import REAL_DOCUMENTS, fetch
 
 
 def paper(*pages: str, **options: object) -> FPDF:
@@ -340,76 +337,3 @@ def test_any_lines_flow_with_offsets_in_order(pages: list[list[Line]]) -> None:
     assert len(found.page_starts) == len(pages)
     assert list(found.page_starts) == sorted(found.page_starts)
     assert all(0 <= start <= len(found.text) for start in found.page_starts)
-
-
-def real(name: str) -> Converted:
-    """Convert a document that was not written for this project."""
-    return convert(name, fetch(name).read_bytes())
-
-
-@pytest.mark.download
-def test_a_real_manual_gives_whole_sentences_on_the_right_page() -> None:
-    """133 pages by pdfTeX: prose, lists, code, running heads that change with each chapter."""
-    manual = real("manual.pdf")
-    assert manual.pages == REAL_DOCUMENTS["manual.pdf"].pages == len(manual.page_starts)
-    sentence = (
-        "The classes we have imported are BitArray which is just a container for our binary data and "
-        "BitStream which adds a bit position and reading methods to treat the data as a stream."
-    )
-    assert manual.page_at(manual.text.index(sentence)) == 9
-    assert "\n- An installed bitstring module.\n" in manual.text
-    assert ">>> print(a)\n0xff01\n" in manual.text
-    assert "bitstring Documentation, Release" not in manual.text
-    assert "Chapter 1. Walkthrough" not in manual.text
-    assert "4 of 133 pages hold no text" in manual.notes
-
-
-@pytest.mark.download
-def test_a_real_law_summary_can_be_quoted() -> None:
-    """Encrypted with an empty password, footnotes, letters set apart at line ends."""
-    law = real("law.pdf")
-    assert law.pages == 18
-    assert law.title == "The Digital Millennium Copyright Act of 1998"
-    sentence = "within 18 months of enactment, all analog videocassette recorders must be designed to conform"
-    assert law.page_at(law.text.index(sentence)) == 4
-    assert "Copyright Office Summary December 1998 Page" not in law.text
-
-
-@pytest.mark.download
-def test_a_real_paper_in_two_columns_reads_column_by_column() -> None:
-    """Hyphenated words are whole and the second column follows the first."""
-    paper_read = real("paper.pdf")
-    assert (
-        "Existing IE systems require a lot of time and human effort to tune for a new scenario."
-        in paper_read.text
-    )
-    assert "often possible" not in paper_read.text
-    assert len(real("columns.pdf").page_starts) == 50
-
-
-@pytest.mark.download
-def test_other_real_documents_convert() -> None:
-    """A hand-written page, a generated page, and files saved by Word."""
-    manual = real("manual.html")
-    assert manual.title == "PLY (Python Lex-Yacc)"
-    assert "\n## 3. PLY Overview\n" in manual.text
-    guide = real("guide.html")
-    assert guide.text.startswith("# Extending PyDocX\n")
-    assert "Quick search" not in guide.text
-    assert real("list.docx").text.startswith("Simple text\n\n1. one\n2. two\n3. three\n\n| Cell1 | Cell2 |")
-    assert "Lorem ipsum" in real("tables.docx").text
-    with pytest.raises(ConversionError) as raised:
-        real("locked.pdf")
-    assert raised.value.code == "encrypted"
-
-
-def test_real_documents_are_kept_and_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A kept file is used without asking the registry, and a wrong one fails the test."""
-    from _pytest.outcomes import Failed
-
-    monkeypatch.setenv("PAOR_TEST_CACHE", str(tmp_path))
-    kept = tmp_path / f"{REAL_DOCUMENTS['law.pdf'].sha256[:16]}-law.pdf"
-    kept.write_bytes(b"something else")
-    with pytest.raises(Failed, match="expected sha256"):
-        fetch("law.pdf")
-    assert not kept.exists()

@@ -191,7 +191,6 @@ def test_every_ban_has_a_bad_snippet() -> None:
         "class Case:\n    time = 1\n    def now(self):\n        return self.time.now()",
         "from . import time\ntime.time()",
         "from ..tools.catalog import Catalog\nfrom .. import states",
-        "from paor.fsm import table",
         "for x in sorted({1, 2}):\n    f(x)",
         "y = sorted(x for x in set(a))",
         "y = [any(x in b for x in set(a)), sum(x for x in {1}), len(set(a))]",
@@ -209,6 +208,32 @@ def test_every_ban_has_a_bad_snippet() -> None:
 def test_pure_code_is_left_alone(text: str) -> None:
     """A gate that cries wolf gets exempted away."""
     assert findings(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("from .. import Engine", "import ..Engine"),
+        ("from .. import states, cli", "import ..cli"),
+        ("from .._cli_io import say", "import .._cli_io"),
+        ("def f():\n    from ..cli.main import app", "import ..cli.main"),
+        ("from paor.states.run import Run", "import paor.states.run.Run"),
+        ("import paor", "import paor"),
+    ],
+)
+def test_the_folders_do_not_know_the_face(text: str, what: str) -> None:
+    """Whatever the face's modules are called; import-linter knows only those that it lists."""
+    assert whats(text, "fsm/engine.py") == [what]
+    assert whats(text, "tests/test_x.py") == []
+
+
+def test_folders_import_each_other_relatively() -> None:
+    """The order of the floors is import-linter's to check; a nested folder has one more step up."""
+    assert (
+        findings("from .. import states\nfrom ..states import run\nfrom . import cli", "fsm/engine.py") == []
+    )
+    assert findings("from .. import table\nfrom ...states import run", "fsm/deep/engine.py") == []
+    assert whats("from ...cli import main", "fsm/deep/engine.py") == ["import ...cli"]
 
 
 def test_a_line_with_a_reason_is_exempt() -> None:

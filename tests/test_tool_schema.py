@@ -94,6 +94,10 @@ UNUSABLE: dict[str, tuple[Any, str]] = {
     "an unknown type": ({"properties": {"a": {"type": "text"}}}, "#/properties/a/type"),
     "properties that are no schemas": ({"properties": {"a": 1}}, "#/properties/a"),
     "properties that are no object": ({"properties": []}, "#/properties"),
+    "a wrong keyword behind a reference": ({"$ref": "#/x/A", "x": {"A": {"required": 5}}}, "#/x/A/required"),
+    "a reference that is no text": ({"properties": {"a": {"$ref": 5}}}, "#/properties/a/$ref"),
+    "allOf that is no list": ({"allOf": {}}, "#/allOf"),
+    "schemas that are no object": ({"dependentSchemas": 5}, "#/dependentSchemas"),
     "a list of items": ({"properties": {"a": {"items": [{}]}}}, "#/properties/a/items"),
     "a top-level array": ({"type": "array"}, '#/type: expected "object"'),
     "top-level types": ({"type": ["object", "null"]}, '#/type: expected "object"'),
@@ -407,6 +411,7 @@ def test_the_branch_with_the_right_constant_is_the_one_that_was_meant() -> None:
         ({"allOf": [{"properties": {"b": {}}}]}, ["x_1"]),
         ({"anyOf": [{"properties": {"b": {}}}, {"properties": {"x_1": {}}}]}, []),
         ({"$ref": "#/$defs/a", "$defs": {"a": {"properties": {"b": {}}}}}, ["x_1"]),
+        ({"dependentSchemas": {"a": {"properties": {"b": {}}}}}, ["x_1"]),
         ({"if": {"required": ["a"]}, "then": {"properties": {"b": {}}}}, ["x_1"]),
         ({"not": {"properties": {"b": {"type": "string"}}, "required": ["zz"]}}, ["b", "x_1"]),
     ],
@@ -581,6 +586,7 @@ def test_optional_parameters_get_their_defaults() -> None:
     assert schema.fill({}) == {"maxResults": 10, "depth": "basic"}
     assert schema.fill({"maxResults": None})["maxResults"] is None
     assert schema.fill(MappingProxyType({"query": "x"})) == {"query": "x", "maxResults": 10, "depth": "basic"}
+    assert schema.fill({"site": {"port": 1}})["site"] == {"port": 1}
     assert ParameterSchema({}).fill({"a": 1}) == {"a": 1}
 
 

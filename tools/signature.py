@@ -162,7 +162,7 @@ def _problem(details: Mapping[str, Any]) -> Problem:
     kind, words, path = str(details["type"]), str(details["msg"]), details["loc"]
     if kind == "missing":
         return missing(path)
-    if kind == "extra_forbidden":
+    if kind in ("extra_forbidden", "unexpected_keyword_argument"):
         return unknown(path)
     words = (
         words.replace("Input should be", "must be", 1)
@@ -215,7 +215,7 @@ def _learnt(function: Function) -> _Signature:
     _describe(schema["properties"], function)
     for field, name in names:
         if name not in required:
-            schema["properties"][name].update(_default(model, field, defaults[field]))
+            schema["properties"][name].update(_default(model, field, name, defaults[field]))
     return _Signature(schema, model, names)
 
 
@@ -302,12 +302,16 @@ def _culprit(function: Function, kinds: Mapping[str, Any], error: Exception) -> 
     return SchemaError(f"function {_name(function)}: {str(error).partition(chr(10))[0]}")
 
 
-def _default(model: type[BaseModel], field: str, default: object) -> dict[str, Any]:
+def _default(model: type[BaseModel], field: str, name: str, default: object) -> dict[str, Any]:
     """Return ``{"default": ...}`` with a default as JSON, or nothing if it has no JSON form of its own type."""
     try:
         holder = model.model_construct(None, **{field: default})
         made = plain(holder.model_dump(mode="json", include={field}, warnings="error")[field])
-    except Exception:  # noqa: BLE001 - a serializer of the host can raise anything; then there is no such form.
+        model.model_validate_json(json.dumps({name: made}))
+    except ValidationError as error:  # Also for the required parameters, which are not given here.
+        if any(details["loc"][0] == name for details in error.errors(include_url=False)):
+            return {}
+    except Exception:  # noqa: BLE001 - a serializer of the host can raise anything; then there is no such form
         return {}
     return {"default": made}
 

@@ -37,7 +37,7 @@ def modern(annotation: Any) -> Any:
     if all(new is old for new, old in zip(changed, inner, strict=True)):
         return annotation
     if origin in (Union, UnionType):
-        return Union[changed]  # noqa: UP007 - a tuple of types, not a literal union
+        return Union[changed]  # noqa: UP007 - a tuple of types
     return origin[changed]
 
 

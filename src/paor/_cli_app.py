@@ -18,7 +18,9 @@ from .prompts.model import Model
 from .states.errors import PaorError, UsageError
 from .states.events import Event
 
-APP_HELP = "Your engine: an Engine, or a function f(journal) that returns one; MODULE is also looked for here."
+APP_HELP = (
+    "Your engine: an Engine, or a function f(journal) that returns one; MODULE is also looked for here."
+)
 Factory = Callable[[Journal], object]
 
 
@@ -37,7 +39,7 @@ def app_of(app: str) -> Engine | Factory:
     try:
         with redirect_stdout(sys.stderr):
             found: object = importlib.import_module(module_name)
-    except (Exception, SystemExit) as error:
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a host's code may raise anything
         raise UsageError(f"--app {app}: importing {module_name} raised {_told(error)}") from None
     for part in name.split("."):
         try:
@@ -46,7 +48,9 @@ def app_of(app: str) -> Engine | Factory:
             raise UsageError(f"--app {app}: {module_name} has no {name}") from None
     if isinstance(found, Engine) or callable(found):
         return found
-    raise UsageError(f"--app {app}: is of type {type(found).__name__}, expected an Engine or a function f(journal)")
+    raise UsageError(
+        f"--app {app}: is of type {type(found).__name__}, expected an Engine or a function f(journal)"
+    )
 
 
 def _told(error: BaseException) -> str:
@@ -63,7 +67,7 @@ def made_engine(app: str, factory: Factory, journal: Journal) -> Engine:
     try:
         with redirect_stdout(sys.stderr):
             made = factory(journal)
-    except (Exception, SystemExit) as error:
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a host's code may raise anything
         raise UsageError(f"--app {app}: {app.partition(':')[2]}(journal) raised {_told(error)}") from None
     if not isinstance(made, Engine):
         raise UsageError(f"--app {app}: returned a value of type {type(made).__name__}, expected an Engine")

@@ -16,6 +16,7 @@ from ._cli_io import (
     RUN_FAILED,
     USAGE,
     WAITING,
+    forget_output,
     journal_flag,
     reason,
     say,
@@ -28,7 +29,7 @@ from ._cli_text import STATE_STYLES, count, duration, folded, harmless, one_line
 from .fsm.engine import FORMATS
 from .fsm.journal import Journal
 from .fsm.result import Result
-from .states.errors import UsageError
+from .states.errors import PaorError, UsageError
 from .states.reasons import LIMIT_REASONS
 from .states.run import Change
 from .states.waiting import Question
@@ -63,7 +64,9 @@ def check_output(path: Path, journal: str, documents: tuple[str, ...] = ()) -> s
     """
     form = FORMATS.get(path.suffix.lower().removeprefix("."))
     if form is None:
-        raise UsageError(f"--output {path}: the ending must be one of {', '.join(f'.{name}' for name in FORMATS)}")
+        raise UsageError(
+            f"--output {path}: the ending must be one of {', '.join(f'.{name}' for name in FORMATS)}"
+        )
     try:
         if path.is_dir():
             raise UsageError(f"--output {path}: is a directory")
@@ -78,7 +81,7 @@ def check_output(path: Path, journal: str, documents: tuple[str, ...] = ()) -> s
     except OSError as error:
         raise UsageError(f"--output {path}: the folder cannot be written ({reason(error)})") from None
     except ValueError as error:
-        if isinstance(error, UsageError):
+        if isinstance(error, PaorError):
             raise
         raise UsageError(f"--output {str(path)!r}: is not a file name") from None
     return form
@@ -117,7 +120,6 @@ class Ending:
     Attributes:
         result: Of the run.
         journal: Where it stands; still open.
-        path: Of the journal, for next commands.
         app: ``--app`` as it was given.
         output: Where the report goes.
         as_json: Print the result as JSON.
@@ -125,7 +127,6 @@ class Ending:
 
     result: Result
     journal: Journal
-    path: str
     app: str | None = None
     output: Path | None = None
     as_json: bool = False
@@ -138,14 +139,21 @@ class Ending:
                 note = write_report(result, self.output)
             except UsageError as error:
                 note, code = f"paor: {error}", code or USAGE
+        try:
+            self._say()
+        except BrokenPipeError:
+            forget_output()
+        tell(self._line(), *([one_line(note)] if note else []), *self._next())
+        return code
+
+    def _say(self) -> None:
+        result = self.result
         if self.as_json:
             say_json(result.wire())
         elif result.waiting_for is not None:
             say(*self._question(result.waiting_for))
         elif result.answer:
             say(*answer_lines(result.answer))
-        tell(self._line(), *([one_line(note)] if note else []), *self._next())
-        return code
 
     def _line(self) -> str:
         """Return the one line of facts."""
@@ -176,15 +184,25 @@ class Ending:
     def _next(self) -> list[str]:
         """Return the commands that come next, if any."""
         result = self.result
-        flags = journal_flag(self.path) + (f" --app {shlex.quote(self.app)}" if self.app else "")
+        flags = journal_flag(self.journal.path) + (f" --app {shlex.quote(self.app)}" if self.app else "")
         if result.waiting_for is not None:
             flags += f" --output {shlex.quote(str(self.output))}" if self.output is not None else ""
-            commands = [f"paor resume {result.run_id}{flags} {answer}" for answer in answers_to(result.waiting_for)]
-            return [styled("answer it with one of:" if len(commands) > 1 else "answer it with:", "dim"), *commands]
+            commands = [
+                f"paor resume {result.run_id}{flags} {answer}" for answer in answers_to(result.waiting_for)
+            ]
+            return [
+                styled("answer it with one of:" if len(commands) > 1 else "answer it with:", "dim"),
+                *commands,
+            ]
         if result.status == "failed":
-            return [styled(f"what it did: paor show {result.run_id}{journal_flag(self.path)}", "dim")]
+            return [styled(f"what it did: paor show {result.run_id}{journal_flag(self.journal.path)}", "dim")]
         if result.documents and self.output is None:
-            return [styled(f"its documents: paor show {result.run_id} --documents{journal_flag(self.path)}", "dim")]
+            return [
+                styled(
+                    f"its documents: paor show {result.run_id} --documents{journal_flag(self.journal.path)}",
+                    "dim",
+                )
+            ]
         return []
 
 
@@ -199,9 +217,11 @@ def answers_to(question: Question) -> list[str]:
         return ["--outcome done --result '\"what it returned\"'", "--outcome retry", "--outcome fail"]
     if question.kind == "approval":
         return ["--answer '{\"approve\": true}'", "--answer '{\"approve\": false}'"]
-    values = {name: _example(schema) for name, schema in (question.answer_schema.get("properties") or {}).items()}
+    values = {
+        name: _example(schema) for name, schema in (question.answer_schema.get("properties") or {}).items()
+    }
     example = shlex.quote(json.dumps(values, ensure_ascii=False))
-    return [f"--answer {example}", "--answer '{\"action\": \"decline\"}'"]
+    return [f"--answer {example}", '--answer \'{"action": "decline"}\'']
 
 
 def _example(schema: Any) -> Any:
@@ -210,7 +230,9 @@ def _example(schema: Any) -> Any:
         return "..."
     if schema.get("enum"):
         return schema["enum"][0]
-    return {"boolean": True, "integer": 1, "number": 1, "array": [], "object": {}}.get(str(schema.get("type")), "...")
+    return {"boolean": True, "integer": 1, "number": 1, "array": [], "object": {}}.get(
+        str(schema.get("type")), "..."
+    )
 
 
 def last_intent(journal: Journal, run_id: str) -> dict[str, Any] | None:

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ._cli_io import reason
-from .fsm.intake import documents_of, model_of, mime_of, restricted, templates_of, toolbox
+from .fsm.intake import documents_of, mime_of, model_of, restricted, templates_of, toolbox
 from .fsm.journal_file import SYNCHRONOUS, Durability
 from .prompts.model import Model
 from .states.errors import UsageError
@@ -320,7 +320,9 @@ def readable(mime: str) -> bool:
 def _document(item: str | dict[str, Any]) -> str | Document:
     if isinstance(item, dict):
         name, content = item.get("name"), item.get("content")
-        if set(item) - {"name", "content", "mime"} or not (isinstance(name, str) and name and isinstance(content, str)):
+        if set(item) - {"name", "content", "mime"} or not (
+            isinstance(name, str) and name and isinstance(content, str)
+        ):
             raise UsageError('documents: expected paths or objects {"name": TEXT, "content": TEXT}')
         return Document(name, content, str(item.get("mime") or mime_of(name, content)))
     if item == "-":

@@ -69,14 +69,15 @@ def say(*lines: str) -> None:
 
 def tell(*lines: str) -> None:
     """Write messages to standard error; a reader that has gone is no reason to fail."""
-    with suppress(OSError, ValueError):
+    with suppress(OSError, ValueError, OutputLost):
         _write(sys.stderr, lines)
 
 
 def _write(stream: TextIO, lines: Sequence[str]) -> None:
     text = "".join(f"{line}\n" for line in lines)
-    stream.write(text if coloured(stream) else click.unstyle(text))
-    stream.flush()
+    with _output():
+        stream.write(text if coloured(stream) else click.unstyle(text))
+        stream.flush()
 
 
 def say_json(data: Any, *, compact: bool = False) -> None:
@@ -94,9 +95,32 @@ _ESCAPED = re.compile("[\x7f-\x9f\ud800-\udfff]")
 
 def say_bytes(data: bytes) -> None:
     """Write bytes to standard output as they are."""
-    sys.stdout.flush()
-    sys.stdout.buffer.write(data)
-    sys.stdout.buffer.flush()
+    with _output():
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+
+
+class OutputLost(Exception):
+    """What was to be printed could not be written, and not because its reader has gone."""
+
+
+@contextmanager
+def _output() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputLost(f"the output cannot be written ({reason(error)})") from None
+
+
+def forget_output() -> None:
+    """Point standard output to nowhere, so that the interpreter's last flush cannot fail."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def write_atomically(path: Path, data: bytes) -> None:
@@ -214,9 +238,7 @@ def find_run(journal: Journal, name: str | None) -> RunRow:
 # -- commands ----------------------------------------------------------------------------------------------------
 
 
-def command(
-    name: str, *examples: str, reads: bool = True
-) -> Callable[[Callable[..., int]], click.Command]:
+def command(name: str, *examples: str, reads: bool = True) -> Callable[[Callable[..., int]], click.Command]:
     """
     Make a function a command with its examples and the options that all commands have.
 
@@ -228,7 +250,9 @@ def command(
 
     def decorate(function: Callable[..., int]) -> click.Command:
         made: Any = function
-        made = click.option("--json", "as_json", is_flag=True, help="Print JSON, the same bytes for the same data.")(made)
+        made = click.option(
+            "--json", "as_json", is_flag=True, help="Print JSON, the same bytes for the same data."
+        )(made)
         if reads:
             made = click.option(
                 "--journal",

@@ -86,7 +86,9 @@ class Watch:
         if event.dest == "Executing" and event.detail:
             self._doing += f" {one_line(event.detail)}"
         step = f"step {event.step:,} of {event.max_steps:,}" if event.step else ""
-        self._facts = ", ".join(part for part in (step, count(event.tokens, "token") if event.tokens else "") if part)
+        self._facts = ", ".join(
+            part for part in (step, count(event.tokens, "token") if event.tokens else "") if part
+        )
 
     def _stepped(self, event: StepCompleted) -> None:
         if self._console is None:

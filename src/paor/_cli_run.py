@@ -30,21 +30,30 @@ from .tools.builtin import builtin_tools
     "run",
     'paor run "Summarise the obligations and list every deadline" --document contract.pdf',
     'paor run "Compare both offers" --document a.docx --document b.docx --output report.md',
-    "paor run --input '{\"objective\": \"...\", \"documents\": [\"a.pdf\"], \"maxSteps\": 8}'",
+    'paor run --input \'{"objective": "...", "documents": ["a.pdf"], "maxSteps": 8}\'',
 )
 @click.argument("objective", required=False)
-@click.option("--document", "documents", multiple=True, metavar="FILE", help="Input document, - for stdin; repeatable.")
-@click.option("--criterion", "criteria", multiple=True, metavar="TEXT", help="What must hold at the end; repeatable.")
+@click.option(
+    "--document", "documents", multiple=True, metavar="FILE", help="Input document, - for stdin; repeatable."
+)
+@click.option(
+    "--criterion", "criteria", multiple=True, metavar="TEXT", help="What must hold at the end; repeatable."
+)
 @click.option("--model", metavar="M", help="offline (default) or script:FILE.")
 @click.option("--mode", metavar="MODE", help="react (default): one action at a time.")
-@click.option("--tools", metavar="A,B", help="Names of the tools the run may use; default: all. See: paor tools.")
+@click.option(
+    "--tools", metavar="A,B", help="Names of the tools the run may use; default: all. See: paor tools."
+)
 @click.option("--task-type", metavar="T", help="A task type of the policy.")
 @click.option("--max-steps", type=int, metavar="N", help="Actions the run may start; default 5.")
 @click.option("--token-budget", type=int, metavar="N", help="Input plus output tokens.")
 @click.option("--time-budget", "time_budget_s", type=float, metavar="S", help="Seconds of active work.")
 @click.option("--language", metavar="L", help="Language of the answer, such as de; default en.")
 @click.option(
-    "--prompt-template", "prompt_template_file", metavar="FILE", help="Instead of the shipped planning prompt."
+    "--prompt-template",
+    "prompt_template_file",
+    metavar="FILE",
+    help="Instead of the shipped planning prompt.",
 )
 @click.option("--output", metavar="FILE", help="Write the final report (.md, .markdown or .txt).")
 @click.option("--context", metavar="TEXT", help="Extra context for choosing actions.")
@@ -73,7 +82,7 @@ def run(source: str | None, criteria: tuple[str, ...], journal: str, as_json: bo
         return _streamed(engine, given, watch)
 
     with driving(given.app, journal, durability=given.durability, model=given.model) as engine:
-        return _driven(engine, drive, watch, journal, given.app, given.output, as_json)
+        return _driven(engine, drive, watch, given.app, given.output, as_json)
 
 
 def _streamed(engine: Engine, given: RunInput, watch: Watch) -> Result | None:
@@ -107,7 +116,6 @@ def _driven(
     engine: Engine,
     drive: Callable[[Engine], Result | None],
     watch: Watch,
-    path: str,
     app: str | None,
     output: Path | None,
     as_json: bool,
@@ -121,11 +129,11 @@ def _driven(
         if watch.run_id is None:
             tell("paor: interrupted before the run started")
         else:
-            flags = journal_flag(path) + (f" --app {app}" if app else "")
+            flags = journal_flag(engine.journal.path) + (f" --app {app}" if app else "")
             tell(f"paor: interrupted; what was done is safe, go on with: paor resume {watch.run_id}{flags}")
         return INTERRUPTED
     assert result is not None, "a run ends with its result"
-    return Ending(result, engine.journal, path, app, output, as_json).told()
+    return Ending(result, engine.journal, app, output, as_json).told()
 
 
 @command(
@@ -161,7 +169,9 @@ def resume(
     Exit codes: those of paor run.
     """
     if answer is not None and outcome is not None:
-        raise click.UsageError("--answer and --outcome exclude each other: one is for a question, one for an effect")
+        raise click.UsageError(
+            "--answer and --outcome exclude each other: one is for a question, one for an effect"
+        )
     if returned is not None and outcome is None:
         raise click.UsageError("--result comes with --outcome")
     given = {
@@ -177,11 +187,13 @@ def resume(
         check_output(target, journal)
     with looking(app, journal) as reader:
         row = find_run(reader, name)
-        if row.status in ("done", "failed") or (row.status == "waiting" and answer is None and outcome is None):
+        if row.status in ("done", "failed") or (
+            row.status == "waiting" and answer is None and outcome is None
+        ):
             if answer is not None or outcome is not None:
                 tell(f"paor: run {row.run_id} has ended; the answer is not needed")
             result = Engine(journal=reader).resume(row.run_id)
-            return Ending(result, reader, journal, app, target, as_json).told()
+            return Ending(result, reader, app, target, as_json).told()
         if chosen is None and app is None:
             chosen = _model_of_run(reader, row)
         if app is None:
@@ -191,9 +203,7 @@ def resume(
     with driving(app, journal, model=chosen, hooks=(watch,)) as engine:
         if app is not None and chosen is not None:
             engine.model = chosen
-        return _driven(
-            engine, lambda engine: engine.resume(row.run_id, **given), watch, journal, app, target, as_json
-        )
+        return _driven(engine, lambda engine: engine.resume(row.run_id, **given), watch, app, target, as_json)
 
 
 def _model_of_run(journal: Journal, row: RunRow) -> Model:
@@ -207,7 +217,9 @@ def _model_of_run(journal: Journal, row: RunRow) -> Model:
     try:
         return model_of(name)
     except UsageError:
-        raise UsageError(f"run {row.run_id} had the model {name!r}; name the one to go on with: --model M") from None
+        raise UsageError(
+            f"run {row.run_id} had the model {name!r}; name the one to go on with: --model M"
+        ) from None
 
 
 def _check_tools(journal: Journal, row: RunRow) -> None:

@@ -132,34 +132,55 @@ class Column(NamedTuple):
         head: Its heading.
         right: Whether numbers stand to the right.
         wide: Whether it gets what the others leave, its text being wrapped or cut.
+        least: Cells that it has at least; with none it is left out when all its cells are empty.
     """
 
     head: str
     right: bool = False
     wide: bool = False
+    least: int = 0
 
 
-def table(columns: Sequence[Column], rows: Iterable[Sequence[Cell]], width: int, *, wrap: bool = False) -> list[str]:
+def table(
+    columns: Sequence[Column],
+    rows: Iterable[Sequence[Cell]],
+    width: int,
+    *,
+    wrap: bool = False,
+    head: bool = True,
+) -> list[str]:
     """
     Return a table as lines of at most *width* cells.
 
     Args:
-        columns: Left to right; one of them may be wide. Columns without any text are left out.
+        columns: Left to right; one of them may be wide.
         rows: Cells of one line each.
         width: Cells of the terminal.
         wrap: Wrap the wide column's text over further lines instead of cutting it.
+        head: Whether the headings come first.
     """
     cells = [[Cell(one_line(cell.text), cell.style) for cell in row] for row in rows]
-    used = [index for index, column in enumerate(columns) if column.wide or any(row[index].text for row in cells)]
+    used = [
+        index
+        for index, column in enumerate(columns)
+        if column.wide or column.least or any(row[index].text for row in cells)
+    ]
     columns = [columns[index] for index in used]
     cells = [[row[index] for index in used] for row in cells]
     widths = [
-        max([cell_len(column.head), *(cell_len(row[index].text) for row in cells)])
+        max([column.least, cell_len(column.head), *(cell_len(row[index].text) for row in cells)])
         for index, column in enumerate(columns)
     ]
-    fixed = sum(own for own, column in zip(widths, columns, strict=True) if not column.wide) + 2 * (len(columns) - 1)
-    widths = [max(8, min(own, width - fixed)) if column.wide else own for own, column in zip(widths, columns, strict=True)]
-    lines = _row([Cell(column.head, "head") for column in columns], columns, widths, wrap=False)
+    fixed = sum(own for own, column in zip(widths, columns, strict=True) if not column.wide) + 2 * (
+        len(columns) - 1
+    )
+    widths = [
+        max(8, min(own, width - fixed)) if column.wide else own
+        for own, column in zip(widths, columns, strict=True)
+    ]
+    lines = (
+        _row([Cell(column.head, "head") for column in columns], columns, widths, wrap=False) if head else []
+    )
     for row in cells:
         lines += _row(row, columns, widths, wrap=wrap)
     return lines

@@ -34,14 +34,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _invoked(given)
     except BrokenPipeError:
-        _forget_output()
+        io.forget_output()
         return io.OK
     except KeyboardInterrupt:
         io.tell("", "paor: interrupted")
         return io.INTERRUPTED
-    except OSError as error:
-        _forget_output()
-        io.tell_error(f"the output cannot be written ({io.reason(error)})")
+    except io.OutputLost as error:
+        io.forget_output()
+        io.tell_error(str(error))
         return io.USAGE
     except Exception as error:
         if os.environ.get("PAOR_TRACEBACK"):
@@ -66,8 +66,6 @@ def _invoked(arguments: list[str]) -> int:
             return code if isinstance(code, int) else io.OK
     except click.exceptions.Exit as error:
         return error.exit_code
-    except click.Abort:
-        raise KeyboardInterrupt from None
     except click.ClickException as error:
         where = getattr(getattr(error, "ctx", None), "command_path", "paor")
         io.tell_error(error.format_message(), where)
@@ -78,16 +76,6 @@ def _invoked(arguments: list[str]) -> int:
             raise
         io.tell_error(str(error))
         return io.exit_code_of(error)
-
-
-def _forget_output() -> None:
-    """Point standard output to nowhere, so that the interpreter's last flush cannot fail."""
-    try:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
-    except (OSError, ValueError):
-        pass
 
 
 def _group() -> click.Group:

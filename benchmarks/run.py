@@ -1,0 +1,238 @@
+"""
+All benchmarks in one command and one table: ``python benchmarks/run.py [--quick] [NAME ...]``.
+
+Every figure is a ratio or a count taken within this one run, so that it can be compared between machines; nothing
+here is a test. The floor is described in `floor.py`, the workload in `workload.py`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import resource
+import shutil
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+from floor import recorded_values, run_floor
+from workload import engine
+
+Row = tuple[str, str, str]
+"""What was measured, the figure, and the target."""
+
+
+def main() -> None:
+    """Run the benchmarks named on the command line, or all, and print their table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="which; default all")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the work, for a look")
+    options = parser.parse_args()
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory(prefix="paor-bench-") as folder:
+        for name in options.names or BENCHMARKS:
+            print(f"... {name}", file=sys.stderr, flush=True)
+            rows += BENCHMARKS[name](Path(folder), 10 if options.quick else 1)
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    print(f"{'measured':<{widths[0]}}  {'figure':>{widths[1]}}  target")
+    for row in rows:
+        print(f"{row[0]:<{widths[0]}}  {row[1]:>{widths[1]}}  {row[2]}")
+
+
+def _timed_run(path: Path, durability: str, iterations: int) -> float:
+    """Return the seconds of one engine run; the journal is at *path* afterwards."""
+    with engine(path, durability=durability, iterations=iterations) as host:
+        started = time.perf_counter()
+        result = host.run("Read all pages of the contract", ["every page is read"])
+        seconds = time.perf_counter() - started
+    assert result.state == "Done", result
+    return seconds
+
+
+def throughput(folder: Path, divisor: int) -> list[Row]:
+    """Share of the floor, measured in turn; the median of 7 pairs."""
+    rows = []
+    iterations = 1000 // divisor
+    for durability, target in (("full", ">= 0.70, aim 0.80"), ("normal", ">= 0.25, aim 0.35")):
+        source = folder / f"values-{durability}.db"
+        _timed_run(source, durability, iterations)
+        values = recorded_values(source)
+        ratios, own, floor = [], [], []
+        for pair in range(7):
+            own.append(_timed_run(folder / f"own-{durability}-{pair}.db", durability, iterations))
+            floor.append(run_floor(folder / f"floor-{durability}-{pair}.db", values, durability))
+            ratios.append(floor[-1] / own[-1])
+        count = len(values)
+        rows.append((f"share of the floor, {durability}", f"{statistics.median(ratios):.2f}", target))
+        rows.append(
+            (
+                f"  us a transition, {durability}: engine / floor",
+                f"{statistics.median(own) / count * 1e6:.0f} / {statistics.median(floor) / count * 1e6:.0f}",
+                "",
+            )
+        )
+    return rows
+
+
+def fsyncs(folder: Path, divisor: int) -> list[Row]:
+    """fsync and fdatasync calls a transition, counted by strace, checkpoints included."""
+    if shutil.which("strace") is None:
+        return [("fsyncs a transition", "skipped: strace is not installed", "<= 1.03 / 0.03")]
+    rows = []
+    iterations = 400 // divisor
+    for durability, target in (("full", "<= 1.03"), ("normal", "<= 0.03")):
+        code = (
+            f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+            "from pathlib import Path; from workload import engine\n"
+            f"with engine(Path({str(folder / f'sync-{durability}.db')!r}), durability={durability!r},"
+            f" iterations={iterations}) as host: host.run('Read all pages', ['read'])"
+        )
+        log = folder / f"strace-{durability}.txt"
+        command = ["strace", "-f", "-e", "trace=fsync,fdatasync", "-o", str(log), sys.executable, "-c", code]
+        subprocess.run(command, check=True, timeout=600)
+        calls = sum("sync(" in line for line in log.read_text().splitlines())
+        rows.append((f"fsyncs a transition, {durability}", f"{calls / (5 * iterations + 1):.3f}", target))
+    return rows
+
+
+def flatness(folder: Path, divisor: int) -> list[Row]:
+    """Time and bytes of a transition early and late in one long run, and the memory it takes."""
+    iterations = 10_000 // divisor
+    path = folder / "long.db"
+    times: list[float] = []
+    with engine(path, durability="normal", iterations=iterations) as host:
+        before = 0
+        for event in host.stream("Read all pages of the contract", ["every page is read"]):
+            if event.kind == "step":
+                times.append(time.perf_counter())
+                if len(times) == 200:
+                    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    steps = [later - earlier for earlier, later in zip(times, times[1:], strict=False)]
+
+    def around(iteration: int) -> float:
+        return statistics.median(steps[max(0, iteration - 100) : iteration + 100])
+
+    early = around(100)
+    rows = [("time at iteration 10 / at 100", f"{statistics.median(steps[5:20]) / early:.2f}", "")]
+    for iteration in sorted({min(1000, iterations - 150), iterations - 150}):
+        rows.append((f"time at iteration {iteration} / at 100", f"{around(iteration) / early:.2f}", "<= 1.15"))
+    grown = (after - before) / 1024
+    rows.append((f"memory over {5 * iterations:,} transitions", f"{grown:.1f} MB", "<= 15 MB"))
+    return rows + _bytes_rows(path, iterations)
+
+
+def _bytes_rows(path: Path, iterations: int) -> list[Row]:
+    """Return bytes a transition beyond prompts, replies and documents, and how flat they are."""
+    connection = sqlite3.connect(path)
+    pages, size = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
+    texts = connection.execute(
+        "SELECT sum(length(CAST(body AS BLOB))) FROM payloads WHERE media_type = 'text/plain'"
+    ).fetchone()[0]
+    count = connection.execute("SELECT count(*) FROM transitions").fetchone()[0]
+    own = "SELECT sum(length(guards) + length(request) + length(outcome) + length(change) + length(counters))"
+    halves = [
+        connection.execute(f"{own} FROM transitions WHERE seq BETWEEN ? AND ?", bounds).fetchone()[0]
+        for bounds in ((500, 1499), (5 * iterations - 1500, 5 * iterations - 501))
+    ]
+    connection.close()
+    return [
+        ("bytes a transition beyond the texts", f"{(pages * size - texts) / count:.0f}", "<= 1,536"),
+        ("row bytes late / early", f"{halves[1] / halves[0]:.3f}", "0.95 to 1.05"),
+    ]
+
+
+def resuming(folder: Path, divisor: int) -> list[Row]:
+    """Resume of a 10,000-transition run, chain verified, against a plain read of its rows."""
+    iterations = 2000 // divisor
+    path = folder / "resume.db"
+    with engine(path, durability="normal", iterations=iterations) as host:
+        events = host.stream("Read all pages of the contract", ["every page is read"])
+        for event in events:
+            if event.kind == "step" and event.step == iterations - 1:
+                break
+        events.close()
+        run_id = host.journal.runs()[0].run_id
+        ratios = []
+        for _ in range(7):
+            started = time.perf_counter()
+            connection = sqlite3.connect(path)
+            rows = connection.execute("SELECT * FROM transitions WHERE run = 1 ORDER BY id").fetchall()
+            connection.close()
+            plain = time.perf_counter() - started
+            started = time.perf_counter()
+            drive = host._taken(run_id)
+            own = time.perf_counter() - started
+            host.journal.release(drive.run.number, drive.fence)
+            ratios.append(own / plain)
+    return [(f"resume of {len(rows):,} rows / plain read", f"{statistics.median(ratios):.2f}", "<= 3")]
+
+
+def concurrency(folder: Path, divisor: int) -> list[Row]:
+    """100 runs of 20 iterations in one journal at full durability, against the serial floor."""
+    iterations, runs = 20, 100 // divisor
+    source = folder / "one.db"
+    _timed_run(source, "full", iterations)
+    values = recorded_values(source)
+    ratios = []
+    for pair in range(7):
+        floor = run_floor(folder / f"serial-{pair}.db", values * (runs // 4 or 1), "full") / (runs // 4 or 1)
+
+        async def drive(pair: int = pair) -> float:
+            with engine(folder / f"many-{pair}.db", durability="full", iterations=iterations) as host:
+                started = time.perf_counter()
+                results = await asyncio.gather(
+                    *(host.arun("Read all pages of the contract", ["every page is read"]) for _ in range(runs))
+                )
+                assert all(result.state == "Done" for result in results)
+                return time.perf_counter() - started
+
+        ratios.append(floor * runs / asyncio.run(drive()))
+    return [(f"{runs} runs at once at full / serial floor", f"{statistics.median(ratios):.2f}x", ">= 3x, aim 4x")]
+
+
+def importing(folder: Path, divisor: int) -> list[Row]:
+    """``import paor`` against the imports that it cannot do without."""
+    ratios = []
+    for _ in range(15):
+        own = _import_time("import paor")
+        base = _import_time("import transitions, pydantic, sqlite3, json")
+        ratios.append(own / base)
+    return [("import paor / import of its core", f"{statistics.median(ratios):.2f}", "<= 1.4")]
+
+
+def _import_time(statement: str) -> float:
+    code = f"import time; t = time.perf_counter(); {statement}; print(time.perf_counter() - t)"
+    return float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
+
+
+def verifying(folder: Path, divisor: int) -> list[Row]:
+    """`paor verify` on a large journal, in rows a second."""
+    iterations = 20_000 // divisor
+    path = folder / "verify.db"
+    _timed_run(path, "off", iterations)
+    with engine(path, durability="off", iterations=1) as host:
+        started = time.perf_counter()
+        assert host.journal.verify() == []
+        seconds = time.perf_counter() - started
+    return [("rows verified a second", f"{(5 * iterations + 1) / seconds:,.0f}", "")]
+
+
+BENCHMARKS: dict[str, Callable[[Path, int], list[Row]]] = {
+    "throughput": throughput,
+    "fsyncs": fsyncs,
+    "flatness": flatness,
+    "resuming": resuming,
+    "concurrency": concurrency,
+    "importing": importing,
+    "verifying": verifying,
+}
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,264 @@
+"""What a journal says of one run, as `paor show` shows it: its head and its actions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from ._cli_text import STATE_STYLES, Cell, Column, count, duration
+from .fsm.journal import Journal, RunRow, Transition
+from .states.errors import JournalDamaged
+from .states.phase import EXECUTING
+from .states.reasons import REASONS
+from .states.run import Change
+from .states.spec import Spec
+
+# -- reading -----------------------------------------------------------------------------------------------------
+
+
+def spec_of(journal: Journal, row: RunRow) -> Spec | None:
+    """
+    Return what a run was started with, None once erased.
+
+    Raises:
+        JournalDamaged: It cannot be read.
+    """
+    if journal.payload(row.run, journal.root_columns(row.run)["spec_payload"]).body is None:
+        return None
+    try:
+        return journal.spec(row.run_id)
+    except ValidationError as error:
+        told = f"its spec cannot be read ({error.error_count()} errors); run: paor verify"
+        raise JournalDamaged(f"run {row.run_id}: {told}") from None
+
+
+def change_of(journal: Journal, row: Transition) -> Change:
+    """
+    Return what a row set; nothing once erased.
+
+    Raises:
+        JournalDamaged: It cannot be read.
+    """
+    try:
+        body = journal.payload(row.run, row.change["n"]).body
+        return Change.model_validate_json(body) if body is not None else Change()
+    except (ValidationError, KeyError, TypeError):
+        raise JournalDamaged(
+            f"run number {row.run}, row {row.seq}: what it set cannot be read; run: paor verify"
+        ) from None
+
+
+# -- the head ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """
+    What stands above the rows of a run.
+
+    Attributes:
+        row: Its line of the view ``runs``.
+        spec: None once erased.
+        last: Its last row, None before the first.
+        change: What that row set: the answer of a finished run, the question of a waiting one.
+        given, produced: Numbers of documents.
+    """
+
+    row: RunRow
+    spec: Spec | None
+    last: Transition | None
+    change: Change
+    given: int
+    produced: int
+
+    @classmethod
+    def read(cls, journal: Journal, row: RunRow, rows: list[Transition]) -> Head:
+        """Return the head of a run with *rows*."""
+        last = rows[-1] if rows else None
+        labels = [document.label for document in journal.documents(row.run_id)]
+        given = sum("_action0_" in label for label in labels)
+        change = change_of(journal, last) if last is not None else Change()
+        return cls(row, spec_of(journal, row), last, change, given, len(labels) - given)
+
+    def pairs(self, moment: Any) -> Iterator[tuple[str, str, str]]:
+        """
+        Yield name, value and style of every fact.
+
+        Args:
+            moment: Turns microseconds since the epoch into a text.
+        """
+        row, spec = self.row, self.spec
+        yield "run", row.run_id, "strong"
+        yield "objective", spec.objective if spec is not None else "(erased)", ""
+        yield "state", self.state, STATE_STYLES.get(row.status, "")
+        yield "model", spec.model if spec is not None else "", ""
+        yield (
+            "started",
+            moment(row.created_at) + (f", ended {moment(row.ended_at)}" if row.ended_at else ""),
+            "",
+        )
+        yield "used", ", ".join(self.used()), ""
+        texts = [text for text, number in (("given", self.given), ("produced", self.produced)) if number]
+        numbers = [
+            f"{number:,} {text}" for text, number in zip(texts, (self.given, self.produced), strict=False)
+        ]
+        yield "documents", ", ".join(numbers), ""
+        yield from self._criteria()
+        if self.change.question is not None:
+            yield "waits for", f"{self.change.question.kind}: {self.change.question.message}", "warn"
+        yield "answer", (self.change.answer or "") if row.status in ("done", "failed") else "", ""
+
+    @property
+    def state(self) -> str:
+        """The phase with its reason in words."""
+        row = self.row
+        if row.reason:
+            words = REASONS.get(row.reason)
+            return f"{row.state} ({row.reason}: {words})" if words else f"{row.state} ({row.reason})"
+        return f"{row.state} ({row.status})"
+
+    def used(self) -> Iterator[str]:
+        """Yield what was used, and of how much where there is a limit."""
+        last, limits = self.last, self.spec.limits if self.spec is not None else None
+        steps, retries, tokens, cost, time_us = (
+            (last.step, last.retries, last.tokens_in + last.tokens_out, last.cost_micro, last.time_us)
+            if last is not None
+            else (0, 0, 0, 0, 0)
+        )
+        yield f"{steps:,} of {count(limits.max_steps, 'step')}" if limits else count(steps, "step")
+        if retries:
+            yield f"{retries} of {limits.max_retries} retries" if limits else f"{retries} retries"
+        budget = limits.token_budget if limits else None
+        yield f"{tokens:,} of {count(budget, 'token')}" if budget else count(tokens, "token")
+        seconds = limits.time_budget_s if limits else None
+        yield f"{duration(time_us / 1e6)} of {duration(seconds)}" if seconds else duration(time_us / 1e6)
+        money = limits.cost_budget if limits else None
+        if cost or money:
+            yield f"{cost / 1e6:,.4f} of {money:,.2f} cost" if money else f"{cost / 1e6:,.4f} cost"
+
+    def _criteria(self) -> Iterator[tuple[str, str, str]]:
+        met = str(self.last.counters.get("criteria", "")) if self.last is not None else ""
+        for index, text in enumerate(self.spec.success_criteria if self.spec is not None else ()):
+            fulfilled = met[index : index + 1] == "1"
+            mark = "met" if fulfilled else "open"
+            yield "criteria" if index == 0 else "", f"{mark}: {text}", "good" if fulfilled else ""
+
+    def wire(self) -> dict[str, Any]:
+        """Return the head as JSON-able data, without times of now."""
+        names = (
+            "objective",
+            "success_criteria",
+            "language",
+            "task_type",
+            "mode",
+            "model",
+            "context",
+            "final_format",
+        )
+        spec = self.spec
+        settings = None
+        if spec is not None:
+            settings = spec.model_dump(mode="json", include=set(names))
+            settings = {name: settings[name] for name in names}
+            settings |= {
+                "limits": spec.limits.model_dump(mode="json"),
+                "tools": [tool.name for tool in spec.tools],
+            }
+            settings |= {"engine": spec.engine, "machine": spec.machine}
+        question = self.change.question
+        return {
+            "spec": settings,
+            "answer": self.change.answer,
+            "waiting_for": question.wire() if question is not None else None,
+            "documents_given": self.given,
+            "documents_produced": self.produced,
+        }
+
+
+# -- actions -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One action of a run, from the row that observed it; of an erased one only what the rows say."""
+
+    seq: int
+    step: int
+    action: int
+    tool: str
+    outcome: str
+    label: str
+    documents_count: int
+    documents: tuple[str, ...]
+    summary: str
+
+    def wire(self) -> dict[str, Any]:
+        """Return the action as JSON-able data."""
+        return {name: getattr(self, name) for name in self.__slots__} | {"documents": list(self.documents)}
+
+
+def actions_of(journal: Journal, row: RunRow, rows: list[Transition]) -> list[Action]:
+    """Return the actions of a run in order; one that is not observed yet comes last."""
+    actions = []
+    ended: Transition | None = None
+    for item in rows:
+        if item.trigger in ("execute", "refuse"):
+            ended = item
+        elif item.trigger == "observe" and ended is not None:
+            actions.append(_observed(journal, item, ended))
+    if row.state == EXECUTING:
+        intent = next(
+            (
+                change.intent
+                for change in (change_of(journal, item) for item in reversed(rows))
+                if change.intent
+            ),
+            None,
+        )
+        if intent is not None:
+            state, last = ("in doubt" if row.status == "waiting" else "running"), rows[-1]
+            actions.append(
+                Action(last.seq, last.step, last.action, intent.tool, state, intent.label, 0, (), "")
+            )
+    return actions
+
+
+def _observed(journal: Journal, row: Transition, ended: Transition) -> Action:
+    message = change_of(journal, row).message
+    refused = ended.trigger == "refuse"
+    good = bool(ended.outcome.get("ok"))
+    return Action(
+        seq=row.seq,
+        step=row.step,
+        action=row.action,
+        tool=message.tool if message is not None else str(ended.request.get("tool", "")),
+        outcome="ok" if good else "refused" if refused else "failed",
+        label=str(ended.outcome.get("label", "")),
+        documents_count=int(ended.outcome.get("documents", 0)),
+        documents=message.documents if message is not None else (),
+        summary=message.summary if message is not None else "(erased)",
+    )
+
+
+OUTCOME_STYLES = {"ok": "good", "failed": "bad", "refused": "warn", "in doubt": "warn"}
+
+
+def action_cells(action: Action) -> list[Cell]:
+    """Return one action as cells."""
+    return [
+        Cell(str(action.action), "dim"),
+        Cell(action.tool, "strong"),
+        Cell(action.outcome, OUTCOME_STYLES.get(action.outcome, "")),
+        Cell(f"{action.documents_count:,}" if action.documents_count else ""),
+        Cell(action.label if action.documents_count or action.outcome in ("running", "in doubt") else ""),
+        Cell(action.summary, "dim"),
+    ]
+
+
+def action_columns(*, labels: bool) -> list[Column]:
+    """Return the columns of the actions' table, with or without the labels."""
+    columns = [Column("#", right=True), Column("tool"), Column("outcome"), Column("docs", right=True)]
+    return [*columns, *([Column("label")] if labels else []), Column("summary", wide=True)]

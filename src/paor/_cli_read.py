@@ -1,0 +1,283 @@
+"""`paor runs`, `paor verify`, `paor replay`, `paor export`, `paor diagram`: the commands that only read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ._cli_io import (
+    DAMAGED,
+    DIVERGED,
+    OK,
+    command,
+    find_run,
+    reading,
+    say,
+    say_bytes,
+    say_json,
+    tell,
+    width,
+    write_atomically,
+)
+from ._cli_text import STATE_STYLES, Cell, Column, count, one_line, styled, table
+from .fsm.diagram import Format, Walk, walk_of
+from .fsm.diagram import diagram as picture
+from .fsm.journal import Journal, RunRow
+from .fsm.replay import Replay
+from .fsm.replay import replay as replay_run
+from .states.errors import JournalDamaged
+
+SHOWN = 20
+"""Runs that a list for people shows unless told otherwise."""
+
+
+def local_time(microseconds: int) -> str:
+    """Return a moment in the reader's time zone, to the second."""
+    try:
+        return datetime.fromtimestamp(microseconds / 1e6).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    except (OverflowError, OSError, ValueError):
+        return "?"
+
+
+def objective_of(journal: Journal, row: RunRow) -> str | None:
+    """Return the objective of a run, None once erased; read without building the whole spec."""
+    body = journal.payload(row.run, journal.root_columns(row.run)["spec_payload"]).body
+    if body is None:
+        return None
+    try:
+        return str(json.loads(body)["objective"])
+    except (ValueError, KeyError, TypeError):
+        raise JournalDamaged(f"run {row.run_id}: its spec cannot be read; run: paor verify") from None
+
+
+def short_ids(rows: list[RunRow], shortest: int = 13) -> dict[str, str]:
+    """Return for each run id the shortest start, of at least *shortest* characters, that no other run has."""
+    ids = sorted(row.run_id for row in rows)
+    short = {}
+    for index, run_id in enumerate(ids):
+        near = [ids[place] for place in (index - 1, index + 1) if 0 <= place < len(ids)]
+        same = max((_shared(run_id, other) for other in near), default=0)
+        short[run_id] = run_id[: max(shortest, same + 1)].rstrip("-")
+    return short
+
+
+def _shared(one: str, other: str) -> int:
+    """Return how many characters two ids have in common at their start."""
+    return next(
+        (place for place, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), len(one)
+    )
+
+
+@command("runs", "paor runs", "paor runs --limit 0", "paor runs --json --journal runs.db")
+@click.option(
+    "--limit", type=click.IntRange(min=0), metavar="N", help=f"Newest N runs, 0 for all; default {SHOWN}."
+)
+def runs(limit: int | None, journal: str, as_json: bool) -> int:
+    """
+    List the runs of a journal, newest first.
+
+    With --json all of them, keys as the columns of the view "runs", times in microseconds since the epoch.
+    """
+    with reading(journal) as reader:
+        rows = reader.runs()
+        if as_json:
+            say_json([run_columns(row) for row in (rows[:limit] if limit else rows)])
+            return OK
+        if not rows:
+            tell(f"{reader.path}: the journal holds no run yet")
+            return OK
+        shown = rows[: SHOWN if limit is None else limit or len(rows)]
+        short = short_ids(rows)
+        cells = [_run_cells(reader, row, short[row.run_id]) for row in shown]
+    columns = [
+        Column("run"),
+        Column("started"),
+        Column("state"),
+        Column("rows", right=True),
+        Column("objective", wide=True),
+    ]
+    say(*table(columns, cells, width()))
+    if len(rows) > len(shown):
+        tell(styled(f"{count(len(rows) - len(shown), 'older run')}: paor runs --limit 0", "dim"))
+    return OK
+
+
+def _run_cells(journal: Journal, row: RunRow, short: str) -> list[Cell]:
+    why = row.reason or (row.status if row.status in ("waiting", "running") else "")
+    state = f"{row.state} ({why})" if why else row.state
+    objective = objective_of(journal, row)
+    return [
+        Cell(short),
+        Cell(local_time(row.created_at)[:16], "dim"),
+        Cell(state, STATE_STYLES.get(row.status, "")),
+        Cell(f"{row.head_seq + 1:,}"),
+        Cell(objective, "") if objective is not None else Cell("(erased)", "dim"),
+    ]
+
+
+def run_columns(row: RunRow) -> dict[str, Any]:
+    """Return a run's columns as JSON-able data."""
+    return row._asdict() | {"head_hash": row.head_hash.hex()}
+
+
+@command("verify", "paor verify", "paor verify --journal runs.db --json")
+def verify(journal: str, as_json: bool) -> int:
+    """
+    Check a whole journal: every hash, payload digest and derived column of every run.
+
+    What is not seen: the loss of a whole run or of a consistent tail; keep an export to compare with.
+
+    Exit codes: 0 everything holds, 4 with a line for each defect, 2 not a paor journal.
+    """
+    with reading(journal) as reader:
+        defects = reader.verify()
+        try:
+            rows = reader.runs()
+        except JournalDamaged:
+            rows = []
+        transitions = sum(row.head_seq + 1 for row in rows)
+    if as_json:
+        found = [{"run_id": item.run_id, "place": item.place, "problem": item.problem} for item in defects]
+        say_json({"ok": not defects, "runs": len(rows), "transitions": transitions, "defects": found})
+    elif defects:
+        say(*(one_line(str(item)) for item in defects))
+        tell(styled(f"{journal}: {count(len(defects), 'defect')}", "bad"))
+    else:
+        holds = "chain, payloads and columns hold"
+        say(f"{styled('ok', 'good')}  {count(len(rows), 'run')}, {count(transitions, 'transition')}: {holds}")
+    return DAMAGED if defects else OK
+
+
+@command("replay", "paor replay", "paor replay last", "paor replay 0199d2b4-6f1e --json")
+@click.argument("name", metavar="[RUN]", required=False)
+def replay(name: str | None, journal: str, as_json: bool) -> int:
+    """
+    Derive a run again from its recorded outcomes and compare every field with the record.
+
+    Offline: nothing is asked and nothing is performed. Without RUN, every run of the journal.
+
+    Exit codes: 0 identical, 3 with a line for each difference, 4 a run whose record cannot be read.
+    """
+    with reading(journal) as reader:
+        rows = [find_run(reader, name)] if name is not None else list(reversed(reader.runs()))
+        replays: list[Replay | str] = []
+        for row in rows:
+            try:
+                replays.append(replay_run(reader, row.run_id))
+            except JournalDamaged as error:
+                replays.append(str(error))
+    if as_json:
+        found = [_replay_json(row, item) for row, item in zip(rows, replays, strict=True)]
+        say_json(found[0] if name is not None else found)
+    else:
+        for row, item in zip(rows, replays, strict=True):
+            say(*_replay_lines(row, item))
+        if not rows:
+            tell(f"{journal}: the journal holds no run yet")
+    if any(isinstance(item, str) for item in replays):
+        return DAMAGED
+    return OK if all(isinstance(item, Replay) and item.identical for item in replays) else DIVERGED
+
+
+def _replay_lines(row: RunRow, item: Replay | str) -> list[str]:
+    if isinstance(item, str):
+        return [f"run {row.run_id}  {styled('not readable', 'bad')}", f"  {one_line(item)}"]
+    verdict = styled("identical", "good") if item.identical else styled("diverged", "bad")
+    lines = [f"run {row.run_id}  {verdict}  {count(item.transitions, 'transition')}"]
+    return lines + [f"  {one_line(str(divergence))}" for divergence in item.divergences]
+
+
+def _replay_json(row: RunRow, item: Replay | str) -> dict[str, Any]:
+    if isinstance(item, str):
+        return {
+            "run_id": row.run_id,
+            "transitions": None,
+            "identical": False,
+            "divergences": [],
+            "error": item,
+        }
+    found = [
+        {"seq": one.seq, "field": one.field, "expected": one.expected, "found": one.found}
+        for one in item.divergences
+    ]
+    return {
+        "run_id": row.run_id,
+        "transitions": item.transitions,
+        "identical": item.identical,
+        "divergences": found,
+        "error": None,
+    }
+
+
+@command("export", "paor export last > run.jsonl", "paor export 0199d2b4-6f1e --output run.jsonl")
+@click.argument("name", metavar="[RUN]", required=False)
+@click.option("--output", metavar="FILE", help="Write there instead of to standard output.")
+def export(name: str | None, output: str | None, journal: str, as_json: bool) -> int:
+    """
+    Print one run as JSON lines: its header, payloads, rows, documents and head.
+
+    The same bytes for the same run, with or without --json; nothing of a host or process is in it. Without RUN the
+    newest.
+    """
+    with reading(journal) as reader:
+        lines = _export_lines(reader, find_run(reader, name).run_id)
+        if output is not None:
+            data = b"".join(lines)
+            write_atomically(Path(output), data)
+            tell(f"wrote {output} ({len(data):,} bytes)")
+        else:
+            for line in lines:
+                say_bytes(line)
+    return OK
+
+
+def _export_lines(journal: Journal, run_id: str) -> Iterator[bytes]:
+    for line in journal.export(run_id):
+        text = json.dumps(line, ensure_ascii=False, separators=(",", ":"))
+        yield text.encode("utf-8", "surrogatepass") + b"\n"
+
+
+@command("diagram", "paor diagram --format svg --output machine.svg", "paor diagram last", reads=True)
+@click.argument("name", metavar="[RUN]", required=False)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["mermaid", "dot", "svg"]),
+    default="mermaid",
+    help="Default mermaid.",
+)
+@click.option("--output", metavar="FILE", help="Write there instead of to standard output.")
+def diagram(name: str | None, form: Format, output: str | None, journal: str, as_json: bool) -> int:
+    """
+    Draw the state machine, or what one run did on it.
+
+    Without RUN the machine itself, and no journal is read.
+    """
+    walk: Walk | None = None
+    run_id: str | None = None
+    if name is not None:
+        with reading(journal) as reader:
+            row = find_run(reader, name)
+            run_id = row.run_id
+            title = objective_of(reader, row) or row.run_id
+            walk = walk_of(
+                reader.transitions(row.run_id),
+                title=title if len(title) <= 100 else title[:99] + "…",
+                state=row.state,
+                status=row.status,
+                reason=row.reason,
+            )
+    text = picture(form, walk)
+    if output is not None:
+        write_atomically(Path(output), text.encode())
+        tell(f"wrote {output} ({len(text.encode()):,} bytes)")
+    if as_json:
+        say_json({"run_id": run_id, "format": form, "diagram": text})
+    elif output is None:
+        say_bytes(text.encode())
+    return OK

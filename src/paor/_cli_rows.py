@@ -1,0 +1,118 @@
+"""The rows of a run as `paor show` shows them: what was asked, what came back, and what guard decided."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ._cli_history import change_of
+from ._cli_text import Cell, Column, count, duration
+from .fsm.journal import Journal, Transition
+from .fsm.table import ROWS, rows_of
+from .states.phase import PLANNING, REVIEWING, SPECIFYING
+
+TRIGGER_STYLES = {"finish": "good", "fail": "bad", "wait": "warn"} | dict.fromkeys(
+    ("reselect", "respecify", "refuse", "retry_step", "reassess", "retry"), "warn"
+)
+
+
+def row_columns(*, narrow: bool, arrow: str) -> list[Column]:
+    """Return the columns of the rows' table; the same widths for every row, since they may come one by one."""
+    return [
+        Column("seq", right=True, least=3),
+        Column("trigger", least=10),
+        Column("to" if narrow else f"from {arrow} to", least=12 if narrow else 24),
+        Column("step", right=True, least=4),
+        Column("tokens", right=True, least=6),
+        Column("time", right=True, least=6),
+        Column("detail", wide=True),
+    ]
+
+
+def row_cells(
+    journal: Journal, row: Transition, before: Transition | None, *, narrow: bool, arrow: str
+) -> list[Cell]:
+    """Return one row of a run as cells; tokens and time are its own, not the run's."""
+    tokens = row.tokens_in + row.tokens_out
+    time_us = row.time_us
+    if before is not None:
+        tokens -= before.tokens_in + before.tokens_out
+        time_us -= before.time_us
+    way = row.dest if narrow else f"{row.source} {arrow} {row.dest}"
+    return [
+        Cell(str(row.seq), "dim"),
+        Cell(row.trigger, TRIGGER_STYLES.get(row.trigger, "strong")),
+        Cell(way),
+        Cell(str(row.step) if row.step else "", "dim"),
+        Cell(f"{tokens:,}" if tokens else "", "dim"),
+        Cell(duration(time_us / 1e6) if time_us >= 500 else "", "dim"),
+        Cell(detail_of(journal, row)),
+    ]
+
+
+def detail_of(journal: Journal, row: Transition) -> str:
+    """Return what was asked, what came back and what guard decided, in a few words."""
+    request, outcome = row.request, row.outcome
+    kind = str(request.get("kind", "none"))
+    parts = [] if kind in ("none", "tool") else [kind]
+    if kind in ("selection", "parameters") or row.trigger in ("specify", "wait", "format", "refuse"):
+        parts += _tool_of(journal, row)
+    if request.get("tool"):
+        parts.append(str(request["tool"]))
+    if request.get("attempt"):
+        parts.append(f"attempt {request['attempt'] + 1}")
+    parts += [
+        f"{name} {outcome[name]}" for name in ("invalid", "error", "stop", "duplicate") if outcome.get(name)
+    ]
+    if outcome.get("kind") == "fault":
+        parts.append(f"fault {outcome.get('code')}")
+    if outcome.get("kind") in ("cancelled", "in_doubt"):
+        parts.append(str(outcome["kind"]).replace("_", " "))
+    if outcome.get("kind") == "answer":
+        parts.append(f"answer {outcome.get('action')}")
+    if row.trigger == "execute" and outcome.get("ok"):
+        parts.append(count(int(outcome.get("documents", 0)), "document"))
+    guards = deciding(row.source, row.trigger, row.dest, row.guards)
+    return ", ".join(parts) + (f" [{', '.join(guards)}]" if guards else "")
+
+
+def _tool_of(journal: Journal, row: Transition) -> list[str]:
+    """Return the tool that a row chose or is about, if it says so."""
+    change = change_of(journal, row)
+    found = change.selection or change.intent or change.result
+    return [found.tool] if found is not None else []
+
+
+_EXPECTED = frozenset({"select", "answer", "specify", "execute", "observe", "proceed", "conclude", "provide"})
+_NEAREST = {
+    PLANNING: ("select", "reselect"),
+    SPECIFYING: ("specify", "respecify"),
+    REVIEWING: ("retry", "finish"),
+}
+"""For the last row of a phase, which always fits: the rows before it that would have led on."""
+
+
+def deciding(source: str, trigger: str, dest: str, guards: Mapping[str, bool]) -> list[str]:
+    """
+    Return the guards that explain why a row was taken, as ``NAME`` and ``not NAME``; nothing for the usual way.
+
+    For a row with guards its own; for the last row of a phase those that kept the rows before from fitting.
+    """
+    if trigger in _EXPECTED:
+        return []
+    for row in ROWS:
+        if (row.source, row.trigger, row.dest) != (source, trigger, dest):
+            continue
+        if all(guards.get(name) for name in row.conditions) and not any(
+            guards.get(name) for name in row.unless
+        ):
+            if row.guards:
+                return list(row.guards)
+            break
+    names: dict[str, None] = {}
+    for row in rows_of(source):
+        if row.trigger in _NEAREST.get(source, ()):
+            if row.trigger == "retry" and not guards.get("review_retry"):
+                continue
+            names |= {f"not {name}": None for name in row.conditions if guards.get(name) is False}
+            names |= {name: None for name in row.unless if guards.get(name) and not name.endswith("_ok")}
+    return list(names)

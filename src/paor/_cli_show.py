@@ -1,0 +1,242 @@
+"""`paor show`: what one run did, row by row, action by action, document by document."""
+
+from __future__ import annotations
+
+import base64
+import sys
+import time
+
+import click
+from rich.cells import cell_len
+
+from ._cli_ending import answer_lines
+from ._cli_history import Head, action_cells, action_columns, actions_of
+from ._cli_io import (
+    OK,
+    arrow,
+    command,
+    find_run,
+    journal_flag,
+    reading,
+    say,
+    say_bytes,
+    say_json,
+    tell,
+    width,
+)
+from ._cli_read import local_time, run_columns
+from ._cli_rows import row_cells, row_columns
+from ._cli_text import Cell, Column, facts, size, styled, table
+from .fsm.journal import Journal, RunRow, StoredDocument, Transition, transition_of
+from .states.errors import UsageError
+
+POLL_S = 0.2
+"""How often `--follow` looks for new rows."""
+
+NARROW = 92
+"""Below this width a row names only the phase that it leads to; the one before stands in the row above."""
+
+
+@command(
+    "show",
+    "paor show",
+    "paor show last --steps",
+    "paor show 0199d2b4-6f1e --documents",
+    "paor show last --content round1_task1_action3_report#0",
+    "paor show last --follow",
+)
+@click.argument("name", metavar="[RUN]", required=False)
+@click.option("--steps", is_flag=True, help="One line for each action.")
+@click.option("--documents", is_flag=True, help="The documents it was given and produced.")
+@click.option("--content", metavar="LABEL#POSITION|NUMBER", help="Print one document as it is.")
+@click.option("--follow", is_flag=True, help="Print rows as they come, until the run ends or waits.")
+def show(
+    name: str | None,
+    steps: bool,
+    documents: bool,
+    content: str | None,
+    follow: bool,
+    journal: str,
+    as_json: bool,
+) -> int:
+    """
+    Show what a run did: its head, then every transition with what decided it.
+
+    RUN is an id, an unambiguous start of one, or "last"; without it the newest run.
+    """
+    if sum((steps, documents, content is not None, follow)) > 1:
+        raise click.UsageError("--steps, --documents, --content and --follow exclude each other")
+    with reading(journal) as reader:
+        row = find_run(reader, name)
+        if content is not None:
+            _content(reader, row, content, as_json)
+        elif documents:
+            _documents(reader, row, as_json)
+        elif steps:
+            _steps(reader, row, as_json)
+        elif follow:
+            _follow(reader, row, as_json)
+        else:
+            _rows(reader, row, as_json)
+    return OK
+
+
+# -- rows --------------------------------------------------------------------------------------------------------
+
+
+def _rows(journal: Journal, row: RunRow, as_json: bool) -> None:
+    rows = journal.transitions(row.run_id)
+    head = Head.read(journal, row, rows)
+    if as_json:
+        say_json({"run": run_columns(row)} | head.wire() | {"transitions": [item._asdict() for item in rows]})
+        return
+    say(*facts(head.pairs(local_time), width()))
+    if rows:
+        say("", *_table(journal, rows, None, head=True))
+    _say_next(journal, row)
+
+
+def _say_next(journal: Journal, row: RunRow) -> None:
+    """Tell how a run that has not ended goes on."""
+    if row.status in ("running", "waiting"):
+        todo = "what it waits for" if row.status == "waiting" else "unless it is being driven, go on"
+        tell(styled(f"{todo}: paor resume {row.run_id}{journal_flag(journal.path)}", "dim"))
+
+
+def _table(journal: Journal, rows: list[Transition], before: Transition | None, *, head: bool) -> list[str]:
+    narrow, sign = width() < NARROW, arrow()
+    cells = []
+    for row in rows:
+        cells.append(row_cells(journal, row, before, narrow=narrow, arrow=sign))
+        before = row
+    return table(row_columns(narrow=narrow, arrow=sign), cells, width(), wrap=True, head=head)
+
+
+def _follow(journal: Journal, row: RunRow, as_json: bool) -> None:
+    """Print the rows that are there, then each new one soon after it was committed."""
+    before: Transition | None = None
+    first = True
+    while True:
+        row = journal.run(row.run_id)
+        rows = [transition_of(item) for item in journal.rows(row.run, before.seq + 1 if before else 0)]
+        if as_json:
+            for item in rows:
+                say_json(item._asdict(), compact=True)
+        elif rows or first:
+            say(*_table(journal, rows, before, head=first))
+            first = False
+        before = rows[-1] if rows else before
+        if row.status != "running" and (before is None or before.seq >= row.head_seq):
+            break
+        time.sleep(POLL_S)
+    if not as_json:
+        head = Head.read(journal, row, [before] if before else [])
+        say(
+            "",
+            *facts(
+                [pair for pair in head.pairs(local_time) if pair[0] in ("state", "used", "waits for")],
+                width(),
+            ),
+        )
+        _say_next(journal, row)
+
+
+# -- actions and documents ---------------------------------------------------------------------------------------
+
+
+def _steps(journal: Journal, row: RunRow, as_json: bool) -> None:
+    actions = actions_of(journal, row, journal.transitions(row.run_id))
+    if as_json:
+        say_json([action.wire() for action in actions])
+        return
+    if not actions:
+        tell(f"run {row.run_id} has taken no action")
+        return
+    cells = [action_cells(action) for action in actions]
+    others = sum(max(cell_len(line[index].text) for line in cells) for index in (1, 4))
+    labels = width() - others >= 60
+    if not labels:
+        cells = [[*line[:4], line[5]] for line in cells]
+    say(*table(action_columns(labels=labels), cells, width()))
+
+
+def _documents(journal: Journal, row: RunRow, as_json: bool) -> None:
+    documents = journal.documents(row.run_id)
+    if as_json:
+        say_json([document_wire(document) for document in documents])
+        return
+    if not documents:
+        tell(f"run {row.run_id} has no documents")
+        return
+    cells = [
+        [
+            Cell(str(item.number), "dim"),
+            Cell("given" if "_action0_" in item.label else "produced"),
+            Cell(f"{item.label}#{item.position}", "strong"),
+            Cell(item.mime.rpartition("/")[2] if len(item.mime) > 24 else item.mime, "dim"),
+            Cell(size(item.bytes)),
+            Cell(item.name),
+        ]
+        for item in documents
+    ]
+    columns = [
+        Column("#", right=True),
+        Column(""),
+        Column("reference"),
+        Column("type"),
+        Column("size", right=True),
+    ]
+    say(*table([*columns, Column("name", wide=True)], cells, width()))
+    tell(styled(f"print one: paor show {row.run_id} --content NUMBER{journal_flag(journal.path)}", "dim"))
+
+
+def document_wire(document: StoredDocument) -> dict[str, object]:
+    """Return a document's row as JSON-able data, with the reference that prompts use."""
+    names = ("number", "label", "position", "name", "mime", "bytes", "digest")
+    return {name: getattr(document, name) for name in names} | {
+        "reference": f"docItem:{document.label}#{document.position}"
+    }
+
+
+def _content(journal: Journal, row: RunRow, wanted: str, as_json: bool) -> None:
+    """Print one document: as it is into a file or pipe, made harmless on a terminal."""
+    document = _found(journal, row, wanted)
+    body = journal.document(row.run_id, document.number)
+    if body is None:
+        raise UsageError(f"{document.label}#{document.position}: has been erased")
+    if as_json:
+        content = {"text": body} if isinstance(body, str) else {"base64": base64.b64encode(body).decode()}
+        say_json(document_wire(document) | content)
+        return
+    data = body.encode("utf-8", "surrogatepass") if isinstance(body, str) else body
+    if not sys.stdout.isatty():
+        say_bytes(data)
+        return
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        kind = f"{document.mime}, {size(document.bytes)}"
+        raise UsageError(f"{document.name}: is not text ({kind}); send it to a file with > FILE") from None
+    say(*answer_lines(text))
+
+
+def _found(journal: Journal, row: RunRow, wanted: str) -> StoredDocument:
+    """
+    Return the document that *wanted* names.
+
+    Raises:
+        UsageError: None or several.
+    """
+    documents = journal.documents(row.run_id)
+    label, mark, position = wanted.removeprefix("docItem:").removeprefix("docList:").partition("#")
+    if not mark and wanted.isascii() and wanted.isdigit():
+        found = [item for item in documents if str(item.number) == wanted]
+    else:
+        found = [
+            item for item in documents if item.label == label and (not mark or str(item.position) == position)
+        ]
+    if len(found) > 1:
+        raise UsageError(f"{wanted}: there are {len(found)} documents under it; add #0 to #{len(found) - 1}")
+    if not found:
+        raise UsageError(f"{wanted}: run {row.run_id} has no such document; list them with --documents")
+    return found[0]
