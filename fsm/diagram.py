@@ -8,7 +8,6 @@ bytes. Titles and names are untrusted text and are escaped for each form (see `p
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -203,10 +202,11 @@ def graph_of(rows: Sequence[Row], walk: Walk | None = None) -> Graph:
 
 
 def _phases(edges: Iterable[Edge], walk: Walk | None) -> tuple[str, ...]:
-    """Return every phase once: known ones in their usual order, then the others as they come up."""
+    """Return every phase once: known ones in their usual order, then the others as they come up, ends last."""
     names = [end for edge in edges for end in (edge.source, edge.dest)] + ([walk.state] if walk else [])
     usual = [name for name in PHASES if name in names]
-    return tuple(dict.fromkeys([*usual, *names]))
+    sources = {edge.source for edge in edges}
+    return tuple(sorted(dict.fromkeys([*usual, *names]), key=lambda name: name not in sources))
 
 
 def _rank(edge: Edge, phases: Sequence[str]) -> tuple[int, bool, int]:
@@ -301,19 +301,23 @@ def _mermaid_text(text: str) -> str:
 
 
 def _yaml(text: str) -> str:
-    """Return *text* as a double-quoted YAML scalar in which only letters, digits and harmless marks stand plain."""
-    return '"' + re.sub(r"[^A-Za-z0-9 _.,():]", lambda found: json.dumps(found[0])[1:-1], text) + '"'
+    """
+    Return *text* as a double-quoted YAML scalar in which only letters, digits and a few marks stand plain.
+
+    Mermaid drops or doubly escapes what looks like HTML in a title, so those three marks become their wide twins.
+    """
+    text = text.translate(str.maketrans("<>&", "＜＞＆"))
+    return '"' + re.sub(r"[^\w .,():×?!'/＜＞＆-]", lambda found: f"\\U{ord(found[0]):08x}", text) + '"'
 
 
 # -- DOT -----------------------------------------------------------------------------------------------------------
 
-_DOT_HEAD = (
-    '    graph [rankdir=TB, fontname="Helvetica", fontsize=14, nodesep=0.6, ranksep=0.7, labelloc=t, pad=0.3]',
-    '    node [shape=box, style="rounded,filled", fontname="Helvetica", fontsize=13, margin="0.2,0.1",'
-    ' color="#667085", fillcolor="#f2f4f7", fontcolor="#1f2430"]',
-    '    edge [fontname="Helvetica", fontsize=10, color="#667085", fontcolor="#1f2430", arrowsize=0.8]',
-    '    start [shape=circle, width=0.16, fixedsize=true, color="#1f2430", fillcolor="#1f2430", label=""]',
-)
+_DOT_HEAD = """\
+    graph [rankdir=TB, fontname="Helvetica", fontsize=14, nodesep=0.6, ranksep=0.7, labelloc=t, pad=0.3]
+    node [shape=box, style="rounded,filled", fontname="Helvetica", fontsize=13, margin="0.2,0.1"]
+    node [color="#667085", fillcolor="#f2f4f7", fontcolor="#1f2430"]
+    edge [fontname="Helvetica", fontsize=10, color="#667085", fontcolor="#1f2430", arrowsize=0.8]
+    start [shape=circle, width=0.16, fixedsize=true, fillcolor="#667085", label=""]"""
 _DOT_NODES = {
     "visited": 'fillcolor="#dbe4ff", color="#3b5bdb"',
     "running": 'fillcolor="#3b5bdb", color="#3b5bdb", fontcolor="white"',
@@ -328,7 +332,7 @@ _DOT_FADED = 'color="#c5cad3", fontcolor="#98a2b3"'
 def _dot(graph: Graph) -> str:
     """Return a Graphviz digraph."""
     walk = graph.walk
-    lines = ["digraph paor {", *_DOT_HEAD]
+    lines = ["digraph paor {", _DOT_HEAD]
     if walk:
         lines.append(f"    label={_quoted(caption(walk))}")
     for phase in graph.phases:

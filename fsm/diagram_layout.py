@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Literal
 from unicodedata import east_asian_width
 
@@ -31,6 +31,8 @@ HEADER = 76.0
 """Height that title and subtitle take."""
 LEGEND = 44.0
 """Height that the legend takes."""
+BOLD = 1.12
+"""How much wider bold text is."""
 BADGE = 16.0
 """Height of the badge with the place in the order of first use."""
 
@@ -105,7 +107,7 @@ class Route:
     @property
     def pieces(self) -> Iterator[Rect]:
         """Return its straight pieces as thin rectangles."""
-        for (x1, y1), (x2, y2) in zip(self.points, self.points[1:], strict=False):
+        for (x1, y1), (x2, y2) in pairwise(self.points):
             yield Rect(min(x1, x2) - 1, min(y1, y2) - 1, abs(x1 - x2) + 2, abs(y1 - y2) + 2)
 
 
@@ -168,7 +170,7 @@ def _em(char: str) -> float:
         return 0.42
     if east_asian_width(char) in "WF":
         return 1.05
-    return 0.92 if char in "mwMW@%" else 0.72 if char.isupper() else 0.6
+    return 0.95 if char in "mwMW@%" else 0.8 if char == "×" else 0.72 if char.isupper() else 0.62
 
 
 def cut(text: str, width: float, size: float = FONT) -> str:
@@ -196,7 +198,8 @@ def count_text(count: int) -> str:
 
 def mark_width(label: Label, *, name: bool, count: bool) -> float:
     """Return how wide a mark is: badge, trigger and count with the spaces between them."""
-    parts = [width_of(plain(label.trigger))] if name else []
+    bold = BOLD if label.first else 1
+    parts = [width_of(plain(label.trigger), FONT * bold)] if name else []
     if count and label.first:
         parts = [badge_width(label), *parts, width_of(count_text(label.count))]
     return sum(parts) + 5 * (len(parts) - 1)
@@ -247,7 +250,7 @@ def _fixed_route(edge: Edge, boxes: dict[str, Rect]) -> Route | None:
         return _fall(edge, boxes[edge.source].middle[0], boxes[FAILED].x)
     if ends in _LANES:
         return _lane(edge, boxes)
-    if ends in zip(_FLOW, _FLOW[1:], strict=False):
+    if ends in pairwise(_FLOW):
         return _straight(edge, boxes[edge.source], boxes[edge.dest])
     return None
 
@@ -257,9 +260,11 @@ def _straight(edge: Edge, source: Rect, dest: Rect) -> Route:
     left, right, lines = source.x + source.width, dest.x, len(edge.labels)
     marks = []
     for line, label in enumerate(edge.labels):
-        middle = (left + right - 6) / 2
+        middle = (left + right) / 2
         above, below = _MIDDLE - 12 - LINE * (lines - 1 - line), _MIDDLE + 14 + LINE * line
-        marks.append(Mark(label, middle - mark_width(label, name=True, count=False) / 2, above, count=False))
+        marks.append(
+            Mark(label, middle - mark_width(label, name=True, count=False) / 2 - 3, above, count=False)
+        )
         if label.first:
             marks.append(
                 Mark(label, middle - mark_width(label, name=False, count=True) / 2, below, name=False)
@@ -277,7 +282,7 @@ def _lane(edge: Edge, boxes: dict[str, Rect]) -> Route:
     marks, dots = [], []
     for label, width in zip(edge.labels, widths, strict=True):
         marks.append(Mark(label, x, y - 12))
-        dots.append((x + width + _BESIDE / 2, y - 12))
+        dots += [] if edge.walked else [(x + width + _BESIDE / 2, y - 12)]
         x += width + _BESIDE
     kind: Kind = "back" if edge.source == REVIEWING else "skip"
     return Route(edge, kind, ((x1, _TOP), (x1, y), (x2, y), (x2, _TOP)), tuple(marks), tuple(dots[:-1]))

@@ -13,6 +13,7 @@ from html import escape
 from .diagram import Edge, Graph, Label, Walk, caption, plain, status_of
 from .diagram_layout import (
     BADGE,
+    BOLD,
     Kind,
     Layout,
     Mark,
@@ -28,9 +29,8 @@ from .diagram_layout import (
 
 _MARGIN = 28.0
 _TITLE = "An agent run as a finite state machine"
+_ROLE = 'style="max-width:100%;height:auto" role="img" aria-labelledby="paor-title paor-desc"'
 _HEAD = 9.0
-_BOLD = 1.1
-"""How much wider bold text is."""
 _RADIUS = 14.0
 _MEANINGS: dict[Kind, str] = {
     "flow": "next phase",
@@ -40,52 +40,30 @@ _MEANINGS: dict[Kind, str] = {
     "fail": "fails",
 }
 
-_LIGHT = {
-    "paper": "#ffffff",
-    "card": "#e4e7ec",
-    "ink": "#1f2430",
-    "quiet": "#667085",
-    "faded": "#d0d5dd",
-    "dim": "#98a2b3",
-    "box": "#f5f6f9",
-    "rim": "#98a2b3",
-    "seen": "#e8edff",
-    "flow": "#344054",
-    "skip": "#5d6b82",
-    "back": "#3b5bdb",
-    "loop": "#8592a6",
-    "fail": "#c4453c",
-    "walked": "#3b5bdb",
-    "running": "#3b5bdb",
-    "waiting": "#f5a524",
-    "done": "#2b8a3e",
-    "failed": "#c92a2a",
-    "on": "#ffffff",
-    "onwaiting": "#2b1a00",
+_PALETTE = {
+    "paper": ("#ffffff", "#15181e"),
+    "card": ("#e4e7ec", "#2a2f3a"),
+    "ink": ("#1f2430", "#e7eaf0"),
+    "quiet": ("#667085", "#98a2b3"),
+    "faded": ("#d0d5dd", "#363d4a"),
+    "dim": ("#98a2b3", "#6b7587"),
+    "box": ("#f5f6f9", "#1e232c"),
+    "rim": ("#98a2b3", "#5b6577"),
+    "seen": ("#e8edff", "#232f55"),
+    "flow": ("#344054", "#cbd2de"),
+    "skip": ("#5d6b82", "#98a4b8"),
+    "back": ("#3b5bdb", "#8da2fb"),
+    "loop": ("#8592a6", "#7b879b"),
+    "fail": ("#c4453c", "#f0837b"),
+    "walked": ("#3b5bdb", "#8da2fb"),
+    "running": ("#3b5bdb", "#4c6ef5"),
+    "waiting": ("#f5a524", "#f5a524"),
+    "done": ("#2b8a3e", "#2f9e44"),
+    "failed": ("#c92a2a", "#e03131"),
+    "on": ("#ffffff", "#ffffff"),
+    "onwaiting": ("#2b1a00", "#2b1a00"),
 }
-_DARK = {
-    "paper": "#15181e",
-    "card": "#2a2f3a",
-    "ink": "#e7eaf0",
-    "quiet": "#98a2b3",
-    "faded": "#363d4a",
-    "dim": "#6b7587",
-    "box": "#1e232c",
-    "rim": "#5b6577",
-    "seen": "#232f55",
-    "flow": "#cbd2de",
-    "skip": "#98a4b8",
-    "back": "#8da2fb",
-    "loop": "#7b879b",
-    "fail": "#f0837b",
-    "walked": "#8da2fb",
-    "running": "#4c6ef5",
-    "waiting": "#f5a524",
-    "done": "#2f9e44",
-    "failed": "#e03131",
-    "on": "#ffffff",
-    "onwaiting": "#2b1a00",
-}
+"""Each colour on a light and on a dark page."""
 _SHAPE = (
     '.paor text{font-family:ui-sans-serif,system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,'
     "sans-serif;font-size:12px}"
@@ -96,8 +74,8 @@ _SHAPE = (
     ".paor .mid{text-anchor:middle}"
     ".paor .line{fill:none;stroke-width:1.6}.paor .flow .line{stroke-width:2.2}"
     ".paor .edge text{paint-order:stroke;stroke-width:4px;stroke-linejoin:round}"
-    ".paor .walked .line{stroke-width:2.6}.paor .walked .used{font-weight:600}"
-    ".paor .faded .line{stroke-width:1.2}"
+    ".paor .walked .line{stroke-width:2.6}.paor .walked .used{font-weight:600}.paor .edge .times{font-weight:400}"
+    ".paor .faded .line{stroke-width:1.2}.paor .edge.fail .line{stroke-width:2}.paor .walked.fail .line{stroke-width:3}"
     ".paor .rim{stroke-width:1.5}.paor .inner{fill:none;stroke-width:1.2}"
     ".paor .life{stroke-dasharray:2 5}"
 )
@@ -114,8 +92,9 @@ _MARKS = {
 }
 
 
-def _colours(of: dict[str, str]) -> str:
-    """Return the colours of one scheme as CSS rules."""
+def _colours(scheme: int) -> str:
+    """Return the colours of one scheme, 0 for light and 1 for dark, as CSS rules."""
+    of = {name: colours[scheme] for name, colours in _PALETTE.items()}
     rules = [
         f".paor .card{{fill:{of['paper']};stroke:{of['card']}}}",
         f".paor text{{fill:{of['ink']}}}.paor .sub{{fill:{of['quiet']}}}",
@@ -144,18 +123,18 @@ def _colours(of: dict[str, str]) -> str:
     return "".join(rules)
 
 
-_CSS = f"{_SHAPE}{_colours(_LIGHT)}@media(prefers-color-scheme:dark){{{_colours(_DARK)}}}"
+_CSS = f"{_SHAPE}{_colours(0)}@media(prefers-color-scheme:dark){{{_colours(1)}}}"
 
 
 def svg(graph: Graph) -> str:
     """Return *graph* as one SVG file."""
     layout, walk = layout_of(graph), graph.walk
-    size = f'width="{_n(layout.width)}" height="{_n(layout.height)}"'
+    wide, high = _n(layout.width), _n(layout.height)
+    size = f'viewBox="0 0 {wide} {high}" width="{wide}" height="{high}"'
     heading = caption(walk) if walk else _TITLE
     faded_first = sorted(layout.routes, key=lambda route: route.edge.walked)
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="paor" viewBox="0 0 {_n(layout.width)} {_n(layout.height)}" '
-        f'{size} style="max-width:100%;height:auto" role="img" aria-labelledby="paor-title paor-desc">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="paor" {size} {_ROLE}>',
         f'<title id="paor-title">{_text(heading)}</title>',
         f'<desc id="paor-desc">{_text(_description(graph))}</desc>',
         f"<style>{_CSS}</style>",
@@ -216,21 +195,21 @@ def _hover(edge: Edge) -> str:
 def _header(graph: Graph, layout: Layout) -> list[str]:
     """Return title, subtitle and, for a run, its status and reason."""
     walk, room, pill = graph.walk, layout.width - 2 * _MARGIN, []
-    labels = sum(len(edge.labels) for edge in graph.edges)
+    labels = [label for edge in graph.edges for label in edge.labels]
     if walk is None:
-        rows = sum(len(label.rows) for edge in graph.edges for label in edge.labels)
-        sub = f"{len(graph.phases)} phases, {len(graph.edges)} edges, {rows} guarded rows of one table"
+        rows = sum(len(label.rows) for label in labels)
+        sub = f"{len(graph.phases)} phases, {len(graph.edges)} edges, {rows} rows, drawn from the table"
     else:
         text = cut(walk.status + (f" · {walk.reason}" if walk.reason else ""), room / 2, 13)
-        wide = width_of(text, 13 * _BOLD) + 26
+        wide = width_of(text, 13 * BOLD) + 26
         room -= wide + 24
         x = layout.width - _MARGIN - wide
-        pill = [
-            f'<g class="{status_of(walk)}"><rect class="rim" x="{_n(x)}" y="22" width="{_n(wide)}" height="28" rx="14"/>'
-            f'<text class="pill" x="{_n(x + wide / 2)}" y="40.5">{_text(text)}</text></g>'
-        ]
-        sub = f"{sum(walk.counts.values())} transitions, {len(walk.order)} of {labels} different ones"
-    title = cut(walk.title if walk else _TITLE, room, 18 * _BOLD)
+        rim = f'<rect class="rim" x="{_n(x)}" y="22" width="{_n(wide)}" height="28" rx="14"/>'
+        words = f'<text class="pill" x="{_n(x + wide / 2)}" y="40.5">{_text(text)}</text>'
+        pill = [f'<g class="{status_of(walk)}">{rim}{words}</g>']
+        known = sum(1 for label in labels if label.rows)
+        sub = f"{sum(walk.counts.values()):,} transitions, {len(walk.order)} different; the table has {known}"
+    title = cut(walk.title if walk else _TITLE, room, 18 * BOLD)
     return [
         f'<text class="title" x="{_n(_MARGIN)}" y="42">{_text(title)}</text>',
         f'<text class="sub" x="{_n(_MARGIN)}" y="63">{_text(sub)}</text>',
@@ -320,7 +299,7 @@ def _lifelines(layout: Layout) -> list[str]:
 
 def _route(route: Route, *, walked: bool) -> str:
     """Return one edge with its marks; *walked*: a run is laid over the picture."""
-    look = ("walked" if route.edge.walked else "faded") if walked else route.kind
+    look = f"{route.kind} {'walked' if route.edge.walked else 'faded'}" if walked else route.kind
     marks = "".join(_mark(mark, unused=route.edge.walked and not mark.label.first) for mark in route.marks)
     marks += "".join(f'<circle class="between" cx="{_n(x)}" cy="{_n(y)}" r="1.5"/>' for x, y in route.dots)
     return f'<g class="edge {look}"><title>{_hover(route.edge)}</title>{_arrow(route.points)}{marks}</g>'

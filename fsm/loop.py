@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..prompts.model import Model, ModelCall, ModelUnavailable, PromptMessage, Reply, estimated_usage
-from ..states.actions import Intent, StoredText
+from ..states.actions import Intent
 from ..states.errors import InternalError
 from ..states.events import Event, RunWaiting, StepCompleted, TransitionTaken
 from ..states.outcomes import (
@@ -120,7 +120,7 @@ def _ask(drive: Drive, request: ModelRequest) -> Generator[Effect, Any, tuple[di
     asked: dict[str, Any] = {
         "kind": request.kind,
         "model": drive.model.name,
-        "prompt": [_staged(drive.stager, message).wire() for message in messages],
+        "prompt": [_staged(drive.stager, message) for message in messages],
     }
     if request.attempt:
         asked["attempt"] = request.attempt
@@ -135,8 +135,10 @@ def _ask(drive: Drive, request: ModelRequest) -> Generator[Effect, Any, tuple[di
     return asked, _fault(drive, answer)
 
 
-def _staged(stager: Stager, message: PromptMessage) -> StoredText:
-    return stager.stage_constant(message.text) if message.role == "system" else stager.stage(message.text)
+def _staged(stager: Stager, message: PromptMessage) -> dict[str, Any]:
+    """Stage a message and return the row's reference to it."""
+    constant = message.role == "system"
+    return stager.reference(stager.stage_constant(message.text) if constant else stager.stage(message.text))
 
 
 def _fault(drive: Drive, error: object) -> ModelFault:
@@ -241,7 +243,7 @@ def transition(drive: Drive, asked: dict[str, Any], outcome: Outcome) -> Steps:
         canonical(decision.guards),
         canonical(asked),
         canonical(decision.facts),
-        canonical(change.wire()),
+        canonical({"n": change.n, "digest": change.digest}),
         counters.step,
         counters.action,
         counters.retries,

@@ -20,9 +20,9 @@ from ..states.executing import Executing
 from ..states.failed import Failed
 from ..states.observing import Observing
 from ..states.outcomes import NO_USAGE, Answered, Ended, ModelFault, Outcome, Replied, Usage
-from ..states.phase import Phase
+from ..states.phase import EXECUTING, Phase
 from ..states.planning import Planning
-from ..states.requests import NOTHING, Request
+from ..states.requests import NOTHING, ModelRequest, Nothing, Recall, Request, ToolRequest
 from ..states.reviewing import Reviewing
 from ..states.run import Change, Counters, Run
 from ..states.specifying import Specifying
@@ -170,9 +170,11 @@ def decide(run: Run, outcome: Outcome, moment: Moment, kit: Kit) -> Decision:
     Raises:
         IllegalEvent: No row allows this; *run* stays as it was.
     """
-    case = read_case(run, outcome, kit)
     guards: dict[str, bool] = {}
-    row = _first_fit(case, guards)
+    row = None
+    if _can_come(run, outcome.kind):
+        case = read_case(run, outcome, kit)
+        row = _first_fit(case, guards)
     if row is None:
         waiting = " while it waits" if run.waiting_for is not None else ""
         raise IllegalEvent(f"run {run.run_id}: no row of the table takes {outcome.kind!r} in {run.state}{waiting}")
@@ -180,6 +182,24 @@ def decide(run: Run, outcome: Outcome, moment: Moment, kit: Kit) -> Decision:
     change, counters = CHANGES[row.source, row.trigger](case)
     counters = _counted(counters, outcome.usage, moment)
     return Decision(row, guards, change, counters, _facts(case, row, outcome))
+
+
+_COMES_TO: dict[type[Request], tuple[str, ...]] = {
+    ModelRequest: ("reply", "fault"),
+    ToolRequest: ("result", "in_doubt"),
+    Recall: ("recalled",),
+    Nothing: ("none",),
+}
+
+
+def _can_come(run: Run, kind: str) -> bool:
+    """Return whether a *kind* of outcome is what the run's request can come to; anything may be cancelled."""
+    if run.final or run.waiting_for is not None:
+        return not run.final and kind in ("answer", "cancelled")
+    request = request_of(run)
+    if run.state == EXECUTING and request is NOTHING:  # a reconciliation has said how the call ended
+        return kind in ("result", "cancelled")
+    return kind == "cancelled" or kind in _COMES_TO[type(request)]
 
 
 def _first_fit(case: Case, guards: dict[str, bool]) -> Row | None:
@@ -240,7 +260,9 @@ def _facts(case: Case, row: Row, outcome: Outcome) -> dict[str, Any]:
     """Return what the row says of its outcome: kinds, codes, digests and whole numbers; no foreign text."""
     facts: dict[str, Any] = {"kind": outcome.kind}
     if isinstance(outcome, Replied):
-        facts |= {"reply": outcome.payload.wire(), "finish": outcome.finish}
+        facts["reply"] = outcome.payload.wire()
+        if outcome.finish != "stop":
+            facts["finish"] = outcome.finish
         facts |= {"tokens_in": outcome.usage.tokens_in, "tokens_out": outcome.usage.tokens_out}
         if outcome.usage.cost_micro:
             facts["cost_micro"] = outcome.usage.cost_micro

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ..states.actions import Preview, ToolResult
 from ..states.limits import Limits
@@ -10,7 +11,7 @@ from ..states.observations import Check, Message, Observation
 from ..states.run import Run
 
 CUT = "…"
-SUMMARY_CHARS = 200
+SUMMARY_CHARS = 160
 _LISTED = 5
 
 
@@ -63,15 +64,23 @@ def observation_of(run: Run, result: ToolResult, texts: Sequence[str | None]) ->
     hidden = len(result.documents) - limits.previews
     if hidden > 0:
         notes.append(f"{hidden} more documents without preview")
+    optional = {
+        "previews": previews_of(result, texts, limits),
+        "notes": tuple(notes[:20]),
+        "web": result.web[: max(1, limits.previews)],
+    }
     observation = Observation(
         success=result.ok,
         result_label=result_label(run),
         documents_count=len(result.documents),
-        previews=previews_of(result, texts, limits),
-        notes=tuple(notes[:20]),
-        web=result.web[: max(1, limits.previews)] or None,
+        **_present(optional),
     )
     return _fitted(observation, limits.observation_chars)
+
+
+def _present(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields that hold something; the others stay at their default and out of the journal."""
+    return {name: value for name, value in fields.items() if value}
 
 
 def result_label(run: Run) -> str:
@@ -117,18 +126,21 @@ def message_of(run: Run, result: ToolResult, observation: Observation) -> Messag
         f"docItem:{document.label}#{document.position} {cut(document.name, 80)}"
         for document in result.documents[:_LISTED]
     )
+    optional = {
+        "objective": cut(selection.objective, SUMMARY_CHARS) if selection is not None else "",
+        "label": observation.result_label if result.documents else "",
+        "documents": references,
+        "documents_count": len(result.documents),
+        "notes": observation.notes[:3],
+        "learnings": selection.learnings[:5] if selection is not None else (),
+    }
     return Message(
         action=run.counters.action,
         step=run.counters.step,
         tool=result.tool,
-        objective=cut(selection.objective, SUMMARY_CHARS) if selection is not None else "",
-        label=observation.result_label if result.documents else "",
-        documents=references,
-        documents_count=len(result.documents),
         summary=summary_of(observation),
-        notes=observation.notes[:3],
-        learnings=selection.learnings[:5] if selection is not None else (),
         success=observation.success,
+        **_present(optional),
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from hashlib import sha256
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..states.actions import StoredText
 
@@ -66,6 +66,7 @@ class Stager:
 
     def __init__(self, first: int, salt: Callable[[], bytes]) -> None:
         self.next = first
+        self._row_first = first
         self.pending: list[Payload] = []
         self.recent: dict[int, str | bytes | None] = {}
         self._salt = salt
@@ -106,6 +107,10 @@ class Stager:
             reference = self._constant[body] = self.stage(body)
         return reference
 
+    def reference(self, stored: StoredText) -> dict[str, Any]:
+        """Return how a row refers to a payload: with its digest the first time, later by its number alone."""
+        return stored.wire() if stored.n >= self._row_first else {"n": stored.n}
+
     def remember(self, content: bytes, reference: StoredText) -> None:
         """Recognise the body with this SHA-256 when it comes again."""
         if len(self._known) >= REMEMBERED:
@@ -116,5 +121,6 @@ class Stager:
     def taken(self) -> list[Payload]:
         """Return what has to be stored now, and start a new collection."""
         pending, self.pending = self.pending, []
+        self._row_first = self.next
         self.recent = {payload.n: payload.body for payload in pending}
         return pending

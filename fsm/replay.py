@@ -230,19 +230,19 @@ def _recorded_outcome(journal: Journal, run: Run, row: Transition) -> Outcome:
     if kind == "reply":
         place = StoredText(**facts["reply"])
         usage = Usage(1, facts["tokens_in"], facts["tokens_out"], facts.get("cost_micro", 0))
-        return Replied(_text(journal, run, place), place, facts["finish"], usage)
+        return Replied(_text(journal, run, place.n), place, facts.get("finish", "stop"), usage)
     if kind == "fault":
         place = StoredText(**facts["message"])
         usage = Usage(
             facts.get("calls", 0), facts.get("tokens_in", 0), facts.get("tokens_out", 0), facts.get("cost_micro", 0)
         )
-        return ModelFault(facts["code"], _text(journal, run, place), place, usage)
+        return ModelFault(facts["code"], _text(journal, run, place.n), place, usage)
     if kind == "recalled":
         bodies = [journal.payload(run.number, number).body for number in row.request["payloads"]]
         return Recalled(tuple(body if isinstance(body, str) else None for body in bodies))
     if kind == "answer":
         place = StoredText(**facts["answer"])
-        return Answered(Answer.model_validate_json(_text(journal, run, place)), place)
+        return Answered(Answer.model_validate_json(_text(journal, run, place.n)), place)
     if kind == "result":
         return _recorded_result(journal, run, row)
     return {"none": Nought(), "in_doubt": InDoubt(), "cancelled": Cancelled()}[kind]
@@ -251,7 +251,7 @@ def _recorded_outcome(journal: Journal, run: Run, row: Transition) -> Outcome:
 def _recorded_result(journal: Journal, run: Run, row: Transition) -> Ended:
     """The result stands in the row's change, usage and the tool's own requests in its outcome."""
     facts = row.outcome
-    change = Change.model_validate_json(_text(journal, run, StoredText(**row.change)))
+    change = Change.model_validate_json(_text(journal, run, row.change["n"]))
     if change.result is None:
         raise JournalDamaged("a result is missing in the change")
     texts = tuple((StoredText(**prompt), StoredText(**reply)) for prompt, reply in facts.get("texts", ()))
@@ -261,10 +261,10 @@ def _recorded_result(journal: Journal, run: Run, row: Transition) -> Ended:
     return Ended(change.result, usage, texts)
 
 
-def _text(journal: Journal, run: Run, place: StoredText) -> str:
-    body = journal.payload(run.number, place.n).body
+def _text(journal: Journal, run: Run, number: int) -> str:
+    body = journal.payload(run.number, number).body
     if body is None:
-        raise JournalDamaged(f"payload {place.n} has been erased; what follows from it cannot be checked")
+        raise JournalDamaged(f"payload {number} has been erased; what follows from it cannot be checked")
     return body if isinstance(body, str) else body.decode("utf-8", "surrogatepass")
 
 

@@ -209,7 +209,9 @@ class _Reader:
         numbered = _NUMBERED.fullmatch(line)
         if numbered and (last.endswith(_ENDS) or len(last) < 60):
             title = numbered.group(1)
-            listed = _ORDERED.match(line) and (_ORDERED.match(below.strip()) or deeper or self._in_list(number))
+            listed = _ORDERED.match(line) and (
+                _ORDERED.match(below.strip()) or deeper or self._in_list(number)
+            )
             return (
                 not listed
                 and not title[:1].islower()
@@ -221,7 +223,11 @@ class _Reader:
             return not self.block
         return (
             lone
-            and not self.block and letters >= 3 and line[0].isupper() and len(line.split()) <= 8 and not _KEY.match(line)
+            and not self.block
+            and letters >= 3
+            and line[0].isupper()
+            and len(line.split()) <= 8
+            and not _KEY.match(line)
         )
 
     def _in_list(self, number: int) -> bool:

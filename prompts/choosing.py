@@ -139,7 +139,9 @@ def _question(part: Part, corpus: Corpus, spoken: str, pool: Sequence[int]) -> C
     for place in pool:
         if shares.get(place, 0.0) >= _CLOSE:
             extra = 0.15 * min(2, len(corpus.kinds(place) & part.bonus)) if part.bonus else 0.0
-            scores[place] = shares[place] + 0.4 * ranks.get(place, 0.0) + extra - 0.5 * dullness(corpus, place)
+            scores[place] = (
+                shares[place] + 0.4 * ranks.get(place, 0.0) + extra - 0.5 * dullness(corpus, place)
+            )
     answering = [place for place in scores if shares[place] >= _ANSWERS]
     if not answering:
         return _choice(best_of(scores, scores, CLOSE_MAX), scores, note="close") if scores else Choice()

@@ -23,7 +23,8 @@ _TIMED: Final = frozenset({"owner", "deadline", "date"})
 _WORD = re.compile(r"[^\W_]+")
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+")
 _REFERS = re.compile(
-    r"\b(?:them|they|it|those|these|sie|diese|ihnen|eux|elles?|ils?|ellos|ellas|essi|esse|eles|elas|ze|hen)\b", re.IGNORECASE
+    r"\b(?:them|they|it|those|these|sie|diese|ihnen|eux|elles?|ils?|ellos|ellas|essi|esse|eles|elas|ze|hen)\b",
+    re.IGNORECASE,
 )
 _BETWEEN = re.compile(r"\b(?:between|zwischen|entre|tra|fra|tussen|either|both)\b", re.IGNORECASE)
 ARTICLES: Final = (
@@ -120,7 +121,12 @@ def _requests(sentence: str, spoken: str) -> list[Clause]:
     """Cut one sentence at the connectors behind which a new request begins."""
     result: list[Clause] = []
     for glue, piece in _pieces(sentence, spoken):
-        if result and opening(spoken).match(piece) and _REFERS.search(piece) and kinds_in(result[-1].text, spoken)[0]:
+        if (
+            result
+            and opening(spoken).match(piece)
+            and _REFERS.search(piece)
+            and kinds_in(result[-1].text, spoken)[0]
+        ):
             result[-1].extra += glue + piece
         elif result and not _begins(piece, result[-1], spoken):
             result[-1].text += glue + piece

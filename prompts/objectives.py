@@ -120,7 +120,12 @@ def read_part(clause: Clause, spoken: str, language: str) -> Part | None:
         asked, kinds, rest = frozenset(), frozenset(), head
     if "owner" in kinds:
         kinds = (kinds | _PEOPLE) - _TIMES
-    bonus = asked | kinds_in(" ".join((*names, extras, clause.extra)), spoken)[0] | answers | _bonus(clause.extra, words)
+    bonus = (
+        asked
+        | kinds_in(" ".join((*names, extras, clause.extra)), spoken)[0]
+        | answers
+        | _bonus(clause.extra, words)
+    )
     limit = limit_in(whole, spoken)
     ignored = words.units if limit else ""
     terms, hints = _terms(f"{rest} {_topic(extras, spoken)}", compounds, spoken, ignored)

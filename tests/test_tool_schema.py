@@ -485,6 +485,22 @@ def test_keys_that_are_no_text_are_a_problem() -> None:
     assert check({"properties": {"a": {}}}, UserDict(a=1)) == []
 
 
+@pytest.mark.parametrize(
+    "key", ["0", "007", "+1", "-1", "", "\\", '"', "a/b", "~1", "%25", "\n", "٣", "1" * 30]
+)
+def test_paths_hold_for_any_key(key: str) -> None:
+    """The validator takes ``"0"`` for an index and drops empty keys; the path in a problem is the real one."""
+    strings = {"additionalProperties": {"additionalProperties": {"items": {"type": "string"}}}}
+    (problem,) = ParameterSchema(strings).check({"p": {"x": [], key: ["", 5]}})
+    assert problem.code == "type" and problem.path == f"p.{key}[1]"
+    assert problem.message.endswith("must be string; found 5")
+    assert check(strings, {"": {"": {}, key: [0]}})[0][0] == "type"
+    shut = {
+        "properties": {"p": {"properties": {"x": {}}, "additionalProperties": False, "required": [f"{key}r"]}}
+    }
+    assert check(shut, {"p": {key: 1}}) == [("missing", f"p.{key}r"), ("unknown", f"p.{key}")]
+
+
 def test_messages_quote_little() -> None:
     """A megabyte in the arguments is no megabyte in the next prompt."""
     long = "\U0001f600\n" * 100_000

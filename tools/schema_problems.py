@@ -8,7 +8,8 @@ little of a value, whatever it holds.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ MESSAGE_MAX = 200
 _PATH_MAX = 80
 _QUOTED_MAX = 60
 _LIMIT_MAX = 80
+_NUMBER = re.compile(r"\+?[0-9]{1,20}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,19 +91,19 @@ def problems_of(error: ValidationError, arguments: object) -> Iterator[Problem]:
         arguments: What was validated.
     """
     kind = _kind(error)
-    path = error.instance_path
+    path, found = _located(arguments, error.instance_path)
     if kind == "Required":
         yield missing([*path, _facts(error).property])
     elif kind in ("AdditionalProperties", "UnevaluatedProperties"):
         yield from (unknown([*path, name]) for name in _facts(error).unexpected)
     elif kind == "FalseSchema":
-        yield from _forbidden(error, arguments)
+        yield from _forbidden(error.schema_path, path, found)
     elif kind in ("AnyOf", "OneOfNotValid"):
         yield from _of_branches(error, arguments)
     elif kind == "Type":
-        yield misfit("type", path, f"must be {_either(_facts(error).types)}", _at(arguments, path))
+        yield misfit("type", path, f"must be {_either(_facts(error).types)}", found)
     else:
-        yield misfit("value", path, _rule(kind, error.kind), _at(arguments, path))
+        yield misfit("value", path, _rule(kind, error.kind), found)
 
 
 def _facts(error: ValidationError) -> Any:
@@ -114,10 +116,8 @@ def _kind(error: ValidationError) -> str:
     return type(error.kind).__name__.rpartition("_")[2]
 
 
-def _forbidden(error: ValidationError, arguments: object) -> Iterator[Problem]:
-    """Return the problems of a value under a schema that is ``false``."""
-    path, place = error.instance_path, error.schema_path
-    found = _at(arguments, path)
+def _forbidden(place: Sequence[str | int], path: list[str | int], found: object) -> Iterator[Problem]:
+    """Return the problems of a value under a schema that is ``false``; *place* is where that stands in the schema."""
     if place[-1] == "additionalProperties" and isinstance(found, dict):
         yield from (unknown([*path, name]) for name in found)
     elif len(place) > 1 and place[-2] in ("properties", "patternProperties"):
@@ -128,19 +128,19 @@ def _forbidden(error: ValidationError, arguments: object) -> Iterator[Problem]:
 
 def _of_branches(error: ValidationError, arguments: object) -> Iterator[Problem]:
     """Return the problems of a value that fits no branch of ``anyOf`` or ``oneOf``."""
-    path = error.instance_path
+    path, found = _located(arguments, error.instance_path)
     branches: list[list[ValidationError]] = _facts(error).context
-    meant = [branch for branch in branches if not _types_at(branch, path)]
+    meant = [branch for branch in branches if not _types_at(branch, error.instance_path)]
     if not meant:
-        types = sorted({name for branch in branches for name in _types_at(branch, path)})
-        yield misfit("type", path, f"must be {_either(types)}", _at(arguments, path))
+        types = {name for branch in branches for name in _types_at(branch, error.instance_path)}
+        yield misfit("type", path, f"must be {_either(types)}", found)
         return
     meant = [branch for branch in meant if not any(_kind(inner) == "Constant" for inner in branch)] or meant
     if len(meant) == 1:
         for inner in meant[0]:
             yield from problems_of(inner, arguments)
     else:
-        yield misfit("value", path, f"fits none of the {len(branches)} allowed forms", _at(arguments, path))
+        yield misfit("value", path, f"fits none of the {len(branches)} allowed forms", found)
 
 
 def _types_at(branch: list[ValidationError], path: list[str | int]) -> list[str]:
@@ -151,12 +151,32 @@ def _types_at(branch: list[ValidationError], path: list[str | int]) -> list[str]
     return [name for types in wanted for name in types]
 
 
-def _at(arguments: object, path: Sequence[str | int]) -> Any:
-    """Return the value at *path*."""
+def _located(arguments: object, path: Sequence[str | int]) -> tuple[list[str | int], Any]:
+    """
+    Return the real path and the value there.
+
+    The validator's path has a number for a key such as ``"007"`` and leaves out keys that are empty
+    (jsonschema_rs 0.33 to 0.60). A path that leads nowhere is followed as far as it goes.
+    """
+    real: list[str | int] = []
     found: Any = arguments
-    for step in path:
-        found = found[step]
-    return found
+    steps = list(reversed(path))
+    while steps:
+        step = steps.pop()
+        if isinstance(found, dict) and step not in found:
+            same = (
+                key for key in found if isinstance(step, int) and _NUMBER.fullmatch(key) and int(key) == step
+            )
+            key = next(same, "")
+            if not key:
+                steps.append(step)
+            step = key
+        try:
+            found = found[step]
+        except (LookupError, TypeError):
+            break
+        real.append(step)
+    return real, found
 
 
 _RULES = {
@@ -191,7 +211,7 @@ def _rule(kind: str, facts: object) -> str:
     return words.format(", ".join(map(_json, limit)) if kind == "Enum" else _json(limit))
 
 
-def _either(types: Sequence[str]) -> str:
+def _either(types: Iterable[str]) -> str:
     """Return types in words, in an order that does not depend on the validator."""
     return " or ".join(sorted(types, key=lambda name: (name == "null", name)))
 

@@ -18,9 +18,7 @@ from .prompts.model import Model
 from .states.errors import PaorError, UsageError
 from .states.events import Event
 
-APP_HELP = (
-    "Your engine: an Engine, or a function f(journal) that returns one; MODULE is also looked for here."
-)
+APP_HELP = "Your Engine, or a function f(journal) that returns one."
 Factory = Callable[[Journal], object]
 
 
@@ -57,13 +55,19 @@ def _told(error: BaseException) -> str:
     return f"{type(error).__name__}: {reason(error)}"
 
 
-def made_engine(app: str, factory: Factory, journal: Journal) -> Engine:
+def engine_of(app: str, journal: Journal) -> Engine:
     """
-    Return the engine that a host's function makes.
+    Return the engine that *app* names; a function is called with *journal*.
 
     Raises:
-        UsageError: It raised, or returned something else.
+        UsageError: There is none, or the function raised or returned something else.
     """
+    found = app_of(app)
+    return found if isinstance(found, Engine) else made_engine(app, found, journal)
+
+
+def made_engine(app: str, factory: Factory, journal: Journal) -> Engine:
+    """Return the engine that a host's function makes; raise `UsageError` when it does not."""
     try:
         with redirect_stdout(sys.stderr):
             made = factory(journal)

@@ -12,10 +12,9 @@ from typing import NamedTuple
 
 import click
 
-from ._cli_app import APP_HELP, app_of, made_engine
+from ._cli_app import APP_HELP, engine_of
 from ._cli_io import OK, USAGE, command, exit_code_of, reading, say, say_json, width
 from ._cli_text import count, facts, folded, one_line, size, styled
-from .fsm.engine import Engine
 from .fsm.intake import model_of, toolbox
 from .fsm.journal import Journal
 from .fsm.version import VERSION
@@ -29,7 +28,7 @@ SQLITE_NEEDED = (3, 38, 0)
 KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
 
 
-@command("tools", "paor tools", "paor tools --app shop:engine --json")
+@command("tools", "List the tools that runs can use.", "paor tools", "paor tools --app shop:engine --json")
 @click.option("--app", metavar="MODULE:ENGINE", help=APP_HELP)
 def tools(app: str | None, journal: str, as_json: bool) -> int:
     """
@@ -66,10 +65,8 @@ def tools(app: str | None, journal: str, as_json: bool) -> int:
 def _tools_of(app: str | None) -> list[Tool]:
     if app is None:
         return list(toolbox((), builtins=True).values())
-    found = app_of(app)
     with Journal(":memory:") as nowhere:
-        engine = found if isinstance(found, Engine) else made_engine(app, found, nowhere)
-        return list(engine.tools)
+        return list(engine_of(app, nowhere).tools)
 
 
 class Finding(NamedTuple):
@@ -89,7 +86,9 @@ class Finding(NamedTuple):
     code: int = USAGE
 
 
-@command("doctor", "paor doctor", "paor doctor --journal runs.db --json")
+@command(
+    "doctor", "Tell whether everything needed is here.", "paor doctor", "paor doctor --journal runs.db --json"
+)
 def doctor(journal: str, as_json: bool) -> int:
     """
     Tell whether everything that paor needs is here, and which model a run would use.

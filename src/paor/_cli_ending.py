@@ -103,7 +103,7 @@ def write_report(result: Result, path: Path) -> str:
     body = report.read() if report is not None else None
     if body is None and result.status == "failed":
         return f"{path}: not written; the run produced no report"
-    content = result.answer.rstrip("\n") + "\n" if body is None else body
+    content: str | bytes = result.answer.rstrip("\n") + "\n" if body is None else body
     data = content if isinstance(content, bytes) else content.encode("utf-8", "replace")
     write_atomically(path, data)
     return f"wrote {path} ({'the answer' if body is None else 'the report'}, {len(data):,} bytes)"

@@ -109,7 +109,8 @@ class Head:
         yield from self._criteria()
         if self.change.question is not None:
             yield "waits for", f"{self.change.question.kind}: {self.change.question.message}", "warn"
-        yield "answer", (self.change.answer or "") if row.status in ("done", "failed") else "", ""
+        answer = (self.change.answer or "") if row.status in ("done", "failed") else ""
+        yield "answer", "\n".join(line for line in answer.split("\n") if line.strip()), ""
 
     @property
     def state(self) -> str:
@@ -248,13 +249,14 @@ OUTCOME_STYLES = {"ok": "good", "failed": "bad", "refused": "warn", "in doubt": 
 
 def action_cells(action: Action) -> list[Cell]:
     """Return one action as cells."""
+    summary = action.summary.removeprefix(f"{count(action.documents_count, 'document')}: ")
     return [
         Cell(str(action.action), "dim"),
         Cell(action.tool, "strong"),
         Cell(action.outcome, OUTCOME_STYLES.get(action.outcome, "")),
         Cell(f"{action.documents_count:,}" if action.documents_count else ""),
         Cell(action.label if action.documents_count or action.outcome in ("running", "in doubt") else ""),
-        Cell(action.summary, "dim"),
+        Cell(summary, "dim"),
     ]
 
 

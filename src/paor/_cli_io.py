@@ -238,31 +238,24 @@ def find_run(journal: Journal, name: str | None) -> RunRow:
 # -- commands ----------------------------------------------------------------------------------------------------
 
 
-def command(name: str, *examples: str, reads: bool = True) -> Callable[[Callable[..., int]], click.Command]:
+def command(name: str, short: str, *examples: str) -> Callable[[Callable[..., int]], click.Command]:
     """
     Make a function a command with its examples and the options that all commands have.
 
     Args:
         name: Of the command.
+        short: For the list of commands.
         examples: Command lines for the help page.
-        reads: Whether it has ``--journal``.
     """
 
     def decorate(function: Callable[..., int]) -> click.Command:
-        made: Any = function
-        made = click.option(
-            "--json", "as_json", is_flag=True, help="Print JSON, the same bytes for the same data."
-        )(made)
-        if reads:
-            made = click.option(
-                "--journal",
-                metavar="FILE",
-                default=None,
-                help=f"Journal file; default $PAOR_JOURNAL or {DEFAULT_JOURNAL}.",
-                callback=_journal_path,
-            )(made)
         epilog = "\b\nExamples:\n" + "\n".join(f"  {example}" for example in examples)
-        return click.command(name, epilog=epilog, context_settings=SETTINGS)(made)
+        made = click.command(name, short_help=short, epilog=epilog, context_settings=SETTINGS)(function)
+        where = f"Journal file; default $PAOR_JOURNAL or {DEFAULT_JOURNAL}."
+        what = "Print JSON, the same bytes for the same data."
+        made.params.append(click.Option(["--journal"], metavar="FILE", callback=_journal_path, help=where))
+        made.params.append(click.Option(["--json", "as_json"], is_flag=True, help=what))
+        return made
 
     return decorate
 

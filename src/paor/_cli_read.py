@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from ._cli_app import engine_of, looking
 from ._cli_io import (
     DAMAGED,
     DIVERGED,
@@ -73,7 +74,13 @@ def _shared(one: str, other: str) -> int:
     )
 
 
-@command("runs", "paor runs", "paor runs --limit 0", "paor runs --json --journal runs.db")
+@command(
+    "runs",
+    "List the runs of a journal.",
+    "paor runs",
+    "paor runs --limit 0",
+    "paor runs --json --journal runs.db",
+)
 @click.option(
     "--limit", type=click.IntRange(min=0), metavar="N", help=f"Newest N runs, 0 for all; default {SHOWN}."
 )
@@ -125,7 +132,12 @@ def run_columns(row: RunRow) -> dict[str, Any]:
     return row._asdict() | {"head_hash": row.head_hash.hex()}
 
 
-@command("verify", "paor verify", "paor verify --journal runs.db --json")
+@command(
+    "verify",
+    "Check that a journal is whole and unaltered.",
+    "paor verify",
+    "paor verify --journal runs.db --json",
+)
 def verify(journal: str, as_json: bool) -> int:
     """
     Check a whole journal: every hash, payload digest and derived column of every run.
@@ -153,22 +165,33 @@ def verify(journal: str, as_json: bool) -> int:
     return DAMAGED if defects else OK
 
 
-@command("replay", "paor replay", "paor replay last", "paor replay 0199d2b4-6f1e --json")
+@command(
+    "replay",
+    "Derive runs again and compare with the record.",
+    "paor replay",
+    "paor replay last",
+    "paor replay 0199d2b4-6f1e --app shop:engine --json",
+)
 @click.argument("name", metavar="[RUN]", required=False)
-def replay(name: str | None, journal: str, as_json: bool) -> int:
+@click.option(
+    "--app", metavar="MODULE:ENGINE", help=f"Compare with its prompts, schemas and policy. {APP_HELP}"
+)
+def replay(name: str | None, app: str | None, journal: str, as_json: bool) -> int:
     """
     Derive a run again from its recorded outcomes and compare every field with the record.
 
-    Offline: nothing is asked and nothing is performed. Without RUN, every run of the journal.
+    Offline: nothing is asked and nothing is performed. Without RUN, every run of the journal. Without --app, with
+    the run's own prompts, schemas and policy.
 
     Exit codes: 0 identical, 3 with a line for each difference, 4 a run whose record cannot be read.
     """
-    with reading(journal) as reader:
+    with looking(app, journal) as reader:
+        engine = engine_of(app, reader) if app is not None else None
         rows = [find_run(reader, name)] if name is not None else list(reversed(reader.runs()))
         replays: list[Replay | str] = []
         for row in rows:
             try:
-                replays.append(replay_run(reader, row.run_id))
+                replays.append(replay_run(reader, row.run_id, engine))
             except JournalDamaged as error:
                 replays.append(str(error))
     if as_json:
@@ -214,7 +237,12 @@ def _replay_json(row: RunRow, item: Replay | str) -> dict[str, Any]:
     }
 
 
-@command("export", "paor export last > run.jsonl", "paor export 0199d2b4-6f1e --output run.jsonl")
+@command(
+    "export",
+    "Print a run as JSON lines.",
+    "paor export last > run.jsonl",
+    "paor export 0199d2b4-6f1e --output run.jsonl",
+)
 @click.argument("name", metavar="[RUN]", required=False)
 @click.option("--output", metavar="FILE", help="Write there instead of to standard output.")
 def export(name: str | None, output: str | None, journal: str, as_json: bool) -> int:
@@ -242,7 +270,12 @@ def _export_lines(journal: Journal, run_id: str) -> Iterator[bytes]:
         yield text.encode("utf-8", "surrogatepass") + b"\n"
 
 
-@command("diagram", "paor diagram --format svg --output machine.svg", "paor diagram last", reads=True)
+@command(
+    "diagram",
+    "Draw the machine, or what a run did on it.",
+    "paor diagram --format svg --output machine.svg",
+    "paor diagram last",
+)
 @click.argument("name", metavar="[RUN]", required=False)
 @click.option(
     "--format",

@@ -82,7 +82,9 @@ def _tool_of(journal: Journal, row: Transition) -> list[str]:
     return [found.tool] if found is not None else []
 
 
-_EXPECTED = frozenset({"select", "answer", "specify", "execute", "observe", "proceed", "conclude", "provide"})
+_EXPECTED = frozenset(
+    {"select", "answer", "specify", "execute", "observe", "proceed", "conclude", "provide", "format"}
+)
 _NEAREST = {
     PLANNING: ("select", "reselect"),
     SPECIFYING: ("specify", "respecify"),

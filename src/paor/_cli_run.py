@@ -28,6 +28,7 @@ from .tools.builtin import builtin_tools
 
 @command(
     "run",
+    "Run an objective to its end.",
     'paor run "Summarise the obligations and list every deadline" --document contract.pdf',
     'paor run "Compare both offers" --document a.docx --document b.docx --output report.md',
     'paor run --input \'{"objective": "...", "documents": ["a.pdf"], "maxSteps": 8}\'',
@@ -138,6 +139,7 @@ def _driven(
 
 @command(
     "resume",
+    "Go on with a run, or answer what it waits for.",
     "paor resume last",
     "paor resume 0199d2b4-6f1e --answer '{\"approve\": true}'",
     "paor resume last --outcome done --result '\"sent\"' --app shop:engine",
@@ -232,7 +234,7 @@ def _check_tools(journal: Journal, row: RunRow) -> None:
         )
 
 
-@command("cancel", "paor cancel last", "paor cancel 0199d2b4-6f1e --journal runs.db")
+@command("cancel", "Stop a run.", "paor cancel last", "paor cancel 0199d2b4-6f1e --journal runs.db")
 @click.argument("name", metavar="RUN")
 @click.option("--app", metavar="MODULE:ENGINE", help=APP_HELP)
 def cancel(name: str, app: str | None, journal: str, as_json: bool) -> int:

@@ -36,9 +36,13 @@ POLL_S = 0.2
 NARROW = 92
 """Below this width a row names only the phase that it leads to; the one before stands in the row above."""
 
+SUMMARY_LEAST = 24
+"""Cells that a summary must have for the labels to stand beside it; they are also in `--documents`."""
+
 
 @command(
     "show",
+    "Show what a run did.",
     "paor show",
     "paor show last --steps",
     "paor show 0199d2b4-6f1e --documents",
@@ -153,8 +157,8 @@ def _steps(journal: Journal, row: RunRow, as_json: bool) -> None:
         tell(f"run {row.run_id} has taken no action")
         return
     cells = [action_cells(action) for action in actions]
-    others = sum(max(cell_len(line[index].text) for line in cells) for index in (1, 4))
-    labels = width() - others >= 60
+    taken = sum(max(cell_len(line[index].text) for line in cells) for index in range(5))
+    labels = width() - taken - 10 >= SUMMARY_LEAST
     if not labels:
         cells = [[*line[:4], line[5]] for line in cells]
     say(*table(action_columns(labels=labels), cells, width()))

@@ -1,0 +1,176 @@
+"""
+Runs and outcomes as plain values, and a walk that decides without journal, model or tools.
+
+For the tests of what is pure: a `Walk` does what the engine's loop does, but its outcomes are given by the test.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from paor.fsm.fold import apply
+from paor.fsm.kit import Kit
+from paor.fsm.machine import Decision, Moment, decide, request_of
+from paor.fsm.outputs import error_of, result_of
+from paor.fsm.payloads import Stager
+from paor.prompts.templates import default_templates
+from paor.states.actions import Intent, Selection, StoredText, ToolResult
+from paor.states.limits import Limits
+from paor.states.outcomes import (
+    Answered,
+    Cancelled,
+    Ended,
+    InDoubt,
+    ModelFault,
+    Nought,
+    Outcome,
+    Recalled,
+    Replied,
+    Usage,
+)
+from paor.states.policy import Policy
+from paor.states.requests import Request
+from paor.states.run import Run, initial_run
+from paor.states.spec import Spec, ToolSpec
+from paor.states.waiting import Answer, Question
+
+from .worlds import TOOLS
+
+PLACE = StoredText(0, "00" * 32, 1)
+MOMENT = Moment(1_767_225_600_000_000, 10)
+SPECS = tuple(tool.spec() for tool in TOOLS)
+
+
+def spec(
+    *,
+    tools: tuple[ToolSpec, ...] = SPECS,
+    limits: Mapping[str, Any] | None = None,
+    policy: Mapping[str, Any] | None = None,
+    **changes: Any,
+) -> Spec:
+    """Return what a run with the tools of `worlds` is started with; *limits* and *policy* by field name."""
+    values: dict[str, Any] = {
+        "objective": "Read the notes",
+        "tools": tools,
+        "limits": Limits(**(limits or {})),
+        "policy": Policy(**(policy or {})),
+        "templates": default_templates(),
+        "workflow_id": "run-1",
+        "key_salt": "ab",
+    }
+    return Spec(**(values | changes))
+
+
+def replied(
+    text: str | Mapping[str, Any], *, tokens: tuple[int, int] = (10, 5), finish: str = "stop"
+) -> Replied:
+    """Return a model's reply; a mapping is sent as JSON."""
+    body = text if isinstance(text, str) else json.dumps(text)
+    return Replied(body, PLACE, finish, Usage(1, *tokens))
+
+
+def fault(code: str = "timeout") -> ModelFault:
+    """Return a model's failure."""
+    return ModelFault(code, "no answer", PLACE)
+
+
+def ended(value: Any, intent: Intent, limits: Limits | None = None, *, first: int = 0) -> Ended:
+    """Return the end of *intent*'s call; an exception as *value* is an error."""
+    if isinstance(value, BaseException):
+        return Ended(error_of(intent, value))
+    stager = Stager(0, lambda: bytes(16))
+    return Ended(result_of(intent, value, first=first, limits=limits or Limits(), stager=stager))
+
+
+def answered(action: str, content: Any = None) -> Answered:
+    """Return somebody's answer."""
+    return Answered(Answer(action=action, content=content), PLACE)  # type: ignore[arg-type]
+
+
+INTENT = Intent(
+    tool="notes.read",
+    arguments={"page": 1},
+    label="round1_task1_action1_page",
+    key="k1",
+    idempotency_key="run-1-1",
+    effect="read",
+)
+SELECTION = Selection(tool="notes.read", objective="read page 1", fields=())
+SETTLED = SELECTION.model_copy(update={"arguments": {"page": 1}})
+RESULT = ToolResult(tool="notes.read", ok=True)
+QUESTION = Question(kind="approval", message="May notes.read be called?", tool="notes.read", key="run-1-1")
+DOUBT = Question(kind="in_doubt", message="Did it happen?", tool="notes.read", key="run-1-1")
+
+OUTCOMES: dict[str, Outcome] = {
+    "none": Nought(),
+    "reply": replied("no JSON at all"),
+    "fault": fault(),
+    "result": Ended(RESULT),
+    "in_doubt": InDoubt(),
+    "recalled": Recalled(("earlier text",)),
+    "answer": answered("accept", {"approve": True}),
+    "cancelled": Cancelled(),
+}
+"""One outcome of every kind."""
+
+
+def run_in(
+    state: str, of: Spec | None = None, *, counters: Mapping[str, Any] | None = None, **memory: Any
+) -> Run:
+    """Return a run that stands in *state* with these counters and slots of its memory."""
+    start = initial_run("run-1", 1, of if of is not None else spec())
+    return start._replace(
+        state=state,
+        counters=start.counters._replace(**(counters or {})),
+        memory=start.memory._replace(**memory),
+    )
+
+
+class Walk:
+    """
+    A run between two decisions.
+
+    Attributes:
+        run: Where it stands.
+        decisions: What was decided so far.
+    """
+
+    def __init__(self, of: Spec | None = None, run: Run | None = None) -> None:
+        start = run.spec if run is not None else of if of is not None else spec()
+        self.run = run if run is not None else initial_run("run-1", 1, start)
+        self.kit = Kit(start)
+        self.decisions: list[Decision] = []
+
+    @property
+    def request(self) -> Request:
+        """What the run needs next."""
+        return request_of(self.run)
+
+    def take(self, outcome: Outcome | str | Mapping[str, Any]) -> Decision:
+        """Decide *outcome* (text or a mapping is a model's reply) and go on."""
+        if isinstance(outcome, str | Mapping):
+            outcome = replied(outcome)
+        decision = decide(self.run, outcome, MOMENT, self.kit)
+        self.run = apply(
+            self.run,
+            trigger=decision.row.trigger,
+            dest=decision.row.dest,
+            counters=decision.counters,
+            change=decision.change,
+            outcome=decision.facts,
+        )
+        self.decisions.append(decision)
+        return decision
+
+    def end(self, value: Any = "text") -> Decision:
+        """Have the tool that is being executed return (or raise) *value*."""
+        intent = self.run.memory.intent
+        assert intent is not None
+        return self.take(ended(value, intent, self.run.spec.limits, first=self.run.counters.documents))
+
+    @property
+    def triggers(self) -> list[str]:
+        """Triggers taken so far."""
+        return [decision.row.trigger for decision in self.decisions]
