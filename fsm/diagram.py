@@ -304,10 +304,10 @@ def _yaml(text: str) -> str:
     """
     Return *text* as a double-quoted YAML scalar in which only letters, digits and a few marks stand plain.
 
-    Mermaid drops or doubly escapes what looks like HTML in a title, so those three marks become their wide twins.
+    Mermaid drops or doubly escapes what looks like HTML in a title, so those three marks become others that look alike.
     """
-    text = text.translate(str.maketrans("<>&", "＜＞＆"))
-    return '"' + re.sub(r"[^\w .,():×?!'/＜＞＆-]", lambda found: f"\\U{ord(found[0]):08x}", text) + '"'
+    text = text.translate(str.maketrans("<>&", "‹›＆"))
+    return '"' + re.sub(r"[^\w .,():×?!'/‹›＆-]", lambda found: f"\\U{ord(found[0]):08x}", text) + '"'
 
 
 # -- DOT -----------------------------------------------------------------------------------------------------------

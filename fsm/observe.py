@@ -11,7 +11,7 @@ from ..states.observations import Check, Message, Observation
 from ..states.run import Run
 
 CUT = "…"
-SUMMARY_CHARS = 160
+SUMMARY_CHARS = 140
 _LISTED = 5
 
 

@@ -89,13 +89,9 @@ def result_of(intent: Intent, value: Any, *, first: int, limits: Limits, stager:
         )
         for position, document in enumerate(documents)
     )
-    return ToolResult(
-        tool=intent.tool,
-        ok=True,
-        documents=references,
-        notes=tuple(cut(clean(str(note)), limits.note_chars) for note in list(output.notes)[:20]),
-        web=web,
-    )
+    notes = tuple(cut(clean(str(note)), limits.note_chars) for note in list(output.notes)[:20])
+    optional = {"documents": references, "notes": notes, "web": web}
+    return ToolResult(tool=intent.tool, ok=True, **{name: value for name, value in optional.items() if value})
 
 
 def _sized(documents: Sequence[Document], limits: Limits) -> list[Document]:

@@ -70,6 +70,11 @@ _NUMBERED = re.compile(
     r"[\dIVXLC]{1,5}[a-z]?\b|\d{1,2}(?:\.\d{1,2}){0,3}\.?|[IVX]{1,5}\.)\s*[:.–—-]?\s*(.*)",
     re.IGNORECASE,
 )
+_VERB = re.compile(
+    r"\b(?:shall|must|will|may|is|are|was|has|have|muss|müssen|ist|sind|hat|haben|wird|werden|doit|doivent|est|sont|debe|deben|deve"
+    r"|devono|è|são|moet|moeten|zijn)\b"
+)
+_TITLE = re.compile(r"\d{1,2}\. (?:[^\W\d_a-zäöüß]\S*|\w{1,3})(?: (?:[^\W\d_a-zäöüß]\S*|\w{1,3}))*")
 _PAGE_WORD: Final = r"(?:page|seite|página|pagina|pág\.|p\.)"
 _PAGE = re.compile(
     rf"{_PAGE_WORD} ?\d{{1,4}}|(?:.{{0,60}}\b)?{_PAGE_WORD} ?\d{{1,4}} ?(?:of|von|de|sur|di|van|/) ?\d{{1,4}}"
@@ -174,7 +179,7 @@ class _Reader:
         """Whether *line* opens a paragraph although no blank line stands before it."""
         last = self.block[-1]
         if _CLAUSE.match(line):
-            return last.endswith(_ENDS)
+            return last.endswith(_ENDS) or len(last) < 50
         if not _KEY.match(line):
             return False
         return len(last) < 60 or last.endswith((".", "!", "?")) or bool(_KEY.match(last))
@@ -202,13 +207,15 @@ class _Reader:
         lone = after > number + 1
         if after < 0 or "|" in line or len(line.split()) > 10 or line.endswith((";", ",", "!", "?", ":")):
             return False
-        if line.endswith(".") and not (lone and _NUMBERED.fullmatch(line)):
+        if _VERB.search(line) or (line.endswith(".") and not (lone and _TITLE.fullmatch(line))):
             return False
         below, deeper = self.lines[after], _indent(self.lines[after]) > _indent(self.lines[number])
         last = self.block[-1] if self.block else "."
         numbered = _NUMBERED.fullmatch(line)
         if numbered and (last.endswith(_ENDS) or len(last) < 60):
             title = numbered.group(1)
+            if any(map(str.isdigit, title)):
+                return False
             listed = _ORDERED.match(line) and (
                 _ORDERED.match(below.strip()) or deeper or self._in_list(number)
             )
@@ -220,10 +227,11 @@ class _Reader:
             )
         letters = sum(map(str.isalpha, line))
         if line.isupper() and letters >= 4 and not below.strip().isupper():
-            return not self.block
+            return last.endswith(_ENDS)
         return (
             lone
             and not self.block
+            and not any(map(str.isdigit, line))
             and letters >= 3
             and line[0].isupper()
             and len(line.split()) <= 8

@@ -82,7 +82,7 @@ def detect(text: str, *, default: str = "en") -> str:
 
     Args:
         text: Any text; its first 20,000 characters are looked at.
-        default: The answer where no language has more function words than the others, as in a price table.
+        default: The answer where there are no function words, as in a price table, and where several languages tie.
 
     Returns:
         A key of ``ALGORITHMS``, or *default* as it was given.
@@ -94,8 +94,8 @@ def detect(text: str, *, default: str = "en") -> str:
             if word in stop:
                 counts[code] += 1
     ranked = sorted(counts.items(), key=lambda pair: -pair[1])
-    best, second = ranked[0], ranked[1]
-    return best[0] if best[1] > second[1] else default
+    best = [code for code, count in ranked if count == ranked[0][1]]
+    return default if ranked[0][1] == 0 or default in best else best[0]
 
 
 def known(language: str) -> str:

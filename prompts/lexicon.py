@@ -186,10 +186,10 @@ PATTERNS: Final[Mapping[str, Mapping[str, str]]] = {
 ACTORS: Final[Mapping[str, str]] = {
     "en": r"\b(?!The |This |It |There |That )[A-Z][\w'’-]+(?: (?:[A-Z][\w'’.-]+|and|&)){0,3} (?:will|is to|are to|has to"
     r"|needs to|agreed to|offered to|promised to|takes over|takes care of) (?!be\b|have\b|not\b|remain\b|become\b|apply\b"
-    r"|include\b|contain\b|expire\b|mean\b)[a-z]+|(?:^|[:;] )(?!Subject |Access |Due |According |Prior |Pursuant |Introduction"
+    r"|include\b|contain\b|expire\b|mean\b)[a-z]+|(?:^|[:;] )(?!Subject |Access |Write |Talk |Refer |Apply |Reply |Send |Respond |Speak |Listen |Due |According |Prior |Pursuant |Introduction"
     r" |Thanks |Welcome |Back |Up |How |Next |Return |Go |Want |Need |As |In |Used |Able |The )(?:[A-Z][\w'’.-]+"
     r" (?:and |& )?){1,3}to (?!the\b|an?\b|th[ai]t\b|this\b|these\b|those\b|our\b|your\b|their\b|his\b|her\b|its\b|all\b"
-    r"|any\b|be\b|each\b)[a-z]+",
+    r"|any\b|be\b|each\b)[a-z]+\b(?!@)",
     "de": r"(?:^|[:;] |\bFrau |\bHerr )(?!(?:D(?:er|ie|as|ies\w*)|Eine?|Es|Jede\w*|Keine?|[AI]m|In|Bei|Für|Auf|Nach|Vor|Mit|Zu"
     r"|Sie|Wir|Er|Bis) )[A-ZÄÖÜ][\w.-]+(?: (?:[A-ZÄÖÜ][\w.-]+|und)){0,3} (?:wird|werden|soll|sollen|muss|erstellt|prüft|sendet"
     r"|schickt|organisiert|liefert|informiert|stellt|aktualisiert|meldet|holt|schreibt|plant|verschickt|reicht|legt|bespricht"

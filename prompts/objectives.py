@@ -62,6 +62,7 @@ class Part:
         hints: Words that may name the document to look in.
         every: Whether all findings are wanted, not a selection.
         limit: The greatest number of findings that is wanted, if it says one.
+        asks: Whether its words ask at all: a verb, a question, a kind of finding.
         shared: Whether its terms also belong to the parts before it: "obligations and deadlines of the supplier".
     """
 
@@ -73,6 +74,7 @@ class Part:
     hints: tuple[str, ...] = ()
     every: bool = False
     limit: int | None = None
+    asks: bool = True
     shared: bool = False
 
 
@@ -91,9 +93,8 @@ def parse(objective: str, *, language: str = "en") -> list[Part]:
     spoken = known(detect(text, default=language))
     found = [read_part(clause, spoken, language) for clause in clauses(text, spoken)]
     parts = _share([part for part in found if part is not None])
-    asking = [part for part in parts if part.shape != "question" or part.bonus or part.heading.endswith("?")]
     result: dict[str, Part] = {}
-    for part in asking or parts:
+    for part in [part for part in parts if part.asks] or parts:
         result.setdefault(part.heading.casefold(), part)
     return list(result.values())[:PARTS_MAX] or [Part(labels(language)["summary"], "summary")]
 
@@ -147,6 +148,7 @@ def read_part(clause: Clause, spoken: str, language: str) -> Part | None:
         every=not selective
         and (shape == "list" or bool(matcher(words.every).search(core if names else whole))),
         limit=limit,
+        asks=shape != "question" or bool(bonus or clause.verb or "?" in core or opening(spoken).match(clause.text)),
         shared=bool(clause.verb and _OF.search(core)),
     )
     return replace(part, heading=_heading(clause.text, core, part, spoken, language))

@@ -125,15 +125,15 @@ def _selection(data: dict[str, Any], tool: str, *, optional: bool, context_chars
         return fields
     context = data.get("parametersContext")
     raw = {
-        "tool": tool,
         "objective": objective.strip(),
-        "learnings": data.get("learnings") or (),
-        "documents": data.get("requiredInputDocuments") or (),
+        "learnings": data.get("learnings"),
+        "documents": data.get("requiredInputDocuments"),
         "connection": data.get("requiredConnection"),
-        "context": context[:context_chars] if isinstance(context, str) else (context or ""),
+        "context": context[:context_chars] if isinstance(context, str) else context,
         "fields": fields,
         "arguments": {} if fields == () else None,
     }
+    raw = {"tool": tool} | {name: value for name, value in raw.items() if value not in (None, "", [])}
     selection = _validated(Selection, raw, names=_STAGE_1_NAMES)
     if isinstance(selection, Selection):
         for reference in selection.documents:

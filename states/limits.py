@@ -65,7 +65,7 @@ class Limits(BaseModel):
     window_size: int = Field(8, ge=1, le=GUARD_CEILING)
     window_freq_limit: int = Field(4, ge=1, le=GUARD_CEILING)
     observation_chars: int = Field(4000, ge=400, le=1_000_000)
-    snippet_chars: int = Field(600, ge=20, le=1_000_000)
+    snippet_chars: int = Field(500, ge=20, le=1_000_000)
     note_chars: int = Field(300, ge=20, le=10_000)
     previews: int = Field(5, ge=0, le=1000)
     history_chars: int = Field(4000, ge=0, le=1_000_000)

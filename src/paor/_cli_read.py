@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from ._cli_app import engine_of, looking
+from ._cli_app import APP_HELP, engine_of, looking
 from ._cli_io import (
     DAMAGED,
     DIVERGED,
