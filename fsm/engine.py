@@ -445,7 +445,7 @@ class Engine:
                     stager.remember(hashlib.sha256(data).digest(), place)
             kit = Kit(run.spec)
             drive = self._drive(run, head, fence, kit, self.model, stager, {})
-            drive.resumed = True
+            drive.resumed = run.state == EXECUTING
             drive.cancelled = self.journal.cancel_requested(row.run)
             return drive
         except BaseException:
@@ -479,7 +479,7 @@ class Engine:
     def _answered(self, drive: Drive, reply: Answer) -> Steps:
         payload = drive.stager.stage(reply.wire_json(), JSON)
         yield from transition(drive, {"kind": "none"}, Answered(reply, payload))
-        drive.resumed = drive.run.state != EXECUTING
+        drive.resumed = False
         yield from steps(drive)
 
     # -- driving -----------------------------------------------------------------------------------------------

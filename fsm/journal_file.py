@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import resources
 from pathlib import Path
 from typing import Literal
 
@@ -122,7 +121,7 @@ def migrate(connection: sqlite3.Connection) -> None:
     try:
         if connection.execute("PRAGMA user_version").fetchone()[0] < 1:
             database = Database(connection, recursive_triggers=False, execute_plugins=False)
-            script = (resources.files(__package__) / "journal_schema.sql").read_text(encoding="utf-8")
+            script = (Path(__file__).parent / "journal_schema.sql").read_text(encoding="utf-8")
             for statement in script.split(";\n"):
                 if statement.strip():
                     database.execute(statement)

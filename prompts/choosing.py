@@ -101,7 +101,7 @@ def _list(part: Part, corpus: Corpus, spoken: str, pool: Sequence[int]) -> Choic
         else:
             note, missing = "unmentioned", part.terms
     for place in hits:
-        scores[place] += 0.25 * len(corpus.kinds(place) & part.bonus)
+        scores[place] += 0.25 * corpus.is_any(place, part.bonus - part.kinds)
     if part.every:
         kept = hits if part.limit is None else best_of(hits, scores, part.limit)
         return _choice(kept, scores, hidden=len(hits) - len(kept), note=note, terms=missing)

@@ -14,8 +14,8 @@ from .kinds import ALL, kinds_of
 from .languages import detect, known
 from .ranking import Index, Stemmer, Term, query_terms
 
-UNITS_MAX: Final = 20_000
-"""Units read in one call: some 400 pages."""
+UNITS_MAX: Final = 12_000
+"""Units read in one call: some 250 pages."""
 SOURCES_MAX: Final = 200
 CONTEXT_CHARS_MAX: Final = 190
 """A longer sentence is not quoted only as context. Below a third of ``SENTENCE_CHARS_MAX``, so never cut out of a longer one."""
@@ -105,6 +105,8 @@ class Corpus:
 
     def is_any(self, place: int, wanted: frozenset[str]) -> bool:
         """Whether the unit at *place* is of a kind in *wanted*."""
+        if not wanted:
+            return False
         if place in self._kinds:
             return bool(self._kinds[place] & wanted)
         return bool(kinds_of(self.units[place], self.language(place), wanted))

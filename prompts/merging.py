@@ -18,6 +18,8 @@ from .corpus import Corpus
 
 LIKE: Final = 0.75
 CONTAINED_WORDS_MIN: Final = 4
+NEAR_MAX: Final = 200
+"""Entries that a unit is compared with, the latest ones: a bound for texts that repeat themselves all over."""
 ALIKE_MAX: Final = 20
 """Entries of the same source with the same dates that are looked at for a repetition."""
 

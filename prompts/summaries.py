@@ -32,6 +32,10 @@ _DULL = re.compile(
 )
 
 
+WEIGHED_MAX: Final = 1_500
+"""Of more units only the most central ones are looked at closely, to bound the time."""
+
+
 def best_of(places: Iterable[int], scores: dict[int, float], count: int) -> list[int]:
     """Return the *count* best of *places* in document order."""
     return sorted(sorted(places, key=lambda place: (-scores[place], place))[:count])
@@ -51,10 +55,11 @@ def central(places: Sequence[int], corpus: Corpus) -> dict[int, float]:
     best: dict[int, float] = {}
     for place in places:
         best[corpus.origin[place]] = max(best.get(corpus.origin[place], 0.1), raw[place])
+    scores = {place: raw[place] / best[corpus.origin[place]] for place in places}
     openings = _openings(places, corpus)
-    return {
-        place: raw[place] / best[corpus.origin[place]] + _worth(place, corpus, openings) for place in places
-    }
+    for place in {*best_of(places, scores, WEIGHED_MAX), *openings}:
+        scores[place] += _worth(place, corpus, openings)
+    return scores
 
 
 def _openings(places: Sequence[int], corpus: Corpus) -> frozenset[int]:

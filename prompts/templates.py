@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib import resources
+from pathlib import Path
 
 from ..states.errors import UsageError
 
@@ -93,5 +93,5 @@ def _blocks(text: str) -> tuple[Block, ...]:
 @lru_cache(maxsize=1)
 def default_templates() -> dict[str, str]:
     """Return the shipped templates by name; read from the package once."""
-    folder = resources.files(__package__)
+    folder = Path(__file__).parent
     return {name: (folder / f"{name}.md").read_text(encoding="utf-8") for name in NAMES}

@@ -45,7 +45,7 @@ class Limits(BaseModel):
     Source: DESIGN sections 2 and 6; the duplicate rules are SPEC C1.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     max_steps: int = Field(5, ge=1, le=MAX_STEPS_CEILING)
     selection_retries: int = Field(1, ge=0, le=GUARD_CEILING)

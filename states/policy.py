@@ -22,7 +22,7 @@ class Policy(BaseModel):
     Source: SPEC A043, A044, D21; document 002, section "Security Considerations".
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()

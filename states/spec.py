@@ -27,7 +27,7 @@ class ToolSpec(BaseModel):
         step_retries: How often a retryable error is tried again within the step.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     name: str
     description: str = ""
@@ -66,7 +66,7 @@ class Spec(BaseModel):
         machine: Fingerprint of the transition table.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     objective: str
     success_criteria: tuple[str, ...] = ()

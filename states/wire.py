@@ -23,6 +23,7 @@ class Wire(BaseModel):
         alias_generator=to_camel,
         validate_by_name=True,
         validate_by_alias=True,
+        defer_build=True,
     )
 
     def wire(self) -> dict[str, Any]:

@@ -395,6 +395,7 @@ WRAPPINGS = [
 ]
 
 
+@settings(deadline=None)
 @given(json_objects, st.sampled_from(WRAPPINGS), st.booleans(), st.sampled_from([None, 2]))
 def test_any_object_in_any_packaging_reads_back_equal(
     value: dict[str, Any], wrapping: str, ascii_only: bool, indent: int | None
@@ -406,6 +407,7 @@ def test_any_object_in_any_packaging_reads_back_equal(
     assert repr(result) == repr(value)
 
 
+@settings(deadline=None)
 @given(st.text(max_size=200))
 def test_any_text_is_answered(text: str) -> None:
     """Never an exception, always a dict or a code of the list."""
@@ -449,7 +451,7 @@ pieces = st.lists(
 ).map("".join)
 
 
-@settings(max_examples=1000)
+@settings(max_examples=1000, deadline=None)
 @given(pieces)
 def test_what_is_read_stands_in_the_text(text: str) -> None:
     """A returned object is the strict reading of some piece of the reply, not inside a larger readable object."""
@@ -471,6 +473,7 @@ def test_what_is_read_stands_in_the_text(text: str) -> None:
     assert repr(whole) == repr(result)
 
 
+@settings(deadline=None)
 @given(json_objects, st.data())
 def test_a_cut_off_object_is_never_read(value: dict[str, Any], data: st.DataObject) -> None:
     """No prefix of an object is taken for an object, however it is packed."""

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Generic, Literal, NotRequired, Optional, Requ
 
 import pytest
 import typing_extensions
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, field_serializer, field_validator
 
@@ -497,6 +497,20 @@ def test_all_kinds_of_callables(function: Callable[..., Any], names: list[str], 
     assert summary_of(function) == summary
 
 
+def test_self_is_no_parameter_of_a_method_that_is_not_bound_yet() -> None:
+    """A decorator in a class body sees the function before it becomes a method."""
+
+    class Late:
+        def find(self, text: str) -> None: ...
+
+        def take(this, text: str) -> None: ...
+
+    assert list(schema_of(Late.find)["properties"]) == ["text"]
+    with pytest.raises(SchemaError, match="parameter this has no annotation"):
+        schema_of(Late.take)
+    assert list(schema_of(Late().take)["properties"]) == ["text"]
+
+
 def test_a_partials_values_are_defaults() -> None:
     """What is bound already may be left out."""
     schema = schema_of(functools.partial(search, query="news"))
@@ -716,6 +730,7 @@ EVERYTHING = {
 }
 
 
+@settings(deadline=None)
 @given(
     st.fixed_dictionaries(
         {"query": EVERYTHING["query"]}, optional={k: EVERYTHING[k] for k in EVERYTHING if k != "query"}

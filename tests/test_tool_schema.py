@@ -28,7 +28,7 @@ from paor.tools.schema import (
     canonical_arguments,
 )
 from paor.tools.schema_compiler import ROUGH_TEXT_MAX
-from paor.tools.schema_problems import MESSAGE_MAX
+from paor.tools.schema_problems import MESSAGE_MAX, _located
 
 SEARCH: dict[str, Any] = {
     "type": "object",
@@ -495,6 +495,7 @@ def test_paths_hold_for_any_key(key: str) -> None:
     assert problem.code == "type" and problem.path == f"p.{key}[1]"
     assert problem.message.endswith("must be string; found 5")
     assert check(strings, {"": {"": {}, key: [0]}})[0][0] == "type"
+    assert _located({"a": [1]}, ["a", 1]) == (["a"], [1]) and _located({"a": 1}, ["b", "c"]) == ([], {"a": 1})
     shut = {
         "properties": {"p": {"properties": {"x": {}}, "additionalProperties": False, "required": [f"{key}r"]}}
     }
@@ -823,7 +824,7 @@ def respelled(value: Any, chance: random.Random) -> Any:
     return value
 
 
-@settings(max_examples=500)
+@settings(max_examples=500, deadline=None)
 @given(objects, objects, st.randoms(use_true_random=False))
 def test_keys_are_equal_exactly_for_equal_json(
     left: dict[str, Any], right: dict[str, Any], chance: random.Random
@@ -903,7 +904,7 @@ def made(schema: dict[str, Any]) -> ParameterSchema | None:
         return None
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(tops, calls)
 def test_fill_makes_no_new_problems(source: dict[str, Any], arguments: dict[str, Any]) -> None:
     """Whatever the schema and the defaults: what was fine stays fine, what is given stays as it is."""
@@ -921,7 +922,7 @@ def test_fill_makes_no_new_problems(source: dict[str, Any], arguments: dict[str,
             assert filled[name] is value
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(tops, calls)
 def test_problems_are_found_exactly_where_the_reference_validator_finds_them(
     source: dict[str, Any], arguments: dict[str, Any]
@@ -942,6 +943,7 @@ def test_problems_are_found_exactly_where_the_reference_validator_finds_them(
     assert [problem.path for problem in problems if problem.code == "missing"][: len(absent)] == absent
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.text(), st.text() | st.floats() | st.binary() | st.lists(st.text())))
 def test_any_arguments_are_answered(arguments: dict[str, Any]) -> None:
     """Nothing is raised by a check, whatever a host or a model comes up with."""

@@ -12,44 +12,47 @@ Everything public is here; the folders below are described in docs/.
 
 from __future__ import annotations
 
-from .fsm.engine import Engine
-from .fsm.journal import Journal
-from .fsm.ports import Clock, Ids, RandomIds, SeededIds, SteppingClock, SystemClock
-from .fsm.replay import Divergence, Replay, replay
-from .fsm.result import Result
-from .fsm.version import VERSION as __version__
-from .prompts.model import Model, ModelCall, ModelUnavailable, PromptMessage, Reply
-from .prompts.offline import OfflineModel
-from .prompts.scripted import ScriptedModel
-from .states.actions import WebFact
-from .states.errors import (
-    IllegalEvent,
-    InternalError,
-    InvalidAnswer,
-    JournalBusy,
-    JournalDamaged,
-    JournalError,
-    JournalFull,
-    JournalTooNew,
-    LeaseHeld,
-    LeaseLost,
-    MissingExtra,
-    ModelError,
-    NotAJournal,
-    NotStarted,
-    PaorError,
-    ReplayDiverged,
-    ScriptExhausted,
-    ToolError,
-    UnknownRun,
-    UsageError,
-)
-from .states.events import Event, RunEnded, RunStarted, RunWaiting, StepCompleted, TransitionTaken
-from .states.limits import Limits
-from .states.outcomes import Usage
-from .states.policy import Policy
-from .tools.builtin import builtin_tools
-from .tools.tool import Document, Tool, ToolContext, ToolOutput, tool
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .fsm.engine import Engine
+    from .fsm.journal import Journal
+    from .fsm.ports import Clock, Ids, RandomIds, SeededIds, SteppingClock, SystemClock
+    from .fsm.replay import Divergence, Replay, replay
+    from .fsm.result import Result
+    from .fsm.version import VERSION as __version__
+    from .prompts.model import Model, ModelCall, ModelUnavailable, PromptMessage, Reply
+    from .prompts.offline import OfflineModel
+    from .prompts.scripted import ScriptedModel
+    from .states.actions import WebFact
+    from .states.errors import (
+        IllegalEvent,
+        InternalError,
+        InvalidAnswer,
+        JournalBusy,
+        JournalDamaged,
+        JournalError,
+        JournalFull,
+        JournalTooNew,
+        LeaseHeld,
+        LeaseLost,
+        MissingExtra,
+        ModelError,
+        NotAJournal,
+        NotStarted,
+        PaorError,
+        ReplayDiverged,
+        ScriptExhausted,
+        ToolError,
+        UnknownRun,
+        UsageError,
+    )
+    from .states.events import Event, RunEnded, RunStarted, RunWaiting, StepCompleted, TransitionTaken
+    from .states.limits import Limits
+    from .states.outcomes import Usage
+    from .states.policy import Policy
+    from .tools.builtin import builtin_tools
+    from .tools.tool import Document, Tool, ToolContext, ToolOutput, tool
 
 __all__ = [
     "Clock",
@@ -109,3 +112,95 @@ __all__ = [
     "replay",
     "tool",
 ]
+
+_PLACES = {
+    ".fsm.engine": ("Engine",),
+    ".fsm.journal": ("Journal",),
+    ".fsm.ports": (
+        "Clock",
+        "Ids",
+        "RandomIds",
+        "SeededIds",
+        "SteppingClock",
+        "SystemClock",
+    ),
+    ".fsm.replay": (
+        "Divergence",
+        "Replay",
+        "replay",
+    ),
+    ".fsm.result": ("Result",),
+    ".prompts.model": (
+        "Model",
+        "ModelCall",
+        "ModelUnavailable",
+        "PromptMessage",
+        "Reply",
+    ),
+    ".prompts.offline": ("OfflineModel",),
+    ".prompts.scripted": ("ScriptedModel",),
+    ".states.actions": ("WebFact",),
+    ".states.errors": (
+        "IllegalEvent",
+        "InternalError",
+        "InvalidAnswer",
+        "JournalBusy",
+        "JournalDamaged",
+        "JournalError",
+        "JournalFull",
+        "JournalTooNew",
+        "LeaseHeld",
+        "LeaseLost",
+        "MissingExtra",
+        "ModelError",
+        "NotAJournal",
+        "NotStarted",
+        "PaorError",
+        "ReplayDiverged",
+        "ScriptExhausted",
+        "ToolError",
+        "UnknownRun",
+        "UsageError",
+    ),
+    ".states.events": (
+        "Event",
+        "RunEnded",
+        "RunStarted",
+        "RunWaiting",
+        "StepCompleted",
+        "TransitionTaken",
+    ),
+    ".states.limits": ("Limits",),
+    ".states.outcomes": ("Usage",),
+    ".states.policy": ("Policy",),
+    ".tools.builtin": ("builtin_tools",),
+    ".tools.tool": (
+        "Document",
+        "Tool",
+        "ToolContext",
+        "ToolOutput",
+        "tool",
+    ),
+}
+"""Public names by module; one is imported when it is first asked for, so that ``import paor`` costs next to nothing."""
+
+_MODULES = {name: module for module, names in _PLACES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name on first use (PEP 562)."""
+    if name == "__version__":
+        from .fsm.version import VERSION
+
+        return VERSION
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(_MODULES[name], __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -10,6 +10,9 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
+import click
+from rich.cells import cell_len
+
 from ._cli_io import (
     LIMIT,
     OK,
@@ -21,6 +24,7 @@ from ._cli_io import (
     reason,
     say,
     say_json,
+    short_id,
     tell,
     width,
     write_atomically,
@@ -143,7 +147,8 @@ class Ending:
             self._say()
         except BrokenPipeError:
             forget_output()
-        tell(self._line(), *([one_line(note)] if note else []), *self._next())
+        quiet = self.as_json or not (sys.stdout.isatty() and sys.stderr.isatty())
+        tell(*([] if quiet else [""]), *self._line(), *([one_line(note)] if note else []), *self._next())
         return code
 
     def _say(self) -> None:
@@ -155,8 +160,8 @@ class Ending:
         elif result.answer:
             say(*answer_lines(result.answer))
 
-    def _line(self) -> str:
-        """Return the one line of facts."""
+    def _line(self) -> list[str]:
+        """Return the one line of facts; on a terminal that is too narrow for it, two."""
         result, usage = self.result, self.result.usage
         rows = self.journal.run(result.run_id).head_seq + 1
         why = result.reason or (f"waits: {result.waiting_for.kind}" if result.waiting_for else result.status)
@@ -168,7 +173,10 @@ class Ending:
             duration(usage.seconds),
         )
         state = styled(f"{result.state} ({why})", STATE_STYLES.get(result.status, ""))
-        return f"run {result.run_id}  {state}  {', '.join(numbers)}"
+        parts = [f"run {result.run_id}  {state}", ", ".join(numbers)]
+        if sys.stderr.isatty() and cell_len(click.unstyle("  ".join(parts))) > width():
+            return [parts[0], f"    {parts[1]}"]
+        return ["  ".join(parts)]
 
     def _question(self, question: Question) -> list[str]:
         """Return the question, and for a call that is to be approved or in doubt the call itself."""
@@ -184,25 +192,20 @@ class Ending:
     def _next(self) -> list[str]:
         """Return the commands that come next, if any."""
         result = self.result
+        name = short_id(self.journal, result.run_id)
         flags = journal_flag(self.journal.path) + (f" --app {shlex.quote(self.app)}" if self.app else "")
         if result.waiting_for is not None:
             flags += f" --output {shlex.quote(str(self.output))}" if self.output is not None else ""
-            commands = [
-                f"paor resume {result.run_id}{flags} {answer}" for answer in answers_to(result.waiting_for)
-            ]
+            commands = [f"  paor resume {name}{flags} {answer}" for answer in answers_to(result.waiting_for)]
             return [
                 styled("answer it with one of:" if len(commands) > 1 else "answer it with:", "dim"),
                 *commands,
             ]
+        flags = journal_flag(self.journal.path)
         if result.status == "failed":
-            return [styled(f"what it did: paor show {result.run_id}{journal_flag(self.journal.path)}", "dim")]
+            return [f"{styled('what it did:', 'dim')} paor show {name}{flags}"]
         if result.documents and self.output is None:
-            return [
-                styled(
-                    f"its documents: paor show {result.run_id} --documents{journal_flag(self.journal.path)}",
-                    "dim",
-                )
-            ]
+            return [f"{styled('documents:', 'dim')} paor show {name} --documents{flags}"]
         return []
 
 

@@ -101,11 +101,8 @@ class Head:
             "",
         )
         yield "used", ", ".join(self.used()), ""
-        texts = [text for text, number in (("given", self.given), ("produced", self.produced)) if number]
-        numbers = [
-            f"{number:,} {text}" for text, number in zip(texts, (self.given, self.produced), strict=False)
-        ]
-        yield "documents", ", ".join(numbers), ""
+        numbers = ((self.given, "given"), (self.produced, "produced"))
+        yield "documents", ", ".join(f"{number:,} {text}" for number, text in numbers if number), ""
         yield from self._criteria()
         if self.change.question is not None:
             yield "waits for", f"{self.change.question.kind}: {self.change.question.message}", "warn"

@@ -235,6 +235,14 @@ def find_run(journal: Journal, name: str | None) -> RunRow:
     return journal.run(newest[0][0])
 
 
+def short_id(journal: Journal, run_id: str, length: int = 13) -> str:
+    """Return the start of an id that names the same run; for a UUIDv7 its millisecond, if no other run began in it."""
+    same = journal.query(
+        "SELECT count(*) FROM specs WHERE substr(run_id, 1, ?) = ?", (length, run_id[:length])
+    )
+    return run_id[:length].rstrip("-") if same[0][0] == 1 else run_id
+
+
 # -- commands ----------------------------------------------------------------------------------------------------
 
 

@@ -97,7 +97,7 @@ def deciding(source: str, trigger: str, dest: str, guards: Mapping[str, bool]) -
     """
     Return the guards that explain why a row was taken, as ``NAME`` and ``not NAME``; nothing for the usual way.
 
-    For a row with guards its own; for the last row of a phase those that kept the rows before from fitting.
+    For a row with guards its own, without those that only say that a limit was not reached; for the last row of a phase those that kept the rows before from fitting.
     """
     if trigger in _EXPECTED:
         return []
@@ -108,7 +108,7 @@ def deciding(source: str, trigger: str, dest: str, guards: Mapping[str, bool]) -
             guards.get(name) for name in row.unless
         ):
             if row.guards:
-                return list(row.guards)
+                return [name for name in row.guards if not name.endswith("_left")]
             break
     names: dict[str, None] = {}
     for row in rows_of(source):

@@ -13,7 +13,7 @@ import click
 from ._cli_app import APP_HELP, driving, looking
 from ._cli_ending import Ending, check_output
 from ._cli_inputs import RunInput, json_value, run_input
-from ._cli_io import INTERRUPTED, OK, command, find_run, journal_flag, say, say_json, tell
+from ._cli_io import INTERRUPTED, OK, command, find_run, journal_flag, say, say_json, short_id, tell
 from ._cli_progress import Watch
 from ._cli_text import STATE_STYLES, styled
 from .fsm.engine import Engine
@@ -131,7 +131,8 @@ def _driven(
             tell("paor: interrupted before the run started")
         else:
             flags = journal_flag(engine.journal.path) + (f" --app {app}" if app else "")
-            tell(f"paor: interrupted; what was done is safe, go on with: paor resume {watch.run_id}{flags}")
+            name = short_id(engine.journal, watch.run_id)
+            tell(f"paor: interrupted; what was done is safe, go on with: paor resume {name}{flags}")
         return INTERRUPTED
     assert result is not None, "a run ends with its result"
     return Ending(result, engine.journal, app, output, as_json).told()

@@ -104,7 +104,9 @@ def _say_next(journal: Journal, row: RunRow) -> None:
     """Tell how a run that has not ended goes on."""
     if row.status in ("running", "waiting"):
         todo = "what it waits for" if row.status == "waiting" else "unless it is being driven, go on"
-        tell(styled(f"{todo}: paor resume {row.run_id}{journal_flag(journal.path)}", "dim"))
+        tell(
+            f"{styled(f'{todo}:', 'dim')} paor resume {short_id(journal, row.run_id)}{journal_flag(journal.path)}"
+        )
 
 
 def _table(journal: Journal, rows: list[Transition], before: Transition | None, *, head: bool) -> list[str]:
@@ -191,7 +193,8 @@ def _documents(journal: Journal, row: RunRow, as_json: bool) -> None:
         Column("size", right=True),
     ]
     say(*table([*columns, Column("name", wide=True)], cells, width()))
-    tell(styled(f"print one: paor show {row.run_id} --content NUMBER{journal_flag(journal.path)}", "dim"))
+    name = short_id(journal, row.run_id)
+    tell(f"{styled('print one:', 'dim')} paor show {name} --content NUMBER{journal_flag(journal.path)}")
 
 
 def document_wire(document: StoredDocument) -> dict[str, object]:
