@@ -122,7 +122,9 @@ def flatness(folder: Path, divisor: int) -> list[Row]:
     early = around(100)
     rows = [("time at iteration 10 / at 100", f"{statistics.median(steps[5:20]) / early:.2f}", "")]
     for iteration in sorted({min(1000, iterations - 150), iterations - 150}):
-        rows.append((f"time at iteration {iteration} / at 100", f"{around(iteration) / early:.2f}", "<= 1.15"))
+        rows.append(
+            (f"time at iteration {iteration} / at 100", f"{around(iteration) / early:.2f}", "<= 1.15")
+        )
     grown = (after - before) / 1024
     rows.append((f"memory over {5 * iterations:,} transitions", f"{grown:.1f} MB", "<= 15 MB"))
     return rows + _bytes_rows(path, iterations)
@@ -188,13 +190,18 @@ def concurrency(folder: Path, divisor: int) -> list[Row]:
             with engine(folder / f"many-{pair}.db", durability="full", iterations=iterations) as host:
                 started = time.perf_counter()
                 results = await asyncio.gather(
-                    *(host.arun("Read all pages of the contract", ["every page is read"]) for _ in range(runs))
+                    *(
+                        host.arun("Read all pages of the contract", ["every page is read"])
+                        for _ in range(runs)
+                    )
                 )
                 assert all(result.state == "Done" for result in results)
                 return time.perf_counter() - started
 
         ratios.append(floor * runs / asyncio.run(drive()))
-    return [(f"{runs} runs at once at full / serial floor", f"{statistics.median(ratios):.2f}x", ">= 3x, aim 4x")]
+    return [
+        (f"{runs} runs at once at full / serial floor", f"{statistics.median(ratios):.2f}x", ">= 3x, aim 4x")
+    ]
 
 
 def importing(folder: Path, divisor: int) -> list[Row]:
@@ -209,7 +216,9 @@ def importing(folder: Path, divisor: int) -> list[Row]:
 
 def _import_time(statement: str) -> float:
     code = f"import time; t = time.perf_counter(); {statement}; print(time.perf_counter() - t)"
-    return float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
+    return float(
+        subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    )
 
 
 def verifying(folder: Path, divisor: int) -> list[Row]:

@@ -133,7 +133,9 @@ def _check_selection(case: Case, selection: Selection, kit: Kit) -> None:
     tool = kit.catalog.find(selection.tool)
     if tool is None:
         names = ", ".join(item.name for item in kit.catalog)
-        case.problem = Invalid("unknown_action", f"there is no action {ascii(selection.tool)[:80]}; choose one of: {names}")
+        case.problem = Invalid(
+            "unknown_action", f"there is no action {ascii(selection.tool)[:80]}; choose one of: {names}"
+        )
         return
     if tool.name != selection.tool:
         selection = selection.model_copy(update={"tool": tool.name})
@@ -160,7 +162,9 @@ def _unresolved(run: Run, reference: str) -> str | None:
     count = found[1]
     if count == 0:
         return f"{ascii(reference)[:120]} holds no documents"
-    if mark and not (position.isascii() and position.isdigit() and len(position) < 10 and int(position) < count):
+    if mark and not (
+        position.isascii() and position.isdigit() and len(position) < 10 and int(position) < count
+    ):
         return f"{ascii(reference)[:120]}: the label holds documents #0 to #{count - 1}"
     return None
 
@@ -237,7 +241,9 @@ def _undecided(case: Case, key: str) -> bool:
     reply, earlier = case.run.memory.reply, case.run.memory.intent
     if reply is None or earlier is None or earlier.key != key:
         return True
-    approved = reply.action == "accept" and isinstance(reply.content, dict) and reply.content.get("approve") is True
+    approved = (
+        reply.action == "accept" and isinstance(reply.content, dict) and reply.content.get("approve") is True
+    )
     if not approved:
         case.denied = "the call was not approved"
     return False

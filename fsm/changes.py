@@ -33,7 +33,9 @@ APPROVAL_SCHEMA: dict[str, Any] = {
 
 def _select(case: Case) -> Effect:
     counters = case.run.counters
-    change = Change(selection=case.selection, intent=None, result=None, observation=None, feedback=None, reply=None)
+    change = Change(
+        selection=case.selection, intent=None, result=None, observation=None, feedback=None, reply=None
+    )
     return change, counters._replace(
         step=counters.step + 1, selection_retries=0, parameter_retries=0, step_retries=0
     )
@@ -41,7 +43,9 @@ def _select(case: Case) -> Effect:
 
 def _reselect(case: Case) -> Effect:
     counters = case.run.counters
-    return Change(feedback=_problem(case)), counters._replace(selection_retries=counters.selection_retries + 1)
+    return Change(feedback=_problem(case)), counters._replace(
+        selection_retries=counters.selection_retries + 1
+    )
 
 
 def _problem(case: Case) -> str:
@@ -93,7 +97,9 @@ def _specify(case: Case) -> Effect:
 
 def _respecify(case: Case) -> Effect:
     counters = case.run.counters
-    return Change(feedback=_problem(case)), counters._replace(parameter_retries=counters.parameter_retries + 1)
+    return Change(feedback=_problem(case)), counters._replace(
+        parameter_retries=counters.parameter_retries + 1
+    )
 
 
 def _refuse(case: Case) -> Effect:
@@ -200,7 +206,9 @@ def _format(case: Case) -> Effect:
         arguments={"title": run.spec.objective, DOCUMENT_LIST: list(references)},
         origin="format",
     )
-    change = Change(selection=selection, review=case.review, intent=None, result=None, reply=None, feedback=None)
+    change = Change(
+        selection=selection, review=case.review, intent=None, result=None, reply=None, feedback=None
+    )
     return change, run.counters._replace(formatted=1, criteria=case.criteria)
 
 
@@ -212,7 +220,11 @@ def _reportable(message: Message) -> bool:
 def _finish(case: Case) -> Effect:
     counters = case.run.counters
     answer = final_answer(case, counters.stop, done=True)
-    if counters.formatted and case.run.memory.observation is not None and not case.run.memory.observation.success:
+    if (
+        counters.formatted
+        and case.run.memory.observation is not None
+        and not case.run.memory.observation.success
+    ):
         answer += "\n\nNote: the final formatting failed; the answer stands as it is."
     return Change(answer=answer, review=case.review, question=None), counters._replace(criteria=case.criteria)
 

@@ -18,7 +18,9 @@ from .journal_file import ours
 from .payloads import Payload
 from .record import Record
 
-INSERT_PAYLOAD = "INSERT INTO payloads (id, run, n, media_type, digest, salt, body) VALUES (?, ?, ?, ?, ?, ?, ?)"
+INSERT_PAYLOAD = (
+    "INSERT INTO payloads (id, run, n, media_type, digest, salt, body) VALUES (?, ?, ?, ?, ?, ?, ?)"
+)
 INSERT_DOCUMENT = (
     "INSERT INTO documents (id, run, number, label, position, name, mime, bytes, digest, payload)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -133,7 +135,9 @@ class Committer:
             )
             return
         entry.cancelled = bool(cancel)
-        connection.executemany(INSERT_PAYLOAD, [(base | payload[0], run, *payload) for payload in entry.payloads])
+        connection.executemany(
+            INSERT_PAYLOAD, [(base | payload[0], run, *payload) for payload in entry.payloads]
+        )
         if entry.documents:
             connection.executemany(INSERT_DOCUMENT, entry.documents)
         connection.execute(INSERT_ROW, (base | seq, *record))

@@ -32,7 +32,15 @@ class CallContext:
     """
 
     def __init__(
-        self, run: Run, intent: Intent, *, kit: Kit, model: Model, stager: Stager, load: Loader, connection: Any
+        self,
+        run: Run,
+        intent: Intent,
+        *,
+        kit: Kit,
+        model: Model,
+        stager: Stager,
+        load: Loader,
+        connection: Any,
     ) -> None:
         self.run_id = run.run_id
         self.action = run.counters.action
@@ -42,7 +50,9 @@ class CallContext:
         self.idempotency_key = intent.idempotency_key
         self.connection = connection
         review, refinement = run.memory.review, run.memory.refinement
-        self.answer = (review and review.answer) or (refinement and refinement.answer) or run.memory.answer or ""
+        self.answer = (
+            (review and review.answer) or (refinement and refinement.answer) or run.memory.answer or ""
+        )
         self.texts: list[tuple[StoredText, StoredText]] = []
         self.usage = Usage()
         self._run = run

@@ -36,7 +36,9 @@ def duplicate_key(salt: str, tool: str, arguments: Mapping[str, Any]) -> str:
     Raises:
         ValueError: A value that JSON has no form for.
     """
-    return hashlib.sha256(salt.encode() + b"\0" + tool.encode() + b"\0" + canonical_arguments(arguments)).hexdigest()[:32]
+    return hashlib.sha256(
+        salt.encode() + b"\0" + tool.encode() + b"\0" + canonical_arguments(arguments)
+    ).hexdigest()[:32]
 
 
 def rule_broken(key: str, window: tuple[str, ...], same_key: int, limits: Limits) -> str | None:

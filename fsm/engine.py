@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 from ..prompts.model import Model
 from ..states.actions import DocumentRef, StoredText
@@ -255,7 +255,7 @@ class Engine:
         self._writers.close()
         self.journal.close()
 
-    def __enter__(self) -> Engine:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -336,7 +336,9 @@ class Engine:
         limits = limits if limits is not None else self.limits
         if not isinstance(objective, str) or not objective.strip():
             raise UsageError("the objective must be a non-empty text")
-        if isinstance(success_criteria, str) or not all(isinstance(item, str) and item for item in success_criteria):
+        if isinstance(success_criteria, str) or not all(
+            isinstance(item, str) and item for item in success_criteria
+        ):
             raise UsageError("success_criteria must be a list of non-empty texts")
         if mode != "react":
             raise UsageError(f"mode {mode!r} is not available in this version; use react")
@@ -576,6 +578,8 @@ def answer_of(question: Question, answer: Any, outcome: str | None, result: Any)
         raise InvalidAnswer(f"the run waits for an answer, not for an outcome: {question.message}")
     if isinstance(answer, Mapping) and answer.get("action") in ("accept", "decline", "cancel"):
         return Answer(action=answer["action"], content=answer.get("content"))
-    if question.kind == "approval" and not (isinstance(answer, Mapping) and isinstance(answer.get("approve"), bool)):
+    if question.kind == "approval" and not (
+        isinstance(answer, Mapping) and isinstance(answer.get("approve"), bool)
+    ):
         raise InvalidAnswer('an approval is answered with {"approve": true} or {"approve": false}')
     return Answer(action="accept", content=answer)

@@ -23,7 +23,9 @@ from .record import counters_of
 _SLOTS = frozenset(Memory._fields)
 
 
-def apply(run: Run, *, trigger: str, dest: str, counters: Counters, change: Change, outcome: dict[str, Any]) -> Run:
+def apply(
+    run: Run, *, trigger: str, dest: str, counters: Counters, change: Change, outcome: dict[str, Any]
+) -> Run:
     """
     Return *run* after one transition.
 
@@ -34,7 +36,9 @@ def apply(run: Run, *, trigger: str, dest: str, counters: Counters, change: Chan
         change: What it sets.
         outcome: The row's outcome facts; of an `execute` row they tell the key, label and output of the call.
     """
-    updates: dict[str, Any] = {name: getattr(change, name) for name in change.model_fields_set if name in _SLOTS}
+    updates: dict[str, Any] = {
+        name: getattr(change, name) for name in change.model_fields_set if name in _SLOTS
+    }
     if change.message is not None:
         updates["history"] = (*run.memory.history, change.message)[-HISTORY_MESSAGES:]
     if trigger == "execute":

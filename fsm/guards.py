@@ -184,9 +184,9 @@ def answer_valid(case: Case) -> bool:
 
 
 _FUNCTIONS: dict[str, Guard] = {
-    name: function for name, function in globals().items() if callable(function) and function.__module__ == __name__
+    name: function
+    for name, function in globals().items()
+    if callable(function) and function.__module__ == __name__
 }
-GUARDS: dict[str, Guard] = {
-    name: _FUNCTIONS[name] for row in ROWS for name in (*row.conditions, *row.unless)
-}
+GUARDS: dict[str, Guard] = {name: _FUNCTIONS[name] for row in ROWS for name in (*row.conditions, *row.unless)}
 """Every guard that the table names; a name without a function fails on import."""

@@ -50,7 +50,9 @@ def _document(item: DocumentLike, size_max: int) -> Document:
     else:
         raise UsageError(f"a document is a path, a Document or (name, content), not {type(item).__name__}")
     if not isinstance(document.data, str | bytes):
-        raise UsageError(f"{document.name}: a document's content is text or bytes, not {type(document.data).__name__}")
+        raise UsageError(
+            f"{document.name}: a document's content is text or bytes, not {type(document.data).__name__}"
+        )
     if not document.data:
         raise UsageError(f"{document.name}: the document is empty")
     if document.size_bytes > size_max:
@@ -93,7 +95,9 @@ def toolbox(given: Sequence[Tool], *, builtins: bool) -> dict[str, Tool]:
     tools: dict[str, Tool] = {}
     for tool in given:
         if not isinstance(tool, Tool):
-            raise UsageError(f"{tool!r} is not a tool; decorate a function with @tool(...) or make a Tool(...)")
+            raise UsageError(
+                f"{tool!r} is not a tool; decorate a function with @tool(...) or make a Tool(...)"
+            )
         if tool.run is None:
             raise UsageError(f"tool {tool.name}: run= is missing")
         if any(folded(tool.name) == folded(name) for name in tools):
@@ -183,7 +187,11 @@ def scripted_model(path: Path) -> Model:
         raise UsageError(f"script {path}: {reason}") from None
     replies: Any
     try:
-        replies = json.loads(text) if text.lstrip().startswith("[") else list(map(json.loads, text.splitlines()))
+        replies = (
+            json.loads(text) if text.lstrip().startswith("[") else list(map(json.loads, text.splitlines()))
+        )
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"script {path}: expected a JSON list of replies or one reply a line ({error})") from None
+        raise UsageError(
+            f"script {path}: expected a JSON list of replies or one reply a line ({error})"
+        ) from None
     return ScriptedModel(replies)

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import orjson
 
@@ -178,7 +178,9 @@ class Journal:
         try:
             return [transition_of(row) for row in self.rows(number)]
         except orjson.JSONDecodeError as error:
-            raise JournalDamaged(f"run {run_id}: a row's JSON is broken ({error}); run: paor verify") from None
+            raise JournalDamaged(
+                f"run {run_id}: a row's JSON is broken ({error}); run: paor verify"
+            ) from None
 
     def documents(self, run_id: str) -> list[StoredDocument]:
         """Return the documents of a run in the order in which they came."""
@@ -199,7 +201,9 @@ class Journal:
         place = self.query("SELECT spec_payload FROM specs WHERE run = ?", (row.run,))[0][0]
         body = self.payload(row.run, place).body
         if body is None:
-            raise JournalDamaged(f"run {row.run_id}: its spec has been erased; it can be verified, not resumed")
+            raise JournalDamaged(
+                f"run {row.run_id}: its spec has been erased; it can be verified, not resumed"
+            )
         return Spec.model_validate_json(body)
 
     def verify(self) -> list[Any]:
@@ -224,7 +228,7 @@ class Journal:
         with self._committer.lock:
             self._committer.connection.close()
 
-    def __enter__(self) -> Journal:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -266,7 +270,9 @@ class Journal:
         Raises:
             JournalDamaged: There is none.
         """
-        rows = self.query("SELECT n, media_type, digest, salt, body FROM payloads WHERE id = ?", (run << 32 | n,))
+        rows = self.query(
+            "SELECT n, media_type, digest, salt, body FROM payloads WHERE id = ?", (run << 32 | n,)
+        )
         if not rows:
             raise JournalDamaged(f"run {run}: payload {n} is missing; run: paor verify")
         return Payload(*rows[0])
@@ -297,7 +303,9 @@ class Journal:
         body = self.payload(run, orjson.loads(column)["n"]).body
         return Change.model_validate_json(body) if body is not None else Change()
 
-    def documents_at(self, run: int, first: int, count: int) -> list[tuple[StoredDocument, str | bytes | None]]:
+    def documents_at(
+        self, run: int, first: int, count: int
+    ) -> list[tuple[StoredDocument, str | bytes | None]]:
         """Return *count* documents of a run from number *first* on, with their bodies."""
         found = [StoredDocument(*row) for row in self._document_rows(run, first, count)]
         return [(document, self.payload(run, document.payload).body) for document in found]

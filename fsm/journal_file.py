@@ -154,7 +154,9 @@ def ours(error: sqlite3.Error, path: str) -> JournalError:
     if name.startswith("SQLITE_CANTOPEN"):
         return NotAJournal(f"{path}: cannot be opened; check that the folder exists and the file may be read")
     if name.startswith(("SQLITE_FULL", "SQLITE_READONLY", "SQLITE_IOERR", "SQLITE_PERM")):
-        return JournalFull(f"{path}: cannot be written ({text}); what was committed is intact, resume when it can be")
+        return JournalFull(
+            f"{path}: cannot be written ({text}); what was committed is intact, resume when it can be"
+        )
     if name.startswith("SQLITE_CORRUPT"):
         return JournalDamaged(f"{path}: is damaged ({text}); run: paor verify --journal {path}")
     return JournalError(f"{path}: {text}")

@@ -210,7 +210,9 @@ def _reconciled(drive: Drive, action: str, content: Any) -> Ended:
     assert intent is not None, "only an effect can be reconciled"
     if action == "fail":
         text = content if isinstance(content, str) and content else "the effect did not happen"
-        return Ended(error_of(intent, RuntimeError(text), code="reconciled").model_copy(update={"retryable": False}))
+        return Ended(
+            error_of(intent, RuntimeError(text), code="reconciled").model_copy(update={"retryable": False})
+        )
     first = run.counters.documents
     return Ended(result_of(intent, content, first=first, limits=run.spec.limits, stager=drive.stager))
 

@@ -69,22 +69,24 @@ class Lookup:
         self.__name__ = name
 
     def __call__(self, event: EventData) -> bool:
-        value: bool = event.model.guards[self.__name__]
-        return value
+        walker = event.model
+        assert isinstance(walker, Walker), "the machine of the table walks Walkers"
+        return walker.guards[self.__name__]
 
 
-class GuardedTransition(Transition):  # type: ignore[misc]
+class GuardedTransition(Transition):
     """A transition of a machine without callbacks: its conditions hold, then the state changes."""
 
     def execute(self, event_data: EventData) -> bool:
         """Return whether the conditions hold; if so, the model stands in the destination afterwards."""
         if not self._eval_conditions(event_data):
             return False
+        assert self.dest is not None, "every row of the table has a destination"
         event_data.machine.set_state(self.dest, event_data.model)
         return True
 
 
-class TableMachine(Machine):  # type: ignore[misc]
+class TableMachine(Machine):
     """The `transitions` machine of paor; effects never hang on a transition, so no callbacks are looked for."""
 
     transition_cls = GuardedTransition
@@ -177,7 +179,9 @@ def decide(run: Run, outcome: Outcome, moment: Moment, kit: Kit) -> Decision:
         row = _first_fit(case, guards)
     if row is None:
         waiting = " while it waits" if run.waiting_for is not None else ""
-        raise IllegalEvent(f"run {run.run_id}: no row of the table takes {outcome.kind!r} in {run.state}{waiting}")
+        raise IllegalEvent(
+            f"run {run.run_id}: no row of the table takes {outcome.kind!r} in {run.state}{waiting}"
+        )
     _walk(run, row, guards)
     change, counters = CHANGES[row.source, row.trigger](case)
     counters = _counted(counters, outcome.usage, moment)
@@ -217,7 +221,9 @@ def _first_fit(case: Case, guards: dict[str, bool]) -> Row | None:
     return None
 
 
-def _compiled(rows: tuple[Row, ...]) -> list[tuple[Row, tuple[tuple[str, bool, Callable[[Case], bool]], ...]]]:
+def _compiled(
+    rows: tuple[Row, ...],
+) -> list[tuple[Row, tuple[tuple[str, bool, Callable[[Case], bool]], ...]]]:
     return [
         (
             row,
@@ -241,7 +247,9 @@ def _walk(run: Run, row: Row, guards: dict[str, bool]) -> None:
     """Have `transitions` take the row; it must agree."""
     walker = Walker(run.state, guards)
     if not MACHINE.events[row.trigger].trigger(walker) or walker.state != row.dest:
-        raise InternalError(f"run {run.run_id}: the machine did not take {row.trigger} from {run.state} to {row.dest}")
+        raise InternalError(
+            f"run {run.run_id}: the machine did not take {row.trigger} from {run.state} to {row.dest}"
+        )
 
 
 def _counted(counters: Counters, usage: Usage, moment: Moment) -> Counters:

@@ -150,5 +150,12 @@ def summary_of(observation: Observation) -> str:
         return cut(observation.notes[0] if observation.notes else "failed", SUMMARY_CHARS)
     count = observation.documents_count
     head = "no documents" if count == 0 else "1 document" if count == 1 else f"{count} documents"
-    first = next((" ".join(preview.snippet[: 2 * SUMMARY_CHARS].split()) for preview in observation.previews if preview.snippet), "")
+    first = next(
+        (
+            " ".join(preview.snippet[: 2 * SUMMARY_CHARS].split())
+            for preview in observation.previews
+            if preview.snippet
+        ),
+        "",
+    )
     return cut(f"{head}: {first}" if first else head, SUMMARY_CHARS)

@@ -90,7 +90,7 @@ def result_of(intent: Intent, value: Any, *, first: int, limits: Limits, stager:
         for position, document in enumerate(documents)
     )
     notes = tuple(cut(clean(str(note)), limits.note_chars) for note in list(output.notes)[:20])
-    optional = {"documents": references, "notes": notes, "web": web}
+    optional: dict[str, Any] = {"documents": references, "notes": notes, "web": web}
     return ToolResult(tool=intent.tool, ok=True, **{name: value for name, value in optional.items() if value})
 
 
@@ -100,11 +100,15 @@ def _sized(documents: Sequence[Document], limits: Limits) -> list[Document]:
         size = document.size_bytes
         total += size
         if size > limits.document_bytes:
-            raise ToolError(f"the document {document.name} has {size} bytes; at most {limits.document_bytes} are kept")
+            raise ToolError(
+                f"the document {document.name} has {size} bytes; at most {limits.document_bytes} are kept"
+            )
     if total > limits.result_bytes:
         raise ToolError(f"the call returned {total} bytes; at most {limits.result_bytes} are kept")
     return [
-        document if isinstance(document.data, bytes) else dataclasses.replace(document, data=clean(document.data))
+        document
+        if isinstance(document.data, bytes)
+        else dataclasses.replace(document, data=clean(document.data))
         for document in documents
     ]
 

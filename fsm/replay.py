@@ -113,7 +113,9 @@ def replay(journal: Journal, run_id: str, engine: SpecSource | None = None) -> R
     try:
         spec = journal.spec(row.run_id)
     except ValidationError as error:
-        raise JournalDamaged(f"run {row.run_id}: its spec cannot be read ({error.error_count()} errors)") from None
+        raise JournalDamaged(
+            f"run {row.run_id}: its spec cannot be read ({error.error_count()} errors)"
+        ) from None
     run = initial_run(row.run_id, row.run, spec)
     kit = Kit(engine.current_spec(spec) if engine is not None else spec)
     divergences: list[Divergence] = []
@@ -176,7 +178,9 @@ def _replayed_row(journal: Journal, kit: Kit, run: Run, row: Transition) -> Iter
     yield from _compare_decision(journal, run, row, decision)
 
 
-def _compare_request(journal: Journal, kit: Kit, run: Run, row: Transition, request: Request) -> Iterator[Divergence]:
+def _compare_request(
+    journal: Journal, kit: Kit, run: Run, row: Transition, request: Request
+) -> Iterator[Divergence]:
     kind = _kind_of(request)
     if row.request.get("kind") != kind:
         yield Divergence(row.seq, "request.kind", str(row.request.get("kind")), kind)
@@ -234,7 +238,10 @@ def _recorded_outcome(journal: Journal, run: Run, row: Transition) -> Outcome:
     if kind == "fault":
         place = StoredText(**facts["message"])
         usage = Usage(
-            facts.get("calls", 0), facts.get("tokens_in", 0), facts.get("tokens_out", 0), facts.get("cost_micro", 0)
+            facts.get("calls", 0),
+            facts.get("tokens_in", 0),
+            facts.get("tokens_out", 0),
+            facts.get("cost_micro", 0),
         )
         return ModelFault(facts["code"], _text(journal, run, place.n), place, usage)
     if kind == "recalled":
@@ -245,7 +252,8 @@ def _recorded_outcome(journal: Journal, run: Run, row: Transition) -> Outcome:
         return Answered(Answer.model_validate_json(_text(journal, run, place.n)), place)
     if kind == "result":
         return _recorded_result(journal, run, row)
-    return {"none": Nought(), "in_doubt": InDoubt(), "cancelled": Cancelled()}[kind]
+    plain: dict[str, Outcome] = {"none": Nought(), "in_doubt": InDoubt(), "cancelled": Cancelled()}
+    return plain[kind]
 
 
 def _recorded_result(journal: Journal, run: Run, row: Transition) -> Ended:
@@ -268,7 +276,9 @@ def _text(journal: Journal, run: Run, number: int) -> str:
     return body if isinstance(body, str) else body.decode("utf-8", "surrogatepass")
 
 
-def _compare_decision(journal: Journal, run: Run, row: Transition, decision: Decision) -> Iterator[Divergence]:
+def _compare_decision(
+    journal: Journal, run: Run, row: Transition, decision: Decision
+) -> Iterator[Divergence]:
     for name, found in (("trigger", decision.row.trigger), ("dest", decision.row.dest)):
         if getattr(row, name) != found:
             yield Divergence(row.seq, name, str(getattr(row, name)), found)

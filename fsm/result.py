@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,7 +38,7 @@ class ResultDocument:
         """Return the reference ``docItem:LABEL#POSITION``."""
         return f"docItem:{self.label}#{self.position}"
 
-    def read(self) -> str | bytes | None:
+    def read(self) -> str | builtins.bytes | None:
         """Return the content: text, or bytes; None once erased."""
         return self._journal.document(self._run_id, self.number)
 

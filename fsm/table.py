@@ -53,7 +53,13 @@ class Row:
 TABLE: tuple[Row, ...] = (
     # -- Planning: choose the one next action, or answer ------------------------------------------------------
     Row(PLANNING, "fail", FAILED, ("hard_stop",), "cancelled, a budget used up, model_error, aborted"),
-    Row(PLANNING, "wait", PLANNING, ("elicitation_requested", "elicitations_left"), "the planner needs the user"),
+    Row(
+        PLANNING,
+        "wait",
+        PLANNING,
+        ("elicitation_requested", "elicitations_left"),
+        "the planner needs the user",
+    ),
     Row(PLANNING, "answer", REVIEWING, ("answer_present",), "the planner answers and takes no action"),
     Row(
         PLANNING,
@@ -119,7 +125,13 @@ TABLE: tuple[Row, ...] = (
         "the one last formatting action",
     ),
     Row(REVIEWING, "finish", DONE, ("review_success",), "the completion review succeeded"),
-    Row(REVIEWING, "finish", DONE, ("budget_used_up", "criteria_met"), "out of budget with every criterion met"),
+    Row(
+        REVIEWING,
+        "finish",
+        DONE,
+        ("budget_used_up", "criteria_met"),
+        "out of budget with every criterion met",
+    ),
     Row(
         REVIEWING,
         "retry",
@@ -128,7 +140,13 @@ TABLE: tuple[Row, ...] = (
         "improvements go into the next plan",
     ),
     Row(REVIEWING, "next_step", SPECIFYING, ("should_continue", "plan_has_steps"), "the plan's next step"),
-    Row(REVIEWING, "proceed", PLANNING, ("should_continue", "not plan_has_steps"), "next single action, or next plan"),
+    Row(
+        REVIEWING,
+        "proceed",
+        PLANNING,
+        ("should_continue", "not plan_has_steps"),
+        "next single action, or next plan",
+    ),
     Row(REVIEWING, "fail", FAILED, (), "review_failed, retries_exhausted, or the stop reason"),
 )
 

@@ -43,7 +43,11 @@ class Defect:
     problem: str
 
     def __str__(self) -> str:
-        return f"run {self.run_id}, {self.place}: {self.problem}" if self.run_id else f"{self.place}: {self.problem}"
+        return (
+            f"run {self.run_id}, {self.place}: {self.problem}"
+            if self.run_id
+            else f"{self.place}: {self.problem}"
+        )
 
 
 def verify_journal(journal: Journal) -> list[Defect]:
@@ -106,7 +110,9 @@ class _Walk:
         """Yield what is wrong with the next row, then stand after it."""
         place = f"transitions seq {values[1]}"
         if values[1] != self.seq or values[0] != self.run:
-            yield Defect(self.run_id, place, f"expected seq {self.seq} of run {self.run}: rows are missing or moved")
+            yield Defect(
+                self.run_id, place, f"expected seq {self.seq} of run {self.run}: rows are missing or moved"
+            )
         if values[_PREV] != self.head:
             yield Defect(self.run_id, place, "prev_hash is not the hash of the row before")
         try:
@@ -116,7 +122,9 @@ class _Walk:
         if computed != values[_HASH]:
             yield Defect(self.run_id, place, "the row does not fit its hash")
         if values[4] != self.state or (values[4], values[3], values[5]) not in _EDGES:
-            yield Defect(self.run_id, place, f"{values[3]} from {values[4]} to {values[5]} is not in the table here")
+            yield Defect(
+                self.run_id, place, f"{values[3]} from {values[4]} to {values[5]} is not in the table here"
+            )
         if self.last is not None and any(values[index] < self.last[index] for index in _RISING):
             yield Defect(self.run_id, place, "a counter that only rises has fallen")
         if values[3] == "execute" and _json(values[8]).get("documents"):

@@ -140,7 +140,9 @@ class PromptBuilder:
         return values | {
             "CRITERIA": self._criteria(run),
             "INPUT_DOCUMENTS": "\n".join(f"- {reference}" for reference in selection.documents),
-            "PARAMETERS_SCHEMA": "\n".join(_property_text(name, schema) for name, schema in properties.items()),
+            "PARAMETERS_SCHEMA": "\n".join(
+                _property_text(name, schema) for name, schema in properties.items()
+            ),
             "WORKFLOW_HISTORY": self._history(run),
         }
 
@@ -211,7 +213,9 @@ def documents_index(documents: Sequence[DocumentRef]) -> str:
             label = document.label
             count = sum(other.label == label for other in documents)
             lines.append(f"- docList:{label} ({count})")
-        lines.append(f"  - {document.reference} {document.name} ({document.mime}, {document.payload.bytes} bytes)")
+        lines.append(
+            f"  - {document.reference} {document.name} ({document.mime}, {document.payload.bytes} bytes)"
+        )
     return "\n".join(lines)
 
 

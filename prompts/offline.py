@@ -87,13 +87,19 @@ def _select(sections: dict[str, str]) -> str:
             return _gave_up(history)
         context = objective + "".join(f"\nCriterion {n}: {text}" for n, text in enumerate(criteria, 1))
         fields = [("aiPrompt", "what to write"), ("customInstructions", "criteria to check")]
-        return _choice(PROCESS, "write the answer from the extracted text", _newest(history) or inputs, context, fields)
+        return _choice(
+            PROCESS, "write the answer from the extracted text", _newest(history) or inputs, context, fields
+        )
     if REPORT in offered and REPORT not in done and PROCESS in done and "Final formatting" not in sections:
         title = _title(objective)
-        return _choice(REPORT, "put the answer into a report", _newest(history), title, [("title", "its title")])
+        return _choice(
+            REPORT, "put the answer into a report", _newest(history), title, [("title", "its title")]
+        )
     if PROCESS not in done and EXTRACT not in done:
         return _gave_up(history)
-    return _dumps(action=None, answer=_summary(history) or "The documents were read; there is nothing more to do.")
+    return _dumps(
+        action=None, answer=_summary(history) or "The documents were read; there is nothing more to do."
+    )
 
 
 def _choice(
@@ -177,7 +183,9 @@ def _refine(sections: dict[str, str]) -> str:
             criteria=checks,
             answer=_answer(observation),
         )
-    return _dumps(decision="stop", reason="the result is written", criteria=checks, answer=_answer(observation))
+    return _dumps(
+        decision="stop", reason="the result is written", criteria=checks, answer=_answer(observation)
+    )
 
 
 def _observation(sections: dict[str, str]) -> dict[str, Any]:
@@ -203,7 +211,9 @@ def _checks(sections: dict[str, str], observation: dict[str, Any]) -> list[dict[
 
 def _answer(observation: dict[str, Any]) -> str:
     """Return the beginning of the written text, as far as the observation shows it."""
-    snippet = next((str(preview["snippet"]) for preview in observation.get("previews", ()) if preview.get("snippet")), "")
+    snippet = next(
+        (str(preview["snippet"]) for preview in observation.get("previews", ()) if preview.get("snippet")), ""
+    )
     if snippet.endswith("…") and "\n" in snippet:
         snippet = snippet.rsplit("\n", 1)[0]
     label = observation.get("resultLabel", "")
@@ -223,7 +233,9 @@ def _review(sections: dict[str, str]) -> str:
         return _dumps(status="failed", improvements=[], answer=answer)
     if written:
         return _dumps(status="success", improvements=[], answer=draft)
-    return _dumps(status="failed", improvements=[], answer=draft or "Nothing could be written from the documents.")
+    return _dumps(
+        status="failed", improvements=[], answer=draft or "Nothing could be written from the documents."
+    )
 
 
 def _write(sections: dict[str, str], documents: list[tuple[str, str]]) -> str:
@@ -243,11 +255,12 @@ def _write(sections: dict[str, str], documents: list[tuple[str, str]]) -> str:
     )
     form = sections.get("Format", "md").strip()
     if form == "json":
-        findings = [{"text": item.text, "source": item.source, "heading": item.heading} for item in written.findings]
+        findings = [
+            {"text": item.text, "source": item.source, "heading": item.heading} for item in written.findings
+        ]
         return json.dumps({"request": request, "findings": findings}, ensure_ascii=False, indent=2)
     text = written.text.strip()
     if criteria:
         met = ", ".join(str(number) for number, ok in enumerate(written.covered, 1) if ok) or "none"
         text = f"*Success criteria with evidence: {met} of {len(criteria)}*\n\n{text}"
     return f"{text}\n\n---\n{SIGNATURE}\n"
-

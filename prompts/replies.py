@@ -85,8 +85,10 @@ def _direct_answer(data: dict[str, Any]) -> DirectAnswer | Invalid:
     if "action" in data and isinstance(answer, str) and answer.strip():
         return DirectAnswer(answer.strip())
     if "action" in data:
-        return Invalid("no_action", '`action` is null, so `answer` must be a non-empty text')
-    return Invalid("no_action", 'the key `action` is missing; expected "method.name" or null with an `answer`')
+        return Invalid("no_action", "`action` is null, so `answer` must be a non-empty text")
+    return Invalid(
+        "no_action", 'the key `action` is missing; expected "method.name" or null with an `answer`'
+    )
 
 
 def _tool_of(action: object) -> str | Invalid:
@@ -109,7 +111,10 @@ def _tool_of(action: object) -> str | Invalid:
     if method.endswith(f".{name}"):
         return method
     if "." in method:
-        return Invalid("merged_method", f"`method` {_short(method)} holds a dot and does not end with `name` {_short(name)}")
+        return Invalid(
+            "merged_method",
+            f"`method` {_short(method)} holds a dot and does not end with `name` {_short(name)}",
+        )
     return choice.tool
 
 
@@ -124,7 +129,7 @@ def _selection(data: dict[str, Any], tool: str, *, optional: bool, context_chars
     if isinstance(fields, Invalid):
         return fields
     context = data.get("parametersContext")
-    raw = {
+    raw: dict[str, Any] = {
         "objective": objective.strip(),
         "learnings": data.get("learnings"),
         "documents": data.get("requiredInputDocuments"),
@@ -138,7 +143,10 @@ def _selection(data: dict[str, Any], tool: str, *, optional: bool, context_chars
     if isinstance(selection, Selection):
         for reference in selection.documents:
             if not reference.startswith(("docList:", "docItem:")):
-                return Invalid("reference", f"{_short(reference)} is not a reference; use docList:LABEL or docItem:LABEL#0")
+                return Invalid(
+                    "reference",
+                    f"{_short(reference)} is not a reference; use docList:LABEL or docItem:LABEL#0",
+                )
     return selection
 
 
@@ -167,7 +175,9 @@ def _schema_fields(schema: object) -> tuple[SchemaField, ...] | Invalid | None:
     return tuple(fields)
 
 
-def read_parameters(text: str, fields: tuple[SchemaField, ...] | None, *, chars_max: int) -> Parameters | Invalid:
+def read_parameters(
+    text: str, fields: tuple[SchemaField, ...] | None, *, chars_max: int
+) -> Parameters | Invalid:
     """
     Read Stage 2: ``{"schema": "parameters_v1", "parameters": {...}}``; a missing `schema` is tolerated.
 
@@ -185,7 +195,9 @@ def read_parameters(text: str, fields: tuple[SchemaField, ...] | None, *, chars_
     if isinstance(wrapper, Invalid):
         return wrapper
     if wrapper.schema_name not in (None, PARAMETERS_SCHEMA):
-        return Invalid("schema_name", f"`schema` must be {PARAMETERS_SCHEMA!r}, found {_short(wrapper.schema_name)}")
+        return Invalid(
+            "schema_name", f"`schema` must be {PARAMETERS_SCHEMA!r}, found {_short(wrapper.schema_name)}"
+        )
     dropped = tuple(name for name in wrapper.parameters if name.lower() in FORBIDDEN_FIELDS)
     values = {name: value for name, value in wrapper.parameters.items() if name not in dropped}
     if fields is not None:

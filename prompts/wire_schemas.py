@@ -84,7 +84,9 @@ def parameters_schema(tool_parameters: Mapping[str, Any]) -> dict[str, Any]:
         schema["properties"] = {
             name: value for name, value in properties.items() if name.lower() not in FORBIDDEN_FIELDS
         }
-        schema["required"] = [name for name in schema.get("required", ()) if name.lower() not in FORBIDDEN_FIELDS]
+        schema["required"] = [
+            name for name in schema.get("required", ()) if name.lower() not in FORBIDDEN_FIELDS
+        ]
     return {
         "type": "object",
         "properties": {"schema": {"const": "parameters_v1"}, "parameters": schema},

@@ -32,7 +32,7 @@ class ActionParameters(Wire):
     """Stage 2's reply: the chosen action's business parameters."""
 
     parameters: dict[str, Any]
-    schema_name: str | None = Field(None, alias="schema")
+    schema_name: str | None = Field(default=None, alias="schema")
 
 
 class SchemaField(Wire):
@@ -42,7 +42,7 @@ class SchemaField(Wire):
     type: Literal["string", "number", "boolean", "enum", "object", "array"] = "string"
     required: bool = False
     description: str = ""
-    values: tuple[str | int | float | bool, ...] | None = Field(None, strict=False)
+    values: tuple[str | int | float | bool, ...] | None = Field(default=None, strict=False)
 
 
 class Selection(Wire):
@@ -63,11 +63,11 @@ class Selection(Wire):
 
     tool: str
     objective: str = ""
-    learnings: tuple[str, ...] = Field((), strict=False)
-    documents: tuple[str, ...] = Field((), strict=False)
+    learnings: tuple[str, ...] = Field(default=(), strict=False)
+    documents: tuple[str, ...] = Field(default=(), strict=False)
     connection: str | None = None
     context: str = ""
-    fields: tuple[SchemaField, ...] | None = Field(None, strict=False)
+    fields: tuple[SchemaField, ...] | None = Field(default=None, strict=False)
     arguments: dict[str, Any] | None = None
     origin: Literal["model", "plan", "format"] = "model"
 
@@ -134,9 +134,9 @@ class WebFact(Wire):
     """What a web tool knows of one URL (document 002's names; 000's are accepted)."""
 
     url: str
-    relevance_score: float | None = Field(None, alias="relevance_score")
-    key_points: tuple[str, ...] = Field((), alias="key_points", strict=False)
-    entities: tuple[str, ...] = Field((), alias="entities", strict=False)
+    relevance_score: float | None = Field(default=None, alias="relevance_score")
+    key_points: tuple[str, ...] = Field(default=(), alias="key_points", strict=False)
+    entities: tuple[str, ...] = Field(default=(), alias="entities", strict=False)
 
 
 class ToolResult(Wire):
@@ -160,8 +160,8 @@ class ToolResult(Wire):
     ok: bool
     error: str | None = None
     error_code: str | None = None
-    documents: tuple[DocumentRef, ...] = Field((), strict=False)
-    notes: tuple[str, ...] = Field((), strict=False)
-    web: tuple[WebFact, ...] = Field((), strict=False)
+    documents: tuple[DocumentRef, ...] = Field(default=(), strict=False)
+    notes: tuple[str, ...] = Field(default=(), strict=False)
+    web: tuple[WebFact, ...] = Field(default=(), strict=False)
     echo: StoredText | None = None
     retryable: bool = False

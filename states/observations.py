@@ -26,9 +26,9 @@ class Observation(Wire):
     success: bool
     result_label: str
     documents_count: int = Field(ge=0)
-    previews: tuple[Preview, ...] = Field((), strict=False)
-    notes: tuple[str, ...] = Field((), strict=False)
-    web: tuple[WebFact, ...] | None = Field(None, strict=False)
+    previews: tuple[Preview, ...] = Field(default=(), strict=False)
+    notes: tuple[str, ...] = Field(default=(), strict=False)
+    web: tuple[WebFact, ...] | None = Field(default=None, strict=False)
 
     def wire(self) -> dict[str, Any]:
         """Return the observation as JSON-able data; ``web`` is absent when no tool gave any (SPEC A015)."""
@@ -43,7 +43,7 @@ class Check(Wire):
     """The light review after every observation, derived by code (SPEC A040)."""
 
     status: Literal["success", "retry", "failed"]
-    improvements: tuple[str, ...] = Field((), strict=False)
+    improvements: tuple[str, ...] = Field(default=(), strict=False)
 
 
 class Message(Wire):
@@ -68,9 +68,9 @@ class Message(Wire):
     tool: str
     objective: str = ""
     label: str = ""
-    documents: tuple[str, ...] = Field((), strict=False)
+    documents: tuple[str, ...] = Field(default=(), strict=False)
     documents_count: int = 0
     summary: str
-    notes: tuple[str, ...] = Field((), strict=False)
-    learnings: tuple[str, ...] = Field((), strict=False)
+    notes: tuple[str, ...] = Field(default=(), strict=False)
+    learnings: tuple[str, ...] = Field(default=(), strict=False)
     success: bool

@@ -27,7 +27,7 @@ PHASES = (PLANNING, SPECIFYING, EXECUTING, OBSERVING, REVIEWING, DONE, FAILED)
 FINAL = frozenset({DONE, FAILED})
 
 
-class Phase(State):  # type: ignore[misc]
+class Phase(State):
     """One phase of a run: a state of the machine that knows what it needs next."""
 
     def __init__(self, name: str, *, final: bool = False) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .budgets import hard_limit
 from .phase import PLANNING, Phase
-from .requests import NOTHING, ModelRequest, Request
+from .requests import NOTHING, ModelRequest, Request, RequestKind
 from .run import Run
 
 
@@ -18,5 +18,5 @@ class Planning(Phase):
         """Return the selection (or plan) request, or nothing when a hard limit already decides."""
         if hard_limit(run) is not None:
             return NOTHING
-        kind = "selection" if run.spec.mode == "react" else "plan"
+        kind: RequestKind = "selection" if run.spec.mode == "react" else "plan"
         return ModelRequest(kind, run.counters.selection_retries)

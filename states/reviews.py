@@ -31,8 +31,8 @@ class Refinement(Wire):
     reason: str = Field(min_length=1)
     hint: str | None = None
     answer: str | None = None
-    criteria: tuple[CriterionCheck, ...] = Field((), strict=False)
-    score: float | None = Field(None, allow_inf_nan=False, ge=-1e9, le=1e9)
+    criteria: tuple[CriterionCheck, ...] = Field(default=(), strict=False)
+    score: float | None = Field(default=None, allow_inf_nan=False, ge=-1e9, le=1e9)
 
     @property
     def score_micro(self) -> int | None:
@@ -44,6 +44,6 @@ class Review(Wire):
     """``{"status": "success"|"retry"|"failed", "improvements": [str], ...}``: is the whole task done?"""
 
     status: Literal["success", "retry", "failed"]
-    improvements: tuple[str, ...] = Field((), strict=False)
+    improvements: tuple[str, ...] = Field(default=(), strict=False)
     answer: str | None = None
-    criteria: tuple[CriterionCheck, ...] = Field((), strict=False)
+    criteria: tuple[CriterionCheck, ...] = Field(default=(), strict=False)

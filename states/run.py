@@ -95,7 +95,7 @@ class Change(Wire):
     message: Message | None = None
     feedback: str | None = None
     hint: str | None = None
-    improvements: tuple[str, ...] | None = Field(None, strict=False)
+    improvements: tuple[str, ...] | None = Field(default=None, strict=False)
     refinement: Refinement | None = None
     review: Review | None = None
     answer: str | None = None

@@ -24,7 +24,9 @@ class Question(Wire):
 
     kind: Literal["elicitation", "approval", "argument", "in_doubt"]
     message: str
-    answer_schema: dict[str, Any] = Field(default_factory=dict, alias="requestedSchema")
+    answer_schema: dict[str, Any] = Field(
+        default_factory=dict, validation_alias="requestedSchema", serialization_alias="requestedSchema"
+    )
     tool: str | None = None
     key: str | None = None
 

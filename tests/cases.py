@@ -31,7 +31,7 @@ from paor.states.outcomes import (
     Usage,
 )
 from paor.states.policy import Policy
-from paor.states.requests import Request
+from paor.states.requests import Recall, Request
 from paor.states.run import Run, initial_run
 from paor.states.spec import Spec, ToolSpec
 from paor.states.waiting import Answer, Question
@@ -169,6 +169,13 @@ class Walk:
         intent = self.run.memory.intent
         assert intent is not None
         return self.take(ended(value, intent, self.run.spec.limits, first=self.run.counters.documents))
+
+    def take_nothing(self) -> Decision:
+        """Decide what needs nothing from the outside, or (Observing) bodies that the test does not care about."""
+        request = self.request
+        if isinstance(request, Recall):
+            return self.take(Recalled(("text",) * len(request.payloads)))
+        return self.take(Nought())
 
     @property
     def triggers(self) -> list[str]:

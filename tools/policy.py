@@ -20,7 +20,9 @@ from .catalog import folded
 _URL = re.compile(r"\s*([A-Za-z][A-Za-z0-9+.-]*):")
 _SCHEMES_WITHOUT_HOST = frozenset({"javascript", "data", "file", "vbscript"})
 _URL_NAMES = frozenset({"url", "urls", "uri", "uris", "href", "link", "endpoint"})
-_PATH_NAMES = frozenset({"path", "paths", "file", "files", "filename", "filepath", "dir", "directory", "folder"})
+_PATH_NAMES = frozenset(
+    {"path", "paths", "file", "files", "filename", "filepath", "dir", "directory", "folder"}
+)
 
 
 @lru_cache(maxsize=4096)
@@ -45,7 +47,11 @@ def denial(policy: Policy, task_type: str | None, tool: str) -> str | None:
     """Return why *tool* may not be used, in one line, or None when it may."""
     if matches(tool, policy.deny):
         return f"{tool} is denied by policy"
-    if task_type is not None and task_type in policy.task_types and not matches(tool, policy.task_types[task_type]):
+    if (
+        task_type is not None
+        and task_type in policy.task_types
+        and not matches(tool, policy.task_types[task_type])
+    ):
         return f"{tool} is not allowed for task type {task_type}"
     if policy.allow and not matches(tool, policy.allow):
         return f"{tool} is not among the allowed tools"

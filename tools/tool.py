@@ -44,7 +44,11 @@ class Document:
     @property
     def size_bytes(self) -> int:
         """Its size in bytes, text as UTF-8."""
-        return len(self.data) if isinstance(self.data, bytes) else len(self.data.encode("utf-8", "surrogatepass"))
+        return (
+            len(self.data)
+            if isinstance(self.data, bytes)
+            else len(self.data.encode("utf-8", "surrogatepass"))
+        )
 
 
 @dataclass(frozen=True, slots=True)

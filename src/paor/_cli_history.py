@@ -116,7 +116,10 @@ class Head:
         if row.reason:
             words = REASONS.get(row.reason)
             return f"{row.state} ({row.reason}: {words})" if words else f"{row.state} ({row.reason})"
-        return f"{row.state} ({row.status})"
+        question = self.change.question
+        return (
+            f"{row.state} (waits: {question.kind})" if question is not None else f"{row.state} ({row.status})"
+        )
 
     def used(self) -> Iterator[str]:
         """Yield what was used, and of how much where there is a limit."""

@@ -53,6 +53,10 @@ def width() -> int:
     return max(40, shutil.get_terminal_size((100, 24)).columns)
 
 
+NARROW = 92
+"""Below this width tables leave out what can be seen elsewhere: the phase a row comes from, the year of a date."""
+
+
 def arrow() -> str:
     """Return an arrow that standard output can show."""
     try:

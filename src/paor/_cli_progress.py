@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ._cli_text import count, duration, one_line
+from ._cli_text import count, cut, duration, one_line
 from .states.events import Event, RunStarted, StepCompleted, TransitionTaken
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ class Watch:
         self._console: Console | None = None
         self._doing = "starting"
         self._facts = ""
+        self._lines = 0
         self._began = time.monotonic()
 
     def __call__(self, event: Event) -> None:
@@ -63,6 +64,8 @@ class Watch:
                 yield
         finally:
             self._console = None
+        if self._lines and sys.stdout.isatty():
+            sys.stderr.write("\n")
 
     def __rich__(self) -> Table:
         """Return the line that moves."""
@@ -93,11 +96,11 @@ class Watch:
     def _stepped(self, event: StepCompleted) -> None:
         if self._console is None:
             return
+        from rich.cells import cell_len
         from rich.text import Text
 
-        mark, style = ("✓", "green") if event.success else ("✗", "red")
-        line = Text.assemble(
-            (f"{mark} ", style), one_line(event.tool), ("  " + one_line(event.summary), "dim")
-        )
-        line.no_wrap, line.overflow = True, "ellipsis"
-        self._console.print(line)
+        mark, style = ("✓ ", "green") if event.success else ("✗ ", "red")
+        tool = one_line(event.tool)
+        rest = cut(event.summary, max(8, self._console.width - cell_len(tool) - 4))
+        self._console.print(Text.assemble((mark, style), tool, (f"  {rest}", "dim")))
+        self._lines += 1

@@ -14,6 +14,7 @@ from ._cli_app import APP_HELP, engine_of, looking
 from ._cli_io import (
     DAMAGED,
     DIVERGED,
+    NARROW,
     OK,
     command,
     find_run,
@@ -120,7 +121,7 @@ def _run_cells(journal: Journal, row: RunRow, short: str) -> list[Cell]:
     objective = objective_of(journal, row)
     return [
         Cell(short),
-        Cell(local_time(row.created_at)[:16], "dim"),
+        Cell(local_time(row.created_at)[5 if width() < NARROW else 0 : 16], "dim"),
         Cell(state, STATE_STYLES.get(row.status, "")),
         Cell(f"{row.head_seq + 1:,}"),
         Cell(objective, "") if objective is not None else Cell("(erased)", "dim"),

@@ -12,6 +12,7 @@ from rich.cells import cell_len
 from ._cli_ending import answer_lines
 from ._cli_history import Head, action_cells, action_columns, actions_of
 from ._cli_io import (
+    NARROW,
     OK,
     arrow,
     command,
@@ -21,6 +22,7 @@ from ._cli_io import (
     say,
     say_bytes,
     say_json,
+    short_id,
     tell,
     width,
 )
@@ -32,9 +34,6 @@ from .states.errors import UsageError
 
 POLL_S = 0.2
 """How often `--follow` looks for new rows."""
-
-NARROW = 92
-"""Below this width a row names only the phase that it leads to; the one before stands in the row above."""
 
 SUMMARY_LEAST = 24
 """Cells that a summary must have for the labels to stand beside it; they are also in `--documents`."""
@@ -174,12 +173,13 @@ def _documents(journal: Journal, row: RunRow, as_json: bool) -> None:
     if not documents:
         tell(f"run {row.run_id} has no documents")
         return
+    short = width() < NARROW
     cells = [
         [
             Cell(str(item.number), "dim"),
             Cell("given" if "_action0_" in item.label else "produced"),
             Cell(f"{item.label}#{item.position}", "strong"),
-            Cell(item.mime.rpartition("/")[2] if len(item.mime) > 24 else item.mime, "dim"),
+            Cell(item.mime.rpartition("/")[2][-16:] if short or len(item.mime) > 24 else item.mime, "dim"),
             Cell(size(item.bytes)),
             Cell(item.name),
         ]
