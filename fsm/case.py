@@ -234,6 +234,8 @@ def _propose(case: Case, kit: Kit) -> None:
     )
     if case.duplicate is None and case.denied is None and approval_needed(run.spec.policy, tool.name):
         case.approval = _undecided(case, key)
+        if case.approval and run.counters.elicitations >= run.spec.limits.max_elicitations:
+            case.stop = "stuck"  # nobody may be asked any more, and without a yes the call must not be made
 
 
 def _undecided(case: Case, key: str) -> bool:

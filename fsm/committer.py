@@ -13,7 +13,7 @@ import threading
 from collections import deque
 from dataclasses import dataclass, field
 
-from ..states.errors import LeaseLost, PaorError
+from ..states.errors import InternalError, LeaseLost, PaorError
 from .journal_file import ours
 from .payloads import Payload
 from .record import Record
@@ -82,6 +82,8 @@ class Committer:
                 self._commit_queue()
         if entry.error is not None:
             raise entry.error
+        if not entry.done:
+            raise InternalError(f"run {entry.record.run}, row {entry.record.seq}: the append was not carried out")
 
     def append_all(self, entries: list[Entry]) -> None:
         """Commit *entries* in one transaction; each tells its own error."""
@@ -107,6 +109,11 @@ class Committer:
                     self._transaction([entry])
                 except PaorError as own:
                     entry.error, entry.done = own, True
+        except BaseException as error:
+            for entry in batch:
+                if not entry.done:
+                    entry.error, entry.done = error, True
+            raise
 
     def _transaction(self, batch: list[Entry]) -> None:
         connection = self.connection

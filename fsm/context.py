@@ -68,7 +68,7 @@ class CallContext:
         for reference in references:
             label, mark, position = str(reference).partition(":")[2].partition("#")
             entry = self._run.memory.labels.get(label)
-            if entry is None:
+            if entry is None or (mark and not (position.isascii() and position.isdigit())):
                 raise ToolError(f"{ascii(reference)[:120]} names no document of this run")
             first, count = entry
             if mark:

@@ -244,6 +244,8 @@ _MERMAID_CLASSES = {
     "done": "fill:#2b8a3e,stroke:#2b8a3e,color:#ffffff,stroke-width:3px",
     "failed": "fill:#c92a2a,stroke:#c92a2a,color:#ffffff,stroke-width:3px",
 }
+_MERMAID_SPACE = '    %%{init: {"state": {"nodeSpacing": 70, "rankSpacing": 70}}}%%'
+"""A directive and no front matter, so that the text begins with the diagram's kind; 70 px keep labels apart."""
 _STATUSES = ("running", "waiting", "done", "failed")
 _MERMAID_SAFE = re.compile(r"[^\w ,.()\[\]|×-]")
 _MERMAID_WORDS = re.compile(
@@ -256,7 +258,7 @@ def _mermaid(graph: Graph) -> str:
     """Return a ``stateDiagram-v2``."""
     walk, names = graph.walk, _mermaid_names(graph.phases)
     lines = ["---", f"title: {_yaml(caption(walk))}", "---"] if walk else []
-    lines.append("stateDiagram-v2")
+    lines += ["stateDiagram-v2", _MERMAID_SPACE]
     for phase, name in names.items():
         if phase != name:
             lines.append(f'    state "{_mermaid_text(phase)}" as {name}')

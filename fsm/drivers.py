@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from ..prompts.model import Model, ModelCall, Reply
+from ..states.errors import InternalError
 from ..states.events import Event
 from .committer import Entry
 from .effects import AskModel, Commit, Emit, Returned, UseTool
@@ -114,7 +115,13 @@ class AsyncWriter:
             while self._waiting:
                 batch, self._waiting = self._waiting, []
                 entries = [entry for entry, _ in batch]
-                await loop.run_in_executor(self._pool, self._journal.append_all, entries)
+                try:
+                    await loop.run_in_executor(self._pool, self._journal.append_all, entries)
+                except BaseException as error:
+                    for _, future in batch:
+                        if not future.done():
+                            future.set_exception(InternalError(f"an append was not carried out: {error!r}"))
+                    raise
                 for entry, future in batch:
                     if future.done():
                         continue

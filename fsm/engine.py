@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from ..prompts.model import Model
 from ..states.actions import DocumentRef, StoredText
-from ..states.errors import InvalidAnswer, JournalDamaged, UsageError
+from ..states.errors import InvalidAnswer, JournalDamaged, JournalError, UsageError
 from ..states.events import Event, RunEnded, RunStarted
 from ..states.limits import Limits
 from ..states.outcomes import Answered, Cancelled
@@ -495,7 +495,7 @@ class Engine:
                 yield self._told(event)
         finally:
             walk.close()
-            self.journal.release(drive.run.number, drive.fence)
+            self._let_go(drive)
         result = result_of_run(drive.run, self.journal)
         yield self._told(RunEnded(result.run_id, result))
 
@@ -508,9 +508,16 @@ class Engine:
                 yield self._told(event)
         finally:
             walk.close()
-            self.journal.release(drive.run.number, drive.fence)
+            self._let_go(drive)
         result = result_of_run(drive.run, self.journal)
         yield self._told(RunEnded(result.run_id, result))
+
+    def _let_go(self, drive: Drive) -> None:
+        """Give the lease back; a journal that cannot be written now must not hide why the driver stops."""
+        try:
+            self.journal.release(drive.run.number, drive.fence)
+        except JournalError as error:
+            LOGGER.warning("run %s: the lease could not be released: %s", drive.run.run_id, error)
 
     def _told(self, event: Event) -> Event:
         """Hand *event* to the hooks; a hook that raises is logged and changes nothing."""

@@ -71,6 +71,8 @@ def _read(path: Path, size_max: int) -> Document:
         raise UsageError(f"{path}: there is no such file") from None
     except OSError as error:
         raise UsageError(f"{path}: cannot be read ({error.strerror or error})") from None
+    except UsageError:
+        raise
     except ValueError:
         raise UsageError(f"{str(path)!r}: is not a file name") from None
     return Document(path.name, data, mime_of(path.name, data))

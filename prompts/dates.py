@@ -58,7 +58,8 @@ class Times:
         date: It holds a date.
         period: It holds a period such as "30 days".
         deadline: A date or period is a deadline by the words beside it, or a phrase says so.
-        bound: It holds a date, or a word like "immediately", that is a deadline if the sentence obliges somebody.
+        bound: It holds a date, or a word like "immediately", that is a deadline if the sentence obliges somebody; not
+            looked for where it holds a deadline anyway.
     """
 
     date: bool
@@ -81,20 +82,17 @@ def times(text: str, language: str) -> Times:
     patterns = _patterns(language)
     dates = list(patterns.date.finditer(text))
     periods = list(patterns.period.finditer(text))
-    deadline = bool(patterns.strong.search(text))
-    bound = bool(patterns.prompt.search(text))
-    for match in dates:
-        before, after = _around(text, match)
-        if patterns.until.search(before) or patterns.overdue.match(after):
-            deadline = True
-        elif not patterns.lasting.search(before):
-            bound = True
-    for match in periods:
-        before, after = _around(text, match)
-        inside = patterns.within.search(before)
-        ahead = patterns.notice.match(after) and not patterns.lasting.search(before)
-        deadline = deadline or bool(inside or ahead)
-    deadline = deadline or bool((dates or periods) and patterns.nouns.search(text)) or _points(text, patterns)
+    deadline = (
+        patterns.strong.search(text) is not None
+        or bool((dates or periods) and patterns.nouns.search(text))
+        or any(_is_due(text, match, patterns) for match in dates)
+        or any(_is_limit(text, match, patterns) for match in periods)
+        or any(_is_due(text, match, patterns) for match in patterns.point.finditer(text))
+    )
+    bound = not deadline and (
+        patterns.prompt.search(text) is not None
+        or any(patterns.lasting.search(_around(text, match)[0]) is None for match in dates)
+    )
     return Times(bool(dates), bool(periods), deadline, bound)
 
 
@@ -104,13 +102,18 @@ def facts(text: str, language: str) -> frozenset[str]:
     return frozenset(_FACTS.findall(text)) | months
 
 
-def _points(text: str, patterns: _Patterns) -> bool:
-    """Whether a weekday, month, year or hour in *text* follows right after a word that makes it a deadline."""
-    for match in patterns.point.finditer(text):
-        before, after = _around(text, match)
-        if patterns.until.search(before) or patterns.overdue.match(after):
-            return True
-    return False
+def _is_due(text: str, match: re.Match[str], patterns: _Patterns) -> bool:
+    """Whether the date or point in time at *match* stands right beside a word that makes it a deadline."""
+    before, after = _around(text, match)
+    return patterns.until.search(before) is not None or patterns.overdue.match(after) is not None
+
+
+def _is_limit(text: str, match: re.Match[str], patterns: _Patterns) -> bool:
+    """Whether the period at *match* stands beside a word that makes it a deadline: "within", "notice"."""
+    before, after = _around(text, match)
+    if patterns.within.search(before):
+        return True
+    return patterns.notice.match(after) is not None and patterns.lasting.search(before) is None
 
 
 def _around(text: str, match: re.Match[str]) -> tuple[str, str]:

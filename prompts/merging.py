@@ -74,6 +74,7 @@ def merge(places: Sequence[int], scores: Sequence[float], corpus: Corpus) -> lis
         near = sorted(
             {number for word in prefix for number in holders.get(word, ())} | set(alike[-ALIKE_MAX:])
         )
+        near = near[-NEAR_MAX:]
         best = max(
             near, key=lambda number: (_likeness(words, entries[number].place, place), -number), default=-1
         )

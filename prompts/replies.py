@@ -7,6 +7,7 @@ read in two ways is invalid and is asked again, it is never executed as guessed.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -24,6 +25,8 @@ from ..states.wire import Wire
 from .json_reading import Unreadable, read_object
 
 PARAMETERS_SCHEMA = "parameters_v1"
+_ALIAS = re.compile(r"[A-Za-z][A-Za-z0-9]*[_:/-][A-Za-z0-9_:/-]*[A-Za-z0-9]")
+"""``web_fetch``, ``web:fetch``: the catalog knows whether it is a name (SPEC A166)."""
 W = TypeVar("W", bound=Wire)
 
 
@@ -95,6 +98,8 @@ def _tool_of(action: object) -> str | Invalid:
     """Return the compound name, with a merged ``method`` normalised once where its meaning is certain."""
     if isinstance(action, str):
         method, dot, name = action.strip().partition(".")
+        if not dot and _ALIAS.fullmatch(method):
+            return method
         if not (method and dot and name):
             return Invalid("action_name", f'`action` must be "method.name", found {_short(action)}')
         return f"{method}.{name}"

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from paor import Engine, Journal, ModelCall, Reply, Result, ScriptedModel, SeededIds, SteppingClock, Tool
 
@@ -117,7 +117,7 @@ class World:
         """Return the counters of the last row that have no column of their own."""
         return dict(self.rows[-1].counters)
 
-    def __enter__(self) -> World:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc: object) -> None:

@@ -95,8 +95,13 @@ class RunInput:
             return Limits.model_validate(base.model_dump() | self.bounds)
         except ValidationError as error:
             first = error.errors()[0]
-            name = ".".join(map(str, first["loc"])) or "limits"
-            raise UsageError(f"{name}: {first['msg'].lower()}, not {first['input']!r}") from None
+            name = ".".join(map(str, first["loc"]))
+            if first["type"] == "extra_forbidden":
+                raise UsageError(
+                    f"limits: unknown field {name!r}; there are: {', '.join(Limits.model_fields)}"
+                ) from None
+            told = first["msg"].lower().replace("input should be", "must be")
+            raise UsageError(f"{name}: {told}, not {first['input']!r}") from None
 
 
 def run_input(flags: Mapping[str, Any], source: str | None) -> RunInput:
