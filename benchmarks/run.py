@@ -171,7 +171,7 @@ def resuming(folder: Path, divisor: int) -> list[Row]:
             started = time.perf_counter()
             drive = host._taken(run_id)
             own = time.perf_counter() - started
-            host.journal.release(drive.run.number, drive.fence)
+            host.journal.leases.release(drive.run.number, drive.fence)
             ratios.append(own / plain)
     return [(f"resume of {len(rows):,} rows / plain read", f"{statistics.median(ratios):.2f}", "<= 3")]
 

@@ -83,7 +83,9 @@ class Committer:
         if entry.error is not None:
             raise entry.error
         if not entry.done:
-            raise InternalError(f"run {entry.record.run}, row {entry.record.seq}: the append was not carried out")
+            raise InternalError(
+                f"run {entry.record.run}, row {entry.record.seq}: the append was not carried out"
+            )
 
     def append_all(self, entries: list[Entry]) -> None:
         """Commit *entries* in one transaction; each tells its own error."""

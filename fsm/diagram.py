@@ -61,16 +61,11 @@ class Label:
     first: int = 0
 
     @property
-    def guards(self) -> str:
-        """Return the guards as ``a, b | c``: one alternative per row, ``otherwise`` for a row without guards."""
-        if all(not row.guards for row in self.rows):
-            return ""
-        return " | ".join(", ".join(row.guards) or "otherwise" for row in self.rows)
-
-    @property
     def text(self) -> str:
-        """Return the trigger with its guards in brackets."""
-        return f"{self.trigger} [{self.guards}]" if self.guards else self.trigger
+        """Return ``trigger [a, b | c]``: one alternative per row, ``otherwise`` for a row without guards."""
+        if not any(row.guards for row in self.rows):
+            return self.trigger
+        return f"{self.trigger} [{' | '.join(', '.join(row.guards) or 'otherwise' for row in self.rows)}]"
 
     @property
     def walked_text(self) -> str:
@@ -122,17 +117,10 @@ class Graph:
 
 def walk_of(transitions: Iterable[Any], *, title: str, state: str, status: str, reason: str | None) -> Walk:
     """
-    Count what a run did.
+    Count what a run did; the rest is kept as given.
 
     Args:
         transitions: Records with ``source``, ``trigger`` and ``dest``, in order, as `Journal.transitions` gives.
-        title: Shown above the picture.
-        state: Phase where the run stands.
-        status: running, waiting, done or failed.
-        reason: Why it ended, or None.
-
-    Returns:
-        The walk; its ``order`` has each different step once, by first use.
     """
     counts: dict[Step, int] = {}
     for taken in transitions:
@@ -151,8 +139,7 @@ def diagram(form: Format, walk: Walk | None = None, *, rows: Sequence[Row] = ROW
         rows: The table; the engine's own by default.
 
     Returns:
-        The picture's source, ending in a newline. Without a walk Mermaid and DOT show the guards in full, SVG in
-        its hover texts.
+        The source. Without a walk Mermaid and DOT show the guards in full; SVG always has them as hover texts.
     """
     graph = graph_of(rows, walk)
     match form:
@@ -190,15 +177,16 @@ def graph_of(rows: Sequence[Row], walk: Walk | None = None) -> Graph:
         first = places.get(step, 0)
         return Label(step[1], tuple(its_rows), walk.counts[step] if walk and first else 0, first)
 
-    edges = tuple(
+    edges = [
         Edge(source, dest, tuple(label((source, name, dest), its) for name, its in triggers.items()))
         for (source, dest), triggers in found.items()
-    )
+    ]
     phases = _phases(edges, walk)
-    edges = tuple(sorted(edges, key=lambda edge: _rank(edge, phases)))
-    initial = INITIAL if INITIAL in phases or not phases else edges[0].source if edges else phases[0]
+    edges.sort(key=lambda edge: _rank(edge, phases))
+    starts = [INITIAL, *(row.source for row in rows), *phases]
+    initial = next((name for name in starts if name in phases), INITIAL)
     sources = {edge.source for edge in edges}
-    return Graph(phases, initial, frozenset(phases) - sources - {initial}, edges, walk)
+    return Graph(phases, initial, frozenset(phases) - sources - {initial}, tuple(edges), walk)
 
 
 def _phases(edges: Iterable[Edge], walk: Walk | None) -> tuple[str, ...]:
@@ -227,12 +215,14 @@ def plain(text: str) -> str:
 
 def caption(walk: Walk) -> str:
     """Return a run's title, status and reason on one line."""
-    return plain(f"{walk.title}: {walk.status}" + (f" ({walk.reason})" if walk.reason else ""))
+    return plain(
+        f"{plain(walk.title) or 'run'}: {walk.status}" + (f" ({walk.reason})" if walk.reason else "")
+    )
 
 
 def _cell(text: str) -> str:
     """Return *text* for one cell of a Markdown table."""
-    return plain(text).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
+    return plain(text).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("`", "'")
 
 
 # -- Mermaid -------------------------------------------------------------------------------------------------------
@@ -249,7 +239,7 @@ _MERMAID_SPACE = '    %%{init: {"state": {"nodeSpacing": 70, "rankSpacing": 70}}
 _STATUSES = ("running", "waiting", "done", "failed")
 _MERMAID_SAFE = re.compile(r"[^\w ,.()\[\]|×-]")
 _MERMAID_WORDS = re.compile(
-    r"(?i)state|note|end|direction|class|classdef|style|click|default|as|title|scale|hide"
+    r"(?i)state|note|end|direction|class(def)?|style|click|default|as|title|scale|hide"
 )
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 

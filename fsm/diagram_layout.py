@@ -47,18 +47,23 @@ class Rect:
     height: float
 
     @property
+    def right(self) -> float:
+        """Return its right side."""
+        return self.x + self.width
+
+    @property
+    def low(self) -> float:
+        """Return its lower side."""
+        return self.y + self.height
+
+    @property
     def middle(self) -> Point:
         """Return its centre."""
         return self.x + self.width / 2, self.y + self.height / 2
 
     def meets(self, other: Rect) -> bool:
         """Return whether the two share any area."""
-        return (
-            self.x < other.x + other.width
-            and other.x < self.x + self.width
-            and self.y < other.y + other.height
-            and other.y < self.y + self.height
-        )
+        return self.x < other.right and other.x < self.right and self.y < other.low and other.y < self.low
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +126,7 @@ class Layout:
         boxes: One per phase.
         start: Corners of the arrow that leads to the initial phase.
         routes: One per edge.
-        lifelines: Lower ends of the ladder's columns by phase; none in the fixed layout.
+        columns: Lower end of the ladder's columns; None in the fixed layout.
     """
 
     width: float
@@ -129,14 +134,17 @@ class Layout:
     boxes: dict[str, Rect]
     start: tuple[Point, Point] | None
     routes: tuple[Route, ...]
-    lifelines: dict[str, float]
+    columns: float | None = None
 
     @property
     def clashes(self) -> bool:
         """Return whether a text lies on another one, on a box or on a line, or outside the picture."""
         rects = [mark.rect for route in self.routes for mark in route.marks]
         pieces = [piece for route in self.routes for piece in route.pieces]
-        inside = all(rect.x >= 8 and rect.x + rect.width <= self.width - 8 for rect in rects)
+        foot = self.height - LEGEND
+        inside = all(
+            r.x >= 8 and r.right <= self.width - 8 and r.y >= HEADER and r.low <= foot for r in rects
+        )
         over = any(one.meets(two) for one, two in combinations(rects, 2))
         return (
             not inside
@@ -236,7 +244,7 @@ def _fixed(graph: Graph) -> Layout | None:
         return None
     start = ((boxes[PLANNING].x - 40, _MIDDLE), (boxes[PLANNING].x, _MIDDLE))
     found = tuple(route for route in routes if route is not None)
-    return Layout(_WIDTH, _HEIGHT, boxes, start, found, {})
+    return Layout(_WIDTH, _HEIGHT, boxes, start, found)
 
 
 def _fixed_route(edge: Edge, boxes: dict[str, Rect]) -> Route | None:
@@ -257,7 +265,7 @@ def _fixed_route(edge: Edge, boxes: dict[str, Rect]) -> Route | None:
 
 def _straight(edge: Edge, source: Rect, dest: Rect) -> Route:
     """Return a step of the main flow: names above the line, counts below it."""
-    left, right, lines = source.x + source.width, dest.x, len(edge.labels)
+    left, right, lines = source.right, dest.x, len(edge.labels)
     marks = []
     for line, label in enumerate(edge.labels):
         middle = (left + right) / 2
@@ -314,29 +322,23 @@ _GAP = 48.0
 
 
 def _ladder(graph: Graph) -> Layout:
-    """
-    Return one column per phase and one line per edge, from the top.
-
-    Args:
-        graph: Any, also one without phases.
-
-    Returns:
-        A layout as wide as its widest text and as high as it has triggers.
-    """
-    names = {phase: width_of(plain(phase), 14) + 32 for phase in graph.phases}
-    box = max([*names.values(), 96.0])
-    boxes = {name: Rect(64 + (box + _GAP) * place, HEADER + 16, box, 44) for place, name in enumerate(names)}
-    y, right, routes = HEADER + 60.0 + 18, 64 + (box + _GAP) * len(boxes), []
+    """Return one column per phase and one line per edge: as wide as the widest text, as high as it needs."""
+    phases, left = graph.phases, 64.0
+    box = max([96.0, *(width_of(plain(phase), 15 * BOLD) + 24 for phase in phases)])
+    pitch = max(box + _GAP, min(480.0, (_WIDTH - left) / max(1, len(phases))))
+    boxes = {phase: Rect(left + pitch * place, HEADER + 16, box, 44) for place, phase in enumerate(phases)}
+    y, right, routes = HEADER + 78, left + pitch * len(phases) - _GAP, []
     for edge in graph.edges:
         route, y = _rung(edge, boxes, y)
         routes.append(route)
-        right = max([right, *(mark.rect.x + mark.rect.width for mark in route.marks)])
+        right = max([right, *(mark.rect.right for mark in route.marks)])
     start = None
     if boxes:
         first = boxes[graph.initial]
         start = ((first.x - 32, first.middle[1]), (first.x, first.middle[1]))
-    width = max(560.0, right + 24)
-    return Layout(width, y + 16 + LEGEND, boxes, start, tuple(routes), dict.fromkeys(boxes, y))
+    return Layout(
+        max(_WIDTH, right + 24), y + 16 + LEGEND, boxes, start, tuple(routes), dict.fromkeys(boxes, y)
+    )
 
 
 def _rung(edge: Edge, boxes: dict[str, Rect], y: float) -> tuple[Route, float]:
@@ -350,6 +352,6 @@ def _rung(edge: Edge, boxes: dict[str, Rect], y: float) -> tuple[Route, float]:
     line = y + LINE * len(widths) + 3
     left = [max(16.0, (x1 + x2) / 2 - width / 2) for width in widths]
     marks = [Mark(label, left[n], y + LINE * (n + 0.5)) for n, label in enumerate(edge.labels)]
-    near = abs(x2 - x1) < 1.5 * boxes[edge.source].width + _GAP
+    near = list(boxes).index(edge.dest) == list(boxes).index(edge.source) + 1
     kind: Kind = "fail" if edge.dest == FAILED else "back" if x2 < x1 else "flow" if near else "skip"
     return Route(edge, kind, ((x1, line), (x2, line)), tuple(marks)), line + 14

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from .diagram import Edge, Graph, Label, Walk, caption, plain, status_of
+from .diagram import Edge, Graph, Walk, caption, plain, status_of
 from .diagram_layout import (
     BADGE,
     BOLD,
@@ -80,16 +80,7 @@ _SHAPE = (
     ".paor .life{stroke-dasharray:2 5}"
 )
 
-
-_MARKS = {
-    "flow": "ink",
-    "skip": "ink",
-    "back": "back",
-    "loop": "quiet",
-    "fail": "fail",
-    "walked": "ink",
-    "faded": "dim",
-}
+_MARKS = {"back": "back", "loop": "quiet", "fail": "fail", "walked": "ink", "faded": "dim"}
 
 
 def _colours(scheme: int) -> str:
@@ -97,7 +88,7 @@ def _colours(scheme: int) -> str:
     of = {name: colours[scheme] for name, colours in _PALETTE.items()}
     rules = [
         f".paor .card{{fill:{of['paper']};stroke:{of['card']}}}",
-        f".paor text{{fill:{of['ink']}}}.paor .sub{{fill:{of['quiet']}}}",
+        f".paor text,.paor .between{{fill:{of['ink']}}}.paor .sub{{fill:{of['quiet']}}}",
         f".paor .edge text{{stroke:{of['paper']}}}.paor .life{{stroke:{of['faded']}}}",
         f".paor .rim{{fill:{of['box']};stroke:{of['rim']}}}.paor .inner{{stroke:{of['rim']}}}",
         f".paor .seen .rim{{fill:{of['seen']};stroke:{of['walked']}}}.paor .seen .inner{{stroke:{of['walked']}}}",
@@ -144,7 +135,7 @@ def svg(graph: Graph) -> str:
         *_start(layout.start),
         *(_route(route, walked=walk is not None) for route in faded_first),
         *(_box(graph, phase, box) for phase, box in layout.boxes.items()),
-        *_legend(graph, layout),
+        *_legend(walk, layout),
         "</svg>",
     ]
     return "\n".join(parts) + "\n"
@@ -165,27 +156,23 @@ def _n(number: float) -> str:
 
 def _description(graph: Graph) -> str:
     """Return the picture in words, for those who cannot see it."""
-    edges = (
-        f"{edge.source} to {edge.dest}: {', '.join(_words(label, graph.walk) for label in edge.labels)}"
-        for edge in graph.edges
-    )
-    return ". ".join((f"Starts in {graph.initial}", *edges)) + "."
-
-
-def _words(label: Label, walk: Walk | None) -> str:
-    return label.walked_text if walk else label.trigger
+    parts = [f"Starts in {graph.initial}"]
+    for edge in graph.edges:
+        parts.append(f"{edge.source} to {edge.dest}: {', '.join(label.walked_text for label in edge.labels)}")
+    return ". ".join(parts) + "."
 
 
 def _hover(edge: Edge) -> str:
     """Return an edge's hover text: its rows with all their guards."""
     lines = [f"{edge.source} → {edge.dest}"]
     for label in edge.labels:
-        walked = f"; walked {label.count} times, first as number {label.first}" if label.first else ""
         for row in label.rows:
             guards = f" [{', '.join(row.guards)}]" if row.guards else ""
-            lines.append(f"{label.trigger}{guards}: {row.meaning}{walked}")
-        if not label.rows:
-            lines.append(f"{label.trigger}: not in this table{walked}")
+            lines.append(f"{label.trigger}{guards}: {row.meaning}")
+        lines += [] if label.rows else [f"{label.trigger}: not in this table"]
+        lines += (
+            [f"{label.trigger}: taken ×{label.count}, #{label.first} by first use"] if label.first else []
+        )
     return "\n".join(_text(line) for line in lines)
 
 
@@ -217,10 +204,10 @@ def _header(graph: Graph, layout: Layout) -> list[str]:
     ]
 
 
-def _legend(graph: Graph, layout: Layout) -> list[str]:
+def _legend(walk: Walk | None, layout: Layout) -> list[str]:
     """Return the line at the bottom that says what the signs mean."""
     y, x, parts = layout.height - 24, _MARGIN, []
-    for sign, width, text in _signs(graph.walk, layout):
+    for sign, width, text in _signs(walk, layout):
         parts.append(f'<g transform="translate({_n(x)} {_n(y)})">{sign}')
         parts.append(f'<text class="sub" x="{_n(width + 8)}" y="4">{_text(text)}</text></g>')
         x += width + 8 + width_of(text) + 22
@@ -290,10 +277,11 @@ def _start(points: Sequence[Point] | None) -> list[str]:
 
 def _lifelines(layout: Layout) -> list[str]:
     """Return the ladder's columns."""
+    if layout.columns is None:
+        return []
+    low = _n(layout.columns)
     return [
-        f'<path class="life" d="M{_n(box.middle[0])} {_n(box.y + box.height)}V{_n(layout.lifelines[phase])}"/>'
-        for phase, box in layout.boxes.items()
-        if phase in layout.lifelines
+        f'<path class="life" d="M{_n(box.middle[0])} {_n(box.low)}V{low}"/>' for box in layout.boxes.values()
     ]
 
 

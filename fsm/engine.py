@@ -13,8 +13,8 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 from ..prompts.model import Model
-from ..states.actions import DocumentRef, StoredText
-from ..states.errors import InvalidAnswer, JournalDamaged, JournalError, UsageError
+from ..states.actions import DocumentRef
+from ..states.errors import InvalidAnswer, JournalError
 from ..states.events import Event, RunEnded, RunStarted
 from ..states.limits import Limits
 from ..states.outcomes import Answered, Cancelled
@@ -22,12 +22,11 @@ from ..states.phase import EXECUTING
 from ..states.policy import Policy
 from ..states.run import Run, initial_run, label_of
 from ..states.spec import Mode, Spec
-from ..states.waiting import Answer, Question
+from ..states.waiting import Answer
 from ..tools.catalog import Catalog, folded
 from ..tools.documents import generate_report
 from ..tools.tool import Document, Tool
 from .drivers import WriterPool, aperform, perform
-from .fold import restore
 from .intake import (
     DocumentLike,
     documents_of,
@@ -39,19 +38,16 @@ from .intake import (
 from .journal import Journal
 from .kit import Kit
 from .loop import Drive, Steps, steps, transition
-from .payloads import JSON, Stager, encoded
+from .payloads import JSON, Stager
 from .ports import Clock, Ids, RandomIds, SystemClock
-from .record import HASHED, chained
 from .result import Result, result_of_run
-from .table import fingerprint
-from .version import VERSION
+from .resuming import answer_of, restaged, restored
+from .starting import spec_of
 
 Start = Callable[[], tuple[Drive, Steps]]
 """Takes hold of a run: called when the first event is asked for, so that nobody holds a run without driving it."""
 
 LOGGER = logging.getLogger("paor")
-FORMATS = {"md": "md", "markdown": "md", "txt": "txt"}
-"""Endings that the final formatting writes."""
 
 
 class Engine:
@@ -221,14 +217,14 @@ class Engine:
         """
         row = self.journal.run(run_id)
         if row.status in ("done", "failed"):
-            return result_of_run(self._restored(row.run_id)[0], self.journal)
-        self.journal.request_cancel(row.run)
+            return result_of_run(restored(self.journal, row.run_id)[0], self.journal)
+        self.journal.leases.request_cancel(row.run)
         from ..states.errors import LeaseHeld
 
         try:
             drive = self._taken(row.run_id)
         except LeaseHeld:
-            return result_of_run(self._restored(row.run_id)[0], self.journal)
+            return result_of_run(restored(self.journal, row.run_id)[0], self.journal)
         drive.cancelled = True
         waiting = drive.run.waiting_for is not None
         walk = transition(drive, {"kind": "none"}, Cancelled()) if waiting else steps(drive)
@@ -275,7 +271,20 @@ class Engine:
     ) -> Start:
         """Check every argument now; what is returned creates the run when the first event is asked for."""
         chosen = model_of(model) if model is not None else self.model
-        spec, inputs = self._spec(objective, success_criteria, documents, chosen, connections, **options)
+        limits = options.pop("limits", None) or self.limits
+        inputs = documents_of(documents, size_max=limits.document_bytes)
+        spec = spec_of(
+            objective,
+            success_criteria,
+            limits=limits,
+            policy=self.policy,
+            model=chosen,
+            offered=restricted(self._tools, options.pop("tools", None)),
+            templates=templates_of(self._prompts, options.pop("prompt_template", None)),
+            connections=tuple(connections or ()),
+            key_salt=self._ids.salt().hex(),
+            **options,
+        )
 
         def start() -> tuple[Drive, Steps]:
             drive = self._created(spec, inputs, chosen, dict(connections or {}))
@@ -313,60 +322,6 @@ class Engine:
         run = initial_run(run_id, number, spec)
         kit = Kit(spec, self._catalog(restricted(self._tools, [tool.name for tool in spec.tools])))
         return self._drive(run, root, fence, kit, model, stager, connections)
-
-    def _spec(
-        self,
-        objective: str,
-        success_criteria: Sequence[str],
-        documents: Sequence[DocumentLike],
-        model: Model,
-        connections: Mapping[str, Any] | None,
-        *,
-        language: str | None = None,
-        user_language: str | None = None,
-        task_type: str | None = None,
-        mode: Mode = "react",
-        context: str | None = None,
-        tools: Sequence[str] | None = None,
-        prompt_template: str | None = None,
-        final_format: str | None = None,
-        limits: Limits | None = None,
-    ) -> tuple[Spec, list[Document]]:
-        """Check every argument and return the spec, still without documents and ids, and the documents."""
-        limits = limits if limits is not None else self.limits
-        if not isinstance(objective, str) or not objective.strip():
-            raise UsageError("the objective must be a non-empty text")
-        if isinstance(success_criteria, str) or not all(
-            isinstance(item, str) and item for item in success_criteria
-        ):
-            raise UsageError("success_criteria must be a list of non-empty texts")
-        if mode != "react":
-            raise UsageError(f"mode {mode!r} is not available in this version; use react")
-        form = FORMATS.get((final_format or "").lower().lstrip(".")) if final_format else None
-        if final_format and form is None:
-            raise UsageError(f"final format {final_format!r}: use one of {', '.join(FORMATS)}")
-        inputs = documents_of(documents, size_max=limits.document_bytes)
-        offered = restricted(self._tools, tools)
-        spec = Spec(
-            objective=scrubbed(objective.strip()),
-            success_criteria=tuple(scrubbed(item.strip()) for item in success_criteria),
-            language=scrubbed(language or user_language or "en"),
-            task_type=task_type,
-            mode=mode,
-            limits=limits,
-            policy=self.policy,
-            tools=tuple(tool.spec() for tool in offered),
-            templates=templates_of(self._prompts, prompt_template),
-            model=model.name,
-            connections=tuple(connections or ()),
-            context=scrubbed(context or ""),
-            final_format=form,
-            formatter=generate_report.spec() if form is not None else None,
-            key_salt=self._ids.salt().hex(),
-            engine=VERSION,
-            machine=fingerprint(),
-        )
-        return spec, inputs
 
     def _catalog(self, tools: tuple[Tool, ...]) -> Catalog:
         """Return the compiled catalog of *tools*; compiled once for each selection of tools."""
@@ -416,42 +371,20 @@ class Engine:
 
     # -- resuming ----------------------------------------------------------------------------------------------
 
-    def _restored(self, run_id: str) -> tuple[Run, bytes]:
-        """
-        Return a run as its journal tells it, and the hash of its last row; the chain is verified on the way.
-
-        Raises:
-            JournalDamaged: A hash does not fit.
-        """
-        row = self.journal.run(run_id)
-        spec = self.journal.spec(row.run_id)
-        root = self.journal.root(row.run)
-        rows = self.journal.rows(row.run)
-        head = checked_chain(row.run_id, root, rows)
-        run = initial_run(row.run_id, row.run, spec)
-        return restore(run, rows, lambda column: self.journal.change(row.run, column)), head
-
     def _taken(self, run_id: str) -> Drive:
         """Take the lease of a run, then read it; nobody can append in between."""
         row = self.journal.run(run_id)
-        fence = self.journal.acquire(row.run)
+        fence = self.journal.leases.acquire(row.run)
         try:
-            run, head = self._restored(row.run_id)
-            stager = Stager(self.journal.next_payload(row.run), self._ids.salt)
-            for payload in self.journal.payloads(row.run, 64):
-                if payload.body is not None:
-                    import hashlib
-
-                    data = encoded(payload.body)
-                    place = StoredText(n=payload.n, digest=payload.digest.hex(), bytes=len(data))
-                    stager.remember(hashlib.sha256(data).digest(), place)
+            run, head = restored(self.journal, row.run_id)
+            stager = restaged(self.journal, row.run, self._ids.salt)
             kit = Kit(run.spec)
             drive = self._drive(run, head, fence, kit, self.model, stager, {})
             drive.resumed = run.state == EXECUTING
-            drive.cancelled = self.journal.cancel_requested(row.run)
+            drive.cancelled = self.journal.leases.cancel_requested(row.run)
             return drive
         except BaseException:
-            self.journal.release(row.run, fence)
+            self.journal.leases.release(row.run, fence)
             raise
 
     def _resumed(
@@ -461,7 +394,7 @@ class Engine:
         row = self.journal.run(run_id)
         given = answer is not None or outcome is not None
         if row.status in ("done", "failed") or (row.status == "waiting" and not given):
-            run, head = self._restored(row.run_id)
+            run, head = restored(self.journal, row.run_id)
             stager = Stager(self.journal.next_payload(row.run), self._ids.salt)
             return self._drive(run, head, 0, Kit(run.spec), self.model, stager, {}), None
         if given and row.status != "waiting":
@@ -474,7 +407,7 @@ class Engine:
             assert question is not None, "a waiting run has a question"
             reply = answer_of(question, answer, outcome, result)
         except BaseException:
-            self.journal.release(drive.run.number, drive.fence)
+            self.journal.leases.release(drive.run.number, drive.fence)
             raise
         return drive, self._answered(drive, reply)
 
@@ -515,7 +448,7 @@ class Engine:
     def _let_go(self, drive: Drive) -> None:
         """Give the lease back; a journal that cannot be written now must not hide why the driver stops."""
         try:
-            self.journal.release(drive.run.number, drive.fence)
+            self.journal.leases.release(drive.run.number, drive.fence)
         except JournalError as error:
             LOGGER.warning("run %s: the lease could not be released: %s", drive.run.run_id, error)
 
@@ -548,45 +481,3 @@ async def _alast_result(events: AsyncIterator[Event]) -> Result:
             result = event.result
     assert result is not None, "a stream ends with RunEnded"
     return result
-
-
-def scrubbed(text: str) -> str:
-    """Return a caller's text as it may stand in JSON: lone surrogates and NUL replaced."""
-    return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")
-
-
-def checked_chain(run_id: str, root: bytes, rows: Sequence[tuple[Any, ...]]) -> bytes:
-    """
-    Return the hash of the last of *rows* after recomputing all of them.
-
-    Raises:
-        JournalDamaged: Naming the first row that does not fit.
-    """
-    head, width = root, len(HASHED)
-    for row in rows:
-        if row[width] != head or chained(head, row[:width]) != row[width + 1]:
-            raise JournalDamaged(f"run {run_id}: row {row[1]} does not fit the hash chain; run: paor verify")
-        head = row[width + 1]
-    return head
-
-
-def answer_of(question: Question, answer: Any, outcome: str | None, result: Any) -> Answer:
-    """
-    Return what somebody answered, in the form of the journal.
-
-    Raises:
-        InvalidAnswer: It does not fit the question.
-    """
-    if question.kind == "in_doubt":
-        if outcome not in ("done", "retry", "fail"):
-            raise InvalidAnswer(f"{question.message} Give outcome done, retry or fail")
-        return Answer(action=outcome, content=result)  # type: ignore[arg-type]
-    if outcome is not None:
-        raise InvalidAnswer(f"the run waits for an answer, not for an outcome: {question.message}")
-    if isinstance(answer, Mapping) and answer.get("action") in ("accept", "decline", "cancel"):
-        return Answer(action=answer["action"], content=answer.get("content"))
-    if question.kind == "approval" and not (
-        isinstance(answer, Mapping) and isinstance(answer.get("approve"), bool)
-    ):
-        raise InvalidAnswer('an approval is answered with {"approve": true} or {"approve": false}')
-    return Answer(action="accept", content=answer)

@@ -135,6 +135,19 @@ def migrate(connection: sqlite3.Connection) -> None:
 
 
 @contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """``BEGIN IMMEDIATE`` ... ``COMMIT``, rolled back on any error, also one of the commit itself."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
 def translated(path: str) -> Iterator[None]:
     """Turn SQLite's errors into one clear line of ours that names the file and what to do."""
     try:

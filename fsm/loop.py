@@ -33,7 +33,8 @@ from .committer import Entry
 from .context import CallContext, Loader
 from .effects import AskModel, Commit, Effect, Emit, Returned, UseTool
 from .fold import apply
-from .journal import Journal, document_row
+from .journal import Journal
+from .journal_rows import document_row
 from .kit import Kit
 from .machine import Decision, Moment, decide, request_of
 from .outputs import error_of, result_of

@@ -20,7 +20,8 @@ from .record import HASHED, chained, root_hash
 from .table import ROWS
 
 if TYPE_CHECKING:
-    from .journal import Journal, RunRow, StoredDocument
+    from .journal_reading import JournalReader as Journal
+    from .journal_rows import RunRow, StoredDocument
 
 _EDGES = frozenset((row.source, row.trigger, row.dest) for row in ROWS)
 _PREV, _HASH = len(HASHED), len(HASHED) + 1

@@ -4,12 +4,12 @@ All sources of one call as one numbered sequence of units, with what is known of
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from .blocks import Unit, units
 from .clauses import words_of
 from .dates import facts
+from .extractive import Source
 from .kinds import ALL, kinds_of
 from .languages import detect, known
 from .ranking import Index, Stemmer, Term, query_terms
@@ -27,20 +27,6 @@ _BACKWARD = re.compile(
     r"|est|sont|peut|doit|debe|puede|es|deve|può|è|pode|é|moet|kan))\b",
     re.IGNORECASE,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """
-    One document to answer from.
-
-    Attributes:
-        name: What it is called in the answer: "contract.pdf".
-        text: Its text, Markdown or plain.
-    """
-
-    name: str
-    text: str
 
 
 class Corpus:

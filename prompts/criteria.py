@@ -52,7 +52,7 @@ _CODES: Final = (
 )  # fmt: skip
 
 
-def evidence(criterion: str, text: str) -> str | None:
+def find_evidence(criterion: str, text: str) -> str | None:
     """
     Return a sentence of *text* that supports *criterion*.
 

@@ -184,7 +184,7 @@ PATTERNS: Final[Mapping[str, Mapping[str, str]]] = {
 }
 
 ACTORS: Final[Mapping[str, str]] = {
-    "en": r"\b(?!The |This |It |There |That )[A-Z][\w'’-]+(?: (?:[A-Z][\w'’.-]+|and|&)){0,3} (?:will|is to|are to|has to"
+    "en": r"\b(?!The |This |It |There |That |You |These |Those )[A-Z][\w'’-]+(?: (?:[A-Z][\w'’.-]+|and|&)){0,3} (?:will|is to|are to|has to"
     r"|needs to|agreed to|offered to|promised to|takes over|takes care of) (?!be\b|have\b|not\b|remain\b|become\b|apply\b"
     r"|include\b|contain\b|expire\b|mean\b)[a-z]+|(?:^|[:;] )(?!Subject |Access |Write |Talk |Refer |Apply |Reply |Send |Respond |Speak |Listen |Due |According |Prior |Pursuant |Introduction"
     r" |Thanks |Welcome |Back |Up |How |Next |Return |Go |Want |Need |As |In |Used |Able |The )(?:[A-Z][\w'’.-]+"

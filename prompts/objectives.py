@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Final
 
-from .clauses import ARTICLES, Clause, clauses, kinds_in, matcher, split_extras, words_of
+from .clauses import ARTICLES, Clause, clauses, kinds_in, matcher, opening, split_extras, words_of
 from .languages import STOP_WORDS, detect, known
 from .lexicon import KINDS
 from .phrases import labels
@@ -148,7 +148,8 @@ def read_part(clause: Clause, spoken: str, language: str) -> Part | None:
         every=not selective
         and (shape == "list" or bool(matcher(words.every).search(core if names else whole))),
         limit=limit,
-        asks=shape != "question" or bool(bonus or clause.verb or "?" in core or opening(spoken).match(clause.text)),
+        asks=shape != "question"
+        or bool(bonus or clause.verb or "?" in core or opening(spoken).match(clause.text)),
         shared=bool(clause.verb and _OF.search(core)),
     )
     return replace(part, heading=_heading(clause.text, core, part, spoken, language))
@@ -265,7 +266,7 @@ def _heading(text: str, core: str, part: Part, spoken: str, language: str) -> st
 def _noun(name: str, spoken: str) -> tuple[str, bool]:
     """Return *name* without verbs, quantifiers and articles before its noun, and whether it spoke of each one."""
     words = REQUEST_WORDS[spoken]
-    lead = matcher(f"{words.verbs}|{words.every}")
+    lead = matcher(f"{words.connectors}|{words.verbs}|{words.every}")
     single = False
     if spoken in ("de", "nl"):
         name = _PARTICLE.sub("", name)

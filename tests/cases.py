@@ -31,12 +31,12 @@ from paor.states.outcomes import (
     Usage,
 )
 from paor.states.policy import Policy
-from paor.states.requests import Recall, Request
+from paor.states.requests import ModelRequest, Recall, Request, ToolRequest
 from paor.states.run import Run, initial_run
 from paor.states.spec import Spec, ToolSpec
 from paor.states.waiting import Answer, Question
 
-from .worlds import TOOLS
+from .worlds import CONTINUE, PARAMETERS, SELECT, SUCCESS, TOOLS
 
 PLACE = StoredText(0, "00" * 32, 1)
 MOMENT = Moment(1_767_225_600_000_000, 10)
@@ -176,6 +176,17 @@ class Walk:
         if isinstance(request, Recall):
             return self.take(Recalled(("text",) * len(request.payloads)))
         return self.take(Nought())
+
+    def read_on(self, tokens: tuple[int, int]) -> Decision:
+        """Decide what a model says that reads page after page and never stops, at this price a request."""
+        request = self.request
+        if isinstance(request, ToolRequest):
+            return self.end()
+        if not isinstance(request, ModelRequest):
+            return self.take_nothing()
+        page = self.run.counters.step
+        says = {"selection": SELECT(), "parameters": PARAMETERS(page=page), "refinement": CONTINUE}
+        return self.take(replied(says.get(request.kind, SUCCESS), tokens=tokens))
 
     @property
     def triggers(self) -> list[str]:

@@ -11,7 +11,6 @@ from markdown_it import MarkdownIt
 
 from paor.prompts import corpus, ranking
 from paor.prompts.blocks import Unit, units
-from paor.prompts.criteria import evidence as judged
 from paor.prompts.dates import facts, times
 from paor.prompts.extractive import Finding, Source, Written, evidence, write
 from paor.prompts.kinds import kinds_of
@@ -353,7 +352,7 @@ class TestContract:
 
     def test_the_closest_passage_is_marked_as_such(self) -> None:
         """Half an answer is not sold as one."""
-        text = write("What is the penalty for late delivery of spare parts?", [contract]).text
+        text = write("What is the penalty for late delivery?", [contract]).text
         assert "answers this directly; the closest:" in text
 
     def test_no_finding_of_a_kind_falls_back_to_what_the_question_word_asks(self) -> None:
@@ -714,7 +713,7 @@ class TestEvidence:
 
     def test_an_empty_text(self) -> None:
         """Holds nothing."""
-        assert judged("anything", "") is None
+        assert evidence("anything", "") is None
 
 
 class TestKinds:
@@ -863,6 +862,7 @@ class TestBlocks:
 
 # Marked <a name="x"></a>#
 one.
+
 Underlined
 ----------
 two.
@@ -872,19 +872,19 @@ three.
 CAPITAL LETTERS
 four.
 § 5 Paragraph
-five.
+Five.
 ARTICLE 6
-six.
+Six.
 7. Numbered
-seven.
+Seven.
 
   8. Ended.
 
-  eight.
+  Eight.
 
 # Page 2
 
-nine.
+Nine.
 """
         found = {unit.text: unit.heading for unit in units(text, units_max=99)[0]}
         assert found == {
@@ -892,11 +892,11 @@ nine.
             "two.": "Underlined",
             "three.": "Bold",
             "four.": "CAPITAL LETTERS",
-            "five.": "§ 5 Paragraph",
-            "six.": "ARTICLE 6",
-            "seven.": "7. Numbered",
-            "eight.": "8. Ended.",
-            "nine.": "8. Ended.",
+            "Five.": "§ 5 Paragraph",
+            "Six.": "ARTICLE 6",
+            "Seven.": "7. Numbered",
+            "Eight.": "8. Ended.",
+            "Nine.": "8. Ended.",
         }
 
     def test_lists(self) -> None:

@@ -30,9 +30,9 @@ from ._cli_io import (
     write_atomically,
 )
 from ._cli_text import STATE_STYLES, count, duration, folded, harmless, one_line, styled
-from .fsm.engine import FORMATS
 from .fsm.journal import Journal
 from .fsm.result import Result
+from .fsm.starting import FORMATS
 from .states.errors import PaorError, UsageError
 from .states.reasons import LIMIT_REASONS
 from .states.run import Change

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,9 +10,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ._cli_io import reason
+from ._cli_json import BOUNDS, input_fields, standard_input, text_file
 from .fsm.intake import documents_of, mime_of, model_of, restricted, templates_of, toolbox
 from .fsm.journal_file import SYNCHRONOUS, Durability
+from .fsm.starting import FORMATS
 from .prompts.model import Model
 from .states.errors import UsageError
 from .states.limits import Limits
@@ -23,32 +22,6 @@ from .tools.tool import Document
 
 READABLE = ("application/json", "application/xml", "application/pdf", DOCX)
 """Kinds that can be read beside every ``text/``; see `paor.tools.convert`."""
-
-_SAME = {
-    "document": "documents",
-    "criterion": "success_criteria",
-    "criteria": "success_criteria",
-    "time_budget": "time_budget_s",
-}
-_TEXTS = (
-    "objective",
-    "model",
-    "mode",
-    "task_type",
-    "language",
-    "user_language",
-    "context",
-    "prompt_template",
-    "prompt_template_file",
-    "output",
-    "durability",
-    "app",
-    "final_format",
-)
-_LISTS = ("documents", "success_criteria", "tools")
-_MAPPINGS = ("limits", "connections")
-_BOUNDS = ("max_steps", "token_budget", "time_budget_s")
-FIELDS = (*_TEXTS, *_LISTS, *_MAPPINGS, *_BOUNDS)
 
 
 @dataclass(slots=True)
@@ -59,6 +32,7 @@ class RunInput:
     Attributes:
         objective, success_criteria, documents, model, mode, tools, task_type, language, user_language, context,
             connections: As `Engine.run` takes them.
+        sources: Paths of the documents that were read from files.
         prompt_template: Its text.
         bounds: Fields of `Limits` that were given.
         final_format: Of the last formatting action; the ending of *output* unless it was given.
@@ -69,6 +43,7 @@ class RunInput:
     objective: str = ""
     success_criteria: list[str] = field(default_factory=list)
     documents: list[Document] = field(default_factory=list)
+    sources: tuple[str, ...] = ()
     model: Model | str | None = None
     mode: str = "react"
     tools: list[str] | None = None
@@ -124,121 +99,10 @@ def run_input(flags: Mapping[str, Any], source: str | None) -> RunInput:
         values.pop("prompt_template", None)
     values |= given_flags
     if values.get("objective") == "-":
-        values["objective"] = standard_input().decode()
+        values["objective"] = standard_input()
     given = _typed(values)
     _check(given, tools_known=given.app is None)
     return given
-
-
-def standard_input() -> bytes:
-    """
-    Return all of standard input, which must be text.
-
-    Raises:
-        UsageError: It is not UTF-8.
-    """
-    data = sys.stdin.buffer.read()
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        raise UsageError("standard input is not UTF-8 text") from None
-    return data
-
-
-# -- --input -----------------------------------------------------------------------------------------------------
-
-
-def input_fields(source: str) -> dict[str, Any]:
-    """
-    Return the fields of ``--input`` under the names of `FIELDS`.
-
-    Raises:
-        UsageError: No JSON object, an unknown field, or a value of the wrong kind.
-    """
-    where, text = _source(source)
-    try:
-        data = json.loads(text, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{where}: is not JSON ({_json_reason(error)})") from None
-    if not isinstance(data, dict):
-        raise UsageError(f"{where}: expected a JSON object with fields such as objective and documents")
-    values: dict[str, Any] = {}
-    for key, value in data.items():
-        name = _SAME.get(snake(key), snake(key))
-        if name not in FIELDS:
-            raise UsageError(f"{where}: unknown field {key!r}; there are: {', '.join(sorted(FIELDS))}")
-        if name in values:
-            raise UsageError(f"{where}: {key!r} gives {name} a second time")
-        if value is not None:
-            values[name] = _checked(where, key, name, value)
-    return values
-
-
-def _source(source: str) -> tuple[str, str]:
-    """Return where a JSON text came from, for messages, and the text."""
-    if source == "-":
-        return "standard input", standard_input().decode()
-    if source.lstrip().startswith(("{", "[", '"')):
-        return "--input", source
-    return source, text_file(source)
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a JSON number")
-
-
-def _json_reason(error: Exception) -> str:
-    return "nested too deeply" if isinstance(error, RecursionError) else str(error)
-
-
-def text_file(name: str) -> str:
-    """
-    Return the text of a file.
-
-    Raises:
-        UsageError: It is missing, unreadable, or not UTF-8.
-    """
-    try:
-        return Path(name).read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        raise UsageError(f"{name}: is not UTF-8 text") from None
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{name}: cannot be read ({reason(error)})") from None
-
-
-def json_value(text: str, where: str) -> Any:
-    """
-    Return a JSON value.
-
-    Raises:
-        UsageError: *text* is something else.
-    """
-    try:
-        return json.loads(text, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{where}: is not JSON ({_json_reason(error)})") from None
-
-
-def snake(name: str) -> str:
-    """Return ``maxSteps``, ``max-steps`` and ``max_steps`` as ``max_steps``."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).replace("-", "_").lower()
-
-
-def _checked(where: str, key: str, name: str, value: Any) -> Any:
-    """Return a field's value; what has to be a text, list or number is one."""
-    if name in _TEXTS and not isinstance(value, str):
-        raise UsageError(f"{where}: {key} must be a text")
-    if name in _MAPPINGS and not isinstance(value, dict):
-        raise UsageError(f"{where}: {key} must be an object")
-    if name in _BOUNDS and (isinstance(value, bool) or not isinstance(value, int | float)):
-        raise UsageError(f"{where}: {key} must be a number")
-    if name in _LISTS:
-        if isinstance(value, str):
-            return value.split(",") if name == "tools" else [value]
-        kinds = (str, dict) if name == "documents" else (str,)
-        if not (isinstance(value, list) and all(isinstance(item, kinds) for item in value)):
-            raise UsageError(f"{where}: {key} must be a list of texts")
-    return value
 
 
 # -- values ------------------------------------------------------------------------------------------------------
@@ -246,7 +110,7 @@ def _checked(where: str, key: str, name: str, value: Any) -> Any:
 
 def _typed(values: Mapping[str, Any]) -> RunInput:
     """Return the fields as what a run takes; files are read here."""
-    bounds = dict(values.get("limits") or {}) | {name: values[name] for name in _BOUNDS if name in values}
+    bounds = dict(values.get("limits") or {}) | {name: values[name] for name in BOUNDS if name in values}
     given = RunInput(
         objective=values.get("objective", ""),
         success_criteria=[item.strip() for item in values.get("success_criteria", ())],
@@ -267,6 +131,9 @@ def _typed(values: Mapping[str, Any]) -> RunInput:
     )
     size_max = given.limits(Limits()).document_bytes
     given.documents = read_documents(values.get("documents", ()), size_max, any_kind=given.app is not None)
+    given.sources = tuple(
+        item for item in values.get("documents", ()) if isinstance(item, str) and item != "-"
+    )
     return given
 
 
@@ -331,7 +198,7 @@ def _document(item: str | dict[str, Any]) -> str | Document:
             raise UsageError('documents: expected paths or objects {"name": TEXT, "content": TEXT}')
         return Document(name, content, str(item.get("mime") or mime_of(name, content)))
     if item == "-":
-        data = standard_input()
+        data = sys.stdin.buffer.read()
         return Document("stdin", data, mime_of("stdin", data))
     return item
 
@@ -344,6 +211,8 @@ def _check(given: RunInput, *, tools_known: bool) -> None:
         raise UsageError("a criterion is empty")
     if given.mode != "react":
         raise UsageError(f"mode {given.mode!r} is not available in this version; use react")
+    if given.final_format and given.final_format.lower().lstrip(".") not in FORMATS:
+        raise UsageError(f"final format {given.final_format!r}: use one of {', '.join(FORMATS)}")
     if given.durability not in SYNCHRONOUS:
         raise UsageError(f"durability {given.durability!r}: expected one of {', '.join(SYNCHRONOUS)}")
     if given.model is not None:

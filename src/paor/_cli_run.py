@@ -12,8 +12,9 @@ import click
 
 from ._cli_app import APP_HELP, driving, looking
 from ._cli_ending import Ending, check_output
-from ._cli_inputs import RunInput, json_value, run_input
+from ._cli_inputs import RunInput, run_input
 from ._cli_io import INTERRUPTED, OK, command, find_run, journal_flag, say, say_json, short_id, tell
+from ._cli_json import json_value
 from ._cli_progress import Watch
 from ._cli_text import STATE_STYLES, styled
 from .fsm.engine import Engine
@@ -75,7 +76,7 @@ def run(source: str | None, criteria: tuple[str, ...], journal: str, as_json: bo
         flags["tools"] = [flags["tools"]]
     given = run_input(flags, source)
     if given.output is not None:
-        form = check_output(given.output, journal, tuple(item for item in flags["documents"] if item != "-"))
+        form = check_output(given.output, journal, given.sources)
         given.final_format = given.final_format or form
     watch = Watch()
 

@@ -1,0 +1,186 @@
+"""
+Reading a journal: plain statements, small results, a bounded number of rows in memory.
+
+All of a process's reading and writing goes through one connection under one lock, so a reader never sees half a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+
+from ..states.errors import JournalDamaged, UnknownRun
+from ..states.run import Change
+from ..states.spec import Spec
+from .committer import Committer
+from .journal_file import translated
+from .journal_rows import ROOT_COLUMNS, RunRow, StoredDocument, Transition, transition_of
+from .payloads import Payload
+from .record import Record, root_hash
+
+_RECORD_COLUMNS = ", ".join(f'"{name}"' for name in Record._fields)
+_SELECT_ROWS = f"SELECT {_RECORD_COLUMNS} FROM transitions WHERE id BETWEEN ? AND ? ORDER BY id"
+_SELECT_KEYED = f"SELECT id, {_RECORD_COLUMNS} FROM transitions WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?"
+_SELECT_PAYLOADS = "SELECT n, media_type, digest, salt, body FROM payloads WHERE id BETWEEN ? AND ?"
+_SELECT_RUN = "SELECT * FROM runs"
+
+
+class JournalReader:
+    """
+    The reading half of a journal.
+
+    Args:
+        committer: Holder of the connection and its lock.
+        path: For error messages.
+    """
+
+    def __init__(self, committer: Committer, path: str) -> None:
+        self._committer = committer
+        self.path = path
+
+    def runs(self) -> list[RunRow]:
+        """Return every run, newest first."""
+        return [RunRow(*row) for row in self.query(f"{_SELECT_RUN} ORDER BY run DESC")]
+
+    def run(self, run_id: str) -> RunRow:
+        """
+        Return one run by its id, or by a prefix of at least 4 characters that fits only one.
+
+        Raises:
+            UnknownRun: There is none, or several start like this.
+        """
+        rows = self.query(f"{_SELECT_RUN} WHERE run_id = ?", (run_id,))
+        if not rows and len(run_id) >= 4:
+            rows = self.query(f"{_SELECT_RUN} WHERE substr(run_id, 1, ?) = ?", (len(run_id), run_id))
+            if len(rows) > 1:
+                raise UnknownRun(f"{len(rows)} runs start with {run_id!r}; give more of the id (paor runs)")
+        if not rows:
+            raise UnknownRun(f"{self.path}: there is no run {run_id!r}; list them with: paor runs")
+        return RunRow(*rows[0])
+
+    def transitions(self, run_id: str) -> list[Transition]:
+        """Return the rows of a run in order."""
+        number = self.run(run_id).run
+        try:
+            return [transition_of(row) for row in self.rows(number)]
+        except orjson.JSONDecodeError as error:
+            raise JournalDamaged(
+                f"run {run_id}: a row's JSON is broken ({error}); run: paor verify"
+            ) from None
+
+    def documents(self, run_id: str) -> list[StoredDocument]:
+        """Return the documents of a run in the order in which they came."""
+        number = self.run(run_id).run
+        return [StoredDocument(*row) for row in self._document_rows(number, 0, 2**32 - 1)]
+
+    def document(self, run_id: str, number: int) -> str | bytes | None:
+        """Return the body of one document by its number, None once erased."""
+        run = self.run(run_id).run
+        rows = self._document_rows(run, number, 1)
+        if not rows:
+            raise UnknownRun(f"run {run_id} has no document {number}")
+        return self.payload(run, rows[0][7]).body
+
+    def spec(self, run_id: str) -> Spec:
+        """Return what a run was started with."""
+        row = self.run(run_id)
+        place = self.query("SELECT spec_payload FROM specs WHERE run = ?", (row.run,))[0][0]
+        body = self.payload(row.run, place).body
+        if body is None:
+            raise JournalDamaged(
+                f"run {row.run_id}: its spec has been erased; it can be verified, not resumed"
+            )
+        return Spec.model_validate_json(body)
+
+    def rows(self, run: int, first: int = 0) -> list[tuple[Any, ...]]:
+        """Return the rows of run number *run* from *first* on as plain tuples in `Record` order."""
+        return self.query(_SELECT_ROWS, _range(run, first))
+
+    def root_columns(self, run: int) -> dict[str, Any]:
+        """Return the columns of a run that never change."""
+        values = self.query(f"SELECT {', '.join(ROOT_COLUMNS)} FROM specs WHERE run = ?", (run,))[0]
+        return dict(zip(ROOT_COLUMNS, values, strict=True))
+
+    def root(self, run: int) -> bytes:
+        """
+        Return the hash that a run's first row follows, recomputed from its immutable columns.
+
+        Raises:
+            JournalDamaged: It is not the stored one.
+        """
+        columns = self.root_columns(run)
+        root = root_hash(columns)
+        if root != self.query("SELECT root_hash FROM specs WHERE run = ?", (run,))[0][0]:
+            raise JournalDamaged(f"run {columns['run_id']}: its first columns were changed; run: paor verify")
+        return root
+
+    def next_payload(self, run: int) -> int:
+        """Return the number of a run's next payload."""
+        found = self.query("SELECT max(id) FROM payloads WHERE id BETWEEN ? AND ?", _range(run))[0][0]
+        return 0 if found is None else (found & (2**32 - 1)) + 1
+
+    def payload(self, run: int, n: int) -> Payload:
+        """
+        Return one payload.
+
+        Raises:
+            JournalDamaged: There is none.
+        """
+        rows = self.query(
+            "SELECT n, media_type, digest, salt, body FROM payloads WHERE id = ?", (run << 32 | n,)
+        )
+        if not rows:
+            raise JournalDamaged(f"run {run}: payload {n} is missing; run: paor verify")
+        return Payload(*rows[0])
+
+    def iterate_rows(self, run: int, batch: int) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows of a run in order, a bounded number in memory at a time."""
+        first, last = _range(run)
+        while rows := self.query(_SELECT_KEYED, (first, last, batch)):
+            yield from (row[1:] for row in rows)
+            first = rows[-1][0] + 1
+
+    def iterate_payloads(self, run: int, batch: int) -> Iterator[Payload]:
+        """Yield the payloads of a run in order, a bounded number in memory at a time."""
+        first, last = _range(run)
+        sql = "SELECT id, n, media_type, digest, salt, body FROM payloads WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?"
+        while rows := self.query(sql, (first, last, batch)):
+            yield from (Payload(*row[1:]) for row in rows)
+            first = rows[-1][0] + 1
+
+    def payloads(self, run: int, last: int) -> list[Payload]:
+        """Return the newest payloads of a run, at most *last*, in order."""
+        sql = f"{_SELECT_PAYLOADS} ORDER BY id DESC LIMIT ?"
+        rows = self.query(sql, (*_range(run), last))
+        return [Payload(*row) for row in reversed(rows)]
+
+    def change(self, run: int, column: str) -> Change:
+        """Return the change that a row's ``change`` column refers to."""
+        body = self.payload(run, orjson.loads(column)["n"]).body
+        return Change.model_validate_json(body) if body is not None else Change()
+
+    def documents_at(
+        self, run: int, first: int, count: int
+    ) -> list[tuple[StoredDocument, str | bytes | None]]:
+        """Return *count* documents of a run from number *first* on, with their bodies."""
+        found = [StoredDocument(*row) for row in self._document_rows(run, first, count)]
+        return [(document, self.payload(run, document.payload).body) for document in found]
+
+    def _document_rows(self, run: int, first: int, count: int) -> list[tuple[Any, ...]]:
+        return self.query(
+            "SELECT number, label, position, name, mime, bytes, digest, payload FROM documents"
+            " WHERE id BETWEEN ? AND ? ORDER BY id",
+            (run << 32 | first, run << 32 | min(first + count - 1, 2**32 - 1)),
+        )
+
+    def query(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        """Return the rows of a reading statement of this project's own."""
+        with self._committer.lock, translated(self.path):
+            return self._committer.connection.execute(sql, values).fetchall()
+
+
+def _range(run: int, first: int = 0) -> tuple[int, int]:
+    """Return the first and last possible key of a run's rows from number *first* on."""
+    return run << 32 | first, run << 32 | (2**32 - 1)

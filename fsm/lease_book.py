@@ -1,0 +1,135 @@
+"""
+The leases of one journal in this process: take, renew, give back, and the request to cancel.
+
+See `fsm.lease` for who may replace whom. The fencing token that `acquire` gives is checked in every append.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+
+from ..states.errors import LeaseHeld
+from .committer import Committer
+from .journal_file import transaction, translated
+from .lease import Owner, current_owner
+
+LEASE_S = 30.0
+"""Seconds without renewal after which an owner that cannot be proven dead is replaced (DESIGN section 5)."""
+
+
+class LeaseBook:
+    """
+    What this process drives.
+
+    Args:
+        committer: Holder of the connection and its lock.
+        path: For error messages.
+        lease_s: Seconds that a lease lasts without renewal.
+    """
+
+    def __init__(self, committer: Committer, path: str, lease_s: float) -> None:
+        self._committer = committer
+        self.path = path
+        self.lease_s = lease_s
+        self._held: set[tuple[int, int]] = set()
+        self._renewer: threading.Thread | None = None
+        self._closed = threading.Event()
+
+    def first(self, connection: sqlite3.Connection, run: int) -> int:
+        """Write the first lease of a new run, within the caller's transaction; returns its fencing token."""
+        connection.execute(
+            "INSERT INTO leases VALUES (?, 1, ?, ?, 0)", (run, current_owner().encode(), self._until())
+        )
+        return 1
+
+    def _until(self) -> int:
+        return now_us() + round(self.lease_s * 1e6)
+
+    def acquire(self, run: int) -> int:
+        """
+        Take the lease of a run and return the new fencing token.
+
+        Raises:
+            LeaseHeld: Another driver is alive, or cannot be proven dead yet.
+        """
+        connection = self._committer.connection
+        with self._committer.lock, translated(self.path), transaction(connection):
+            owner_text, until, fence = connection.execute(
+                "SELECT owner, lease_until, fence FROM leases WHERE run = ?", (run,)
+            ).fetchone()
+            if owner_text is not None and not self._replaceable(owner_text, until):
+                owner = Owner.decode(owner_text)
+                who = f"process {owner.pid} on {owner.host}" if owner is not None else "another driver"
+                raise LeaseHeld(
+                    f"run number {run} is driven by {who}; wait for it, cancel it,"
+                    f" or try again when its lease of {self.lease_s:g} s has run out"
+                )
+            connection.execute(
+                "UPDATE leases SET fence = ?, owner = ?, lease_until = ? WHERE run = ?",
+                (fence + 1, current_owner().encode(), self._until(), run),
+            )
+        self.hold(run, fence + 1)
+        return int(fence) + 1
+
+    def _replaceable(self, owner_text: str, until: int | None) -> bool:
+        owner = Owner.decode(owner_text)
+        if owner is not None and owner.provably_dead():
+            return True
+        return until is None or until < now_us()
+
+    def release(self, run: int, fence: int) -> None:
+        """Give a lease back; does nothing when it was taken over meanwhile."""
+        self._held.discard((run, fence))
+        with self._committer.lock, translated(self.path):
+            self._committer.connection.execute(
+                "UPDATE leases SET owner = NULL, lease_until = NULL WHERE run = ? AND fence = ?", (run, fence)
+            )
+
+    def request_cancel(self, run: int) -> None:
+        """Ask whoever drives a run to stop; seen with its next row."""
+        with self._committer.lock, translated(self.path):
+            self._committer.connection.execute("UPDATE leases SET cancel = 1 WHERE run = ?", (run,))
+
+    def cancel_requested(self, run: int) -> bool:
+        """Return whether somebody asked to cancel the run."""
+        with self._committer.lock, translated(self.path):
+            row = self._committer.connection.execute(
+                "SELECT cancel FROM leases WHERE run = ?", (run,)
+            ).fetchone()
+        return bool(row[0])
+
+    def hold(self, run: int, fence: int) -> None:
+        """Keep the lease alive from a daemon thread while a long tool call makes no appends."""
+        self._held.add((run, fence))
+        if self._renewer is None:
+            self._renewer = threading.Thread(target=self._renew_all, name="paor-lease", daemon=True)
+            self._renewer.start()
+
+    def _renew_all(self) -> None:
+        while not self._closed.wait(self.lease_s / 3):
+            until = self._until()
+            held = list(self._held)
+            with self._committer.lock:
+                if self._closed.is_set():
+                    return
+                try:
+                    with transaction(self._committer.connection):
+                        self._committer.connection.executemany(
+                            "UPDATE leases SET lease_until = ? WHERE run = ? AND fence = ?",
+                            [(until, run, fence) for run, fence in held],
+                        )
+                except sqlite3.Error:
+                    continue  # the next round tries again; a lost lease shows at the append's fence
+
+    def close(self) -> None:
+        """Give back everything that is held and stop renewing."""
+        self._closed.set()
+        for run, fence in list(self._held):
+            self.release(run, fence)
+
+
+def now_us() -> int:
+    """Return the wall clock, for leases only: no row of a run depends on it."""
+    return time.time_ns() // 1000

@@ -1,0 +1,82 @@
+"""Resuming: a run as its journal tells it, verified on the way, and an answer in the form of the journal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
+from typing import Any
+
+from ..states.actions import StoredText
+from ..states.errors import InvalidAnswer, JournalDamaged
+from ..states.run import Run, initial_run
+from ..states.waiting import Answer, Question
+from .fold import restore
+from .journal import Journal
+from .payloads import Stager, encoded
+from .record import HASHED, chained
+
+REMEMBERED_AGAIN = 64
+"""Newest payloads that are recognised when they come again after a resume: the constant parts of prompts among them."""
+
+
+def restored(journal: Journal, run_id: str) -> tuple[Run, bytes]:
+    """
+    Return a run as its journal tells it, and the hash of its last row; the chain is verified on the way.
+
+    Raises:
+        UnknownRun: There is none.
+        JournalDamaged: A hash does not fit.
+    """
+    row = journal.run(run_id)
+    spec = journal.spec(row.run_id)
+    rows = journal.rows(row.run)
+    head = checked_chain(row.run_id, journal.root(row.run), rows)
+    run = initial_run(row.run_id, row.run, spec)
+    return restore(run, rows, lambda column: journal.change(row.run, column)), head
+
+
+def restaged(journal: Journal, run: int, salt: Callable[[], bytes]) -> Stager:
+    """Return the stager of a run that goes on: numbers continue, the newest bodies are recognised."""
+    stager = Stager(journal.next_payload(run), salt)
+    for payload in journal.payloads(run, REMEMBERED_AGAIN):
+        if payload.body is not None:
+            data = encoded(payload.body)
+            stager.remember(sha256(data).digest(), StoredText(payload.n, payload.digest.hex(), len(data)))
+    return stager
+
+
+def checked_chain(run_id: str, root: bytes, rows: Sequence[tuple[Any, ...]]) -> bytes:
+    """
+    Return the hash of the last of *rows* after recomputing all of them.
+
+    Raises:
+        JournalDamaged: Naming the first row that does not fit.
+    """
+    head, width = root, len(HASHED)
+    for row in rows:
+        if row[width] != head or chained(head, row[:width]) != row[width + 1]:
+            raise JournalDamaged(f"run {run_id}: row {row[1]} does not fit the hash chain; run: paor verify")
+        head = row[width + 1]
+    return head
+
+
+def answer_of(question: Question, answer: Any, outcome: str | None, result: Any) -> Answer:
+    """
+    Return what somebody answered, in the form of the journal.
+
+    Raises:
+        InvalidAnswer: It does not fit the question.
+    """
+    if question.kind == "in_doubt":
+        if outcome not in ("done", "retry", "fail"):
+            raise InvalidAnswer(f"{question.message} Give outcome done, retry or fail")
+        return Answer(action=outcome, content=result)  # type: ignore[arg-type]
+    if outcome is not None:
+        raise InvalidAnswer(f"the run waits for an answer, not for an outcome: {question.message}")
+    if isinstance(answer, Mapping) and answer.get("action") in ("accept", "decline", "cancel"):
+        return Answer(action=answer["action"], content=answer.get("content"))
+    if question.kind == "approval" and not (
+        isinstance(answer, Mapping) and isinstance(answer.get("approve"), bool)
+    ):
+        raise InvalidAnswer('an approval is answered with {"approve": true} or {"approve": false}')
+    return Answer(action="accept", content=answer)

@@ -1,0 +1,91 @@
+"""Starting: every argument of a run checked, and what the run will be decided by, as one spec."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import get_args
+
+from ..prompts.model import Model
+from ..states.errors import UsageError
+from ..states.limits import Limits
+from ..states.policy import Policy
+from ..states.spec import Mode, Spec
+from ..tools.documents import generate_report
+from ..tools.tool import Tool
+from .table import fingerprint
+from .version import VERSION
+
+FORMATS = {"md": "md", "markdown": "md", "txt": "txt"}
+"""Endings that the final formatting writes."""
+
+MODES = ("react",)
+"""Modes of this version, of those that `states.spec.Mode` names."""
+
+
+def spec_of(
+    objective: str,
+    success_criteria: Sequence[str],
+    *,
+    limits: Limits,
+    policy: Policy,
+    model: Model,
+    offered: Sequence[Tool],
+    templates: dict[str, str],
+    connections: tuple[str, ...],
+    key_salt: str,
+    language: str | None = None,
+    user_language: str | None = None,
+    task_type: str | None = None,
+    mode: Mode = "react",
+    context: str | None = None,
+    final_format: str | None = None,
+) -> Spec:
+    """
+    Return the spec of a run, still without documents and ids.
+
+    Args:
+        objective, success_criteria, language, user_language, task_type, mode, context, final_format: See
+            `fsm.engine.Engine.stream`.
+        limits, policy, model, offered, templates: What the engine and the run's options come to.
+        connections: Labels only.
+        key_salt: Hex salt of the run's keys.
+
+    Raises:
+        UsageError: An argument that cannot be used.
+    """
+    if not isinstance(objective, str) or not objective.strip():
+        raise UsageError("the objective must be a non-empty text")
+    if isinstance(success_criteria, str) or not all(
+        isinstance(item, str) and item.strip() for item in success_criteria
+    ):
+        raise UsageError("success_criteria must be a list of non-empty texts")
+    if mode not in MODES:
+        known = "is not available in this version" if mode in get_args(Mode) else "is unknown"
+        raise UsageError(f"mode {mode!r} {known}; use {' or '.join(MODES)}")
+    form = FORMATS.get(final_format.lower().lstrip(".")) if final_format else None
+    if final_format and form is None:
+        raise UsageError(f"final format {final_format!r}: use one of {', '.join(FORMATS)}")
+    return Spec(
+        objective=scrubbed(objective.strip()),
+        success_criteria=tuple(scrubbed(item.strip()) for item in success_criteria),
+        language=scrubbed(language or user_language or "en"),
+        task_type=task_type,
+        mode=mode,
+        limits=limits,
+        policy=policy,
+        tools=tuple(tool.spec() for tool in offered),
+        templates=templates,
+        model=model.name,
+        connections=connections,
+        context=scrubbed(context or ""),
+        final_format=form,
+        formatter=generate_report.spec() if form is not None else None,
+        key_salt=key_salt,
+        engine=VERSION,
+        machine=fingerprint(),
+    )
+
+
+def scrubbed(text: str) -> str:
+    """Return a caller's text as it may stand in JSON: lone surrogates and NUL replaced."""
+    return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")
