@@ -34,7 +34,7 @@ from ..states.reviews import CriterionCheck, Refinement, Review
 from ..states.run import Run, label_of
 from ..tools.catalog import CONNECTION, DOCUMENT_LIST
 from ..tools.defaults import filled
-from ..tools.policy import approval_needed, denial, unsafe
+from ..tools.policy import approval_needed, denial, matches, unsafe
 from .duplicates import duplicate_key, rule_broken
 from .kit import Kit
 
@@ -175,7 +175,7 @@ def _read_specifying(case: Case, kit: Kit) -> None:
     assert selection is not None, "Specifying is entered with a selection"
     case.selection = selection
     case.denied = denial(run.spec.policy, run.spec.task_type, selection.tool)
-    if selection.origin == "format":
+    if selection.origin == "format" and not matches(selection.tool, run.spec.policy.deny):
         case.denied = None
     values = _parameter_values(case, selection)
     if values is None:

@@ -13,7 +13,7 @@ import threading
 from collections import deque
 from dataclasses import dataclass, field
 
-from ..states.errors import InternalError, LeaseLost, PaorError
+from ..states.errors import InternalError, JournalBusy, LeaseLost, PaorError
 from .journal_file import ours
 from .payloads import Payload
 from .record import Record
@@ -102,8 +102,11 @@ class Committer:
         try:
             self._transaction(batch)
         except PaorError as error:
-            if len(batch) == 1:
-                batch[0].error, batch[0].done = error, True
+            if len(batch) == 1 or isinstance(
+                error, JournalBusy
+            ):  # waiting once more for each would take long
+                for entry in batch:
+                    entry.error, entry.done = error, True
                 return
             for entry in batch:
                 entry.error = None

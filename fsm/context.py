@@ -9,7 +9,15 @@ from typing import Any
 import orjson
 
 from ..prompts.builders import TextTask
-from ..prompts.model import Model, ModelCall, ModelUnavailable, PromptMessage, Reply, estimated_usage
+from ..prompts.model import (
+    Model,
+    ModelCall,
+    ModelUnavailable,
+    PromptMessage,
+    Reply,
+    checked_reply,
+    estimated_usage,
+)
 from ..states.actions import Intent, StoredText
 from ..states.errors import ToolError
 from ..states.outcomes import Usage
@@ -94,8 +102,8 @@ class CallContext:
         with self._lock:
             call = self._call(TextTask(request, documents, instructions, format))
             try:
-                reply = self._model.ask(call)
-            except ModelUnavailable as error:
+                reply = checked_reply(self._model.ask(call))
+            except (ModelUnavailable, TypeError) as error:
                 raise ToolError(f"the model could not write the text: {error}") from None
             return self._recorded(call, reply)
 
@@ -110,8 +118,8 @@ class CallContext:
         """Do the same as `ask` without blocking the event loop; for async tools."""
         call = self._call(TextTask(request, documents, instructions, format))
         try:
-            reply = await self._model.aask(call)
-        except ModelUnavailable as error:
+            reply = checked_reply(await self._model.aask(call))
+        except (ModelUnavailable, TypeError) as error:
             raise ToolError(f"the model could not write the text: {error}") from None
         return self._recorded(call, reply)
 

@@ -1,10 +1,9 @@
 """
 Where everything of the SVG stands: boxes, routes and labels, as plain numbers.
 
-Two layouts. The fixed one is drawn by hand for the seven phases: the main flow from left to right, ways back and
-shortcuts in lanes above it, loops below it, every way to Failed on one rail at the bottom. It is used when all
-edges have a place in it and `clashes` finds nothing. Else the ladder: one column per phase, one line per edge,
-which has room for any table by construction.
+Two layouts. The fixed one is made by hand for the seven phases: the main flow from left to right, ways back and
+shortcuts above it, loops below, every way to Failed on one rail. It is used when all edges have a place in it and
+nothing clashes. Else the ladder: one column per phase, one line per edge, which has room for any table.
 
 Text is measured by `width_of`, on the safe side: an SVG does not know the reader's font.
 """
@@ -139,17 +138,13 @@ class Layout:
     @property
     def clashes(self) -> bool:
         """Return whether a text lies on another one, on a box or on a line, or outside the picture."""
-        rects = [mark.rect for route in self.routes for mark in route.marks]
-        pieces = [piece for route in self.routes for piece in route.pieces]
-        foot = self.height - LEGEND
-        inside = all(
-            r.x >= 8 and r.right <= self.width - 8 and r.y >= HEADER and r.low <= foot for r in rects
-        )
-        over = any(one.meets(two) for one, two in combinations(rects, 2))
+        marks = [mark.rect for route in self.routes for mark in route.marks]
+        others = [*self.boxes.values(), *(piece for route in self.routes for piece in route.pieces)]
+        right, low = self.width - 8, self.height - LEGEND
         return (
-            not inside
-            or over
-            or any(rect.meets(other) for rect in rects for other in (*self.boxes.values(), *pieces))
+            any(mark.x < 8 or mark.y < HEADER or mark.right > right or mark.low > low for mark in marks)
+            or any(one.meets(two) for one, two in combinations(marks, 2))
+            or any(mark.meets(other) for mark in marks for other in others)
         )
 
 
@@ -300,18 +295,19 @@ def _loop(edge: Edge, middle: float) -> Route:
     """Return a loop below a box, with its marks as a list below it."""
     left, right, low = middle - 40, middle - 2, _BOTTOM + 26
     widths = [mark_width(label, name=True, count=True) for label in edge.labels]
-    centre = min((left + right) / 2, middle + 38 - max(widths) / 2)
-    wide = [max(widths) if edge.walked else width for width in widths]
-    marks = tuple(
-        Mark(label, centre - wide[line] / 2, low + 14 + LINE * line) for line, label in enumerate(edge.labels)
-    )
-    return Route(edge, "loop", ((left, _BOTTOM), (left, low), (right, low), (right, _BOTTOM)), marks)
+    indents = [BADGE + 5 if edge.walked and not label.first else 0 for label in edge.labels]
+    widest = max(map(sum, zip(widths, indents, strict=True)))
+    centre = min((left + right) / 2, middle + 38 - widest / 2)
+    marks = []
+    for line, label in enumerate(edge.labels):
+        x = centre - (widest if edge.walked else widths[line]) / 2 + indents[line]
+        marks.append(Mark(label, x, low + 14 + LINE * line))
+    return Route(edge, "loop", ((left, _BOTTOM), (left, low), (right, low), (right, _BOTTOM)), tuple(marks))
 
 
 def _fall(edge: Edge, middle: float, right: float) -> Route:
     """Return a way down to the rail that leads to Failed, with its marks to the right of it."""
-    x, y = middle + 43, _RAIL - 42
-    y -= LINE * (len(edge.labels) - 1)
+    x, y = middle + 43, _RAIL - 42 - LINE * (len(edge.labels) - 1)
     marks = tuple(Mark(label, x + 8, y + LINE * line) for line, label in enumerate(edge.labels))
     return Route(edge, "fail", ((x, _BOTTOM), (x, _RAIL), (right, _RAIL)), marks)
 
@@ -332,13 +328,9 @@ def _ladder(graph: Graph) -> Layout:
         route, y = _rung(edge, boxes, y)
         routes.append(route)
         right = max([right, *(mark.rect.right for mark in route.marks)])
-    start = None
-    if boxes:
-        first = boxes[graph.initial]
-        start = ((first.x - 32, first.middle[1]), (first.x, first.middle[1]))
-    return Layout(
-        max(_WIDTH, right + 24), y + 16 + LEGEND, boxes, start, tuple(routes), dict.fromkeys(boxes, y)
-    )
+    first = boxes.get(graph.initial)
+    start = ((first.x - 32, first.middle[1]), (first.x, first.middle[1])) if first else None
+    return Layout(max(_WIDTH, right + 24), y + 16 + LEGEND, boxes, start, tuple(routes), y)
 
 
 def _rung(edge: Edge, boxes: dict[str, Rect], y: float) -> tuple[Route, float]:

@@ -46,7 +46,7 @@ _PALETTE = {
     "ink": ("#1f2430", "#e7eaf0"),
     "quiet": ("#667085", "#98a2b3"),
     "faded": ("#d0d5dd", "#363d4a"),
-    "dim": ("#98a2b3", "#6b7587"),
+    "dim": ("#858fa2", "#6f798c"),
     "box": ("#f5f6f9", "#1e232c"),
     "rim": ("#98a2b3", "#5b6577"),
     "seen": ("#e8edff", "#232f55"),
@@ -58,7 +58,7 @@ _PALETTE = {
     "walked": ("#3b5bdb", "#8da2fb"),
     "running": ("#3b5bdb", "#4c6ef5"),
     "waiting": ("#f5a524", "#f5a524"),
-    "done": ("#2b8a3e", "#2f9e44"),
+    "done": ("#2b8a3e", "#2b8a3e"),
     "failed": ("#c92a2a", "#e03131"),
     "on": ("#ffffff", "#ffffff"),
     "onwaiting": ("#2b1a00", "#2b1a00"),
@@ -75,7 +75,7 @@ _SHAPE = (
     ".paor .line{fill:none;stroke-width:1.6}.paor .flow .line{stroke-width:2.2}"
     ".paor .edge text{paint-order:stroke;stroke-width:4px;stroke-linejoin:round}"
     ".paor .walked .line{stroke-width:2.6}.paor .walked .used{font-weight:600}.paor .edge .times{font-weight:400}"
-    ".paor .faded .line{stroke-width:1.2}.paor .edge.fail .line{stroke-width:2}.paor .walked.fail .line{stroke-width:3}"
+    ".paor .faded .line{stroke-width:1.5}.paor .edge.fail .line{stroke-width:2}.paor .walked.fail .line{stroke-width:3}"
     ".paor .rim{stroke-width:1.5}.paor .inner{fill:none;stroke-width:1.2}"
     ".paor .life{stroke-dasharray:2 5}"
 )
@@ -298,8 +298,8 @@ def _mark(mark: Mark, *, unused: bool) -> str:
     label, x, y = mark.label, mark.x, mark.y
     name = _text(label.trigger) if mark.name else ""
     if not label.first:
-        look = "mark mid unused" if unused else "mark mid"
-        return f'<text class="{look}" x="{_n(mark.rect.middle[0])}" y="{_n(y + 4)}">{name}</text>'
+        look, x = ("mark unused", x) if unused else ("mark mid", mark.rect.middle[0])
+        return f'<text class="{look}" x="{_n(x)}" y="{_n(y + 4)}">{name}</text>'
     if not mark.count:
         return f'<text class="mark used mid" x="{_n(mark.rect.middle[0])}" y="{_n(y + 4)}">{name}</text>'
     times = f'<tspan class="times">{count_text(label.count)}</tspan>'

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from ..prompts.model import Model, ModelCall, Reply
+from ..prompts.model import Model, ModelCall, Reply, checked_reply
 from ..states.errors import InternalError
 from ..states.events import Event
 from .committer import Entry
@@ -48,18 +48,9 @@ def perform(steps: Steps, journal: Journal) -> Iterator[Event]:
 
 def _asked(model: Model, call: ModelCall) -> Reply | Exception:
     try:
-        return _reply(model.ask(call))
+        return checked_reply(model.ask(call))
     except Exception as error:
         return error
-
-
-def _reply(answer: Any) -> Reply:
-    """Accept plain text from a host's model, and nothing that is no reply."""
-    if isinstance(answer, str):
-        return Reply(answer)
-    if not isinstance(answer, Reply) or not isinstance(answer.text, str):
-        raise TypeError(f"the model returned a {type(answer).__name__}, expected a Reply")
-    return answer
 
 
 def _used(effect: UseTool) -> Returned | Exception:
@@ -158,7 +149,7 @@ async def aperform(steps: Steps, writer: AsyncWriter) -> AsyncIterator[Event]:
 
 async def _aasked(model: Model, call: ModelCall) -> Reply | Exception:
     try:
-        return _reply(await model.aask(call))
+        return checked_reply(await model.aask(call))
     except Exception as error:
         return error
 

@@ -38,6 +38,7 @@ from .intake import (
 from .journal import Journal
 from .kit import Kit
 from .loop import Drive, Steps, steps, transition
+from .observe import cut, line
 from .payloads import JSON, Stager
 from .ports import Clock, Ids, RandomIds, SystemClock
 from .result import Result, result_of_run
@@ -303,9 +304,9 @@ class Engine:
                 number=position,
                 label=label,
                 position=position,
-                name=document.name,
-                mime=document.mime,
-                payload=stager.stage(document.data, document.mime),
+                name=cut(line(document.name), 200) or "document",
+                mime=cut(line(document.mime), 100),
+                payload=stager.stage(document.data, cut(line(document.mime), 100)),
             )
             for position, document in enumerate(inputs)
         )
@@ -404,7 +405,8 @@ class Engine:
             return drive, steps(drive)
         try:
             question = drive.run.waiting_for
-            assert question is not None, "a waiting run has a question"
+            if question is None:
+                raise InvalidAnswer(f"run {row.run_id} waits for nothing any more; somebody else has answered")
             reply = answer_of(question, answer, outcome, result)
         except BaseException:
             self.journal.leases.release(drive.run.number, drive.fence)

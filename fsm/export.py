@@ -14,19 +14,29 @@ from typing import TYPE_CHECKING, Any
 from .record import Record
 
 if TYPE_CHECKING:
-    from .journal import Journal
+    from .journal_reading import JournalReader
 
 FORMAT = "paor-export"
 VERSION = 1
 
 
-def export_run(journal: Journal, run_id: str) -> Iterator[dict[str, Any]]:
+def export_run(journal: JournalReader, run_id: str) -> Iterator[dict[str, Any]]:
     """
-    Yield the lines of one run.
+    Yield the lines of one run as it stands when the first one is asked for.
 
     Raises:
-        UnknownRun: There is none; raised when the first line is asked for.
+        UnknownRun: There is none.
+        JournalBusy: The file was written meanwhile in a way that hides that moment; try again.
     """
+    with journal.snapshot() as still:
+        if still is not journal:
+            yield from _lines(still, run_id)
+            return
+        lines = list(_lines(still, run_id))  # one in memory shows a moment under its lock only
+    yield from lines
+
+
+def _lines(journal: JournalReader, run_id: str) -> Iterator[dict[str, Any]]:
     row = journal.run(run_id)
     yield {"line": "header", "format": FORMAT, "version": VERSION}
     yield {"line": "run", **journal.root_columns(row.run)}
@@ -44,7 +54,7 @@ def export_run(journal: Journal, run_id: str) -> Iterator[dict[str, Any]]:
         del columns["run"]
         columns["prev_hash"], columns["hash"] = values[-2].hex(), values[-1].hex()
         yield {"line": "transition", **columns}
-    for document in journal.documents(row.run_id):
+    for document in journal.stored_documents(row.run):
         yield {"line": "document"} | {name: getattr(document, name) for name in document.__slots__}
     yield {
         "line": "head",

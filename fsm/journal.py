@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, Self
 
 from ..states.actions import DocumentRef, StoredText
-from ..states.errors import UsageError
+from ..states.errors import JournalBusy, UsageError
 from ..states.spec import Spec
 from .committer import INSERT_DOCUMENT, INSERT_PAYLOAD, Committer, Entry
 from .journal_file import SYNCHRONOUS, Durability, open_reader, open_writer, transaction, translated
@@ -56,11 +57,12 @@ class Journal(JournalReader):
         path = os.fspath(path)
         self.durability: Durability = durability
         self.read_only = read_only
+        standing = None
         if read_only:
-            connection = open_reader(path, busy_timeout_s=busy_timeout_s)
+            connection, standing = open_reader(path, busy_timeout_s=busy_timeout_s)
         else:
             connection = open_writer(path, durability=durability, busy_timeout_s=busy_timeout_s)
-        super().__init__(Committer(connection, path), path)
+        super().__init__(Committer(connection, path), path, standing=standing, busy_timeout_s=busy_timeout_s)
         self.leases = LeaseBook(self._committer, path, lease_s)
         self._open = True
 
@@ -68,7 +70,10 @@ class Journal(JournalReader):
         """Return every defect of the file, empty when chain, payloads and derived columns hold."""
         from .verify import verify_journal
 
-        return verify_journal(self)
+        for _ in range(3):
+            with suppress(JournalBusy), self.snapshot() as still:
+                return verify_journal(still)
+        raise JournalBusy(f"{self.path}: was written again and again while it was read; verify it later")
 
     def export(self, run_id: str) -> Iterator[dict[str, Any]]:
         """Yield a run as JSON-able lines, the same for the same run (see `fsm.export`)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +24,7 @@ APPLICATION_ID = 0x70616F72
 SCHEMA_VERSION = 1
 
 Durability = Literal["full", "normal", "off"]
+Identity = tuple[int, int, int]
 SYNCHRONOUS: dict[str, str] = {"full": "FULL", "normal": "NORMAL", "off": "OFF"}
 
 WAL_PAGES = 2000
@@ -44,7 +46,7 @@ def open_writer(path: str, *, durability: Durability, busy_timeout_s: float) -> 
         )
         try:
             _check_header(connection, path, may_be_empty=True)
-            connection.execute("PRAGMA journal_mode=WAL")
+            _use_log(connection, busy_timeout_s)
             connection.execute(f"PRAGMA synchronous={SYNCHRONOUS[durability]}")
             connection.execute("PRAGMA foreign_keys=ON")
             connection.execute(f"PRAGMA wal_autocheckpoint={WAL_PAGES}")
@@ -55,13 +57,30 @@ def open_writer(path: str, *, durability: Durability, busy_timeout_s: float) -> 
     return connection
 
 
-def open_reader(path: str, *, busy_timeout_s: float) -> sqlite3.Connection:
+def _use_log(connection: sqlite3.Connection, busy_timeout_s: float) -> None:
+    """Switch to a write-ahead log; while others open the same new file, SQLite fails here without waiting."""
+    end = time.monotonic() + busy_timeout_s
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if not error.sqlite_errorname.startswith("SQLITE_BUSY") or time.monotonic() >= end:
+                raise
+            time.sleep(0.005)
+
+
+def open_reader(path: str, *, busy_timeout_s: float) -> tuple[sqlite3.Connection, Identity | None]:
     """
-    Return a connection that cannot write and never creates a file.
+    Return a connection that cannot write and creates no file.
+
+    A file without a log beside it is open nowhere. It is read as it stands, since SQLite would create the log; the
+    second value then tells it from what it may become, None says that SQLite itself keeps readers and writers apart.
 
     Raises:
         NotAJournal: There is no such file, or it is something else.
         JournalTooNew: Written by a newer paor.
+        JournalError: Its log cannot be read here.
     """
     file = Path(path)
     if not file.exists():
@@ -69,39 +88,53 @@ def open_reader(path: str, *, busy_timeout_s: float) -> sqlite3.Connection:
     if file.is_dir():
         raise NotAJournal(f"{path}: is a directory, expected a journal file")
     with translated(path):
-        connection = _read_only(file, "mode=ro", busy_timeout_s)
+        standing = None if has_log(path) else identity(path)
+        mode = "mode=ro" if standing is None else "mode=ro&immutable=1"
+        connection = sqlite3.connect(
+            f"{file.resolve().as_uri()}?{mode}",
+            uri=True,
+            timeout=busy_timeout_s,
+            isolation_level=None,
+            check_same_thread=False,
+        )
         try:
-            _check_header(connection, path, may_be_empty=False)
-        except sqlite3.OperationalError as error:
-            connection.close()
-            if "readonly" not in str(error) and "unable to open" not in str(error):
-                raise
-            connection = _read_only(file, "immutable=1", busy_timeout_s)
             _check_header(connection, path, may_be_empty=False)
         except BaseException:
             connection.close()
             raise
-    return connection
+    return connection, standing
 
 
-def _read_only(file: Path, mode: str, busy_timeout_s: float) -> sqlite3.Connection:
-    """Connect by URI; `immutable` serves a read-only folder, where no log can be opened."""
-    return sqlite3.connect(
-        f"{file.resolve().as_uri()}?{mode}",
-        uri=True,
-        timeout=busy_timeout_s,
-        isolation_level=None,
-        check_same_thread=False,
-    )
+def identity(path: str) -> Identity:
+    """Return what changes with every write to the file itself: node, size, time of the last change."""
+    try:
+        stat = Path(path).stat()
+    except OSError:
+        return (0, 0, 0)
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns
+
+
+def has_log(path: str) -> bool:
+    """Return whether somebody has the journal open, or has left a log that belongs to it."""
+    file = Path(path).resolve()
+    log, index = file.with_name(f"{file.name}-wal"), file.with_name(f"{file.name}-shm")
+    try:
+        return log.stat().st_size > 0 or index.exists()
+    except OSError:
+        return False
 
 
 def _check_header(connection: sqlite3.Connection, path: str, *, may_be_empty: bool) -> None:
-    application = connection.execute("PRAGMA application_id").fetchone()[0]
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if application == 0 and version == 0 and may_be_empty:
+    connection.execute("BEGIN")  # one moment: another process may be creating the schema just now
+    try:
         tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if tables == 0:
-            return
+        application = connection.execute("PRAGMA application_id").fetchone()[0]
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+    if may_be_empty and (tables, application, version) == (0, 0, 0):
+        return
     if application != APPLICATION_ID:
         raise NotAJournal(f"{path}: is not a paor journal (application id {application:#x})")
     if version > SCHEMA_VERSION:
@@ -170,6 +203,6 @@ def ours(error: sqlite3.Error, path: str) -> JournalError:
         return JournalFull(
             f"{path}: cannot be written ({text}); what was committed is intact, resume when it can be"
         )
-    if name.startswith("SQLITE_CORRUPT"):
+    if name.startswith("SQLITE_CORRUPT") or "malformed JSON" in text:
         return JournalDamaged(f"{path}: is damaged ({text}); run: paor verify --journal {path}")
     return JournalError(f"{path}: {text}")

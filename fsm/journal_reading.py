@@ -6,16 +6,18 @@ All of a process's reading and writing goes through one connection under one loc
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import orjson
 
-from ..states.errors import JournalDamaged, UnknownRun
+from ..states.errors import JournalBusy, JournalDamaged, UnknownRun
 from ..states.run import Change
 from ..states.spec import Spec
 from .committer import Committer
-from .journal_file import translated
+from .journal_file import Identity, has_log, identity, open_reader, translated
 from .journal_rows import ROOT_COLUMNS, RunRow, StoredDocument, Transition, transition_of
 from .payloads import Payload
 from .record import Record, root_hash
@@ -33,12 +35,45 @@ class JournalReader:
 
     Args:
         committer: Holder of the connection and its lock.
-        path: For error messages.
+        path: Of the file.
+        standing: What tells the file from what it may become, if the connection takes it for unchanging.
+        busy_timeout_s: Seconds to wait when the file has to be opened again.
     """
 
-    def __init__(self, committer: Committer, path: str) -> None:
+    def __init__(
+        self,
+        committer: Committer,
+        path: str,
+        *,
+        standing: Identity | None = None,
+        busy_timeout_s: float = 30.0,
+    ) -> None:
         self._committer = committer
         self.path = path
+        self._standing = standing
+        self._frozen = False
+        self._busy_timeout_s = busy_timeout_s
+
+    @contextmanager
+    def snapshot(self) -> Iterator[JournalReader]:
+        """
+        Give a reader that shows one moment of this file, whatever is written meanwhile.
+
+        Raises:
+            JournalBusy: From its methods: the file was not open anywhere, and then was written all the same.
+        """
+        if self.path in ("", ":memory:"):
+            with self._committer.lock:
+                yield self
+            return
+        connection, standing = open_reader(self.path, busy_timeout_s=self._busy_timeout_s)
+        reader = JournalReader(Committer(connection, self.path), self.path, standing=standing)
+        try:
+            reader.query("BEGIN")
+            reader._frozen = True
+            yield reader
+        finally:
+            connection.close()
 
     def runs(self) -> list[RunRow]:
         """Return every run, newest first."""
@@ -72,8 +107,7 @@ class JournalReader:
 
     def documents(self, run_id: str) -> list[StoredDocument]:
         """Return the documents of a run in the order in which they came."""
-        number = self.run(run_id).run
-        return [StoredDocument(*row) for row in self._document_rows(number, 0, 2**32 - 1)]
+        return self.stored_documents(self.run(run_id).run)
 
     def document(self, run_id: str, number: int) -> str | bytes | None:
         """Return the body of one document by its number, None once erased."""
@@ -128,12 +162,19 @@ class JournalReader:
         Raises:
             JournalDamaged: There is none.
         """
+        payload = self.find_payload(run, n)
+        if payload is None:
+            raise JournalDamaged(f"run {run}: payload {n} is missing; run: paor verify")
+        return payload
+
+    def find_payload(self, run: int, n: int) -> Payload | None:
+        """Return one payload, or None when there is none."""
+        if not 0 <= n < 2**32:
+            return None
         rows = self.query(
             "SELECT n, media_type, digest, salt, body FROM payloads WHERE id = ?", (run << 32 | n,)
         )
-        if not rows:
-            raise JournalDamaged(f"run {run}: payload {n} is missing; run: paor verify")
-        return Payload(*rows[0])
+        return Payload(*rows[0]) if rows else None
 
     def iterate_rows(self, run: int, batch: int) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of a run in order, a bounded number in memory at a time."""
@@ -159,7 +200,13 @@ class JournalReader:
     def change(self, run: int, column: str) -> Change:
         """Return the change that a row's ``change`` column refers to."""
         body = self.payload(run, orjson.loads(column)["n"]).body
-        return Change.model_validate_json(body) if body is not None else Change()
+        if body is None:
+            raise JournalDamaged(f"run {run}: a change has been erased; the run can be verified, not resumed")
+        return Change.model_validate_json(body)
+
+    def stored_documents(self, run: int) -> list[StoredDocument]:
+        """Return the documents of run number *run* in order."""
+        return [StoredDocument(*row) for row in self._document_rows(run, 0, 2**32 - 1)]
 
     def documents_at(
         self, run: int, first: int, count: int
@@ -178,7 +225,30 @@ class JournalReader:
     def query(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a reading statement of this project's own."""
         with self._committer.lock, translated(self.path):
-            return self._committer.connection.execute(sql, values).fetchall()
+            if self._standing is None:
+                return self._committer.connection.execute(sql, values).fetchall()
+            return self._query_standing(sql, values)
+
+    def _query_standing(self, sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        """Read a file that nobody has open; when somebody has opened it meanwhile, open it anew and read again."""
+        while True:
+            error: sqlite3.Error | None = None
+            rows: list[tuple[Any, ...]] = []
+            try:
+                rows = self._committer.connection.execute(sql, values).fetchall()
+            except sqlite3.Error as found:
+                error = found
+            if identity(self.path) == self._standing and (self._frozen or not has_log(self.path)):
+                if error is not None:
+                    raise error
+                return rows
+            if self._frozen:
+                raise JournalBusy(f"{self.path}: was written while it was read; try again")
+            connection, self._standing = open_reader(self.path, busy_timeout_s=self._busy_timeout_s)
+            self._committer.connection.close()
+            self._committer.connection = connection
+            if self._standing is None:
+                return connection.execute(sql, values).fetchall()
 
 
 def _range(run: int, first: int = 0) -> tuple[int, int]:

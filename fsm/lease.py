@@ -24,12 +24,14 @@ class Owner:
     Attributes:
         host: Host name.
         boot: Id of the boot, empty where the system has none.
+        space: Id of the process id namespace, empty where the system has none; containers have their own ids.
         pid: Process id.
         start: Start time of the process in clock ticks since boot, 0 where the system does not tell.
     """
 
     host: str
     boot: str
+    space: str
     pid: int
     start: int
 
@@ -42,7 +44,8 @@ class Owner:
         """Return the owner that `encode` wrote, or None for anything else."""
         try:
             data = json.loads(text)
-            return cls(str(data["host"]), str(data["boot"]), int(data["pid"]), int(data["start"]))
+            host, boot, space = (str(data[name]) for name in ("host", "boot", "space"))
+            return cls(host, boot, space, int(data["pid"]), int(data["start"]))
         except (ValueError, KeyError, TypeError):
             return None
 
@@ -53,6 +56,8 @@ class Owner:
             return False
         if self.boot != me.boot:
             return bool(self.boot and me.boot)
+        if self.space != me.space:
+            return False
         if self.start == 0:
             return not _exists(self.pid)
         return _start_of(self.pid) != self.start
@@ -67,16 +72,21 @@ def current_owner() -> Owner:
 def _owner(pid: int) -> Owner:
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        space = os.readlink("/proc/self/ns/pid")
     except OSError:
-        boot = ""
-    return Owner(socket.gethostname(), boot, pid, _start_of(pid))
+        boot = space = ""
+    return Owner(socket.gethostname(), boot, space, pid, _start_of(pid))
 
 
 def _start_of(pid: int) -> int:
-    """Return the start time of a process from /proc (field 22), or 0 when there is no such process or no /proc."""
+    """
+    Return the start time of a process from /proc (field 22), or 0 when there is no such process or no /proc.
+
+    One that has ended and was not yet waited for (state Z) does nothing any more.
+    """
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-        return int(stat.rpartition(")")[2].split()[19])
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return 0 if fields[0] in "ZX" else int(fields[19])
     except (OSError, ValueError, IndexError):
         return 0
 

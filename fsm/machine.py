@@ -276,6 +276,8 @@ def _facts(case: Case, row: Row, outcome: Outcome) -> dict[str, Any]:
             facts["cost_micro"] = outcome.usage.cost_micro
         if case.problem is not None:
             facts["invalid"] = case.problem.code
+        if case.dropped:
+            facts["dropped"] = len(case.dropped)
     elif isinstance(outcome, ModelFault):
         facts |= {"code": outcome.code, "message": outcome.payload.wire()}
         facts |= {name: value for name, value in asdict(outcome.usage).items() if value}

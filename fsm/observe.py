@@ -27,6 +27,11 @@ def clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")
 
 
+def line(text: str) -> str:
+    """Return *text* as one clean line: nothing in it can look like a heading or a list of its own."""
+    return " ".join(clean(text).split())
+
+
 def previews_of(result: ToolResult, texts: Sequence[str | None], limits: Limits) -> tuple[Preview, ...]:
     """
     Return previews of what was recalled; a binary document has no snippet (SPEC C26).

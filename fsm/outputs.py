@@ -9,11 +9,11 @@ from typing import Any
 import orjson
 from pydantic import BaseModel
 
-from ..states.actions import DocumentRef, Intent, ToolResult
+from ..states.actions import DocumentRef, Intent, ToolResult, WebFact
 from ..states.errors import NotStarted, ToolError
 from ..states.limits import Limits
 from ..tools.tool import Document, ToolOutput
-from .observe import clean, cut
+from .observe import clean, cut, line
 from .payloads import Stager
 
 ERROR_CHARS = 500
@@ -45,11 +45,11 @@ def output_of(value: Any) -> ToolOutput:
 
 
 def _json(value: Any) -> str:
-    if isinstance(value, BaseModel):
-        value = value.model_dump(mode="json")
     try:
+        if isinstance(value, BaseModel):
+            value = value.model_dump(mode="json")
         return orjson.dumps(value, option=_JSON_OPTIONS, default=_plain).decode()
-    except (TypeError, ValueError, RecursionError):
+    except Exception:  # also of a model's own serializers
         raise ToolError(f"the tool returned a {type(value).__name__}, which has no JSON form") from None
 
 
@@ -75,27 +75,27 @@ def result_of(intent: Intent, value: Any, *, first: int, limits: Limits, stager:
     try:
         output = output_of(value)
         documents = _sized(output.documents, limits)
-        web = tuple(output.web)
-    except ToolError as error:
+        notes = tuple(cut(line(str(note)), limits.note_chars) for note in list(output.notes)[:20])
+        web = tuple(WebFact.model_validate(fact) for fact in output.web)
+    except Exception as error:  # a tool may put anything into a `ToolOutput` or a `Document`
         return error_of(intent, error)
     references = tuple(
         DocumentRef.model_construct(
             number=first + position,
             label=intent.label,
             position=position,
-            name=cut(clean(document.name), 200) or "document",
-            mime=cut(clean(document.mime), 100),
+            name=document.name,
+            mime=document.mime,
             payload=stager.stage(document.data, document.mime),
         )
         for position, document in enumerate(documents)
     )
-    notes = tuple(cut(clean(str(note)), limits.note_chars) for note in list(output.notes)[:20])
     optional: dict[str, Any] = {"documents": references, "notes": notes, "web": web}
     return ToolResult(tool=intent.tool, ok=True, **{name: value for name, value in optional.items() if value})
 
 
 def _sized(documents: Sequence[Document], limits: Limits) -> list[Document]:
-    total = 0
+    total, documents = 0, list(documents)
     for document in documents:
         size = document.size_bytes
         total += size
@@ -106,16 +106,23 @@ def _sized(documents: Sequence[Document], limits: Limits) -> list[Document]:
     if total > limits.result_bytes:
         raise ToolError(f"the call returned {total} bytes; at most {limits.result_bytes} are kept")
     return [
-        document
-        if isinstance(document.data, bytes)
-        else dataclasses.replace(document, data=clean(document.data))
+        dataclasses.replace(
+            document,
+            name=cut(line(document.name), 200) or "document",
+            mime=cut(line(document.mime), 100),
+            data=document.data if isinstance(document.data, bytes) else clean(document.data),
+        )
         for document in documents
     ]
 
 
 def error_of(intent: Intent, error: BaseException, *, code: str = "tool_error") -> ToolResult:
     """Return the result of a call that raised *error*: one line, no traceback."""
-    text = str(error) if isinstance(error, ToolError) else f"{type(error).__name__}: {error}"
-    line = cut(clean(" ".join(text.split())), ERROR_CHARS) or type(error).__name__
+    name = type(error).__name__
+    try:
+        text = str(error)
+    except Exception:  # an exception class of a host's own
+        text = ""
+    text = cut(line(text if isinstance(error, ToolError) else f"{name}: {text}"), ERROR_CHARS) or name
     retryable = isinstance(error, NotStarted) or intent.effect != "once"
-    return ToolResult(tool=intent.tool, ok=False, error=line, error_code=code, retryable=retryable)
+    return ToolResult(tool=intent.tool, ok=False, error=text, error_code=code, retryable=retryable)

@@ -1,7 +1,7 @@
 """
 Payloads: the texts and bytes that rows refer to, by number and salted digest.
 
-digest = SHA-256(salt || SHA-256(body)). The salt is random, kept beside the body and erased with it, so that a
+digest = SHA-256(salt || SHA-256(body) || media type). The salt is random, kept beside the body and erased with it, so that a
 row that stays says nothing about what was erased. A body is stored once within a run as far as the last
 `REMEMBERED` bodies reach.
 """
@@ -45,9 +45,9 @@ def encoded(body: str | bytes) -> bytes:
     return body if isinstance(body, bytes) else body.encode()
 
 
-def salted_digest(salt: bytes, body: bytes) -> bytes:
-    """Return SHA-256(salt || SHA-256(body))."""
-    return sha256(salt + sha256(body).digest()).digest()
+def salted_digest(salt: bytes, body: bytes, media_type: str) -> bytes:
+    """Return SHA-256(salt || SHA-256(body) || media type)."""
+    return sha256(salt + sha256(body).digest() + media_type.encode()).digest()
 
 
 class Stager:
@@ -89,7 +89,7 @@ class Stager:
             if known is not None:
                 return known
         salt = self._salt()
-        digest = sha256(salt + content).digest()
+        digest = sha256(salt + content + media_type.encode()).digest()
         number = self.next
         reference = StoredText(number, digest.hex(), len(data))
         self.pending.append(Payload(number, media_type, digest, salt, body))

@@ -30,7 +30,7 @@ from ..states.outcomes import (
     Replied,
     Usage,
 )
-from ..states.requests import ModelRequest, Recall, Request, ToolRequest
+from ..states.requests import NOTHING, ModelRequest, Recall, Request, ToolRequest
 from ..states.run import Change, Counters, Run, initial_run
 from ..states.spec import Spec
 from ..states.waiting import Answer
@@ -121,15 +121,20 @@ def replay(journal: Journal, run_id: str, engine: SpecSource | None = None) -> R
     divergences: list[Divergence] = []
     transitions = journal.transitions(row.run_id)
     for transition in transitions:
-        divergences.extend(_replayed_row(journal, kit, run, transition))
         try:
+            divergences.extend(_replayed_row(journal, kit, run, transition))
             run = _follow(journal, run, transition)
-        except (PaorError, ValueError, KeyError, TypeError) as error:
-            divergences.append(Divergence(transition.seq, "record", "a readable row", _short(str(error))))
+        except _UNREADABLE as error:
+            found = _short(f"{type(error).__name__}: {error}")
+            divergences.append(Divergence(transition.seq, "record", "a readable row", found))
             break
     if not divergences and run.state != row.state:
         divergences.append(Divergence(run.seq - 1, "runs.state", row.state, run.state))
     return Replay(row.run_id, len(transitions), not divergences, tuple(divergences))
+
+
+_UNREADABLE = (PaorError, ValueError, LookupError, TypeError, AttributeError, AssertionError)
+"""What reading a record can raise that is not as paor wrote it."""
 
 
 def _follow(journal: Journal, run: Run, row: Transition) -> Run:
@@ -165,14 +170,13 @@ def _replayed_row(journal: Journal, kit: Kit, run: Run, row: Transition) -> Iter
     if row.seq != run.seq or row.source != run.state:
         yield Divergence(row.seq, "place", f"{row.source} at {row.seq}", f"{run.state} at {run.seq}")
         return
-    request = request_of(run)
-    if row.outcome.get("kind") not in ("cancelled", "answer"):
-        yield from _compare_request(journal, kit, run, row, request)
+    uncalled = row.outcome.get("kind") in ("cancelled", "answer")
+    yield from _compare_request(journal, kit, run, row, NOTHING if uncalled else request_of(run))
     try:
         outcome = _recorded_outcome(journal, run, row)
         moment = Moment(row.at, row.time_us - run.counters.time_us)
         decision = decide(run, outcome, moment, kit)
-    except (PaorError, ValidationError, KeyError, TypeError, AssertionError) as error:
+    except _UNREADABLE as error:
         yield Divergence(row.seq, "outcome", "a readable outcome", _short(f"{type(error).__name__}: {error}"))
         return
     yield from _compare_decision(journal, run, row, decision)
@@ -185,23 +189,25 @@ def _compare_request(
     if row.request.get("kind") != kind:
         yield Divergence(row.seq, "request.kind", str(row.request.get("kind")), kind)
         return
-    if isinstance(request, Recall):
-        numbers = [place.n for place in request.payloads]
-        if row.request.get("payloads") != numbers:
-            yield Divergence(row.seq, "request.payloads", str(row.request.get("payloads")), str(numbers))
-    if isinstance(request, ToolRequest) and row.request.get("tool") != request.intent.tool:
-        yield Divergence(row.seq, "request.tool", str(row.request.get("tool")), request.intent.tool)
     if not isinstance(request, ModelRequest):
+        derived: dict[str, Any] = {"kind": kind}
+        if isinstance(request, Recall):
+            derived["payloads"] = [place.n for place in request.payloads]
+        elif isinstance(request, ToolRequest):
+            derived |= {"tool": request.intent.tool, "effect": request.intent.effect}
+        yield from _compare_maps(row.seq, "request", dict(row.request), derived)
         return
     if row.request.get("attempt", 0) != request.attempt:
         yield Divergence(row.seq, "request.attempt", str(row.request.get("attempt", 0)), str(request.attempt))
+    for name in sorted(row.request.keys() - {"kind", "model", "prompt", "attempt"}):
+        yield Divergence(row.seq, f"request.{name}", _short(str(row.request[name])), "(nothing)")
     messages = [message.text for message in kit.prompts.build(request.kind, run)]
     recorded = [journal.payload(run.number, place["n"]).body for place in row.request.get("prompt", ())]
     if len(messages) != len(recorded):
         yield Divergence(row.seq, "request.prompt", f"{len(recorded)} messages", f"{len(messages)} messages")
         return
     for old, new in zip(recorded, messages, strict=True):
-        if old != new:
+        if (old.decode("utf-8", "surrogatepass") if isinstance(old, bytes) else old) != new:
             yield Divergence(row.seq, "request.prompt", *_first_difference(old, new))
 
 

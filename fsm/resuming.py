@@ -62,11 +62,21 @@ def checked_chain(run_id: str, root: bytes, rows: Sequence[tuple[Any, ...]]) -> 
 
 def answer_of(question: Question, answer: Any, outcome: str | None, result: Any) -> Answer:
     """
-    Return what somebody answered, in the form of the journal.
+    Return what somebody answered as its JSON form says it, so that a crash right after it changes nothing.
 
     Raises:
-        InvalidAnswer: It does not fit the question.
+        InvalidAnswer: It does not fit the question, or has no JSON form.
     """
+    given = _answer_of(question, answer, outcome, result)
+    try:
+        return Answer.model_validate_json(given.wire_json())
+    except ValueError:  # pydantic's errors for what it cannot write are among them
+        raise InvalidAnswer(
+            f"a {type(given.content).__name__} like this has no JSON form; {question.message}"
+        ) from None
+
+
+def _answer_of(question: Question, answer: Any, outcome: str | None, result: Any) -> Answer:
     if question.kind == "in_doubt":
         if outcome not in ("done", "retry", "fail"):
             raise InvalidAnswer(f"{question.message} Give outcome done, retry or fail")

@@ -1,31 +1,34 @@
 """
 Verify: does the file still say what was written?
 
-Recomputes every hash, every derived column and every payload digest of every run, and checks that the rows walk the
-table. What a hash chain cannot show by itself, the loss of a whole run or of a consistent tail, needs an exported
-head to compare with (docs/journal-format.md).
+Recomputes every hash, every derived column and every payload digest of every run, holds what refers to something
+against what it refers to, and checks that the rows walk the table. What a hash chain cannot show by itself, the loss
+of a whole run or of a consistent tail, needs an exported head to compare with (docs/journal-format.md).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from ..states.phase import PLANNING
+from ..states.errors import JournalBusy, JournalError
+from ..states.phase import DONE, FAILED, PLANNING
 from .payloads import encoded, salted_digest
 from .record import HASHED, chained, root_hash
 from .table import ROWS
 
 if TYPE_CHECKING:
     from .journal_reading import JournalReader as Journal
-    from .journal_rows import RunRow, StoredDocument
+    from .journal_rows import StoredDocument
 
 _EDGES = frozenset((row.source, row.trigger, row.dest) for row in ROWS)
 _PREV, _HASH = len(HASHED), len(HASHED) + 1
 _BATCH = 2000
+_KEYS = {"transitions": "seq", "payloads": "n", "documents": "number"}
+"""Tables of rows that belong to a run, and the number within the run that is part of their key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,113 +56,160 @@ class Defect:
 
 def verify_journal(journal: Journal) -> list[Defect]:
     """Return every defect of the file; an empty list means that everything recomputes."""
-    defects = list(_file_defects(journal))
-    if defects:
-        return defects
-    for row in journal.runs():
-        defects.extend(_run_defects(journal, row))
-    defects.extend(_strays(journal))
+    defects: list[Defect] = []
+    try:
+        defects.extend(_file_defects(journal))
+        for run, run_id in journal.query("SELECT run, run_id FROM specs ORDER BY run"):
+            defects.extend(_run_defects(journal, run, run_id))
+    except JournalBusy:
+        raise
+    except JournalError as error:
+        defects.append(Defect("", "file", str(error)))
     return defects
+
+
+# -- the file ----------------------------------------------------------------------------------------------------
 
 
 def _file_defects(journal: Journal) -> Iterator[Defect]:
     for (text,) in journal.query("PRAGMA integrity_check(20)"):
         if text != "ok":
             yield Defect("", "file", str(text))
-    specs, leases = (journal.query(f"SELECT run FROM {table} ORDER BY run") for table in ("specs", "leases"))
-    if specs != leases:
-        yield Defect("", "tables specs and leases", "do not hold the same runs")
+    for (name,) in journal.query("SELECT name FROM sqlite_master WHERE type = 'trigger' ORDER BY name"):
+        yield Defect("", f"trigger {name}", "a journal has no triggers")
+    for table, key in _KEYS.items():
+        for (number,) in journal.query(f"SELECT id FROM {table} WHERE id IS NOT (run << 32 | {key})"):
+            yield Defect("", f"{table} id {number}", f"its key is not made of its run and {key}")
+    for table in (*_KEYS, "leases"):
+        for (run,) in journal.query(
+            f"SELECT DISTINCT run FROM {table} WHERE run NOT IN (SELECT run FROM specs)"
+        ):
+            yield Defect("", f"{table} run {run}", "there is no such run in specs")
+    for (run,) in journal.query("SELECT run FROM specs WHERE run NOT IN (SELECT run FROM leases)"):
+        yield Defect("", f"specs run {run}", "there is no such run in leases")
 
 
-def _strays(journal: Journal) -> Iterator[Defect]:
-    """Yield rows of runs that do not exist."""
-    for table in ("transitions", "payloads", "documents"):
-        found = journal.query(f"SELECT count(*) FROM {table} WHERE run NOT IN (SELECT run FROM specs)")[0][0]
-        if found:
-            yield Defect("", f"table {table}", f"{found} rows of runs that do not exist")
+# -- a run -------------------------------------------------------------------------------------------------------
 
 
-def _run_defects(journal: Journal, row: RunRow) -> Iterator[Defect]:
-    columns = journal.root_columns(row.run)
+def _run_defects(journal: Journal, run: int, run_id: str) -> Iterator[Defect]:
+    """Yield what is wrong with one run, whatever stands in its rows."""
+    columns = journal.root_columns(run)
     root = root_hash(columns)
-    if root != journal.query("SELECT root_hash FROM specs WHERE run = ?", (row.run,))[0][0]:
-        yield Defect(row.run_id, "specs", "the immutable columns do not fit their hash")
-    references = {columns["spec_payload"]: columns["spec"]}
-    walk = _Walk(row.run, row.run_id, root, columns["spec_payload"] + 1)
-    for values in journal.iterate_rows(row.run, _BATCH):
+    if root != journal.query("SELECT root_hash FROM specs WHERE run = ?", (run,))[0][0]:
+        yield Defect(run_id, "specs", "the immutable columns do not fit their hash")
+    walk = _Walk(run, run_id, root, columns["spec_payload"])
+    walk.claims[columns["spec_payload"]] = (columns["spec"], None)
+    for values in journal.iterate_rows(run, _BATCH):
         yield from walk.check(values)
-        yield from _collect(row.run_id, values, references)
-    yield from _payload_defects(journal, row, references, walk.payloads)
-    yield from _document_defects(journal, row, walk)
+    yield from _view_defects(journal, walk)
+    documents = {document.number: document for document in journal.stored_documents(run)}
+    expected, whole = _expected_documents(journal, walk)
+    yield from _payload_defects(journal, walk, documents)
+    yield from _document_defects(walk, documents, expected, whole=whole)
 
 
+@dataclass(slots=True)
 class _Walk:
-    """The state of one pass over the rows of a run."""
+    """
+    The state of one pass over the rows of a run.
 
-    def __init__(self, run: int, run_id: str, root: bytes, payloads: int) -> None:
-        self.run = run
-        self.run_id = run_id
-        self.head = root
-        self.seq = 0
-        self.state = PLANNING
-        self.payloads = payloads
-        self.results = [payloads - 1]
-        self.observing: list[int] = []
-        self.last: tuple[Any, ...] | None = None
+    Attributes:
+        run, run_id: Which run.
+        head: Hash of the last row.
+        spec_payload: Number of the spec's payload.
+        seq, state: What the next row must have.
+        count: Payloads that the rows so far account for.
+        claims: Digest and size of payloads as rows and results name them, None where they name only the number.
+        results: Payloads whose documents must stand in `documents`: the spec, and each observed result.
+        pending: Result that was executed and not yet observed.
+        last: The last row.
+    """
+
+    run: int
+    run_id: str
+    head: bytes
+    spec_payload: int
+    seq: int = 0
+    state: str = PLANNING
+    count: int = 0
+    claims: dict[int, tuple[Any, Any]] = field(default_factory=dict)
+    results: list[int] = field(default_factory=list)
+    pending: list[int] = field(default_factory=list)
+    last: tuple[Any, ...] | None = None
+
+    def __post_init__(self) -> None:
+        self.count = self.spec_payload + 1
+        self.results = [self.spec_payload]
 
     def check(self, values: tuple[Any, ...]) -> Iterator[Defect]:
         """Yield what is wrong with the next row, then stand after it."""
         place = f"transitions seq {values[1]}"
-        if values[1] != self.seq or values[0] != self.run:
-            yield Defect(
-                self.run_id, place, f"expected seq {self.seq} of run {self.run}: rows are missing or moved"
-            )
-        if values[_PREV] != self.head:
-            yield Defect(self.run_id, place, "prev_hash is not the hash of the row before")
-        try:
-            computed = chained(values[_PREV], values[: len(HASHED)])
-        except (TypeError, ValueError):
-            computed = b""
-        if computed != values[_HASH]:
-            yield Defect(self.run_id, place, "the row does not fit its hash")
-        if values[4] != self.state or (values[4], values[3], values[5]) not in _EDGES:
-            yield Defect(
-                self.run_id, place, f"{values[3]} from {values[4]} to {values[5]} is not in the table here"
-            )
-        if self.last is not None and any(values[index] < self.last[index] for index in _RISING):
-            yield Defect(self.run_id, place, "a counter that only rises has fallen")
-        if values[3] == "execute" and _json(values[8]).get("documents"):
-            self.observing = [_json(values[9])["n"]]
-        elif values[3] == "observe":
-            self.results += self.observing
-            self.observing = []
-        self.payloads = _json(values[9]).get("n", -2) + 1
+        for problem in (*self._chain_problems(values), *self._reference_problems(values)):
+            yield Defect(self.run_id, place, problem)
         self.head, self.seq, self.state, self.last = values[_HASH], values[1] + 1, values[5], values
 
-    def readable(self, journal: Journal, run: int) -> list[int]:
-        """Return the results whose payloads have not been erased."""
-        return [place for place in self.results if journal.payload(run, place).body is not None]
+    def _chain_problems(self, values: tuple[Any, ...]) -> Iterator[str]:
+        if values[1] != self.seq or values[0] != self.run:
+            yield f"expected seq {self.seq} of run {self.run}: rows are missing or moved"
+        if values[_PREV] != self.head:
+            yield "prev_hash is not the hash of the row before"
+        try:
+            computed = chained(values[_PREV], values[: len(HASHED)])
+        except TypeError:  # a number beyond 64 bits, or text that is no Unicode
+            computed = b""
+        if computed != values[_HASH]:
+            yield "the row does not fit its hash"
+        if values[4] != self.state or (values[4], values[3], values[5]) not in _EDGES:
+            yield f"{values[3]} from {values[4]} to {values[5]} is not in the table here"
+        if self.last is not None and any(values[index] < self.last[index] for index in _RISING):
+            yield "a counter that only rises has fallen"
+
+    def _reference_problems(self, values: tuple[Any, ...]) -> Iterator[str]:
+        """Take note of the payloads that a row refers to; one number must always have one digest and one size."""
+        columns = {name: _json(values[index]) for name, index in _JSON_COLUMNS.items()}
+        for name, data in columns.items():
+            if data is None:
+                yield f"{name} is not a JSON object"
+        for name in ("request", "outcome", "change"):
+            for reference in _references(columns[name]):
+                yield from self.claim(reference)
+        recalled = (columns["request"] or {}).get("payloads")
+        for number in recalled if isinstance(recalled, list) else ():
+            if _number(number):
+                self.claims.setdefault(number, (None, None))
+        change: Any = (columns["change"] or {}).get("n")
+        if not _number(change) or change < self.count:
+            yield "its change is not a payload of its own"
+            return
+        self.count = change + 1
+        if values[3] == "execute":
+            self.pending = [change]
+        elif values[3] == "observe":
+            self.results += self.pending
+            self.pending = []
+
+    def claim(self, reference: dict[str, Any]) -> Iterator[str]:
+        """Take note of one reference; yield what contradicts an earlier one."""
+        number, digest, size = reference["n"], reference.get("digest"), reference.get("bytes")
+        known_digest, known_size = self.claims.get(number, (None, None))
+        if None not in (digest, known_digest) and digest != known_digest:
+            yield f"payload {number} is named with two digests"
+        if None not in (size, known_size) and size != known_size:
+            yield f"payload {number} is named with two sizes"
+        self.claims[number] = (known_digest or digest, known_size if known_size is not None else size)
 
 
 _RISING = (10, 11, 12, 13, 14, 15, 16)
 """Places of step, action, retries, tokens, cost and time in a row; a clock may go back, they may not."""
 
-
-def _collect(run_id: str, values: tuple[Any, ...], references: dict[int, str]) -> Iterator[Defect]:
-    """Collect the payload references of a row; one number must always have one digest."""
-    for index in (7, 8, 9):
-        text = values[index]
-        if '"digest"' not in text:
-            continue
-        for reference in _references(_json(text)):
-            number, digest = reference["n"], reference["digest"]
-            if references.setdefault(number, digest) != digest:
-                yield Defect(run_id, f"transitions seq {values[1]}", f"payload {number} has two digests")
+_JSON_COLUMNS = {"guards": 6, "request": 7, "outcome": 8, "change": 9, "counters": 17}
 
 
 def _references(data: Any) -> Iterator[dict[str, Any]]:
+    """Yield every reference to a payload within a row's JSON: an object with a number ``n``."""
     if isinstance(data, dict):
-        if "digest" in data and "n" in data:
+        if _number(data.get("n")):
             yield data
         else:
             for value in data.values():
@@ -169,60 +219,123 @@ def _references(data: Any) -> Iterator[dict[str, Any]]:
             yield from _references(value)
 
 
-def _payload_defects(
-    journal: Journal, row: RunRow, references: dict[int, str], count: int
-) -> Iterator[Defect]:
+def _view_defects(journal: Journal, walk: _Walk) -> Iterator[Defect]:
+    """Compare the derived columns of the view `runs` with what the rows say."""
+    row = walk.last
+    ended = row is not None and row[5] in (DONE, FAILED)
+    expected = {
+        "state": walk.state,
+        "status": {DONE: "done", FAILED: "failed"}.get(walk.state)
+        or ("waiting" if row is not None and row[3] == "wait" else "running"),
+        "reason": (_json(row[17]) or {}).get("stop") if row is not None and ended else None,
+        "ended_at": row[2] if row is not None and ended else None,
+        "head_seq": walk.seq - 1,
+        "head_hash": walk.head,
+    }
+    try:
+        found = journal.query(f"SELECT {', '.join(expected)} FROM runs WHERE run = ?", (walk.run,))
+    except JournalBusy:
+        raise
+    except JournalError as error:
+        yield Defect(walk.run_id, "view runs", str(error))
+        return
+    if found != [tuple(expected.values())]:
+        yield Defect(walk.run_id, "view runs", "its derived columns are not what the rows say")
+
+
+def _expected_documents(journal: Journal, walk: _Walk) -> tuple[dict[int, dict[str, Any]], bool]:
+    """Return the documents that spec and results name, by number, and whether none of those was erased."""
+    expected: dict[int, dict[str, Any]] = {}
+    whole = True
+    for place in walk.results:
+        payload = journal.find_payload(walk.run, place)
+        data = _json(payload.body) if payload is not None and isinstance(payload.body, str) else None
+        try:
+            found = [_columns(document) for document in _documents(data, spec=place == walk.spec_payload)]
+        except (KeyError, TypeError, AttributeError):  # erased, or its own defect tells that it was changed
+            whole = False
+            continue
+        for number, columns in found:
+            expected[number] = columns
+            walk.claims.setdefault(columns["payload"], (columns["digest"], columns["bytes"]))
+    return expected, whole
+
+
+def _documents(data: Any, *, spec: bool) -> list[Any]:
+    result = data if spec else data["result"]
+    return list(result.get("documents") or ())
+
+
+def _columns(document: Any) -> tuple[int, dict[str, Any]]:
+    """Return number and columns of a row of `documents` as a spec or a result names them."""
+    payload = document["payload"]
+    if not (_number(document["number"]) and _number(payload["n"])):
+        raise TypeError("a document or payload without a number")
+    columns = {name: document[name] for name in ("label", "position", "name", "mime")}
+    columns |= {"bytes": payload["bytes"], "digest": payload["digest"], "payload": payload["n"]}
+    return document["number"], columns
+
+
+def _payload_defects(journal: Journal, walk: _Walk, documents: dict[int, StoredDocument]) -> Iterator[Defect]:
+    named: dict[int, list[StoredDocument]] = {}
+    for document in documents.values():
+        named.setdefault(document.payload, []).append(document)
     expected = 0
-    for payload in journal.iterate_payloads(row.run, 200):
+    for payload in journal.iterate_payloads(walk.run, 200):
         place = f"payloads n {payload.n}"
         if payload.n != expected:
-            yield Defect(row.run_id, place, f"expected n {expected}: payloads are missing")
+            yield Defect(walk.run_id, place, f"expected n {expected}: payloads are missing")
         expected = payload.n + 1
-        if references.get(payload.n, payload.digest.hex()) != payload.digest.hex():
-            yield Defect(row.run_id, place, "its digest is not the one that a row refers to")
+        digest, size = walk.claims.get(payload.n, (None, None))
+        if digest not in (None, payload.digest.hex()):
+            yield Defect(walk.run_id, place, "its digest is not the one that is referred to")
+        for document in named.pop(payload.n, ()):
+            if document.digest != payload.digest.hex():
+                yield Defect(
+                    walk.run_id, f"documents number {document.number}", "digest is not its payload's"
+                )
         if payload.body is None and payload.salt is None:
             continue
         if payload.salt is None or payload.body is None:
-            yield Defect(row.run_id, place, "is neither whole nor erased")
-        elif salted_digest(payload.salt, encoded(payload.body)) != payload.digest:
-            yield Defect(row.run_id, place, "the body does not fit its digest")
-    if expected != count:
-        yield Defect(row.run_id, "payloads", f"{expected} are there, the last row counts {count}")
-
-
-def _document_defects(journal: Journal, row: RunRow, walk: _Walk) -> Iterator[Defect]:
-    """Compare the table of documents with what the spec and the results say; erased ones cannot be compared."""
-    stored = {document.number: document for document in journal.documents(row.run_id)}
-    seen = set()
-    for place in walk.results:
-        body = journal.payload(row.run, place).body
-        data = _json(body) if isinstance(body, str) else None
-        if not isinstance(data, dict):
+            yield Defect(walk.run_id, place, "is neither whole nor erased")
             continue
-        for expected in (data.get("result") or data).get("documents", ()):
-            seen.add(expected["number"])
-            yield from _one_document(row, expected, stored.get(expected["number"]))
-    whole = len(walk.results) == len(walk.readable(journal, row.run))
-    for number in stored:
-        if number not in seen and whole:
-            yield Defect(row.run_id, f"documents number {number}", "no result has produced it")
+        body = encoded(payload.body)
+        if salted_digest(payload.salt, body, payload.media_type) != payload.digest:
+            yield Defect(walk.run_id, place, "body, salt and media type do not fit its digest")
+        if size is not None and size != len(body):
+            yield Defect(walk.run_id, place, "its size is not the one that is referred to")
+    if expected != walk.count:
+        yield Defect(walk.run_id, "payloads", f"{expected} are there, the last row counts {walk.count}")
+    for number in sorted(number for number in {*walk.claims, *named} if number >= expected):
+        yield Defect(walk.run_id, f"payloads n {number}", "is referred to and missing")
 
 
-def _one_document(row: RunRow, expected: dict[str, Any], found: StoredDocument | None) -> Iterator[Defect]:
-    place = f"documents number {expected['number']}"
-    if found is None:
-        yield Defect(row.run_id, place, "is missing")
-        return
-    payload = expected["payload"]
-    columns = {name: expected[name] for name in ("label", "position", "name", "mime")}
-    columns |= {"bytes": payload["bytes"], "digest": payload["digest"], "payload": payload["n"]}
-    for name, value in columns.items():
-        if getattr(found, name) != value:
-            yield Defect(row.run_id, place, f"{name} is not what its result says")
+def _document_defects(
+    walk: _Walk, stored: dict[int, StoredDocument], expected: dict[int, dict[str, Any]], *, whole: bool
+) -> Iterator[Defect]:
+    """Compare the table of documents with what spec and results say; what was erased cannot be compared."""
+    for number, document in expected.items():
+        place, found = f"documents number {number}", stored.get(number)
+        if found is None:
+            yield Defect(walk.run_id, place, "is missing")
+            continue
+        for name, value in document.items():
+            if getattr(found, name) != value:
+                yield Defect(walk.run_id, place, f"{name} is not what its result says")
+    for number in sorted(stored.keys() - expected.keys()):
+        if whole:
+            yield Defect(walk.run_id, f"documents number {number}", "no result has produced it")
 
 
-def _json(text: str) -> Any:
+def _number(value: Any) -> bool:
+    """Whether *value* can be the number of a payload."""
+    return type(value) is int and 0 <= value < 2**32
+
+
+def _json(text: str) -> dict[str, Any] | None:
+    """Return a JSON object, None for anything else."""
     try:
-        return orjson.loads(text)
+        data = orjson.loads(text)
     except orjson.JSONDecodeError:
-        return {}
+        return None
+    return data if isinstance(data, dict) else None

@@ -15,13 +15,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from .headings import ENDS, KEY, PAGE, following, indent_of, is_heading
 from .sentences import fold, split
+from .tables import cells_of, delimits, header_of, pairs_of
 
 ITEM_CHARS_MAX: Final = 280
 """An item up to this length is quoted whole, a longer one by the sentence."""
-CELL_CHARS_MAX: Final = 240
 INTRO_CHARS_MAX: Final = 200
-COLUMNS_MAX: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,31 +57,10 @@ _TAG = re.compile(r"</?[a-zA-Z][^<>]{0,200}>")
 _DIRECTIVE = re.compile(r"\.\. |:[\w-]{2,20}:(?: |$)")
 _RULE = re.compile(r"(?:[-*_=~] ?){3,}")
 _QUOTE = re.compile(r"(?:> ?)+")
-_BAR = re.compile(r"(?<!\\)\|")
 _ITEM = re.compile(r"(?:[-*+•‣▪●○◦·–]|\(?\d{1,3}[.)]|\(?[a-zA-Z][)]|\(?[ivx]{1,4}\))\s+(?=\S)")
 _PARAGRAPH = re.compile(r"\(\d{1,2}\)\s")
-_ORDERED = re.compile(r"\(?\d{1,3}[.)]\s")
 _BOX = re.compile(r"\[[ xX]?\]\s+(?=\S)")
 _CLAUSE = re.compile(r"(?:\d{1,2}(?:\.\d{1,2}){1,3}\.?|\(\d{1,2}\)|§+ ?\d+\w?)\s+[^\W\d_a-zäöüß\"“„'«]?[^\s]")
-_KEY = re.compile(r"(?:\*\*)?[^\W\d_a-z][^:|.!?]{0,36}:(?:\*\*)?\s+\S")
-_NUMBERED = re.compile(
-    r"(?:(?:§+|section|article|clause|art\.|abschnitt|artikel|kapitel|chapter|chapitre|titre|título|titolo|capítulo"
-    r"|artículo|articolo|artigo|teil|part|partie|annex|annexe|appendix|anlage|anhang|schedule|anexo|allegato|bijlage)\s*"
-    r"[\dIVXLC]{1,5}[a-z]?\b|\d{1,2}(?:\.\d{1,2}){0,3}\.?|[IVX]{1,5}\.)\s*[:.–—-]?\s*(.*)",
-    re.IGNORECASE,
-)
-_VERB = re.compile(
-    r"\b(?:shall|must|will|may|is|are|was|has|have|muss|müssen|ist|sind|hat|haben|wird|werden|doit|doivent|est|sont|debe|deben|deve"
-    r"|devono|è|são|moet|moeten|zijn)\b"
-)
-_TITLE = re.compile(r"\d{1,2}\. (?:[^\W\d_a-zäöüß]\S*|\w{1,3})(?: (?:[^\W\d_a-zäöüß]\S*|\w{1,3}))*")
-_PAGE_WORD: Final = r"(?:page|seite|página|pagina|pág\.|p\.)"
-_PAGE = re.compile(
-    rf"{_PAGE_WORD} ?\d{{1,4}}|(?:.{{0,60}}\b)?{_PAGE_WORD} ?\d{{1,4}} ?(?:of|von|de|sur|di|van|/) ?\d{{1,4}}"
-    r"|[-–] ?\d{1,4} ?[-–]|\d{1,3}(?: ?/ ?\d{1,3})?",
-    re.IGNORECASE,
-)
-_ENDS = (".", ":", ";", "!", "?", ",")
 
 
 def units(text: str, *, units_max: int) -> tuple[list[Unit], bool]:
@@ -121,7 +100,7 @@ class _Reader:
 
     def read(self) -> tuple[list[Unit], bool]:
         """Read all lines and return the units and whether none was left."""
-        self.following = _following(self.lines)
+        self.following = following(self.lines)
         for number, raw in enumerate(self.lines):
             if len(self.out) >= self.units_max:
                 return self.out[: self.units_max], False
@@ -137,7 +116,7 @@ class _Reader:
         elif self.fence or _DIRECTIVE.match(line):
             self._flush()
             self._emit(line, "code")
-        elif not line or _PAGE.fullmatch(line):
+        elif not line or PAGE.fullmatch(line):
             self._flush()
             self.header = None
         elif self._table(number, line) or self._title(number, line):
@@ -155,7 +134,7 @@ class _Reader:
         item = _ITEM.match(bare)
         if item and not (_PARAGRAPH.match(bare) and not self._introduced()):
             self._flush()
-            self.form, self.indent = "item", _indent(raw)
+            self.form, self.indent = "item", indent_of(raw)
             while self.intros and self.intros[-1][0] >= self.indent:
                 self.intros.pop()
             bare = bare[item.end() :]
@@ -179,10 +158,10 @@ class _Reader:
         """Whether *line* opens a paragraph although no blank line stands before it."""
         last = self.block[-1]
         if _CLAUSE.match(line):
-            return last.endswith(_ENDS) or len(last) < 50
-        if not _KEY.match(line):
+            return last.endswith(ENDS) or len(last) < 50
+        if not KEY.match(line):
             return False
-        return len(last) < 60 or last.endswith((".", "!", "?")) or bool(_KEY.match(last))
+        return len(last) < 60 or last.endswith((".", "!", "?")) or bool(KEY.match(last))
 
     def _title(self, number: int, line: str) -> bool:
         """Take *line* as a heading if it is one."""
@@ -195,59 +174,22 @@ class _Reader:
         elif len(self.block) == 1 and self.form == "sentence" and re.fullmatch(r"=+|-{2,}", line):
             title, self.block = self.block[0], []
             self._head(title)
-        elif len(line) <= 90 and self._plain(number, line):
+        elif self._plain(number, line):
             self._head(line)
         else:
             return False
         return True
 
     def _plain(self, number: int, line: str) -> bool:
-        """Whether a line without any mark is a heading: numbered, in capitals, or alone between blank lines."""
-        after = self.following[number]
-        lone = after > number + 1
-        if after < 0 or "|" in line or len(line.split()) > 10 or line.endswith((";", ",", "!", "?", ":")):
-            return False
-        if _VERB.search(line) or (line.endswith(".") and not (lone and _TITLE.fullmatch(line))):
-            return False
-        below, deeper = self.lines[after], _indent(self.lines[after]) > _indent(self.lines[number])
-        last = self.block[-1] if self.block else "."
-        numbered = _NUMBERED.fullmatch(line)
-        if numbered and (last.endswith(_ENDS) or len(last) < 60):
-            title = numbered.group(1)
-            if any(map(str.isdigit, title)):
-                return False
-            listed = _ORDERED.match(line) and (
-                _ORDERED.match(below.strip()) or deeper or self._in_list(number)
-            )
-            return (
-                not listed
-                and not title[:1].islower()
-                and not below.strip()[:1].islower()
-                and bool(title or line[0] == "§")
-            )
-        letters = sum(map(str.isalpha, line))
-        if line.isupper() and letters >= 4 and not below.strip().isupper():
-            return last.endswith(_ENDS)
-        return (
-            lone
-            and not self.block
-            and not any(map(str.isdigit, line))
-            and letters >= 3
-            and line[0].isupper()
-            and len(line.split()) <= 8
-            and not _KEY.match(line)
-        )
-
-    def _in_list(self, number: int) -> bool:
-        """Whether the nearest line above *number*, at most two up, is an ordered item."""
-        above = [self.lines[place].strip() for place in range(max(0, number - 2), number)]
-        return any(_ORDERED.match(line) for line in above)
+        """Whether a line without any mark is a heading."""
+        last = self.block[-1] if self.block else ""
+        return is_heading(self.lines, number, line, after=self.following[number], last=last)
 
     def _head(self, title: str) -> None:
         """Close what is open and set the heading, unless it only numbers a page."""
         self._flush()
         title = fold(_TAG.sub("", title.replace("**", "").replace("__", ""))).strip(":")
-        if title and not _PAGE.fullmatch(title):
+        if title and not PAGE.fullmatch(title):
             self.heading, self.fresh = title[:200], True
             self.intros.clear()
 
@@ -257,7 +199,7 @@ class _Reader:
             return False
         if self.header is None:
             below = fold(self.lines[number + 1]) if number + 1 < len(self.lines) else ""
-            marked = _delimits(below)
+            marked = delimits(below)
             bars = line.count(" | ")
             if not marked and not line.startswith("|") and not 0 < bars == below.count(" | "):
                 return False
@@ -265,21 +207,16 @@ class _Reader:
             self._consume_intro()
             self.lead = self.intros[-1][2] if self.intros else ""
             self.intros.clear()
-            self.header = _header(_cells(line), marked)
+            self.header = header_of(cells_of(line), marked)
             if self.header:
                 return True
-        if not _delimits(line):
-            self._row(_cells(line))
+        if not delimits(line):
+            self._row(cells_of(line))
         return True
 
     def _row(self, cells: tuple[str, ...]) -> None:
         """Emit one table row with its headers in front of the values."""
-        if not self.header and len(cells) == 2 and len(cells[0]) <= 40:
-            heads: tuple[str, ...] = (cells[0].strip(":"),)
-            cells = cells[1:]
-        else:
-            heads = (self.header or ()) + ("",) * len(cells)
-        pairs = tuple((head, cell) for head, cell in zip(heads, cells, strict=False) if cell.strip("-–— "))
+        pairs = pairs_of(self.header or (), cells)
         text = "; ".join(f"{head}: {cell}" if head else cell for head, cell in pairs)
         self._emit(text, "row", intro=self.lead, cells=pairs)
 
@@ -323,52 +260,3 @@ class _Reader:
             self.fresh, self.whole = False, True
         else:
             self.whole = False
-
-
-def _header(cells: tuple[str, ...], marked: bool) -> tuple[str, ...]:
-    """
-    Return the headers of a table that begins with the row *cells*; none if that row is data.
-
-    Args:
-        cells: The first row.
-        marked: Whether a row of dashes follows. Without one, a row with a digit is data; with one, a first row of two cells
-            whose second is long is data too: such a table lists properties, "| Present | Anna, Bob and Chen Li |".
-    """
-    if not marked:
-        return () if any(character.isdigit() for cell in cells for character in cell) else cells
-    pairs = len(cells) == 2 and (
-        len(cells[1].split()) > 4 or (any(map(str.isdigit, cells[1])) and len(cells[1]) > 8)
-    )
-    return () if pairs else cells
-
-
-def _delimits(line: str) -> bool:
-    """Whether *line* is the row of dashes between a table's header and its body."""
-    return "|" in line and "-" in line and not line.strip("|:- ")
-
-
-def _cells(line: str) -> tuple[str, ...]:
-    """Return the trimmed cells of the table line *line*, each cut to a readable length."""
-    parts = _BAR.split(line.strip().removeprefix("|").removesuffix("|"))[:COLUMNS_MAX]
-    cells = []
-    for part in parts:
-        cell = re.sub(r"<br ?/?>", " / ", part).replace("\\|", "|").replace("**", "").strip()
-        if len(cell) > CELL_CHARS_MAX:
-            cell = cell[:CELL_CHARS_MAX].rsplit(" ", 1)[0] + " …"
-        cells.append(cell)
-    return tuple(cells)
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip())
-
-
-def _following(lines: Sequence[str]) -> list[int]:
-    """For each line, the number of the next line that is not blank, or -1."""
-    result = [-1] * len(lines)
-    nearest = -1
-    for number in range(len(lines) - 1, -1, -1):
-        result[number] = nearest
-        if lines[number].strip():
-            nearest = number
-    return result

@@ -7,10 +7,11 @@ compare prompts. Whatever does not change during a run is rendered once.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..states.actions import DocumentRef, SchemaField, Selection
+from ..states.actions import FORBIDDEN_FIELDS, DocumentRef, SchemaField, Selection
 from ..states.observations import Message
 from ..states.reasons import REASONS
 from ..states.requests import RequestKind
@@ -31,6 +32,7 @@ RULES = (
 
 FINAL_FORMAT = "When the run stops, code formats its result as {}; no action is needed for that."
 _RECENT_LABELS = 10
+_MARKER = re.compile("<(?=<<)|>(?=>>)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,9 @@ class PromptBuilder:
             "CRITERIA": self._criteria(run),
             "INPUT_DOCUMENTS": "\n".join(f"- {reference}" for reference in selection.documents),
             "PARAMETERS_SCHEMA": "\n".join(
-                _property_text(name, schema) for name, schema in properties.items()
+                _property_text(name, schema)
+                for name, schema in properties.items()
+                if name.lower() not in FORBIDDEN_FIELDS
             ),
             "WORKFLOW_HISTORY": self._history(run),
         }
@@ -235,6 +239,6 @@ def _property_text(name: str, schema: object) -> str:
 
 
 def fenced(name: str, text: str) -> str:
-    """Return *text* between markers that it cannot forge: an own marker inside it is broken up."""
-    body = text.replace("<<<", "<\u200b<<").replace(">>>", ">\u200b>>")
-    return f"<<<document {name}\n{body}\n>>>"
+    """Return *text* between markers that neither it nor *name* can forge: a marker inside them is broken up."""
+    title, body = (_MARKER.sub("\\g<0>\u200b", part) for part in (name, text))
+    return f"<<<document {' '.join(title.split())}\n{body}\n>>>"

@@ -60,7 +60,7 @@ CALENDARS: Final[Mapping[str, Calendar]] = {
         weekdays="mondays?|tuesdays?|wednesdays?|thursdays?|fridays?|saturdays?|sundays?|tomorrow|tonight|today",
         ends="(?:the )?(?:end|beginning|middle|start) of (?:the |this |next )?(?:day|week|month|quarter|year|term|q[1-4])"
         "|next (?:week|month|quarter|year|meeting|session)|eod|eow|cob|(?:the )?close of business|noon|midnight"
-        "|year[- ]end|month[- ]end|easter|christmas",
+        "|year[- ]end|month[- ]end|easter|christmas|(?:the )?\\d\\d?(?:st|nd|rd|th)(?: day)? of (?:each|every|the) (?:\\w+ )?month",
         joins="of|the",
         numbers="an?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fourteen|fifteen|twenty|twenty-one"
         "|thirty|forty-five|sixty|ninety",
@@ -94,7 +94,7 @@ CALENDARS: Final[Mapping[str, Calendar]] = {
         ends="(?:ende|anfang|mitte) (?:des |der |dieses |dieser |nächste[rnms] )?(?:tag(?:e?s)?|woche|monats?|quartals?"
         "|jahres|q[1-4])|(?:monats|jahres|quartals|wochen|kalenderjahres|vertrags)ende|(?:zum )?ende (?:eines|des|jedes)"
         " (?:kalender)?(?:monats|quartals|jahres|vierteljahres|halbjahres)|nächste[rnms]? (?:woche|monat|quartal|jahr"
-        "|sitzung)|ostern|weihnachten|feierabend",
+        "|sitzung)|ostern|weihnachten|feierabend|\\d\\d?\\. (?:tag )?(?:des|eines|jedes)(?: jeden)? \\w*(?:monats|quartals|jahres)",
         joins="der|des",
         numbers="einem|einer|eines|eine|einen|ein|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf|vierzehn"
         "|fünfzehn|zwanzig|dreißig|dreissig|sechzig|neunzig",
@@ -107,7 +107,7 @@ CALENDARS: Final[Mapping[str, Calendar]] = {
         "|deadline|mit ablauf|zum",
         overdue="fällig|zu zahlen|spätestens|ist stichtag|ablaufen|abläuft|endet|(?:ge)?kündbar",
         within="innerhalb|innerhalb von|innert|binnen|spätestens|frist von|längstens|nicht später als"
-        "|vor ablauf von|zahlbar",
+        "|vor ablauf von|nach ablauf von|zahlbar",
         notice="nach (?:zugang|erhalt|eingang|rechnung\\w*|lieferung|vertrags\\w+|dem|der|kenntnis|ablauf|abnahme)|vor\\b"
         "|ab (?:zugang|erhalt|rechnung\\w*|lieferung|eingang|dem)|im voraus|netto|(?:zum|vor) (?:\\w+ ){0,2}\\w*ende"
         "|nach|frist|vorher|zuvor|zum (?:\\w+ ){0,3}(?:quartal|monat|jahr)\\w*",
@@ -124,7 +124,7 @@ CALENDARS: Final[Mapping[str, Calendar]] = {
         "|sept|oct|nov|déc",
         weekdays="lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche|demain|aujourd['’]hui|ce soir",
         ends="(?:la )?(?:fin|mi|début)[ -](?:de |du |d['’]|de la |de l['’])?(?:mois|semaine|trimestre|année|an|journée)"
-        "|(?:la )?semaine prochaine|(?:le )?mois prochain|midi|minuit|noël|pâques",
+        "|(?:la )?semaine prochaine|(?:le )?mois prochain|midi|minuit|noël|pâques|\\d\\d? (?:du|de chaque) mois",
         joins="de|du",
         numbers="une?|deux|trois|quatre|cinq|six|sept|huit|neuf|dix|douze|quinze|vingt|trente|quarante|soixante"
         "|quatre-vingt-dix",
@@ -147,7 +147,7 @@ CALENDARS: Final[Mapping[str, Calendar]] = {
         "|feb|abr|jun|jul|ago|sept|oct|nov|dic",
         weekdays="lunes|martes|miércoles|jueves|viernes|sábado|domingo|mañana|hoy",
         ends="(?:el |la )?(?:final|finales|fin|principios|mediados) (?:de |del |de la )?(?:mes|semana|trimestre|año|día)"
-        "|la próxima semana|el próximo mes|mediodía|medianoche|navidad",
+        "|la próxima semana|el próximo mes|mediodía|medianoche|navidad|(?:día )?\\d\\d? (?:de cada|del) mes",
         joins="de|del",
         numbers="una?|uno|dos|tres|cuatro|cinco|seis|siete|ocho|nueve|diez|doce|catorce|quince|veinte|treinta|sesenta"
         "|noventa",
@@ -171,7 +171,7 @@ CALENDARS: Final[Mapping[str, Calendar]] = {
         "|apr|mag|giu|lug|ago|set|ott|nov|dic",
         weekdays="lunedì|martedì|mercoledì|giovedì|venerdì|sabato|domenica|domani|oggi",
         ends="(?:la )?(?:fine|metà|inizio)(?: di| del| della| dell['’])? ?(?:mese|settimana|trimestre|anno|giornata)"
-        "|la prossima settimana|il prossimo mese|mezzogiorno|mezzanotte|natale",
+        "|la prossima settimana|il prossimo mese|mezzogiorno|mezzanotte|natale|\\d\\d? (?:di ogni|del) mese",
         joins="di|del",
         numbers="una?|uno|due|tre|quattro|cinque|sei|sette|otto|nove|dieci|dodici|quindici|venti|trenta|sessanta|novanta",
         periods="minut[oi]|or[ae]|giorn[oi]|settiman[ae]|mes[ei]|trimestr[ei]|ann[oi]",

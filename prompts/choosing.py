@@ -16,7 +16,7 @@ from typing import Final
 
 from .clauses import words_of
 from .corpus import Corpus
-from .kinds import obligation_at
+from .kinds import is_passive, obligation_at
 from .objectives import Part
 from .ranking import Term
 from .summaries import best_of, central, dullness, spread, tabular
@@ -86,6 +86,8 @@ def pool_of(part: Part, corpus: Corpus, spoken: str) -> list[int]:
 def _list(part: Part, corpus: Corpus, spoken: str, pool: Sequence[int]) -> Choice:
     """Choose units by kind, and by topic if the part has one."""
     hits = [place for place in pool if corpus.is_any(place, part.kinds)]
+    if "owner" in part.kinds:
+        hits = [place for place in hits if not _is_nobodys(place, corpus)]
     note, missing = "", tuple[str, ...]()
     if not hits and part.bonus - part.kinds:
         note, hits = "close", [place for place in pool if corpus.is_any(place, part.bonus)]
@@ -98,7 +100,7 @@ def _list(part: Part, corpus: Corpus, spoken: str, pool: Sequence[int]) -> Choic
         if near:
             hits = _by_subject(near, part, corpus, frozenset().union(*(term.stems for term in terms)))
             scores = {place: 1.0 + shares[place] for place in hits}
-        else:
+        elif not _name_words(corpus).issuperset(part.terms):
             note, missing = "unmentioned", part.terms
     for place in hits:
         scores[place] += 0.25 * corpus.is_any(place, part.bonus - part.kinds)
@@ -112,22 +114,45 @@ def _list(part: Part, corpus: Corpus, spoken: str, pool: Sequence[int]) -> Choic
     return _choice(kept, scores, hidden=len(hits) - len(kept), note=note, terms=missing)
 
 
+def _is_nobodys(place: int, corpus: Corpus) -> bool:
+    """Whether the unit at *place* obliges, but nobody in particular, and names no owner."""
+    if corpus.is_any(place, frozenset({"owner", "action"})):
+        return False
+    return is_passive(corpus.units[place], corpus.language(place))
+
+
 def _by_subject(places: Sequence[int], part: Part, corpus: Corpus, stems: frozenset[str]) -> list[int]:
     """Of obligations keep those whose subject is the topic, if any are: "obligations of the supplier"."""
     if "obligation" not in part.kinds:
         return list(places)
-    kept = [place for place in places if _is_subject(place, corpus, stems)]
+    subjects = {place: _subject(place, corpus) for place in places}
+    named = [
+        place for place in places if any(_same(word, term) for word in subjects[place] for term in part.terms)
+    ]
+    kept = named or [
+        place
+        for place in places
+        if any(corpus.stemmer.stem(word, corpus.language(place)) in stems for word in subjects[place])
+    ]
     return kept or list(places)
 
 
-def _is_subject(place: int, corpus: Corpus, stems: frozenset[str]) -> bool:
-    """Whether a word of *stems* stands before the verb that obliges, or in the heading or introduction."""
-    unit, language = corpus.units[place], corpus.language(place)
+def _subject(place: int, corpus: Corpus) -> list[str]:
+    """Return the words before the verb that obliges, with those of the heading and the introduction."""
+    unit = corpus.units[place]
     text = f"{unit.intro} {unit.text}"
-    verb = obligation_at(text, language)
-    if verb is None or corpus.index.head[place] & stems:
-        return True
-    return any(corpus.stemmer.stem(word, language) in stems for word in words_of(text[:verb]))
+    verb = obligation_at(text, corpus.language(place))
+    return words_of(f"{unit.heading or ''} {text[:verb]}")
+
+
+def _same(word: str, other: str) -> bool:
+    """Whether two words are the same but for an ending: stems also join "arrendador" and "arrendatario"."""
+    longest = max(len(word), len(other))
+    common = next(
+        (number for number in range(longest) if word[number : number + 1] != other[number : number + 1]),
+        longest,
+    )
+    return common >= 3 and common >= longest - 2
 
 
 def _question(part: Part, corpus: Corpus, spoken: str, pool: Sequence[int]) -> Choice:
@@ -203,9 +228,7 @@ def _grouped(places: Iterable[int], scores: dict[int, float], corpus: Corpus) ->
 
 def _summary(part: Part, corpus: Corpus, spoken: str, pool: Sequence[int]) -> Choice:
     """Choose the most central units, each source having its share."""
-    terms = [
-        term for term in part.terms if not corpus.named((term,), spoken) and term not in _name_words(corpus)
-    ]
+    terms = [term for term in part.terms if not corpus.named((term,), spoken) and not corpus.is_titled(term)]
     if terms:
         shares = corpus.index.coverage(corpus.terms(terms, spoken))
         near = [place for place in pool if shares.get(place, 0.0) >= _CLOSE]

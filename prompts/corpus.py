@@ -49,12 +49,15 @@ class Corpus:
         self.languages = [known(detect(source.text, default=default)) for source in sources]
         self.unread: list[tuple[str, int]] = []
         self.stemmer = Stemmer()
+        self._titles: list[str] = []
         share = UNITS_MAX // max(1, min(len(sources), SOURCES_MAX))
         for number, source in enumerate(sources):
             room = share if number < SOURCES_MAX else 0
             found, whole = units(source.text, units_max=room)
             self.units.extend(found)
             self.origin.extend([number] * len(found))
+            if found:
+                self._titles.append(found[0].heading or found[0].text)
             if not whole:
                 self.unread.append((source.name, len(found)))
         self._index: Index | None = None
@@ -139,6 +142,12 @@ class Corpus:
             & {self.stemmer.stem(word, spoken) for word in words_of(name.replace("_", " ").rsplit(".", 1)[0])}
         }
         return frozenset(found) if len(found) < len(self.names) else frozenset()
+
+    def is_titled(self, word: str) -> bool:
+        """Return whether *word* names a source: it is in its file name, or in its title, perhaps within a compound."""
+        words = {part for name in self.names for part in words_of(name.replace("_", " "))}
+        words |= {part for title in self._titles for part in words_of(title)}
+        return any(part == word or (len(word) >= 5 and part.endswith(word)) for part in words)
 
     def close(self) -> None:
         """Release the index."""

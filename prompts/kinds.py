@@ -12,7 +12,7 @@ from typing import Final
 
 from .blocks import Unit
 from .dates import Times, times
-from .lexicon import ACTORS, CURRENCIES, KINDS, PATTERNS
+from .lexicon import ACTORS, CURRENCIES, KINDS, PASSIVE, PATTERNS
 from .vocabulary import ASKS, COLUMNS
 
 ALL: Final = frozenset(KINDS)
@@ -71,6 +71,11 @@ def obligation_at(text: str, language: str) -> int | None:
     return match.start() if match else None
 
 
+def is_passive(unit: Unit, language: str) -> bool:
+    """Return whether *unit* obliges without saying whom: "invoices must be paid"."""
+    return _compiled(PASSIVE[language]).search(unit.text) is not None
+
+
 def topics(match: re.Match[str]) -> list[str]:
     """Return what the compounds matched by an ask pattern are about: "Lieferfrist" is about "Liefer"."""
     groups = match.groupdict()
@@ -102,7 +107,7 @@ class _Judge:
         if kind == "action":
             return self._acts()
         if kind == "open" and self.words.endswith("?"):
-            return True
+            return self._asks()
         found = bool(_pattern(kind, self.language).search(self.words))
         return found or (kind == "owner" and self._acts())
 
@@ -135,7 +140,8 @@ class _Judge:
         return bool(named or _pattern("action", self.language).search(self.words))
 
     def _asks(self) -> bool:
-        return self.words.endswith("?")
+        """Whether it is a question, and not a request in the form of one."""
+        return self.words.endswith("?") and not _pattern("action", self.language).search(self.words)
 
     def _headed(self) -> frozenset[str]:
         return asked(self.unit.heading, self.language) if self.unit.heading else frozenset()
@@ -169,9 +175,15 @@ def _heads(header: str, kind: str, language: str) -> bool:
     return bool(words and re.fullmatch(words, header, re.IGNORECASE))
 
 
-@cache
 def _pattern(kind: str, language: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<!\w)(?:{PATTERNS[language][kind]})(?!\w)", re.IGNORECASE)
+    """Return the pattern of sentences of *kind*."""
+    return _compiled(PATTERNS[language][kind])
+
+
+@cache
+def _compiled(alternatives: str) -> re.Pattern[str]:
+    """Return *alternatives* compiled between word borders, without regard to case."""
+    return re.compile(rf"(?<!\w)(?:{alternatives})(?!\w)", re.IGNORECASE)
 
 
 @cache

@@ -37,7 +37,7 @@ PATTERNS: Final[Mapping[str, Mapping[str, str]]] = {
     "en": {
         "obligation": r"shall|must|(?:is|are|be|being) (?:\w+ )?(?:required|obliged|obligated|bound|committed|under an?"
         r" (?:duty|obligation)) to|(?:is|are|be) (?:\w+ )?responsible for|(?:agrees?|undertakes?|covenants?|commits?"
-        r"|promises?|warrants?)(?: itself| themselves)? (?:to|that|not to)|(?:has|have) to|needs? to|may not|may only"
+        r"|promises?|warrants?)(?: itself| themselves)? (?:to|that|not to)|(?:has|have) to|needs? to|needs|requires?|may not|may only"
         r"|(?:is|are) not (?:allowed|permitted|entitled) to|(?:is|are) (?:prohibited|forbidden)|obligations? to|duty to"
         rf"|{_ROLES} will",
         "exempt": r"(?:shall|must|will) (?:mean|be (?:deemed|construed|governed|interpreted|understood|binding|effective)|prevail|survive"
@@ -47,7 +47,7 @@ PATTERNS: Final[Mapping[str, Mapping[str, str]]] = {
         r"|variation|change)\b.{0,80}?\bshall|must be understood|must have been|will be deemed",
         "owner": r"responsible(?: for)?|responsibility|in charge of|owner|owned by|assigned to|assignee|accountable"
         r"|led by|handled by|takes? (?:over|care of)|point of contact|contact person",
-        "action": r"actions?(?: items?| points?)?(?: \d+)?:|to-?do:?|follow[- ]?up:|next steps?:|tasks?:|"
+        "action": r"(?:could|can|would|will) you|please (?!note|see|find|refer|contact|visit)\w+|actions?(?: items?| points?)?(?: \d+)?:|to-?do:?|follow[- ]?up:|next steps?:|tasks?:|"
         r"(?:we|i|he|she|they)(?: will|['’]ll) (?!be\b|have\b|not\b|remain|see\b|need\b)\w+|(?:offered"
         r"|promised|volunteered) to \w+",
         "definition": r"means|(?:shall|is to|will) mean|(?:is|are) defined (?:as|in)|refers? to|has the meaning"
@@ -75,7 +75,7 @@ PATTERNS: Final[Mapping[str, Mapping[str, str]]] = {
         r"|muss es heißen|zu (?:ersehen|finden|erreichen|lesen)",
         "owner": r"verantwortlich\w*|zuständig\w*|verantwortung|federführ\w+|leitet|leitung hat|übernimmt|übernehmen"
         r"|kümmert sich|betreut|koordiniert|ansprechpartner\w*|beauftragt",
-        "action": r"aufgabe\w*:|to-?dos?:?|maßnahme\w*:|nächste schritte:|aktion:|(?:ich|wir|er|sie) (?:werde[nt]?|wird)"
+        "action": r"(?:könnte?s?t?|könnten|kannst|würde?s?t?) (?:du|sie|ihr)|bitte \w+|aufgabe\w*:|to-?dos?:?|maßnahme\w*:|nächste schritte:|aktion:|(?:ich|wir|er|sie) (?:werde[nt]?|wird)"
         r" \w+|übernimmt|kümmert sich um|erledigt|soll(?:en)? bis|klärt|bereitet\b.{1,80}?\bvor|stimmt\b.{1,80}?\bab",
         "definition": r"bedeutet|bezeichnet|im sinne (?:dieses|dieser|von|des|der)|(?:ist|sind|gilt|gelten) als"
         r"|wird definiert|ist definiert|unter \w+ (?:ist|sind|versteht|verstehen)|nachfolgend|im folgenden|definition",
@@ -100,7 +100,7 @@ PATTERNS: Final[Mapping[str, Mapping[str, str]]] = {
         "exempt": r"doi(?:t|vent) (?:être (?:compris|entendu|interprété)|s['’]entendre)",
         "owner": r"responsables?|en charge de|chargée?s? de|se charge de|s['’]occupe de|pilote|coordonne|prend en charge"
         r"|attribuée? à|confiée? à|interlocuteur",
-        "action": r"actions?(?: \d+)? ?:|à faire|tâches? ?:|prochaines étapes ?:|(?:nous|je|il|elle|ils) (?:allons|vais|va"
+        "action": r"(?:pourrais|pourriez|peux|pouvez)[- ](?:tu|vous)|merci de|veuillez|actions?(?: \d+)? ?:|à faire|tâches? ?:|prochaines étapes ?:|(?:nous|je|il|elle|ils) (?:allons|vais|va"
         r"|vont) \w+|se charge de|s['’]occupe de|enverra|préparera|contactera|transmettra|organisera|rédigera",
         "definition": r"désigne(?:nt)?|signifie(?:nt)?|(?:est|sont) définie?s?|on entend par|s['’]entend|ci-après"
         r"|au sens d[ue]",
@@ -119,7 +119,7 @@ PATTERNS: Final[Mapping[str, Mapping[str, str]]] = {
         r"|es responsable de|corresponde(?:rá)? a|está prohibid[oa]|obligación de",
         "exempt": r"debe entenderse",
         "owner": r"responsables?|encargad[oa]s?|se encarga(?:rá)?|a cargo de|asignad[oa]s? a|se ocupa(?:rá)?|coordina",
-        "action": r"acci(?:ón|ones)(?: \d+)?:|tareas?:|por hacer|próximos pasos:|se encargará|enviará|preparará|contactará"
+        "action": r"(?:podrías|puedes) \w+r|por favor|acci(?:ón|ones)(?: \d+)?:|tareas?:|por hacer|próximos pasos:|se encargará|enviará|preparará|contactará"
         r"|revisará|organizará|redactará|vamos a \w+|va a \w+",
         "definition": r"significa|se entiende por|se entenderá|se define|definid[oa]s?|en adelante|a efectos de",
         "step": r"paso \d+|primero|a continuación|luego|después,|finalmente|para (?:instalar|iniciar|crear|usar|configurar)"
@@ -137,7 +137,7 @@ PATTERNS: Final[Mapping[str, Mapping[str, str]]] = {
         r"|è responsabile|è fatto obbligo|spetta a|è vietato|è a carico",
         "exempt": r"deve intendersi|devono intendersi",
         "owner": r"responsabil[ei]|incaricat[oaie]|si occupa|si occuperà|a cura di|assegnat[oaie] a|coordina|referente",
-        "action": r"azion[ei](?: \d+)?:|da fare|attività:|compit[oi]:|prossimi passi:|si occuperà|invierà|preparerà"
+        "action": r"(?:potresti|puoi) \w+re|per favore|azion[ei](?: \d+)?:|da fare|attività:|compit[oi]:|prossimi passi:|si occuperà|invierà|preparerà"
         r"|contatterà|verificherà|organizzerà|redigerà",
         "definition": r"significa|si intende|si intendono|s['’]intende|è definit[oa]|di seguito|ai sensi d\w+",
         "step": r"passo \d+|fase \d+|prima di tutto|innanzitutto|quindi|infine|per (?:installare|avviare|creare|usare)"
@@ -156,7 +156,7 @@ PATTERNS: Final[Mapping[str, Mapping[str, str]]] = {
         r"|é proibid[oa]",
         "exempt": r"deve entender-se",
         "owner": r"responsáve(?:l|is)|encarregad[oa]s?|a cargo de|atribuíd[oa]s? a|ficará com|coordena",
-        "action": r"aç(?:ão|ões)(?: \d+)?:|tarefas?:|próximos passos:|por fazer|enviará|preparará|vai \w+r|contactará",
+        "action": r"(?:poderias|podes) \w+r|por favor|aç(?:ão|ões)(?: \d+)?:|tarefas?:|próximos passos:|por fazer|enviará|preparará|vai \w+r|contactará",
         "definition": r"significa|entende-se por|define-se|definid[oa]s?|doravante|para efeitos de",
         "step": r"passo \d+|primeiro|em seguida|depois,|por fim|para (?:instalar|iniciar|criar|usar)|clique|selecione",
         "risk": r"riscos?|perigos?|ameaças?|vulnerab\w+|penalidades?|multas?|incumpriment\w+|inadimpl\w+|atrasos?"
@@ -171,7 +171,7 @@ PATTERNS: Final[Mapping[str, Mapping[str, str]]] = {
         r"|zorgt ervoor|draagt zorg|verboden|heeft de plicht",
         "exempt": r"moet worden verstaan|zal worden verstaan",
         "owner": r"verantwoordelijk\w*|eigenaar|toegewezen aan|neemt\b.{1,60}?\bop zich|coördineert|contactpersoon",
-        "action": r"acties?(?: \d+)?:|actiepunt\w*|taken?:|te doen|volgende stappen:|zal \w+|gaat \w+|stuurt|bereidt",
+        "action": r"(?:kun|kunt|zou) (?:je|u)|graag|acties?(?: \d+)?:|actiepunt\w*|taken?:|te doen|volgende stappen:|zal \w+|gaat \w+|stuurt|bereidt",
         "definition": r"betekent|wordt verstaan|wordt bedoeld|gedefinieerd|hierna|in de zin van",
         "step": r"stap \d+|eerst|vervolgens|daarna|ten slotte|om\b.{1,50}?\bte \w+,|klik|open de|kies",
         "risk": r"risico\w*|gevaar\w*|gevaren|bedreiging\w*|kwetsba\w+|boete\w*|verzuim|tekortkoming\w*|vertraging\w*"
@@ -191,7 +191,7 @@ ACTORS: Final[Mapping[str, str]] = {
     r" (?:and |& )?){1,3}to (?!the\b|an?\b|th[ai]t\b|this\b|these\b|those\b|our\b|your\b|their\b|his\b|her\b|its\b|all\b"
     r"|any\b|be\b|each\b)[a-z]+\b(?!@)",
     "de": r"(?:^|[:;] |\bFrau |\bHerr )(?!(?:D(?:er|ie|as|ies\w*)|Eine?|Es|Jede\w*|Keine?|[AI]m|In|Bei|Für|Auf|Nach|Vor|Mit|Zu"
-    r"|Sie|Wir|Er|Bis) )[A-ZÄÖÜ][\w.-]+(?: (?:[A-ZÄÖÜ][\w.-]+|und)){0,3} (?:wird|werden|soll|sollen|muss|erstellt|prüft|sendet"
+    r"|Sie|Wir|Er|Bis) )[A-ZÄÖÜ][\w.-]+(?: (?:[A-ZÄÖÜ][\w.-]+|und)){0,3} (?:(?:wird|werden|soll|sollen|muss)\b[^.;]{1,160}\b(?!ge)\w+(?:en|ern|eln)(?=[.;,!]|$)|erstellt|prüft|sendet"
     r"|schickt|organisiert|liefert|informiert|stellt|aktualisiert|meldet|holt|schreibt|plant|verschickt|reicht|legt|bespricht"
     r"|kontaktiert|bestellt|versendet|überarbeitet|dokumentiert|testet|bereitet|stimmt|lädt|ruft)\b",
     "fr": r"(?:^|[:;] )(?!(?:L[ea]s?|Une?|Il|Elle|On|Ce\w*|Tou\w*) )[A-ZÉÈÀÂ][\w.-]*(?: (?:[A-ZÉ][\w.-]+|et)){0,3} (?:doit|va"
@@ -206,6 +206,18 @@ ACTORS: Final[Mapping[str, str]] = {
     r"|stuurt|maakt|controleert|organiseert|neemt|belt|schrijft|regelt)\b",
 }
 """A named person who does something: what an action item looks like. Case counts here."""
+
+PASSIVE: Final[Mapping[str, str]] = {
+    "en": r"(?:shall|must|may|will|is to|are to|has to|have to)(?: not| only)? be (?!responsible|liable|entitled|obliged|able)\w+"
+    r"(?:ed|en|t|d)\b(?! by)",
+    "de": r"(?:müssen|muss|darf|dürfen|soll|sollen)\b.*\bwerden|(?:ist|sind)\b.*\b(?:zu \w+en|\w+zu\w+en)",
+    "fr": r"(?:doit|doivent|devra|devront) être",
+    "es": r"debe(?:n|rá|rán)? ser",
+    "it": r"dev(?:e|ono) essere|dovr(?:à|anno) essere",
+    "pt": r"deve(?:m|rá|rão)? ser",
+    "nl": r"(?:moet|moeten|dient|dienen)\b.*\bworden",
+}
+"""An obligation that names nobody who has it: no answer to who is responsible."""
 
 CURRENCIES: Final = (
     r"€|\$|£|¥|₹|EUR|USD|GBP|CHF|JPY|SEK|NOK|DKK|PLN|CZK|CAD|AUD|BRL|euros?|dollars?|pounds?|francs?|franken|cents?"

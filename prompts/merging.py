@@ -74,11 +74,10 @@ def merge(places: Sequence[int], scores: Sequence[float], corpus: Corpus) -> lis
         near = sorted(
             {number for word in prefix for number in holders.get(word, ())} | set(alike[-ALIKE_MAX:])
         )
-        near = near[-NEAR_MAX:]
-        best = max(
-            near, key=lambda number: (_likeness(words, entries[number].place, place), -number), default=-1
+        ranked = sorted(
+            near[-NEAR_MAX:], key=lambda number: (-_likeness(words, entries[number].place, place), number)
         )
-        if best < 0 or not _join(entries[best], place, words, facts, corpus):
+        if not any(_join(entries[number], place, words, facts, corpus) for number in ranked):
             for word in prefix:
                 holders.setdefault(word, []).append(len(entries))
             alike.append(len(entries))

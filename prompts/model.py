@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 from ..states.errors import ModelError
 from ..states.outcomes import Usage
@@ -95,7 +95,7 @@ class ModelUnavailable(ModelError):
         super().__init__(code, message, usage)
         self.code = code if code in FAULT_CODES else "unexpected"
         self.message = message
-        self.usage = usage
+        self.usage = usage if usage is None or _countable(usage) else None
 
     def __str__(self) -> str:
         return self.message
@@ -117,6 +117,32 @@ class Model(Protocol):
     async def aask(self, call: ModelCall) -> Reply:
         """Answer without blocking the event loop."""
         ...
+
+
+def checked_reply(answer: object) -> Reply:
+    """
+    Return what a host's model answered if a journal can hold it; plain text is a reply too.
+
+    Raises:
+        TypeError: It is no reply, its usage is not whole numbers, or it ended in an unknown way.
+    """
+    if isinstance(answer, str):
+        return Reply(answer)
+    if not isinstance(answer, Reply) or not isinstance(answer.text, str):
+        raise TypeError(f"the model returned a {type(answer).__name__}, expected a Reply")
+    if answer.usage is not None and not _countable(answer.usage):
+        raise TypeError("the model reported a usage that is not made of whole numbers from 0 to 2^50")
+    if answer.finish not in get_args(Finish):
+        raise TypeError(
+            f"the model ended with {ascii(answer.finish)[:80]}, expected one of {get_args(Finish)}"
+        )
+    return answer
+
+
+def _countable(usage: Usage) -> bool:
+    """Whether *usage* can stand in hashed rows: small whole numbers, so that sums stay below 2^53."""
+    numbers = (usage.calls, usage.tokens_in, usage.tokens_out, usage.cost_micro)
+    return all(type(number) is int and 0 <= number <= 2**50 for number in numbers)
 
 
 CHARS_PER_TOKEN = 4

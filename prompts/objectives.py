@@ -8,6 +8,7 @@ question about its remaining words.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -42,6 +43,8 @@ _INSIDE = re.compile(
     re.IGNORECASE,
 )
 _SINGLE = re.compile(r"(?:every|each|any|jede\w*|chaque|cada|ogni|elke?|iedere?)\b", re.IGNORECASE)
+_MARKS: Final = {"fr": ("", " ?"), "es": ("¿", "?")}
+"""What stands before and after a question, where it is not only a question mark."""
 _OF = re.compile(
     r"\b(?:of|for|from|by|des|der|du|de|von|vom|für|del|della|di|do|da|van|voor|pour|para|per)\b",
     re.IGNORECASE,
@@ -114,30 +117,14 @@ def read_part(clause: Clause, spoken: str, language: str) -> Part | None:
     words = REQUEST_WORDS[spoken]
     whole = f"{clause.verb} {clause.text}" if clause.verb else clause.text
     names, core = _scope(clause.text, spoken)
-    head, extras = split_extras(core, spoken)
-    kinds, compounds, rest = kinds_in(head, spoken)
-    asked, answers = kinds, _bonus(whole, words)
-    if answers and kinds and not kinds & (answers | _PEOPLE | _SOFT):
-        asked, kinds, rest = frozenset(), frozenset(), head
-    if "owner" in kinds:
-        kinds = (kinds | _PEOPLE) - _TIMES
-    bonus = (
-        asked
-        | kinds_in(" ".join((*names, extras, clause.extra)), spoken)[0]
-        | answers
-        | _bonus(clause.extra, words)
-    )
-    limit = limit_in(whole, spoken)
-    ignored = words.units if limit else ""
-    terms, hints = _terms(f"{rest} {_topic(extras, spoken)}", compounds, spoken, ignored)
-    if not terms and bonus - kinds:
-        terms = tuple(word for word in hints if not _INSIDE.search(core.lower().split(word)[0]))
-    selective = bool(matcher(words.summary).search(whole) or matcher(words.some).search(whole))
+    wish = _wish(whole, names, core, clause.extra, spoken)
+    kinds, terms, hints, bonus = wish.kinds, wish.terms, wish.hints, wish.bonus
     shape = _shape(whole, kinds, terms, words)
     if shape == "question" and not terms:
-        if not kinds and not bonus:
+        if not bonus:
             return None
         shape, kinds = "list", kinds or bonus
+    selective = bool(matcher(words.summary).search(whole) or matcher(words.some).search(whole))
     part = Part(
         heading="",
         shape=shape,
@@ -147,12 +134,57 @@ def read_part(clause: Clause, spoken: str, language: str) -> Part | None:
         hints=(*names, *hints),
         every=not selective
         and (shape == "list" or bool(matcher(words.every).search(core if names else whole))),
-        limit=limit,
+        limit=limit_in(whole, spoken),
         asks=shape != "question"
         or bool(bonus or clause.verb or "?" in core or opening(spoken).match(clause.text)),
         shared=bool(clause.verb and _OF.search(core)),
     )
     return replace(part, heading=_heading(clause.text, core, part, spoken, language))
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """What a clause is after: kinds, kinds that come first, topic words, words that may name a document."""
+
+    kinds: frozenset[str]
+    bonus: frozenset[str]
+    terms: tuple[str, ...]
+    hints: tuple[str, ...]
+
+
+def _wish(whole: str, names: Sequence[str], core: str, extra: str, spoken: str) -> _Wish:
+    """
+    Return what a clause is after.
+
+    Args:
+        whole: The clause with the verb that it shares.
+        names: Words in it that name a document.
+        core: The clause without them.
+        extra: A question about what it asks for.
+        spoken: Its language.
+
+    Returns:
+        Its kinds and words. After "when", "who" or "how much" a kind that does not answer that is only a topic.
+    """
+    words = REQUEST_WORDS[spoken]
+    head, extras = split_extras(core, spoken)
+    kinds, compounds, rest = kinds_in(head, spoken)
+    answers = _bonus(whole, words)
+    if answers and kinds and not kinds & (answers | _PEOPLE | _SOFT):
+        kinds, rest = frozenset(), head
+    beside = kinds_in(" ".join((*names, extras, extra)), spoken)[0]
+    bonus = kinds | beside | answers | _bonus(extra, words)
+    if "owner" in kinds:
+        kinds = (kinds | _PEOPLE) - _TIMES
+    elif kinds & _PEOPLE and matcher(words.who).search(whole):
+        kinds |= _PEOPLE
+    topic = "" if kinds_in(extras, spoken)[0] else extras
+    terms, hints = _terms(
+        f"{rest} {topic}", compounds, spoken, words.units if limit_in(whole, spoken) else ""
+    )
+    if not terms and bonus - kinds:
+        terms = tuple(word for word in hints if not _INSIDE.search(core.lower().split(word)[0]))
+    return _Wish(kinds, bonus, terms, hints)
 
 
 def limit_in(text: str, spoken: str) -> int | None:
@@ -199,11 +231,6 @@ def _bonus(text: str, words: RequestWords) -> frozenset[str]:
     return frozenset(kind for asked, kinds in answers if matcher(asked).search(text) for kind in kinds)
 
 
-def _topic(extras: str, spoken: str) -> str:
-    """Return what "with ..." says about the topic: nothing if it names kinds, as "with owners" does."""
-    return "" if kinds_in(extras, spoken)[0] else extras
-
-
 def _terms(
     rest: str, compounds: list[str], spoken: str, ignored: str
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -213,7 +240,7 @@ def _terms(
         f"{words.questions}|{words.every}|{words.some}|{words.compare}|{words.summary}|{words.when}|{words.extras}"
         + (f"|{ignored}" if ignored else "")
     )
-    rest = _noun(fold(rest), spoken)[0]
+    rest = _noun(fold(matcher(f"{words.much}|{words.who}|{words.when}").sub(" ", rest)), spoken)[0]
     terms: dict[str, None] = {}
     hints: dict[str, None] = {}
     for word in words_of(rest):
@@ -255,7 +282,7 @@ def _heading(text: str, core: str, part: Part, spoken: str, language: str) -> st
         if 0 < len(name.split()) <= 7:
             return _short(name.strip(" ?"))
     if asks and not naming and (part.terms or part.bonus & _PEOPLE or not part.kinds):
-        return _short(own.rstrip(" ?") + (" ?" if spoken == "fr" else "?"))
+        return _short(own.rstrip(" ?"), around=_MARKS.get(spoken, ("", "?")))
     name, single = _noun(own, spoken)
     if asks or not name or (single and not part.terms) or not words_of(name):
         first = label[next((kind for kind in KINDS if kind in part.kinds), "answer")]
@@ -279,8 +306,8 @@ def _noun(name: str, spoken: str) -> tuple[str, bool]:
     return name, single
 
 
-def _short(name: str) -> str:
-    """Return *name* with a capital and at most so many characters as a heading should have."""
+def _short(name: str, *, around: tuple[str, str] = ("", "")) -> str:
+    """Return *name* with a capital, at most so many characters as a heading should have, and marks *around* it."""
     if len(name) > HEADING_CHARS_MAX:
         name = name[:HEADING_CHARS_MAX].rsplit(" ", 1)[0] + " …"
-    return name[:1].upper() + name[1:]
+    return around[0] + name[:1].upper() + name[1:] + around[1]

@@ -66,7 +66,7 @@ def read_selection(text: str, *, chars_max: int, context_chars: int) -> Selectio
     Args:
         text: The raw reply.
         chars_max: A longer reply is invalid unread.
-        context_chars: `parametersContext` is cut to this.
+        context_chars: `parametersContext` is cut to this, with a marker.
     """
     data = read_object(text, chars_max=chars_max)
     if isinstance(data, Unreadable):
@@ -139,7 +139,7 @@ def _selection(data: dict[str, Any], tool: str, *, optional: bool, context_chars
         "learnings": data.get("learnings"),
         "documents": data.get("requiredInputDocuments"),
         "connection": data.get("requiredConnection"),
-        "context": context[:context_chars] if isinstance(context, str) else context,
+        "context": _cut(context, context_chars) if isinstance(context, str) else context,
         "fields": fields,
         "arguments": {} if fields == () else None,
     }
@@ -243,6 +243,11 @@ def _validated(model: type[W], data: object, *, names: dict[str, str] | None = N
         head, dot, tail = place.partition(".")
         place = (names or {}).get(head, head) + dot + tail
         return Invalid("wrong_type", f"`{place}`: {first['msg']}")
+
+
+def _cut(text: str, chars_max: int) -> str:
+    """Return *text* within *chars_max* characters, with a marker when something was cut (SPEC A108)."""
+    return text if len(text) <= chars_max else text[: chars_max - 1] + "…" if chars_max else ""
 
 
 def _short(value: object) -> str:

@@ -70,7 +70,7 @@ REQUEST_WORDS: Final[Mapping[str, RequestWords]] = {
         "|biggest|critical|most relevant|best",
         generic="documents?|texts?|files?|attachments?|contents?|pages?|reports?|sections?|information|info|details?|points?"
         "|things?|items?|lists?|tables?|sources?|questions?|answers?|terms|conditions|clauses?|provisions?|statements?"
-        "|passages?|parts?|contracts?|agreements?|minutes|meetings?|notes?|letters?|articles?|papers?|polic(?:y|ies)"
+        "|passages?|parts?|contracts?|agreements?|minutes|meetings?|notes?|letters?|e-?mails?|threads?|transcripts?|conversations?|articles?|papers?|polic(?:y|ies)"
         "|offers?|quotations?|price lists?|manuals?|guides?|readme|protocols?|data|facts?|sentences?|paragraphs?|words?"
         "|bullets?|form|format|pdf|docx?|csv|html?|md|txt|xlsx?|result|results|user|reader|me|us|following|given|attached|above|below|two|both|three"
         "|new|old|say|says|said|there|need|needs|needed|happens?|happened|apply|applies|regarding|concerning|related"
@@ -83,8 +83,10 @@ REQUEST_WORDS: Final[Mapping[str, RequestWords]] = {
         units="points?|bullets?|bullet points|items?|sentences?|lines?|findings|paragraphs?|passages?|deadlines?|obligations?"
         "|risks?|actions?|facts|dates?|steps?",
         not_="does not|do not|doesn't|don't|no|without|avoids?|never|nothing|free of|must not|should not|omits?",
-        absent="(?:no|not|nothing|none|neither|never|unable|cannot|without)\\b.{0,80}?\\b(?:mention\\w*|found|find|contain\\w*"
-        "|stated?|answers?|document\\w*|passages?|specified|available|listed|included|identified|provided)",
+        absent="(?:documents?|sources?|texts?|passages?|files?|contracts?|minutes|reports?|it|they) (?:do(?:es)?|did) not (?:mention|contain"
+        "|state|say|specify|answer|give|list|name|define)|no (?:\\w+ ){1,5}(?:found|mentioned|stated|specified|identified|answers this)"
+        "|(?:is|are|was|were) not (?:found|mentioned|stated|specified|answered|documented)|(?:cannot|could not|can['’]t) be (?:found"
+        "|determined|answered|judged)|nothing (?:in|about|on)|there (?:is|are) no|no passage",
     ),
     "de": RequestWords(
         verbs="bitte|liste|listen|auflisten|nenne|nennen|zeige|zeig|gib|geben|erkläre|erklären|beschreibe|beschreiben|finde"
@@ -102,8 +104,8 @@ REQUEST_WORDS: Final[Mapping[str, RequestWords]] = {
         generic="dokumente?n?s?|texte?s?|dateie?n?|anhang|anhänge|inhalte?|seiten?|bericht\\w*|abschnitte?|informationen|angaben"
         "|details|punkte?|dinge|liste|tabelle|quellen?|fragen?|antwort\\w*|klauseln?|bestimmung(?:en)?|regelung(?:en)?|stellen?"
         "|\\w*vertr[aä]g\\w*|\\w*vereinbarung(?:en)?|\\w*protokolle?s?|sitzung|besprechung|notizen|brief|artikel|\\w*angebote?n?s?"
-        "|preisliste|handbuch|daten|fakten|sätze|wörter|form|ergebnis\\w*|beide[nr]?|zwei|drei|neue[rn]?|alte[rn]?|steht|stehen"
-        "|sagt|geregelt|gelten|gilt|lauten|lautet|nutzer|deutsch|jeweils|mindestens|darin|folgende[nr]?|dazu|hierzu|genau|kostet|kosten|zusammen",
+        "|preisliste|handbuch|e-?mails?|\\w*richtlinien?|daten|fakten|sätze|wörter|form|ergebnis\\w*|beide[nr]?|zwei|drei|neue[rn]?|alte[rn]?|steht|stehen"
+        "|sagt|geregelt|gelten|gilt|lauten|lautet|nutzer|deutsch|jeweils|mindestens|darin|passiert|geschieht|heißt|folgende[nr]?|dazu|hierzu|genau|kostet|kosten|zusammen",
         about="über|zu|zum|zur|bezüglich|hinsichtlich|betreffend",
         extras="mit|inklusive|samt|nebst|jeweils mit|einschließlich",
         when="wann|bis wann|fällig|wie lange|welches datum",
@@ -111,8 +113,8 @@ REQUEST_WORDS: Final[Mapping[str, RequestWords]] = {
         much="wie viele?|wieviel|was kostet|was kosten|wie teuer|wie hoch|wie groß",
         units="punkte?n?|stichpunkte?n?|sätze?n?|zeilen|einträge|fristen|pflichten|risiken|aufgaben|absätze",
         not_="nicht|keine?n?|ohne|vermeidet|niemals",
-        absent="(?:nicht|keine?[nrs]?|nichts|nirgends)\\b.{0,80}?\\b(?:erwähn\\w*|gefunden|finde\\w*|enthalten|enthält|genannt"
-        "|angegeben|beantwort\\w*|stellen?|hervor|dokument\\w*)",
+        absent="(?:enthält|enthalten|nennt|nennen|erwähnt|erwähnen|gibt|findet|finden) (?:\\w+ ){0,3}(?:keine?n?|nicht|nichts)|(?:nicht|nichts"
+        "|keine?n?) (?:\\w+ ){0,4}(?:gefunden|erwähnt|genannt|beantwortet|auffindbar|ersichtlich|angegeben)|keine stelle",
     ),
     "fr": RequestWords(
         verbs="merci de|veuillez|liste[zr]?|énumère[zr]?|énumérer|donne[zr]?|montre[zr]?|trouve[zr]?|extrai[st]|extraire"
@@ -126,7 +128,7 @@ REQUEST_WORDS: Final[Mapping[str, RequestWords]] = {
         some="principa(?:l|ux|les?)|clés?|essentiel(?:le)?s?|bref|brève(?:ment)?|court|important(?:e)?s?|majeure?s?",
         generic="documents?|textes?|fichiers?|contenu|pages?|rapports?|sections?|informations?|détails?|points?|choses?|listes?"
         "|tableaux?|sources?|questions?|réponses?|clauses?|dispositions?|passages?|contrats?|accords?|procès-verbal|réunion"
-        "|notes?|lettres?|articles?|offres?|devis|conditions|modalités|prévues?|dit|disent|deux|les deux|nouveau|français|manuel|coûte(?:nt)?"
+        "|notes?|lettres?|articles?|offres?|devis|conditions|modalités|prévues?|dit|disent|deux|les deux|nouveau|français|passe|arrive|manuel|coûte(?:nt)?"
         "|liste de prix|termes",
         about="au sujet d\\w+|à propos d\\w+|concernant|sur|dit (?:de|sur)|relati(?:f|ve)s? à",
         extras="avec|y compris|ainsi que leurs|assorties? de",
@@ -135,7 +137,8 @@ REQUEST_WORDS: Final[Mapping[str, RequestWords]] = {
         much="combien|quel prix|quel montant|quel coût",
         units="points?|phrases?|lignes?|éléments?|échéances?|puces|risques?",
         not_="ne|pas|aucune?|sans|évite|jamais",
-        absent="(?:aucune?|rien|ne|pas|ni)\\b.{0,80}?\\b(?:mentionn\\w*|trouv\\w*|contien\\w*|indiqu\\w*|répond\\w*|passages?|document\\w*)",
+        absent="n(?:e |['’])(?:mentionn|contien|précis|indiqu|répond|trouv|figur)\\w* (?:pas|aucune?)|aucune? (?:\\w+ ){1,4}(?:n['’]y|ne"
+        "|trouvée?s?|mentionnée?s?)|rien (?:dans|sur|n['’])|il n['’]y a (?:pas|aucune?)|aucun passage",
     ),
     "es": RequestWords(
         verbs="por favor|lista|liste|listar|enumera|enumere|enumerar|indica|indique|indicar|da|dame|dé|muestra|muestre|encuentra"
@@ -149,7 +152,7 @@ REQUEST_WORDS: Final[Mapping[str, RequestWords]] = {
         some="principal(?:es)?|clave|esencial(?:es)?|breve(?:mente)?|importantes?|cort[oa]",
         generic="documentos?|textos?|archivos?|contenidos?|páginas?|informes?|secci(?:ón|ones)|informaci(?:ón|ones)|detalles?"
         "|puntos?|cosas?|listas?|tablas?|fuentes?|preguntas?|respuestas?|cláusulas?|contratos?|acuerdos?|actas?|reuni(?:ón|ones)"
-        "|notas?|cartas?|artículos?|ofertas?|condiciones|términos|dice|dicen|dos|ambas|ambos|nuev[oa]|español|cuestan?|lista de precios",
+        "|notas?|cartas?|artículos?|ofertas?|condiciones|términos|dice|dicen|dos|ambas|ambos|nuev[oa]|español|pasa|ocurre|sucede|cuestan?|lista de precios",
         about="sobre|acerca de|respecto a|en cuanto a|relativ[oa]s? a",
         extras="con|incluyendo|junto con",
         when="cuándo|para cuándo|hasta cuándo|en qué fecha",
@@ -157,7 +160,8 @@ REQUEST_WORDS: Final[Mapping[str, RequestWords]] = {
         much="cuánt[oa]s?|qué precio|cuánto cuesta",
         units="puntos?|frases?|líneas?|elementos?|plazos?|riesgos?",
         not_="no|ningún|ninguna|sin|evita|nunca",
-        absent="(?:no|ningun\\w*|ningún|nada)\\b.{0,80}?\\b(?:mencion\\w*|encontr\\w*|contien\\w*|indic\\w*|responde\\w*|pasajes?|documento\\w*)",
+        absent="no (?:se )?(?:mencion|contien|indic|especific|encuentr|encontr|respond)\\w*|ning[uú]n\\w* (?:\\w+ ){1,4}(?:mencion|respond"
+        "|contien|encontr)\\w*|nada (?:en|sobre)|no hay|ningún pasaje",
     ),
     "it": RequestWords(
         verbs="per favore|elenca|elencare|indica|indicare|dammi|dai|mostra|trova|estrai|confronta|confrontare|spiega|descrivi"
@@ -170,7 +174,7 @@ REQUEST_WORDS: Final[Mapping[str, RequestWords]] = {
         some="principal[ei]|chiave|essenzial[ei]|breve(?:mente)?|important[ei]|cort[oaie]",
         generic="document[oi]|test[oi]|file|contenut[oi]|pagin[ae]|rapport[oi]|sezion[ei]|informazion[ei]|dettagl[io]o?|punt[oi]"
         "|cos[ae]|list[ae]|elenco|tabell[ae]|font[ei]|domand[ae]|rispost[ae]|clausol[ae]|contratt[oi]|accord[oi]|verbal[ei]"
-        "|riunion[ei]|note|letter[ae]|articol[oi]|offert[ae]|condizioni|dice|dicono|due|entramb[ie]|italiano|listino|costa(?:no)?",
+        "|riunion[ei]|note|letter[ae]|articol[oi]|offert[ae]|condizioni|dice|dicono|due|entramb[ie]|italiano|listino|succede|accade|costa(?:no)?",
         about="su|sul|sulla|riguardo a\\w*|circa|in merito a\\w*|relativ[oaie] a\\w*",
         extras="con|inclus[oaie]|insieme a\\w*",
         when="quando|entro quando|in che data",
@@ -178,7 +182,8 @@ REQUEST_WORDS: Final[Mapping[str, RequestWords]] = {
         much="quant[oaie]|che prezzo|quanto costa",
         units="punti|frasi|righe|elementi|scadenze|rischi",
         not_="non|nessun\\w*|senza|evita|mai",
-        absent="(?:non|nessun\\w*|nulla|niente)\\b.{0,80}?\\b(?:menzion\\w*|trovat\\w*|trova|contien\\w*|indic\\w*|rispond\\w*|pass[oi]|document\\w*)",
+        absent="non (?:si )?(?:menzion|contien|indic|specific|trov|rispond)\\w*|nessun\\w* (?:\\w+ ){1,4}(?:menzion|rispond|contien|trovat)\\w*"
+        "|niente (?:in|su)|non (?:c['’]è|ci sono)|nessun passo",
     ),
     "pt": RequestWords(
         verbs="por favor|liste|lista|listar|enumere|enumerar|indique|indicar|dê|mostre|encontre|extraia|compare|comparar|explique"
@@ -191,7 +196,7 @@ REQUEST_WORDS: Final[Mapping[str, RequestWords]] = {
         some="principa(?:l|is)|chave|essencia(?:l|is)|breve(?:mente)?|importantes?|curt[oa]",
         generic="documentos?|textos?|arquivos?|ficheiros?|conteúdos?|páginas?|relatórios?|seç(?:ão|ões)|informaç(?:ão|ões)|detalhes?"
         "|pontos?|coisas?|listas?|tabelas?|fontes?|perguntas?|respostas?|cláusulas?|contratos?|acordos?|atas?|reuni(?:ão|ões)|notas?"
-        "|cartas?|artigos?|ofertas?|propostas?|condições|termos|diz|dizem|dois|duas|ambos|ambas|português|custam?",
+        "|cartas?|artigos?|ofertas?|propostas?|condições|termos|diz|dizem|dois|duas|ambos|ambas|português|acontece|custam?",
         about="sobre|acerca d\\w+|a respeito d\\w+|quanto a\\w*|relativ[oa]s? a\\w*",
         extras="com|incluindo|junto com",
         when="quando|até quando|em que data",
@@ -199,7 +204,8 @@ REQUEST_WORDS: Final[Mapping[str, RequestWords]] = {
         much="quant[oa]s?|quanto custa|que preço",
         units="pontos|frases|linhas|itens|prazos|riscos",
         not_="não|nenhum\\w*|sem|evita|nunca",
-        absent="(?:não|nenhum\\w*|nada)\\b.{0,80}?\\b(?:mencion\\w*|encontr\\w*|contém|indic\\w*|respond\\w*|trechos?|documento\\w*)",
+        absent="não (?:se )?(?:mencion|cont[eé]m|indic|especific|encontr|respond)\\w*|nenhum\\w* (?:\\w+ ){1,4}(?:mencion|respond|cont[eé]m"
+        "|encontr)\\w*|nada (?:em|sobre)|não há|nenhum trecho",
     ),
     "nl": RequestWords(
         verbs="graag|lijst|noem|geef|toon|zoek|vind|vergelijk|vergelijken|leg uit|beschrijf|vat|samen|samenvatten|som|op|schrijf"
@@ -213,7 +219,7 @@ REQUEST_WORDS: Final[Mapping[str, RequestWords]] = {
         generic="documente?n?|tekst(?:en)?|bestand(?:en)?|inhoud|pagina['’]?s?|rapport(?:en)?|secties?|informatie|details|punten|punt"
         "|dingen|lijst|tabel|bronn?e?n?|vra(?:ag|gen)|antwoord(?:en)?|clausules?|bepaling(?:en)?|\\w*contract(?:en)?|\\w*overeenkomst(?:en)?"
         "|notulen|vergadering|notities|brief|artikelen?|offertes?|aanbieding(?:en)?|voorwaarden|zegt|staat|twee|beide|nieuwe?"
-        "|nederlands|prijslijst|gelden|luiden|kost(?:en)?|samen",
+        "|nederlands|prijslijst|gebeurt|gelden|luiden|kost(?:en)?|samen",
         about="over|omtrent|betreffende|met betrekking tot",
         extras="met|inclusief|samen met",
         when="wanneer|tot wanneer|op welke datum|hoe lang",
@@ -221,7 +227,8 @@ REQUEST_WORDS: Final[Mapping[str, RequestWords]] = {
         much="hoeveel|wat kost|hoe duur",
         units="punten|zinnen|regels|items|termijnen|risico's",
         not_="niet|geen|zonder|vermijdt|nooit",
-        absent="(?:niet|geen|niets|nergens)\\b.{0,80}?\\b(?:vermeld\\w*|gevonden|bevat\\w*|genoemd|beantwoord\\w*|passages?|document\\w*)",
+        absent="(?:bevat|noemt|vermeldt|vermelden|bevatten) (?:\\w+ ){0,3}(?:geen|niet|niets)|(?:niet|geen|niets) (?:\\w+ ){0,4}(?:gevonden"
+        "|vermeld|genoemd|beantwoord)|er (?:is|zijn) geen|geen passage",
     ),
 }
 

@@ -17,7 +17,7 @@ ASKS: Final[Mapping[str, Mapping[str, str]]] = {
         "deadline": r"deadlines?|due(?: dates?| by)?|by when|until when|time ?limits?|time ?frames?|cut-?offs?(?: dates?)?"
         r"|expiry dates?|(?P<topic>notice) periods?|key dates|important dates|milestones?|time ?lines?",
         "date": r"dates?|schedules?|timing",
-        "amount": r"amounts?|prices?|pricing|costs?|fees?|charges?|rates?|how much|sums? of money",
+        "amount": r"amounts?|prices?|pricing|costs?|fees?|(?<!in )charges?|rates?|how much|sums? of money",
         "owner": r"owners?|responsib(?:le|ility|ilities)|assignees?|assigned to|accountable|in charge|who does what",
         "action": r"action (?:items?|points?)|actions?|to-?dos?(?: lists?)?|tasks?|next steps|follow-?ups?|assignments?",
         "definition": r"definitions?|defined(?: terms)?|meaning of|definition of|define|glossary",
@@ -25,7 +25,7 @@ ASKS: Final[Mapping[str, Mapping[str, str]]] = {
         "risk": r"risks?|dangers?|threats?|hazards?|red flags?|pitfalls?|vulnerabilit(?:y|ies)",
         "decision": r"decisions?|decided|resolutions?|resolved|what was agreed|agreed on",
         "right": r"rights?|entitlements?|entitled",
-        "contact": r"contacts?(?: details| persons?| data)?|e-?mail addresses|e-?mails?|phone numbers?|telephone",
+        "contact": r"contacts?(?: details| persons?| data)?|e-?mail address(?:es)?|phone numbers?|telephone",
         "open": r"open (?:questions?|issues?|points?)|unresolved|unclear points",
     },
     "de": {
@@ -43,7 +43,7 @@ ASKS: Final[Mapping[str, Mapping[str, str]]] = {
         "risk": r"(?P<topic>\w*?)risik(?:o|en)|gefahr(?:en)?|bedrohung(?:en)?|schwachstellen?",
         "decision": r"beschl(?:uss|üsse)|beschlossen|entscheidung(?:en)?|entschieden|was wurde vereinbart",
         "right": r"rechte|berechtigung(?:en)?|ansprüche|berechtigt",
-        "contact": r"kontakte?|kontaktdaten|ansprechpartner\w*|e-?mail(?:-?adressen?)?|telefon(?:nummern?)?",
+        "contact": r"kontakte?|kontaktdaten|ansprechpartner\w*|e-?mail-?adressen?|telefon(?:nummern?)?",
         "open": r"offene[nr]? (?:fragen?|punkte?)|ungeklärte\w*",
     },
     "fr": {
@@ -58,7 +58,7 @@ ASKS: Final[Mapping[str, Mapping[str, str]]] = {
         "risk": r"risques?|dangers?|menaces?|vulnérabilités?",
         "decision": r"décisions?|décidée?s?|résolutions?",
         "right": r"droits?",
-        "contact": r"contacts?|coordonnées|e-?mails?|courriels?|téléphones?",
+        "contact": r"contacts?|coordonnées|adresses? e-?mail|téléphones?",
         "open": r"questions? ouvertes?|points? ouverts?|en suspens",
     },
     "es": {
@@ -73,7 +73,7 @@ ASKS: Final[Mapping[str, Mapping[str, str]]] = {
         "risk": r"riesgos?|peligros?|amenazas?|vulnerabilidad(?:es)?",
         "decision": r"decisi(?:ón|ones)|decidido|acuerdos|resoluci(?:ón|ones)",
         "right": r"derechos?",
-        "contact": r"contactos?|correos?|teléfonos?|datos de contacto",
+        "contact": r"contactos?|teléfonos?|datos de contacto",
         "open": r"preguntas? abiertas?|cuestiones abiertas|puntos abiertos",
     },
     "it": {
@@ -88,7 +88,7 @@ ASKS: Final[Mapping[str, Mapping[str, str]]] = {
         "risk": r"risch[io]o?|rischi|pericol[oi]|minacc[ei]a?|vulnerabilità",
         "decision": r"decision[ei]|deciso|delibere?|deliberazioni",
         "right": r"diritt[oi]",
-        "contact": r"contatt[oi]|e-?mail|telefono|recapiti",
+        "contact": r"contatt[oi]|telefono|recapiti",
         "open": r"domande aperte|questioni aperte|punti aperti",
     },
     "pt": {
@@ -103,7 +103,7 @@ ASKS: Final[Mapping[str, Mapping[str, str]]] = {
         "risk": r"riscos?|perigos?|ameaças?",
         "decision": r"decis(?:ão|ões)|decidido|deliberaç(?:ão|ões)",
         "right": r"direitos?",
-        "contact": r"contactos?|contatos?|e-?mails?|telefones?",
+        "contact": r"contactos?|contatos?|telefones?",
         "open": r"perguntas? em aberto|questões em aberto|pontos em aberto",
     },
     "nl": {
@@ -118,7 +118,7 @@ ASKS: Final[Mapping[str, Mapping[str, str]]] = {
         "risk": r"risico['’]?s?|gevaren|gevaar|bedreigingen",
         "decision": r"beslissing(?:en)?|besluit(?:en)?|besloten",
         "right": r"rechten",
-        "contact": r"contact(?:en|gegevens|personen|persoon)?|e-?mail(?:adressen)?|telefoon(?:nummers?)?",
+        "contact": r"contact(?:en|gegevens|personen|persoon)?|e-?mailadressen|telefoon(?:nummers?)?",
         "open": r"open (?:vragen|punten)",
     },
 }

@@ -72,7 +72,7 @@ class World:
     An engine with a recorded script, fixed clock and ids, and a journal in a folder.
 
     Args:
-        folder: For the journal.
+        folder: For the journal; made if there is none.
         replies: The script; functions of the call are allowed.
         tools: The host's tools.
         **options: Of `Engine`.
@@ -80,6 +80,7 @@ class World:
 
     def __init__(self, folder: Path, replies: Script, tools: Sequence[Tool] = TOOLS, **options: Any) -> None:
         self.model = Recorder(replies)
+        folder.mkdir(exist_ok=True)
         self.path = folder / JOURNAL
         options.setdefault("builtins", False)
         options.setdefault("clock", SteppingClock())

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from paor.prompts import corpus, ranking
+from paor.prompts import corpus
 from paor.prompts.blocks import Unit, units
 from paor.prompts.dates import facts, times
 from paor.prompts.extractive import Finding, Source, Written, evidence, write
@@ -162,7 +162,54 @@ The offer follows the general terms of the cleaning association.
 A deposit of CHF 1,000 is due on signature.
 """
 
+EMAIL = """Subject: Office move
+
+Hi all,
+
+quick update on the office move. The movers charge 2,300 EUR plus VAT; they need our inventory no later than 20 May.
+Tom, could you please finish the inventory by Friday? Please tell me until Thursday who needs parking.
+
+Open: who waters the plants?
+
+Best
+Maria
+"""
+
+POLICY = """# Reisekostenrichtlinie
+
+## 1. Genehmigung
+
+Dienstreisen sind vor Antritt zu genehmigen. Der Antrag muss mindestens 5 Arbeitstage vor Reisebeginn gestellt werden.
+
+## 2. Erstattung
+
+Für Übernachtungen werden höchstens 140 EUR pro Nacht erstattet. Die Kilometerpauschale beträgt 0,30 EUR. Belege müssen
+bis zum 15. des Folgemonats eingereicht werden.
+
+## 3. Zuständigkeiten
+
+| Aufgabe | Zuständig | Frist |
+|---|---|---|
+| Prüfung der Belege | Frau Ohm | 5 Arbeitstage |
+
+## 4. Verstöße
+
+Wer falsche Angaben macht, muss mit Konsequenzen rechnen.
+"""
+
+ALQUILER = """CONTRATO DE ARRENDAMIENTO
+
+Segunda. Duración
+El contrato tendrá una duración de cinco años y vence el 31 de diciembre de 2030.
+
+Tercera. Obligaciones
+El arrendatario debe constituir una fianza de 2.400 € en un plazo de 10 días. El arrendador está obligado a reparar la
+instalación eléctrica.
+"""
+
 contract = Source("contract.pdf", CONTRACT)
+email = Source("email.txt", EMAIL)
+policy = Source("policy.docx", POLICY)
 minutes = Source("minutes.docx", MINUTES)
 prices = Source("prices.csv", PRICES)
 lease = Source("mietvertrag.pdf", LEASE)
@@ -224,6 +271,10 @@ class TestParts:
                 [("What happens between the supplier and the customer?", "question")],
             ),
             ("When are the obligations?", [("When are the obligations?", "list")]),
+            ("When?", [("When?", "list")]),
+            ("When do my rights end?", [("When do my rights end?", "question")]),
+            ("please " * 12 + "list risks", [("Please please please please list risks", "list")]),
+            ("Please read the attached document.", [("Summary", "summary")]),
             ("- list all risks\n- list all decisions", [("Risks", "list"), ("Decisions", "list")]),
             ("", [("Summary", "summary")]),
             ("!!!", [("Summary", "summary")]),
@@ -276,7 +327,7 @@ class TestParts:
     def test_long_headings_are_cut(self) -> None:
         """A heading stays short."""
         part = parse("What happens if " + "the supplier who has not been named yet " * 5 + "is late?")[0]
-        assert part.heading.endswith("…") and len(part.heading) < 80
+        assert part.heading.endswith("…?") and len(part.heading) < 80
 
     def test_an_each_quantifier_gives_the_plural_label(self) -> None:
         """ "Every deadline" is a list of deadlines."""
@@ -370,6 +421,14 @@ class TestContract:
             "deliver the storage platform by 31 May 2026;"
         ]
 
+    def test_how_to(self) -> None:
+        """Commands are quoted as code."""
+        guide = "# Pump\n\n## Installation\n\nRun the installer as root:\n\n```\ninstall-pump --all\n```\n"
+        assert (
+            "- `install-pump --all` *(guide, Installation)*"
+            in write("How do I install the pump?", [Source("guide", guide)]).text
+        )
+
     def test_summary(self) -> None:
         """The summary keeps the order of the document and has no near duplicates."""
         written = write("Summarise the document", [contract])
@@ -406,6 +465,20 @@ class TestMinutes:
             and "old licence expires" in text
             and "Who pays for the room?" in text
         )
+
+    def test_an_email(self) -> None:
+        """A polite question is a task with a deadline, and no open question."""
+        deadlines = write("List every deadline", [email]).text
+        assert "by Friday?" in deadlines and "until Thursday" in deadlines and "20 May" in deadlines
+        questions = write("List all open questions", [email]).text
+        assert "plants" in questions and "Tom" not in questions
+        assert "could you please" in write("Who has to do what?", [email]).text
+        assert "## Summary" in write("Summarise the email", [email]).text
+
+    def test_a_question_word_brings_what_answers_it(self) -> None:
+        """Without risks with a time, what has a time is offered as the closest."""
+        text = write("Who is in charge?", [Source("a", "The hall is blue. Tea costs 3 EUR.")]).text
+        assert "No passage of a answers this." in text
 
     def test_kinds_of_a_finding(self) -> None:
         """A finding tells all that it is."""
@@ -490,6 +563,34 @@ class TestLanguages:
         for words in ("avant le 15 mars 2027", "30 jours", "préavis de trois mois"):
             assert words in written.text
         assert "4 500 € par mois" in write("Combien paie le client ?", [convention], language="fr").text
+
+    def test_a_german_policy(self) -> None:
+        """Questions that want a number, a date, a person or a section."""
+        said = {
+            objective: write(objective, [policy], language="de").text
+            for objective in (
+                "Wie hoch ist die Kilometerpauschale?",
+                "Bis wann müssen Belege eingereicht werden?",
+                "Wer ist zuständig?",
+                "Was passiert bei Verstößen?",
+                "Fasse die Richtlinie zusammen",
+            )
+        }
+        for words, text in zip(
+            ("0,30 EUR", "15. des Folgemonats", "Frau Ohm", "Konsequenzen"), said.values(), strict=False
+        ):
+            assert words in text and "am nächsten kommt" not in text
+        assert "zu genehmigen" not in said["Wer ist zuständig?"]
+        assert said["Fasse die Richtlinie zusammen"].startswith("## Zusammenfassung\n\n- ")
+
+    def test_spanish(self) -> None:
+        """Two parties whose names share their stem are told apart; a short line over a long one is a heading."""
+        source = Source("contrato.pdf", ALQUILER)
+        written = write("¿Cuáles son las obligaciones del arrendador?", [source], language="es")
+        assert [finding.heading for finding in written.findings] == ["Tercera. Obligaciones"]
+        assert "instalación eléctrica" in written.text and "fianza" not in written.text
+        text = write("¿Cuánto es la fianza?", [source], language="es").text
+        assert text.startswith("## ¿Cuánto es la fianza?\n") and "2.400 €" in text
 
     def test_across_languages(self) -> None:
         """A German question finds an English clause, an English one a German clause."""
@@ -582,6 +683,23 @@ class TestTogether:
             f.source for f in write("List all deadlines in the minutes", [contract, minutes]).findings
         } == {"minutes.docx"}
 
+    def test_a_name_is_no_topic(self) -> None:
+        """ "Of the lease" names the document; no sentence in it needs to say "lease"."""
+        sources = [
+            Source("lease.txt", "Bob must pay by 3 May 2027."),
+            Source("b.txt", "Eve must pay by 4 May 2027."),
+        ]
+        assert write("List all deadlines of the lease", sources).text.endswith(
+            "\n\n- Bob must pay by 3 May 2027. *(lease.txt)*"
+        )
+
+    def test_the_most_alike_clause_that_belongs_together(self) -> None:
+        """A like clause of the same document does not hide the one of another."""
+        one = "The Supplier must repair every pump of class {} in the northern hall of the Customer at its own cost."
+        sources = [Source("a", one.format("A") + "\n\n" + one.format("B")), Source("b", one.format("B"))]
+        text = write("List all obligations", sources).text
+        assert text.count("\n- ") == 2 and text.endswith("*(a; b)*")
+
     def test_many_names(self) -> None:
         """Three are named, the others counted."""
         sources = [Source(f"n{number}", "Nothing here.") for number in range(5)]
@@ -663,6 +781,7 @@ class TestEvidence:
             ("at most 900 words", True),
             ("no more than 20 characters", False),
             ("Each finding names its source", True),
+            ("cites the source of the storage platform delivery", True),
             ("Every deadline is listed with its source", True),
             ("", False),
             ("The answer is complete and correct", False),
@@ -899,6 +1018,18 @@ Nine.
             "Nine.": "8. Ended.",
         }
 
+    def test_what_is_no_heading(self) -> None:
+        """What is lost as a heading is never quoted."""
+        for line in (
+            "4. lower case",
+            "12 March 2027",
+            "4.1 He must pay 5 EUR",
+            "Ends with a colon:",
+            "a | b",
+            "3 May 2027",
+        ):
+            assert units(f"{line}\n\nSome text.", units_max=9)[0][-1].heading is None
+
     def test_lists(self) -> None:
         """Items, boxes, nested lists and numbered lists, which are no headings."""
         text = "To do:\n- first:\n  - inner\n- [x] done\n- second\n\n1. Open it\n2. Close it\n\nEnd of it."
@@ -973,7 +1104,7 @@ class TestRanking:
             def close(self) -> None:
                 pass
 
-        monkeypatch.setattr(ranking.sqlite3, "connect", lambda *_, **__: NoFts())
+        monkeypatch.setattr(sqlite3, "connect", lambda *_, **__: NoFts())
         assert "limited to EUR 50,000" in write("What is the liability cap?", [contract]).text
 
     def test_scores(self) -> None:

@@ -101,7 +101,7 @@ def test_A081_the_budget_is_checked_before_plan_and_before_specify(tmp_path: Pat
         assert world.triggers == ["select", "fail"]
         assert (world.rows[-1].source, world.rows[-1].action) == ("Specifying", 0)
     replies = paid([*steps(1, CONTINUE), *ONE_STEP])
-    with World(tmp_path / "..", replies, limits=Limits(token_budget=300)) as world:
+    with World(tmp_path / "other", replies, limits=Limits(token_budget=300)) as world:
         world.run()
         assert world.model.kinds == ["selection", "parameters", "refinement"]
         assert (world.triggers[-1], world.rows[-1].source) == ("fail", "Planning")
@@ -227,12 +227,9 @@ def test_refused_and_blocked_calls_are_steps_too(tmp_path: Path) -> None:
         assert (result.steps, world.count("refuse"), world.count("execute")) == (2, 2, 0)
 
 
-@pytest.mark.parametrize("steps_max", [0, -1, 1_000_001, 2.5, "3", None])
+@pytest.mark.parametrize("steps_max", [0, -1, 1_000_001, 2.5, "many", None])
 def test_A072_max_steps_is_validated(steps_max: Any) -> None:
     """Zero is refused at construction, and so is everything that is not a whole number within the ceiling."""
-    if steps_max == "3":
-        assert Limits(max_steps=steps_max).max_steps == 3
-        return
     with pytest.raises(ValidationError):
         Limits(max_steps=steps_max)
 
@@ -325,7 +322,7 @@ def test_A018_a_gain_of_a_millionth_counts(tmp_path: Path) -> None:
     ) as world:
         assert world.run().steps == 3
     below = [*scored(0.5, 0.5000001), SUCCESS]
-    with World(tmp_path / "..", below, limits=Limits(no_improvement_limit=1)) as world:
+    with World(tmp_path / "other", below, limits=Limits(no_improvement_limit=1)) as world:
         assert world.run().reason == "no_improvement"
 
 
@@ -408,7 +405,7 @@ def test_a_success_between_errors_breaks_the_row(tmp_path: Path) -> None:
         assert world.run().state == "Done"
     bad = [SELECT(), PARAMETERS(page="x"), PARAMETERS(page="y"), CONTINUE]
     limits = Limits(max_steps=50, max_consecutive_errors=1)
-    with World(tmp_path / "..", [*bad, *bad[:-1], STOP, SUCCESS], limits=limits) as world:
+    with World(tmp_path / "other", [*bad, *bad[:-1], STOP, SUCCESS], limits=limits) as world:
         assert world.run().state == "Done"
 
 
@@ -483,13 +480,13 @@ def test_review_retries_can_be_set(tmp_path: Path, limit: int) -> None:
 
 def test_every_limit_reason_is_a_reason() -> None:
     """Exit code 6 is for reasons that exist."""
-    assert LIMIT_REASONS < REASONS.keys()
+    assert LIMIT_REASONS.issubset(REASONS)
 
 
 @settings(max_examples=200)
 @given(
     budget=st.integers(1, 400),
-    prices=st.lists(st.tuples(st.integers(0, 150), st.integers(0, 150)), min_size=40, max_size=40),
+    prices=st.lists(st.tuples(st.integers(0, 150), st.integers(0, 150)), min_size=1, max_size=40),
 )
 def test_a_budget_is_overspent_by_the_last_request_at_most(
     budget: int, prices: list[tuple[int, int]]
@@ -499,7 +496,7 @@ def test_a_budget_is_overspent_by_the_last_request_at_most(
     number = 0
     while not walk.run.final:
         before = walk.run.counters
-        decision = walk.read_on(prices[number])
+        decision = walk.read_on(prices[number % len(prices)])
         if decision.counters.calls > before.calls:
             assert before.tokens_in + before.tokens_out < budget
             number += 1

@@ -652,7 +652,7 @@ def test_docstrings_of_other_shapes() -> None:
 
             Some words first.
             a (list[int], optional): With: colons.
-              more
+              more: of it
             b :  Spaced.
 
             c: After a blank line.
@@ -669,7 +669,7 @@ def test_docstrings_of_other_shapes() -> None:
         """a: not in a section."""
 
     found = {name: part.get("description") for name, part in schema_of(one)["properties"].items()}
-    assert found == {"a": "With: colons. more", "b": "Spaced.", "c": "After a blank line."}
+    assert found == {"a": "With: colons. more: of it", "b": "Spaced.", "c": "After a blank line."}
     assert schema_of(two)["properties"] == {"a": {"type": "integer"}}
     assert schema_of(three)["properties"] == {"a": {"type": "integer"}}
 

@@ -200,19 +200,14 @@ def reading(path: str) -> Iterator[Journal]:
     connection that is closed. It removes them only when nobody else has the journal open and the log is empty.
     """
     timeout = busy_timeout_s()
+    log = Path(f"{path}-wal")
+    there = log.exists()
     try:
-        log = Path(f"{path}-wal")
-        there = log.exists()
-        try:
-            with Journal(path, read_only=True, busy_timeout_s=timeout) as journal:
-                yield journal
-        finally:
-            if not there and log.exists() and log.stat().st_size == 0:
-                _clear_log(path)
-    except ValueError as error:
-        if isinstance(error, PaorError):
-            raise
-        raise UsageError(f"{path!r}: is not a file name") from None
+        with Journal(path, read_only=True, busy_timeout_s=timeout) as journal:
+            yield journal
+    finally:
+        if not there and log.exists() and log.stat().st_size == 0:
+            _clear_log(path)
 
 
 def _clear_log(path: str) -> None:

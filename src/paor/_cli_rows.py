@@ -85,12 +85,6 @@ def _tool_of(journal: Journal, row: Transition) -> list[str]:
 _EXPECTED = frozenset(
     {"select", "answer", "specify", "execute", "observe", "proceed", "conclude", "provide", "format"}
 )
-_NEAREST = {
-    PLANNING: ("select", "reselect"),
-    SPECIFYING: ("specify", "respecify"),
-    REVIEWING: ("retry", "finish"),
-}
-"""For the last row of a phase, which always fits: the rows before it that would have led on."""
 
 
 def deciding(source: str, trigger: str, dest: str, guards: Mapping[str, bool]) -> list[str]:
@@ -111,10 +105,21 @@ def deciding(source: str, trigger: str, dest: str, guards: Mapping[str, bool]) -
                 return [name for name in row.guards if not name.endswith("_left")]
             break
     names: dict[str, None] = {}
-    for row in rows_of(source):
-        if row.trigger in _NEAREST.get(source, ()):
-            if row.trigger == "retry" and not guards.get("review_retry"):
-                continue
-            names |= {f"not {name}": None for name in row.conditions if guards.get(name) is False}
-            names |= {name: None for name in row.unless if guards.get(name) and not name.endswith("_ok")}
+    for name in _nearest(source, guards):
+        row = next(row for row in rows_of(source) if row.trigger == name)
+        names |= {f"not {guard}": None for guard in row.conditions if guards.get(guard) is False}
+        names |= {guard: None for guard in row.unless if guards.get(guard) and not guard.endswith("_ok")}
     return list(names)
+
+
+def _nearest(source: str, guards: Mapping[str, bool]) -> tuple[str, ...]:
+    """Return the rows before the last one of a phase that would have led on; their guards say why it was the last."""
+    if source == REVIEWING:
+        return (
+            ("reassess",)
+            if guards.get("reply_invalid")
+            else ("retry",)
+            if guards.get("review_retry")
+            else ("finish",)
+        )
+    return {PLANNING: ("select", "reselect"), SPECIFYING: ("specify", "respecify")}.get(source, ())

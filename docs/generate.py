@@ -1,0 +1,135 @@
+"""
+Write the parts of the documentation that the code knows better: ``python docs/generate.py``.
+
+A page holds a marked part for each of them: ``<!-- generated: NAME -->`` to ``<!-- end -->``. Nothing else of a page
+is touched. ``tests/test_docs.py`` holds every marked part to what would be written now.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from pathlib import Path
+
+from paor import Limits, Policy
+from paor.cli import main as command_line
+from paor.fsm.diagram import table_markdown
+from paor.fsm.guards import GUARDS
+from paor.states import errors
+from paor.states.reasons import REASONS
+
+DOCS = Path(__file__).resolve().parent
+PAGES = ("machine.md", "embedding.md", "cli.md")
+PART = re.compile(r"(?ms)(^<!-- generated: (\w+) -->\n).*?(^<!-- end -->$)")
+HELP_COLUMNS = "98"
+
+
+def main() -> None:
+    """Bring every page up to date; print the ones that changed."""
+    for name in PAGES:
+        path = DOCS / name
+        before = path.read_text(encoding="utf-8")
+        after = current(before)
+        if after != before:
+            path.write_text(after, encoding="utf-8")
+            print(f"wrote {name}")
+
+
+def current(page: str) -> str:
+    """Return *page* with each marked part as it should be now."""
+    return PART.sub(lambda found: f"{found[1]}\n{PARTS[found[2]]().strip()}\n\n{found[3]}", page)
+
+
+def guards() -> str:
+    """Return every guard and when it holds, in the order of the table."""
+    return _table("guard", "holds when", {name: guard.__doc__ or "" for name, guard in GUARDS.items()})
+
+
+def reasons() -> str:
+    """Return the closed list of reasons."""
+    return _table("reason", "meaning", REASONS)
+
+
+def limits() -> str:
+    """Return every limit with its default and its meaning."""
+    told = _attributes(Limits.__doc__ or "")
+    fields = Limits.model_fields
+    lines = ["| limit | default | meaning |", "|---|---|---|"]
+    lines += [f"| `{name}` | {_number(fields[name].default)} | {_cell(told[name])} |" for name in fields]
+    return "\n".join(lines)
+
+
+def policy() -> str:
+    """Return every field of a policy."""
+    return _table("field", "meaning", _attributes(Policy.__doc__ or ""))
+
+
+def error_tree() -> str:
+    """Return the tree of errors as its module prints it."""
+    text = errors.__doc__ or ""
+    tree = text[text.index("PaorError\n") : text.index("\n\nFacts are")]
+    return f"```text\n{tree}\n```"
+
+
+def commands() -> str:
+    """Return the help page of every command."""
+    names = re.findall(r"(?m)^  (\w+)  +\S", _help().partition("\nCommands:\n")[2])
+    parts = [f"```text\n{_help()}```"]
+    parts += [f"## paor {name}\n\n```text\n{_help(name)}```" for name in names]
+    return "\n\n".join(parts)
+
+
+def _help(*command: str) -> str:
+    before = os.environ.get("COLUMNS")
+    os.environ["COLUMNS"] = HELP_COLUMNS
+    output = io.StringIO()
+    try:
+        with redirect_stdout(output):
+            command_line([*command, "--help"])
+    finally:
+        if before is None:
+            del os.environ["COLUMNS"]
+        else:
+            os.environ["COLUMNS"] = before
+    return output.getvalue()
+
+
+def _attributes(docstring: str) -> dict[str, str]:
+    """Return the entries of a docstring's ``Attributes:`` section."""
+    section = docstring.partition("Attributes:\n")[2].partition("\n\n")[0]
+    found: dict[str, str] = {}
+    for entry in re.split(r"\n\s{8}(?=\w+: )", f"\n{section.rstrip()}")[1:]:
+        name, _, text = entry.partition(": ")
+        found[name.strip()] = " ".join(text.split())
+    return found
+
+
+def _number(value: object) -> str:
+    return "none" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _table(first: str, second: str, rows: dict[str, str]) -> str:
+    lines = [f"| {first} | {second} |", "|---|---|"]
+    return "\n".join([*lines, *(f"| `{name}` | {_cell(text)} |" for name, text in rows.items())])
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("``", "`").replace("|", "\\|")
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "table": table_markdown,
+    "guards": guards,
+    "reasons": reasons,
+    "limits": limits,
+    "policy": policy,
+    "errors": error_tree,
+    "commands": commands,
+}
+"""What is written, by the name in the marker."""
+
+if __name__ == "__main__":
+    main()

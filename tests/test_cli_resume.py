@@ -1,0 +1,198 @@
+"""`paor resume` and `paor cancel`: answers, effects in doubt, kills, Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import time
+from typing import Any
+
+from .test_cli_support import (  # noqa: F401 - the fixtures `shell` and `shop`
+    APP,
+    STOP,
+    SUCCESS,
+    Shell,
+    killed,
+    make_shell,
+    make_shop,
+)
+
+# -- resume, cancel ----------------------------------------------------------------------------------------------
+
+
+def test_a_waiting_run_asks_and_tells_the_exact_command(shell: Shell, shop: str) -> None:
+    said = shell("run", "Buy tea", "--app", f"{shop}:engine")
+    assert said.code == 5
+    assert said.out == "May shop.buy be called?\n\n  item: tea␛[2J\n  count: 1\n"
+    lines = said.err.splitlines()
+    assert lines[0] == "looking"
+    assert "Specifying (waits: approval)" in lines[1]
+    commands = [line.strip() for line in lines if line.startswith("  paor")]
+    assert len(commands) == 2
+    assert commands[0].endswith(f"--app {shop}:engine --answer '{{\"approve\": true}}'")
+    assert shell("resume", "last").code == 5
+    assert shell("resume", "last", "--json").json["waiting_for"]["kind"] == "approval"
+
+
+def test_the_printed_command_answers_the_question(shell: Shell, shop: str) -> None:
+    import shlex
+
+    asked = shell("run", "Buy tea", "--app", f"{shop}:engine")
+    command = next(line for line in asked.err.splitlines() if "true" in line)
+    said = shell.process(*shlex.split(command)[1:])
+    assert (said.code, said.out) == (0, "All is bought.\n"), said
+    assert [item["outcome"] for item in shell("show", "--steps", "--json").json] == ["ok", "ok"]
+
+
+def test_a_declined_approval_goes_on_without_the_call(shell: Shell, shop: str) -> None:
+    shell("run", "Buy tea", "--app", f"{shop}:engine")
+    said = shell("resume", "last", "--answer", '{"approve": false}', "--app", f"{shop}:engine")
+    assert said.code == 0, said
+    assert [item["outcome"] for item in shell("show", "--steps", "--json").json] == ["ok", "refused"]
+
+
+def test_an_answer_that_does_not_fit_leaves_the_run_waiting(shell: Shell, shop: str) -> None:
+    shell("run", "Buy tea", "--app", f"{shop}:engine")
+    app = ("--app", f"{shop}:engine")
+    shell("resume", "last", "--answer", '"yes"', *app).refused('{"approve": true}')
+    shell("resume", "last", "--outcome", "done", *app).refused("waits for an answer")
+    shell("resume", "last", "--answer", "{", *app).refused("--answer: is not JSON")
+    shell("resume", "last", "--answer", "null", *app).refused("decline", lines=2)
+    shell("resume", "last", "--answer", "1", "--outcome", "done").refused("exclude each other", lines=2)
+    shell("resume", "last", "--result", "1").refused("--outcome", lines=2)
+    shell("resume", "last", "--outcome", "done", "--result", "NaN", *app).refused("--result: is not JSON")
+    assert shell("resume", "last").code == 5
+
+
+def test_a_run_with_a_hosts_tools_needs_its_app(shell: Shell, shop: str) -> None:
+    shell("run", "Buy tea", "--app", f"{shop}:engine")
+    said = shell("resume", "last", "--answer", '{"approve": true}', "--model", "offline")
+    said.refused("shop.look, shop.buy", "--app MODULE:ENGINE")
+
+
+def test_a_model_that_cannot_be_made_from_its_name_has_to_be_named(shell: Shell, shop: str) -> None:
+    shell("run", "Buy tea", "--app", f"{shop}:engine")
+    shell("resume", "last", "--answer", '{"approve": true}').refused("had the model 'scripted'", "--model")
+
+
+def test_a_killed_run_goes_on_where_it_was(shell: Shell, shop: str) -> None:
+    killed(shell, "run", "Look", "--app", f"{shop}:plain")
+    said = shell("show")
+    assert "Executing (running)" in said.out
+    assert re.search(r"go on: paor resume [0-9a-f-]+\n", said.err)
+    assert shell("show", "--steps").out.splitlines()[1].split()[:3] == ["1", "shop.look", "running"]
+    assert "Executing (running)" in shell("runs").out
+    said = shell("resume", "last", "--app", f"{shop}:plain", "--output", "report.txt")
+    assert (said.code, said.out) == (0, "All is bought.\n"), said
+    assert (shell.folder / "report.txt").read_text() == "All is bought.\n"
+
+
+def test_resume_uses_another_model_when_told(shell: Shell, shop: str) -> None:
+    killed(shell, "run", "Look", "--app", f"{shop}:plain")
+    replies = [None, None, STOP, SUCCESS]
+    model = shell.script(*[reply if reply is not None else {} for reply in replies])
+    said = shell("resume", "last", "--app", f"{shop}:plain", "--model", model)
+    assert (said.code, said.out) == (0, "It is **done**.\n"), said
+
+
+def test_an_effect_in_doubt_is_settled_by_its_outcome(shell: Shell, shop: str) -> None:
+    shell.write("doubt.py", APP.replace('"shop.look", effect="read"', '"shop.look"'))
+    killed(shell, "run", "Look", "--app", "doubt:plain")
+    asked = shell("resume", "last", "--app", "doubt:plain")
+    assert asked.code == 5
+    assert "shop.look may or may not" in asked.out
+    assert sum("--outcome" in line for line in asked.err.splitlines()) == 3
+    assert "in doubt" in shell("show", "--steps").out
+    assert "waits for" in shell("show").out
+    said = shell("resume", "last", "--outcome", "done", "--result", '"seen"', "--app", "doubt:plain")
+    assert (said.code, said.out) == (0, "All is bought.\n"), said
+
+
+def test_ctrl_c_ends_with_130_and_the_command_to_go_on(shell: Shell, shop: str) -> None:
+    process = shell.start(
+        "run", "Look", "--app", f"{shop}:plain", "--journal", "my runs.db", SHOP_SLEEP_S="60"
+    )
+    deadline = time.monotonic() + 60
+    while not (shell.folder / "looking").exists():
+        assert time.monotonic() < deadline and process.poll() is None, process.communicate()
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert out == b""
+    assert b"Traceback" not in err
+    assert re.search(
+        rb"go on with: paor resume [0-9a-f-]+ --journal 'my runs.db' --app shop\d+:plain\n", err
+    ), err
+    said = shell("resume", "last", "--journal", "my runs.db", "--app", f"{shop}:plain")
+    assert said.code == 0, said
+
+
+def test_cancel_ends_a_run_that_nobody_drives(shell: Shell, shop: str) -> None:
+    shell("run", "Buy tea", "--app", f"{shop}:engine")
+    said = shell("cancel", "last")
+    assert said.code == 0
+    assert "Failed (cancelled)" in said.out
+    assert "ended at once" in said.out
+    again = shell("cancel", "last")
+    assert (again.code, "had ended already" in again.out) == (0, True)
+    assert shell("cancel", "last", "--json").json["reason"] == "cancelled"
+    assert shell("resume", "last", "--answer", "1").code == 1
+
+
+def test_cancel_stops_a_run_of_another_process_before_its_next_effect(shell: Shell, shop: str) -> None:
+    process = shell.start("run", "Look", "--app", f"{shop}:plain", SHOP_SLEEP_S="3")
+    deadline = time.monotonic() + 60
+    while not (shell.folder / "looking").exists():
+        assert time.monotonic() < deadline and process.poll() is None, process.communicate()
+        time.sleep(0.02)
+    said = shell("cancel", "last")
+    assert said.code == 0
+    assert "asked to stop" in said.out
+    shell("resume", "last", "--app", f"{shop}:plain").refused("is driven by process")
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 1, err
+    assert b"Failed (cancelled)" in err
+
+
+def test_runs_are_found_by_prefix_and_by_last(shell: Shell) -> None:
+    first = shell.run("--json").json["run_id"]
+    time.sleep(0.002)
+    second = shell.run("--json").json["run_id"]
+    assert shell("resume", first[:13], "--json").json["run_id"] == first
+    assert shell("resume", "last", "--json").json["run_id"] == second
+    shell("resume", first[:4]).refused("2 runs start with")
+    shell("resume", "ffffffff").refused("there is no run 'ffffffff'")
+
+
+def test_output_of_a_waiting_run_is_named_in_the_next_command(shell: Shell, shop: str) -> None:
+    said = shell("run", "Buy tea", "--app", f"{shop}:engine", "--output", "a b.md")
+    assert "a b.md: not written yet; the run waits" in said.err
+    assert "--output 'a b.md' --answer" in said.err
+
+
+# -- questions of other kinds ------------------------------------------------------------------------------------
+
+
+def test_example_answers_fit_the_schema_of_a_question() -> None:
+    from paor._cli_ending import answers_to
+    from paor.states.waiting import Question
+
+    properties: dict[str, Any] = {
+        "name": {"type": "string"},
+        "sure": {"type": "boolean"},
+        "count": {"type": "integer"},
+        "size": {"enum": ["s", "m"]},
+        "any": True,
+    }
+    first, second = answers_to(
+        Question(kind="elicitation", message="Who?", answer_schema={"properties": properties})
+    )
+    assert (
+        first
+        == "--answer '"
+        + json.dumps({"name": "...", "sure": True, "count": 1, "size": "s", "any": "..."})
+        + "'"
+    )
+    assert second == '--answer \'{"action": "decline"}\''

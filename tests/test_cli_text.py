@@ -1,0 +1,79 @@
+"""Text for people: harmless, cut, folded, counted."""
+
+from __future__ import annotations
+
+import click
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from paor._cli_text import Cell, Column, count, cut, duration, facts, folded, harmless, one_line, size, table
+
+
+@given(st.text())
+def test_nothing_harmless_controls_a_terminal(text: str) -> None:
+    for char in harmless(text):
+        assert char in "\n\t" or (char.isprintable() or ord(char) > 0x9F)
+    assert "\n" not in one_line(text)
+    harmless(text).encode()
+
+
+@given(st.text(), st.integers(8, 60))
+def test_cut_and_folded_lines_fit(text: str, width: int) -> None:
+    assert cell_len(cut(text, width)) <= width
+    assert all(cell_len(line) <= width for line in folded(text, width))
+
+
+@given(st.text(alphabet="ab 漢\n-1.", max_size=200), st.integers(8, 40))
+def test_folding_loses_nothing_but_spaces(text: str, width: int) -> None:
+    assert "".join("".join(folded(text, width)).split()) == "".join(text.split())
+
+
+def test_folding_hangs_list_items_under_their_text() -> None:
+    assert folded("- one two three four", 12) == ["- one two", "  three four"]
+    assert folded("  12. one two three", 12) == ["  12. one", "      two", "      three"]
+    assert folded("x" * 20, 8) == ["xxxxxxxx", "xxxxxxxx", "xxxx"]
+    assert folded("", 8) == [""]
+
+
+def test_numbers_have_their_units() -> None:
+    assert [count(1, "step"), count(5210, "token"), count(2, "query")] == [
+        "1 step",
+        "5,210 tokens",
+        "2 queries",
+    ]
+    assert [duration(value) for value in (0, 0.085, 0.9996, 1.24, 59.96, 125, 3720)] == [
+        "0 ms",
+        "85 ms",
+        "1.0 s",
+        "1.2 s",
+        "1 min 00 s",
+        "2 min 05 s",
+        "1 h 02 min",
+    ]
+    assert [size(value) for value in (0, 312, 4100, 12_000, 12_000_000, 5_000_000_000)] == [
+        "0 B",
+        "312 B",
+        "4.1 kB",
+        "12 kB",
+        "12 MB",
+        "5.0 GB",
+    ]
+
+
+def test_a_table_leaves_empty_columns_out_and_wraps_the_wide_one() -> None:
+    columns = [Column("#", right=True), Column("none"), Column("text", wide=True)]
+    rows = [[Cell("1"), Cell(""), Cell("one two three")], [Cell("12"), Cell(""), Cell("漢字", "good")]]
+    lines = [click.unstyle(line) for line in table(columns, rows, 14, wrap=True)]
+    assert lines == [" #  text", " 1  one two", "    three", "12  漢字"]
+    assert click.unstyle(table(columns, rows, 14, head=False)[0]) == " 1  one two t…"
+
+
+@pytest.mark.parametrize("width", [30, 80])
+def test_facts_leave_empty_values_out_and_are_bounded(width: int) -> None:
+    lines = [click.unstyle(line) for line in facts([("a", "", ""), ("bc", "word " * 200, "")], width)]
+    assert len(lines) == 4
+    assert lines[0].startswith("bc  word")
+    assert lines[-1].endswith("…")
+    assert max(map(len, lines)) <= width
