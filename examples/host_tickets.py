@@ -276,7 +276,12 @@ def _mail(case: Case) -> dict[str, Any]:
     choice = case.choose("mail.send", "to", "subject", requiredConnection="mailbox")
     return {
         "request": "Tell the customer that the order has left.",
-        "replies": (choice, give(to="buyer@example.com", subject=f"{case.order} has left"), stop(), success()),
+        "replies": (
+            choice,
+            give(to="buyer@example.com", subject=f"{case.order} has left"),
+            stop(),
+            success(),
+        ),
         "options": {"connections": {"mailbox": "desk@shop.example"}},
     }
 
@@ -357,7 +362,9 @@ def _stuck(case: Case) -> dict[str, Any]:
     same = [reply for _ in range(3) for reply in (*case.call("orders.find", order_id=case.order), go_on())]
     return {
         "request": f"Where is {case.order}? Do not stop asking.",
-        "replies": tuple(same[:-1]),  # the third call in a row is blocked, and one blocked call is enough here
+        "replies": tuple(
+            same[:-1]
+        ),  # the third call in a row is blocked, and one blocked call is enough here
         "state": "Failed",
         "reason": "stuck",
         "options": {"limits": Limits(max_steps=10, max_blocked_calls=1)},

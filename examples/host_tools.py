@@ -70,7 +70,13 @@ def host_tools(desk: Desk) -> list[Tool]:
 
 def _order_tools(desk: Desk) -> list[Tool]:
     return [
-        Tool("orders.find", "Return one order.", shape(["order_id"], order_id=ORDER_ID), desk.find_order, "read"),
+        Tool(
+            "orders.find",
+            "Return one order.",
+            shape(["order_id"], order_id=ORDER_ID),
+            desk.find_order,
+            "read",
+        ),
         Tool(
             name="orders.search",
             description="Search orders by status and by the day on which they were placed.",

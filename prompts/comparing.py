@@ -11,7 +11,7 @@ from typing import Final
 
 from .choosing import pool_of
 from .corpus import Corpus
-from .merging import Entry
+from .merging import Entry, turns_of
 from .objectives import Part
 from .rendering import Section, escape
 from .summaries import central, spread
@@ -118,5 +118,7 @@ def _equal(group: Sequence[int], corpus: Corpus) -> bool:
     for place in group[1:]:
         one, other = corpus.subject(first), corpus.subject(place)
         if len(one & other) < _SAME * len(one | other) or corpus.facts(first) != corpus.facts(place):
+            return False
+        if turns_of(first, corpus) != turns_of(place, corpus):
             return False
     return True

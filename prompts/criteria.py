@@ -121,8 +121,9 @@ class _Judge:
             if (part.terms or not part.kinds) and _absent().search(unit.intro):
                 continue
             share = self._share(place, part, terms)
-            if share >= needed and share > best and self._of_kind(unit, part):
-                best, proof = share, unit.text
+            exact = sum(bool(term.own & self.index.body[place]) for term in terms) / (len(terms) or 1)
+            if share >= needed and share + exact > best and self._of_kind(unit, part):
+                best, proof = share + exact, unit.text
         return proof
 
     def _share(self, place: int, part: Part, terms: Sequence[Term]) -> float:

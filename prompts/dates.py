@@ -16,6 +16,7 @@ from functools import cache
 from typing import Final
 
 from .calendars import CALENDARS, Calendar
+from .languages import STOP_WORDS
 
 _WINDOW: Final = 48
 _FACTS = re.compile(r"\d+(?:[.,:]\d+)*")
@@ -47,6 +48,7 @@ class _Patterns:
     strong: re.Pattern[str]
     prompt: re.Pattern[str]
     months: re.Pattern[str]
+    numbers: re.Pattern[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +99,11 @@ def times(text: str, language: str) -> Times:
 
 
 def facts(text: str, language: str) -> frozenset[str]:
-    """Return the numbers, months and weekdays of *text*: where two like sentences differ in these, both are needed."""
-    months = {match.group().lower()[:3] for match in _patterns(language).months.finditer(text)}
-    return frozenset(_FACTS.findall(text)) | months
+    """Return the numbers, in digits or words, months and weekdays of *text*: where two like sentences differ in these, both are needed."""
+    patterns = _patterns(language)
+    months = {match.group().lower()[:3] for match in patterns.months.finditer(text)}
+    words = {match.group().lower() for match in patterns.numbers.finditer(text)} - STOP_WORDS[language]
+    return frozenset(_FACTS.findall(text)) | months | words
 
 
 def _is_due(text: str, match: re.Match[str], patterns: _Patterns) -> bool:
@@ -144,6 +148,7 @@ def _patterns(language: str) -> _Patterns:
         strong=_compile(words.strong),
         prompt=_compile(words.prompt),
         months=_compile(rf"{words.months}|{words.weekdays}"),
+        numbers=_compile(words.numbers),
     )
 
 

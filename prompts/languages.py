@@ -44,13 +44,13 @@ _WORDS: Final[Mapping[str, str]] = {
         sans se selon sera ses si son sont sous sur t ta tant te tel telle tes toi ton tous tout toute toutes très tu
         un une vers vos votre vous y""",
     "es": """a al algo algunas algunos ante antes así aun aunque bien cada como con contra cual cuales cuál cuáles
-        cuando cuándo de del desde donde dos durante e el él ella ellas ellos en entre era es esa ese eso esta está
+        cuando cuándo de del desde donde durante e el él ella ellas ellos en entre era es esa ese eso esta está
         estas este esto estos están fue ha han hasta hay la las le les lo los mas más me mi mientras muy ni no nos
         nosotros o os otra otras otro otros para pero por porque pues que qué quien quién se sea según ser si sí sido
         sin sobre son su sus también tan tanto te tiene toda todas todo todos tras tu un una unas uno unos usted
         ustedes y ya yo""",
     "it": """a ad agli ai al alla alle allo altri altro anche avere c che chi ci ciò come con contro cosa cui da dagli
-        dai dal dalla dalle de degli dei del dell della delle dello di dopo dove due e è ed era essere fra gli ha hanno
+        dai dal dalla dalle de degli dei del dell della delle dello di dopo dove e è ed era essere fra gli ha hanno
         i il in io l la le lei li lo loro lui ma mentre mi nei nel nella nelle nello no noi non nostra nostro o ogni
         oltre per perché più poi prima quale quali quando quanto quella quelle quelli quello questa queste questi
         questo qui se sei senza si sia sono sopra sotto stata stato su sua sue sugli sui sul sulla suo suoi tra tu

@@ -9,6 +9,7 @@ Source: prefix filtering as in Bayardo, Ma and Srikant, "Scaling up all pairs si
 """
 
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,13 @@ from .corpus import Corpus
 
 LIKE: Final = 0.75
 CONTAINED_WORDS_MIN: Final = 4
+_TURNS: Final = """no not never neither nor without unless except only may must shall should can could will would
+    nicht kein keine keinen keiner nie ohne außer nur darf muss soll kann ne pas jamais aucun aucune sans sauf peut doit
+    sin nunca ningún salvo puede debe non mai senza può deve não sem pode niet geen zonder mag moet kan"""
+_TURNING: Final = frozenset(_TURNS.split())
+"""Words that are left out of a comparison by topic, but without which two sentences do not say the same."""
+_WORD = re.compile(r"[^\W\d_]+")
+_LETTER = re.compile(r"[A-Z]")
 NEAR_MAX: Final = 200
 """Entries that a unit is compared with, the latest ones: a bound for texts that repeat themselves all over."""
 ALIKE_MAX: Final = 20
@@ -33,7 +41,7 @@ class Entry:
         place: The unit that is quoted.
         score: How well it answers.
         same: Units of other sources that say the same.
-        differing: Units of other sources that say the same with other numbers or dates.
+        differing: Units of other sources that say nearly the same, with another number, date, "not" or "may".
         context: Whether a sentence that needs the one before it is quoted with it: not if that one is quoted anyway.
     """
 
@@ -74,10 +82,16 @@ def merge(places: Sequence[int], scores: Sequence[float], corpus: Corpus) -> lis
         near = sorted(
             {number for word in prefix for number in holders.get(word, ())} | set(alike[-ALIKE_MAX:])
         )
+        alone = corpus.units[place].text
         ranked = sorted(
-            near[-NEAR_MAX:], key=lambda number: (-_likeness(words, entries[number].place, place), number)
+            near[-NEAR_MAX:],
+            key=lambda number: (
+                -_likeness(words, entries[number].place, place),
+                corpus.units[entries[number].place].text != alone,
+                number,
+            ),
         )
-        if not any(_join(entries[number], place, words, facts, corpus) for number in ranked):
+        if not any(_join(entries[number], place, words, corpus) for number in ranked):
             for word in prefix:
                 holders.setdefault(word, []).append(len(entries))
             alike.append(len(entries))
@@ -92,14 +106,14 @@ def _join(
     entry: Entry,
     place: int,
     words: dict[int, frozenset[str]],
-    facts: dict[int, frozenset[str]],
     corpus: Corpus,
 ) -> bool:
     """Add the unit at *place* to *entry* if it says the same; return whether it belongs there."""
     like = _likeness(words, entry.place, place)
-    equal = facts[entry.place] == facts[place]
+    equal = corpus.facts(entry.place) == corpus.facts(place)
+    equal = equal and turns_of(entry.place, corpus) == turns_of(place, corpus)
     if corpus.origin[entry.place] == corpus.origin[place]:
-        return equal and _repeats(entry, place, words, bool(facts[place]), corpus)
+        return equal and _repeats(entry, place, words, bool(corpus.facts(place)), corpus)
     if like < LIKE:
         return False
     (entry.same if equal else entry.differing).append(place)
@@ -118,6 +132,15 @@ def _repeats(entry: Entry, place: int, words: dict[int, frozenset[str]], dated: 
     if len(words[place]) > len(words[entry.place]):
         entry.place = place
     return True
+
+
+def turns_of(place: int, corpus: Corpus) -> list[str]:
+    """Return the small words of a unit that turn its sense, and its single capitals, as in "class A"."""
+    return [
+        word
+        for word in _WORD.findall(corpus.units[place].text)
+        if word.lower() in _TURNING or _LETTER.fullmatch(word)
+    ]
 
 
 def _likeness(words: dict[int, frozenset[str]], one: int, other: int) -> float:

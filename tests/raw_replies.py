@@ -8,6 +8,7 @@ shrinks to the few turns that matter, and one stream fits whatever the run asks 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -18,35 +19,35 @@ from paor import ModelCall, ModelUnavailable, Reply, Usage
 from .worlds import ANSWER, MET, PARAMETERS, REFINE, REVIEW, SELECT
 
 CRITERION = "names the day"
+FIT = "what fits the action"
+"""Stands for parameters that the selected action takes; the n-th of them is about page n modulo 3."""
 REFUSAL = "I'm sorry, but I can't help with that."
 
 GOOD: dict[str, list[Any]] = {
     "selection": [
         SELECT(),
+        SELECT("notes.send", {"text": "string"}),
+        SELECT("notes.wait", {}),
+        SELECT("notes.ask", {"text": "string"}),
+        SELECT(parametersSchema=None, learnings=["page 1 is short"]),
+        {"action": {"method": "notes", "name": "read"}},
+        ANSWER(),
+        SELECT("notes.fail"),
         SELECT("notes_read"),
         SELECT("notes.read", {}),
-        SELECT("notes.send", {"text": "string"}),
-        SELECT("notes.fail"),
-        SELECT("notes.wait", {}),
         SELECT("notes.secret"),
-        SELECT("notes.ask", {"text": "string"}),
         SELECT("nobody.knows"),
         SELECT(requiredInputDocuments=["docList:round1_task1_action0_input"]),
         SELECT(requiredInputDocuments=["docItem:round1_task1_action1_page#0"]),
         SELECT(requiredInputDocuments=["docList:somewhere_else"]),
         SELECT(requiredConnection="nobody"),
-        SELECT(parametersSchema=None, learnings=["page 1 is short"]),
-        {"action": {"method": "notes", "name": "read"}},
         {"action": {"method": "notes.read", "name": "read"}},
         {"action": {"method": "notes.read", "name": "page"}},
-        ANSWER(),
         ANSWER(""),
         SELECT(parameters={"page": 1}),
     ],
     "parameters": [
-        PARAMETERS(page=1),
-        PARAMETERS(page=2),
-        PARAMETERS(text="hello"),
+        *[FIT] * 8,
         PARAMETERS(text="http://127.0.0.1/"),
         PARAMETERS(page="one"),
         PARAMETERS(page=1, documentList=["docList:x"]),
@@ -59,24 +60,25 @@ GOOD: dict[str, list[Any]] = {
     ],
     "refinement": [
         REFINE("continue", hint="read on"),
-        REFINE("continue", score=0.5),
-        REFINE("continue", score=0.25),
-        REFINE("continue", criteria=[MET(CRITERION)]),
-        REFINE("continue", criteria=[MET("names the year")]),
-        REFINE("stop"),
         REFINE("stop", answer="It is the 3rd."),
+        REFINE("continue", score=0.5),
+        REFINE("continue", criteria=[MET(CRITERION)]),
+        REFINE("stop"),
+        REFINE("continue", score=0.25),
+        REFINE("continue", criteria=[MET("names the year")]),
+        REFINE("continue", criteria=[MET("names the year"), MET(CRITERION)]),
         REFINE("halt"),
         {"decision": "continue"},
         {"reason": "no decision"},
     ],
     "review": [
         REVIEW("success", answer="It is the 3rd."),
-        REVIEW("success"),
         REVIEW("retry", "read page 2 as well"),
+        REVIEW("success"),
+        {"status": "success", "criteria": [MET(CRITERION)]},
         REVIEW("retry"),
         REVIEW("failed", answer="Nothing says it."),
         REVIEW("fine"),
-        {"status": "success", "criteria": [MET(CRITERION)]},
     ],
     "text": ["A text written by a model.", "", "# Heading\n\nMore."],
 }
@@ -133,16 +135,23 @@ class Turn(NamedTuple):
     choice: int
     mangle: int = 0
 
-    def text(self, kind: str) -> str:
-        """Return the raw reply to a *kind* request."""
+    def text(self, kind: str, action: str = "notes.read") -> str:
+        """Return the raw reply to a *kind* request, which is about *action*."""
         pool = GOOD[kind]
         good = pool[self.choice % len(pool)]
+        if good is FIT:
+            page = self.choice % 3
+            good = (
+                PARAMETERS(text=f"note {page}")
+                if action in ("notes.send", "notes.ask")
+                else PARAMETERS(page=page)
+            )
         text = good if isinstance(good, str) else json.dumps(good)
         return MANGLES[self.mangle % len(MANGLES)](text)
 
 
-CHOICES = st.integers(0, max(map(len, GOOD.values())) - 1)
-TURNS = st.builds(Turn, CHOICES, st.one_of(st.just(0), st.just(0), st.integers(0, len(MANGLES) - 1)))
+CHOICES = st.one_of(*[st.integers(0, 7)] * 4, st.integers(0, max(map(len, GOOD.values())) - 1))
+TURNS = st.builds(Turn, CHOICES, st.one_of(*[st.just(0)] * 9, st.integers(0, len(MANGLES) - 1)))
 
 
 class TurnModel:
@@ -168,7 +177,9 @@ class TurnModel:
         if number >= len(self._turns):
             raise ModelUnavailable("script_exhausted", "no turn is left")
         turn = self._turns[number]
-        return Reply(turn.text(call.kind), Usage(1, self._tokens, self._tokens, 7))
+        found = re.search(r"## Selected action\n(\S+)", call.messages[-1].text)
+        action = found.group(1) if found is not None else ""
+        return Reply(turn.text(call.kind, action), Usage(1, self._tokens, self._tokens, 7))
 
     async def aask(self, call: ModelCall) -> Reply:
         """Do the same."""

@@ -32,9 +32,9 @@ from .test_cli_support import (  # noqa: F401 - the fixtures `shell` and `shop`
     ],
 )
 def test_an_app_that_cannot_be_used_is_one_line(shell: Shell, shop: str, name: str, words: str) -> None:
+    shell("run", "x", "--app", f"{shop}:{name}").refused(words)
     said = shell.process("run", "x", "--app", f"{shop}:{name}", SHOP_TALKS="1")
-    assert said.code == 2
-    assert said.out == ""
+    assert (said.code, said.out) == (2, "")
     assert words in said.err
     assert said.err.count("\n") == 2  # what the module printed itself, and the message
 
@@ -64,6 +64,16 @@ def test_an_engine_with_its_own_journal_keeps_it(shell: Shell, shop: str) -> Non
     said = shell.process("run", "Look", "--app", "own:engine", "--journal", "other.db")
     assert said.code == 2
     assert "has the journal own.db, not other.db" in said.err
+
+
+def test_an_engine_with_its_own_journal_in_this_process(shell: Shell, shop: str) -> None:
+    shell.write(f"own_{shop}.py", f"import {shop}\nengine = {shop}.engine('own.db')\n")
+    app = ("--app", f"own_{shop}:engine")
+    shell("resume", "last", "--journal", "other.db", *app).refused("has the journal own.db, not other.db")
+    shell("run", "Look", "--journal", "other.db", *app).refused("has the journal own.db, not other.db")
+    said = shell("run", "Look", *app)
+    assert said.code == 5, said
+    assert f"--journal own.db --app own_{shop}:engine" in said.err
 
 
 def test_what_tools_print_never_reaches_standard_output(shell: Shell, shop: str) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from .test_cli_support import DONE, SUCCESS, Shell, make_shell, make_shop  # noqa: F401 - the fixtures `shell` and `shop`
+from .test_cli_support import DONE, SUCCESS, Shell, Terminal, make_shell, make_shop  # noqa: F401 - the fixtures `shell` and `shop`
 
 READING = (
     ("runs",),
@@ -295,12 +295,56 @@ def test_messages_that_nobody_can_read_are_no_error(shell: Shell) -> None:
     assert (done.returncode, done.stdout) == (0, b"It is **done**.\n")
 
 
+class Gone(Terminal):
+    """A standard output that cannot be written."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__()
+        self.error = error
+
+    def write(self, _: str) -> int:
+        """Fail."""
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "code"),
+    [
+        (("show",), BrokenPipeError(), 0),
+        (("show",), OSError(28, "No space left on device"), 2),
+        (("resume", "last"), BrokenPipeError(), 6),
+        (("--help",), BrokenPipeError(), 0),
+    ],
+)
+def test_lost_output_in_this_process(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], error: OSError, code: int
+) -> None:
+    from paor.cli import main
+
+    shell.run("--token-budget", "1")
+    with monkeypatch.context() as patch:
+        patch.setattr("sys.stdout", Gone(error))
+        assert main(list(arguments)) == code
+
+
 def test_text_is_written_in_any_encoding(shell: Shell) -> None:
     model = shell.script(*DONE[:4], SUCCESS | {"answer": "caf\u00e9 → ␛"})
     said = shell.process("run", "x", "--model", model, PYTHONIOENCODING="ascii")
     assert (said.code, said.out) == (0, "caf\\xe9 \\u2192 \\u241b\n")
     assert "Planning -> Specifying" in shell.process("show", PYTHONIOENCODING="ascii", COLUMNS="120").out
+    assert "Planning → Specifying" in shell.process("show", PYTHONIOENCODING="utf-8", COLUMNS="120").out
     assert "café → ␛" in shell.process("resume", "last", "--json", PYTHONIOENCODING="ascii").out
+
+
+def test_an_arrow_is_what_standard_output_can_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    from paor._cli_io import arrow
+
+    for encoding, sign in (("ascii", "->"), ("utf-8", "→"), ("no such encoding", "->")):
+        stream = Terminal()
+        stream.encoding = encoding
+        with monkeypatch.context() as patch:
+            patch.setattr("sys.stdout", stream)
+            assert arrow() == sign
 
 
 # -- what should never happen ------------------------------------------------------------------------------------

@@ -8,8 +8,13 @@ import signal
 import time
 from typing import Any
 
+import pytest
+
+from paor.states.events import Event
+
 from .test_cli_support import (  # noqa: F401 - the fixtures `shell` and `shop`
     APP,
+    DONE,
     STOP,
     SUCCESS,
     Shell,
@@ -127,6 +132,46 @@ def test_ctrl_c_ends_with_130_and_the_command_to_go_on(shell: Shell, shop: str) 
     ), err
     said = shell("resume", "last", "--journal", "my runs.db", "--app", f"{shop}:plain")
     assert said.code == 0, said
+
+
+@pytest.mark.parametrize("after", [0, 1, 3])
+def test_ctrl_c_at_any_event(shell: Shell, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+    from paor._cli_progress import Watch
+
+    usual = Watch.__call__
+    seen = iter(range(1000))
+
+    def interrupted(self: Watch, event: Event) -> None:
+        if next(seen) == after:
+            raise KeyboardInterrupt
+        usual(self, event)
+
+    monkeypatch.setattr(Watch, "__call__", interrupted)
+    said = shell.run()
+    assert (said.code, said.out) == (130, "")
+    if after == 0:
+        assert said.err == "\npaor: interrupted while starting; what there is, shows: paor runs\n"
+    else:
+        assert re.search(r"go on with: paor resume [0-9a-f-]+\n", said.err)
+    monkeypatch.setattr(Watch, "__call__", usual)
+    said = shell("resume", "last", "--model", shell.script(*DONE))
+    assert (said.code, said.out) == (0, "It is **done**.\n")
+
+
+def test_a_run_that_goes_on_can_be_followed_from_before(shell: Shell, shop: str) -> None:
+    process = shell.start("run", "Look", "--app", f"{shop}:plain", SHOP_SLEEP_S="60")
+    deadline = time.monotonic() + 60
+    while not (shell.folder / "looking").exists():
+        assert time.monotonic() < deadline and process.poll() is None, process.communicate()
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    follower = shell.start("show", "--follow", "--json")
+    assert follower.stdout is not None
+    assert json.loads(follower.stdout.readline())["seq"] == 0
+    assert shell("resume", "last", "--app", f"{shop}:plain").code == 0
+    out, err = follower.communicate(timeout=60)
+    assert [json.loads(line)["seq"] for line in out.splitlines()] == list(range(1, 6)), err
 
 
 def test_cancel_ends_a_run_that_nobody_drives(shell: Shell, shop: str) -> None:

@@ -9,6 +9,7 @@ import time
 import pytest
 
 from .test_cli_support import (  # noqa: F401 - the fixtures `shell` and `shop`
+    APP,
     CONTINUE,
     DONE,
     PARAMETERS,
@@ -124,6 +125,36 @@ def test_deciding_guards_of_a_row_that_no_table_has() -> None:
     assert deciding(
         "Executing", "retry_step", "Executing", {"step_retries_left": True, "retryable": True}
     ) == ["retryable"]
+
+
+def test_show_of_money(shell: Shell) -> None:
+    replies = {"replies": DONE}
+    shell.write("paid.py", PAID + f"DATA = {replies!r}\n")
+    said = shell("run", "x", "--app", "paid:engine")
+    assert re.search(r"tokens, 0\.2500 cost, ", said.err), said
+    assert "0.2500 cost" in shell("show").out
+    said = shell("run", "--input", '{"objective": "x", "limits": {"cost_budget": 9}}', "--app", "paid:engine")
+    assert "0.2500 of 9.00 cost" in shell("show").out
+
+
+PAID = """
+import json
+from paor import Engine, Reply, ScriptedModel, Usage
+
+def engine(journal):
+    replies = [Reply(item if isinstance(item, str) else json.dumps(item), Usage(1, 10, 10, 50_000)) for item in DATA["replies"]]
+    return Engine(model=ScriptedModel(replies), journal=journal)
+
+"""
+
+
+def test_show_of_a_cancelled_run_and_of_an_effect_in_doubt(shell: Shell, shop: str) -> None:
+    shell.write("doubtful.py", APP.replace('"shop.look", effect="read"', '"shop.look"'))
+    killed(shell, "run", "Look", "--app", "doubtful:plain")
+    assert shell("resume", "last", "--app", "doubtful:plain").code == 5
+    assert "shop.look, in doubt" in shell("show").out
+    assert shell("cancel", "last").code == 0
+    assert "cancelled [hard_stop]" in shell("show").out
 
 
 def test_show_prefers_one_view_at_a_time(shell: Shell) -> None:

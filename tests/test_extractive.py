@@ -271,7 +271,7 @@ class TestParts:
                 [("What happens between the supplier and the customer?", "question")],
             ),
             ("When are the obligations?", [("When are the obligations?", "list")]),
-            ("When?", [("When?", "list")]),
+            ("When?", [("Deadlines", "list")]),
             ("When do my rights end?", [("When do my rights end?", "question")]),
             ("please " * 12 + "list risks", [("Please please please please list risks", "list")]),
             ("Please read the attached document.", [("Summary", "summary")]),
@@ -652,6 +652,9 @@ class TestTogether:
         assert "Window cleaning" in section(written, "Only in offer_alpha.md")
         assert "deposit" in section(written, "Only in offer_bright.md")
         assert "general terms" in section(written, "The same in all")
+        changed = Source("c.md", OFFER_B.replace("offer follows", "offer never follows"))
+        text = write("Compare the two offers", [Source("a.md", OFFER_A), changed]).text
+        assert "never follows" in text and "The same in all" not in text
 
     def test_compare_a_topic(self) -> None:
         """Only the prices."""
@@ -699,6 +702,12 @@ class TestTogether:
         sources = [Source("a", one.format("A") + "\n\n" + one.format("B")), Source("b", one.format("B"))]
         text = write("List all obligations", sources).text
         assert text.count("\n- ") == 2 and text.endswith("*(a; b)*")
+
+    def test_what_only_sounds_alike_is_not_merged(self) -> None:
+        """ "May" and "may not" are small words, but not the same."""
+        one = "The Supplier may only repair the pump in the northern hall of the Customer."
+        text = write("List all obligations", [Source("a", one), Source("b", one.replace("only", "not"))]).text
+        assert "(a)*" in text and "may not repair" in text and "(b; differs)*" in text
 
     def test_many_names(self) -> None:
         """Three are named, the others counted."""
@@ -930,6 +939,7 @@ class TestKinds:
     def test_facts(self) -> None:
         """Numbers and months tell near duplicates apart."""
         assert facts("On Friday, 3 March, 2,400 EUR", "en") == {"fri", "mar", "3", "2,400"}
+        assert facts("eine Frist von drei Monaten", "de") == {"drei"}
 
     def test_tables_have_every_language_and_kind(self) -> None:
         """A language lacks nothing."""

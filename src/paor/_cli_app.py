@@ -10,7 +10,10 @@ from contextlib import contextmanager, redirect_stdout
 
 import click
 
-from ._cli_io import busy_timeout_s, reading, reason
+from ._cli_io import (
+    reason,
+)
+from ._cli_journal import busy_timeout_s, reading
 from .fsm.engine import Engine
 from .fsm.journal import Journal
 from .fsm.journal_file import Durability

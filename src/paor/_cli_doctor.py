@@ -13,7 +13,16 @@ from typing import NamedTuple
 import click
 
 from ._cli_app import APP_HELP, engine_of
-from ._cli_io import OK, USAGE, command, exit_code_of, reading, say, say_json, width
+from ._cli_io import (
+    OK,
+    USAGE,
+    command,
+    exit_code_of,
+    say,
+    say_json,
+    width,
+)
+from ._cli_journal import reading
 from ._cli_text import count, facts, folded, one_line, size, styled
 from .fsm.intake import model_of, toolbox
 from .fsm.journal import Journal
@@ -28,7 +37,7 @@ SQLITE_NEEDED = (3, 38, 0)
 KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
 
 
-@command("tools", "List the tools that runs can use.", "paor tools", "paor tools --app shop:engine --json")
+@command("tools", "paor tools", "paor tools --app shop:engine --json")
 @click.option("--app", metavar="MODULE:ENGINE", help=APP_HELP)
 def tools(app: str | None, journal: str, as_json: bool) -> int:
     """
@@ -86,9 +95,7 @@ class Finding(NamedTuple):
     code: int = USAGE
 
 
-@command(
-    "doctor", "Tell whether everything needed is here.", "paor doctor", "paor doctor --journal runs.db --json"
-)
+@command("doctor", "paor doctor", "paor doctor --journal runs.db --json")
 def doctor(journal: str, as_json: bool) -> int:
     """
     Tell whether everything that paor needs is here, and which model a run would use.

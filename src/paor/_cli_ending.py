@@ -24,11 +24,11 @@ from ._cli_io import (
     reason,
     say,
     say_json,
-    short_id,
     tell,
     width,
     write_atomically,
 )
+from ._cli_journal import short_id
 from ._cli_text import STATE_STYLES, count, duration, folded, harmless, one_line, styled
 from .fsm.journal import Journal
 from .fsm.result import Result

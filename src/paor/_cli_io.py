@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import sqlite3
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,13 +16,11 @@ from typing import Any, TextIO
 import click
 
 from ._cli_text import harmless, one_line
-from .fsm.journal import Journal, RunRow
 from .states.errors import (
     JournalDamaged,
     JournalError,
     PaorError,
     ReplayDiverged,
-    UnknownRun,
     UsageError,
 )
 
@@ -168,96 +165,21 @@ def reason(error: BaseException) -> str:
     return one_line(text) if text else type(error).__name__
 
 
-# -- the journal -------------------------------------------------------------------------------------------------
-
-
-def busy_timeout_s() -> float:
-    """
-    Return how long to wait for another process's lock: ``PAOR_BUSY_TIMEOUT_S`` seconds, or 30.
-
-    Raises:
-        UsageError: It is set to something else than seconds.
-    """
-    text = os.environ.get("PAOR_BUSY_TIMEOUT_S")
-    if not text:
-        return 30.0
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds <= 86_400:
-        raise UsageError(f"PAOR_BUSY_TIMEOUT_S={text!r}: expected seconds from 0 to 86400")
-    return seconds
-
-
-@contextmanager
-def reading(path: str) -> Iterator[Journal]:
-    """
-    Open a journal for reading only, and leave the folder as it was.
-
-    SQLite makes a log and its index beside a journal even for a reader, and a reader cannot take them away again.
-    So when they were not there before, they are cleared afterwards the way SQLite does it itself: by a writing
-    connection that is closed. It removes them only when nobody else has the journal open and the log is empty.
-    """
-    timeout = busy_timeout_s()
-    log = Path(f"{path}-wal")
-    there = log.exists()
-    try:
-        with Journal(path, read_only=True, busy_timeout_s=timeout) as journal:
-            yield journal
-    finally:
-        if not there and log.exists() and log.stat().st_size == 0:
-            _clear_log(path)
-
-
-def _clear_log(path: str) -> None:
-    with suppress(sqlite3.Error):
-        connection = sqlite3.connect(f"{Path(path).resolve().as_uri()}?mode=rw", uri=True, timeout=0.1)
-        try:
-            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        finally:
-            connection.close()
-
-
-def find_run(journal: Journal, name: str | None) -> RunRow:
-    """
-    Return a run by its id, an unambiguous prefix, or ``last``; None means the newest.
-
-    Raises:
-        UnknownRun: There is none.
-    """
-    if name is not None and name != "last":
-        return journal.run(name)
-    newest = journal.query("SELECT run_id FROM specs ORDER BY run DESC LIMIT 1")
-    if not newest:
-        raise UnknownRun(f"{journal.path}: the journal holds no run yet; start one with: paor run OBJECTIVE")
-    return journal.run(newest[0][0])
-
-
-def short_id(journal: Journal, run_id: str, length: int = 13) -> str:
-    """Return the start of an id that names the same run; for a UUIDv7 its millisecond, if no other run began in it."""
-    same = journal.query(
-        "SELECT count(*) FROM specs WHERE substr(run_id, 1, ?) = ?", (length, run_id[:length])
-    )
-    return run_id[:length].rstrip("-") if same[0][0] == 1 else run_id
-
-
 # -- commands ----------------------------------------------------------------------------------------------------
 
 
-def command(name: str, short: str, *examples: str) -> Callable[[Callable[..., int]], click.Command]:
+def command(name: str, *examples: str) -> Callable[[Callable[..., int]], click.Command]:
     """
     Make a function a command with its examples and the options that all commands have.
 
     Args:
         name: Of the command.
-        short: For the list of commands.
         examples: Command lines for the help page.
     """
 
     def decorate(function: Callable[..., int]) -> click.Command:
         epilog = "\b\nExamples:\n" + "\n".join(f"  {example}" for example in examples)
-        made = click.command(name, short_help=short, epilog=epilog, context_settings=SETTINGS)(function)
+        made = click.command(name, epilog=epilog, context_settings=SETTINGS)(function)
         where = f"Journal file; default $PAOR_JOURNAL or {DEFAULT_JOURNAL}."
         what = "Print JSON, the same bytes for the same data."
         made.params.append(click.Option(["--journal"], metavar="FILE", callback=_journal_path, help=where))

@@ -17,8 +17,6 @@ from ._cli_io import (
     NARROW,
     OK,
     command,
-    find_run,
-    reading,
     say,
     say_bytes,
     say_json,
@@ -26,6 +24,7 @@ from ._cli_io import (
     width,
     write_atomically,
 )
+from ._cli_journal import find_run, reading
 from ._cli_text import STATE_STYLES, Cell, Column, count, one_line, styled, table
 from .fsm.diagram import Format, Walk, walk_of
 from .fsm.diagram import diagram as picture
@@ -77,7 +76,6 @@ def _shared(one: str, other: str) -> int:
 
 @command(
     "runs",
-    "List the runs of a journal.",
     "paor runs",
     "paor runs --limit 0",
     "paor runs --json --journal runs.db",
@@ -135,7 +133,6 @@ def run_columns(row: RunRow) -> dict[str, Any]:
 
 @command(
     "verify",
-    "Check that a journal is whole and unaltered.",
     "paor verify",
     "paor verify --journal runs.db --json",
 )
@@ -168,7 +165,6 @@ def verify(journal: str, as_json: bool) -> int:
 
 @command(
     "replay",
-    "Derive runs again and compare with the record.",
     "paor replay",
     "paor replay last",
     "paor replay 0199d2b4-6f1e --app shop:engine --json",
@@ -240,7 +236,6 @@ def _replay_json(row: RunRow, item: Replay | str) -> dict[str, Any]:
 
 @command(
     "export",
-    "Print a run as JSON lines.",
     "paor export last > run.jsonl",
     "paor export 0199d2b4-6f1e --output run.jsonl",
 )
@@ -273,7 +268,6 @@ def _export_lines(journal: Journal, run_id: str) -> Iterator[bytes]:
 
 @command(
     "diagram",
-    "Draw the machine, or what a run did on it.",
     "paor diagram --format svg --output machine.svg",
     "paor diagram last",
 )

@@ -13,7 +13,16 @@ import click
 from ._cli_app import APP_HELP, driving, looking
 from ._cli_ending import Ending, check_output
 from ._cli_inputs import RunInput, run_input
-from ._cli_io import INTERRUPTED, OK, command, find_run, journal_flag, say, say_json, short_id, tell
+from ._cli_io import (
+    INTERRUPTED,
+    OK,
+    command,
+    journal_flag,
+    say,
+    say_json,
+    tell,
+)
+from ._cli_journal import find_run, short_id
 from ._cli_json import json_value
 from ._cli_progress import Watch
 from ._cli_text import STATE_STYLES, styled
@@ -29,7 +38,6 @@ from .tools.builtin import builtin_tools
 
 @command(
     "run",
-    "Run an objective to its end.",
     'paor run "Summarise the obligations and list every deadline" --document contract.pdf',
     'paor run "Compare both offers" --document a.docx --document b.docx --output report.md',
     'paor run --input \'{"objective": "...", "documents": ["a.pdf"], "maxSteps": 8}\'',
@@ -129,7 +137,7 @@ def _driven(
     except KeyboardInterrupt:
         tell("")
         if watch.run_id is None:
-            tell("paor: interrupted before the run started")
+            tell("paor: interrupted while starting; what there is, shows: paor runs")
         else:
             flags = journal_flag(engine.journal.path) + (f" --app {app}" if app else "")
             name = short_id(engine.journal, watch.run_id)
@@ -141,7 +149,6 @@ def _driven(
 
 @command(
     "resume",
-    "Go on with a run, or answer what it waits for.",
     "paor resume last",
     "paor resume 0199d2b4-6f1e --answer '{\"approve\": true}'",
     "paor resume last --outcome done --result '\"sent\"' --app shop:engine",
@@ -236,7 +243,7 @@ def _check_tools(journal: Journal, row: RunRow) -> None:
         )
 
 
-@command("cancel", "Stop a run.", "paor cancel last", "paor cancel 0199d2b4-6f1e --journal runs.db")
+@command("cancel", "paor cancel last", "paor cancel 0199d2b4-6f1e --journal runs.db")
 @click.argument("name", metavar="RUN")
 @click.option("--app", metavar="MODULE:ENGINE", help=APP_HELP)
 def cancel(name: str, app: str | None, journal: str, as_json: bool) -> int:

@@ -16,16 +16,14 @@ from ._cli_io import (
     OK,
     arrow,
     command,
-    find_run,
     journal_flag,
-    reading,
     say,
     say_bytes,
     say_json,
-    short_id,
     tell,
     width,
 )
+from ._cli_journal import find_run, reading, short_id
 from ._cli_read import local_time, run_columns
 from ._cli_rows import row_cells, row_columns
 from ._cli_text import Cell, Column, facts, size, styled, table
@@ -42,7 +40,6 @@ SUMMARY_LEAST = 24
 
 @command(
     "show",
-    "Show what a run did.",
     "paor show",
     "paor show last --steps",
     "paor show 0199d2b4-6f1e --documents",

@@ -78,19 +78,47 @@ def _invoked(arguments: list[str]) -> int:
         return io.exit_code_of(error)
 
 
+COMMANDS = {
+    "run": ("_cli_run", "Run an objective to its end."),
+    "resume": ("_cli_run", "Go on with a run, or answer what it waits for."),
+    "cancel": ("_cli_run", "Stop a run."),
+    "runs": ("_cli_read", "List the runs of a journal."),
+    "show": ("_cli_show", "Show what a run did."),
+    "verify": ("_cli_read", "Check that a journal is whole and unaltered."),
+    "replay": ("_cli_read", "Derive runs again and compare with the record."),
+    "export": ("_cli_read", "Print a run as JSON lines."),
+    "diagram": ("_cli_read", "Draw the machine, or what a run did on it."),
+    "tools": ("_cli_doctor", "List the tools that runs can use."),
+    "doctor": ("_cli_doctor", "Tell whether everything needed is here."),
+}
+"""Every command, in the order in which one meets them: its module, and what it does. Loaded when it is used."""
+
+
 def _group() -> click.Group:
-    """Return the command group; commands stand in the order in which one meets them."""
+    """Return the command group."""
+    import importlib
+
     import click
 
-    from . import _cli_doctor, _cli_read, _cli_run, _cli_show
     from ._cli_io import SETTINGS
     from .fsm.version import VERSION
 
-    class Ordered(click.Group):
+    class Lazy(click.Group):
         def list_commands(self, ctx: click.Context) -> list[str]:
-            return list(self.commands)
+            return list(COMMANDS)
 
-    @click.group("paor", cls=Ordered, context_settings=dict(SETTINGS), invoke_without_command=True)
+        def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+            if cmd_name not in COMMANDS:
+                return None
+            module = importlib.import_module(f".{COMMANDS[cmd_name][0]}", __package__)
+            found: click.Command = getattr(module, cmd_name)
+            return found
+
+        def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+            with formatter.section("Commands"):
+                formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+    @click.group("paor", cls=Lazy, context_settings=dict(SETTINGS), invoke_without_command=True)
     @click.version_option(VERSION, prog_name="paor", message="%(prog)s %(version)s")
     @click.pass_context
     def group(context: click.Context) -> None:
@@ -108,18 +136,4 @@ def _group() -> click.Group:
         if context.invoked_subcommand is None:
             click.echo(context.get_help())
 
-    for command in (
-        _cli_run.run,
-        _cli_run.resume,
-        _cli_run.cancel,
-        _cli_read.runs,
-        _cli_show.show,
-        _cli_read.verify,
-        _cli_read.replay,
-        _cli_read.export,
-        _cli_read.diagram,
-        _cli_doctor.tools,
-        _cli_doctor.doctor,
-    ):
-        group.add_command(command)
     return group

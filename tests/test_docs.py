@@ -1,0 +1,112 @@
+"""The docs are true: snippets run, generated parts are current, links lead somewhere, JSON forms are accepted."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import paor
+from paor.prompts.replies import Invalid, read_parameters, read_refinement, read_review, read_selection
+
+from .pages import ROOT, blocks_of, matches, page, reader_folder, run_python, run_sessions
+
+PAGES = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")),
+)
+OWN = ("docs/embedding.md", "docs/machine.md", "docs/cli.md", "docs/index.md")
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_python_of_a_page_runs_and_prints_what_it_shows(name: str, tmp_path: Path) -> None:
+    """All snippets of a page are one program, and each prints what stands below it."""
+    for block, output in run_python(name, tmp_path):
+        assert output.strip() == (block.prints or "").strip(), f"{name}:{block.line}"
+
+
+def test_sessions_of_the_command_line_page_look_as_shown(tmp_path: Path) -> None:
+    """Compared without ids, times and sizes."""
+    blocks = [block for name in OWN for block in blocks_of(name) if block.language == "console"]
+    assert blocks
+    for command, output in run_sessions(blocks, reader_folder(tmp_path)):
+        assert matches(command.expected, output), f"{command.line}:\n{output}"
+
+
+def test_generated_parts_are_what_the_code_says_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Table, guards, reasons, limits, policy, errors and the help of every command: ``python docs/generate.py``."""
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    generate: Any = importlib.import_module("generate")
+    marked = []
+    for name in generate.PAGES:
+        text = page(f"docs/{name}")
+        assert generate.current(text) == text, f"docs/{name} is out of date: run python docs/generate.py"
+        marked += generate.PART.findall(text)
+    assert sorted(found[1] for found in marked) == sorted(generate.PARTS)
+
+
+def test_links_lead_to_files_and_headings_that_exist() -> None:
+    """Within the repository; a heading by the name that a forge gives it."""
+    broken = []
+    for name in PAGES:
+        for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"(?s)```.*?```", "", page(name))):
+            if "://" in target:
+                continue
+            path, _, heading = target.partition("#")
+            file = (ROOT / name).parent / path if path else ROOT / name
+            if not file.exists() or (heading and heading not in _headings(file)):
+                broken.append(f"{name}: {target}")
+    assert not broken
+
+
+def _headings(file: Path) -> set[str]:
+    titles = re.findall(r"(?m)^#+ (.*)$", file.read_text(encoding="utf-8"))
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_the_index_lists_every_page() -> None:
+    """What is not linked is not found."""
+    for path in sorted((ROOT / "docs").glob("*.md")):
+        assert path.name == "index.md" or f"({path.name})" in page("docs/index.md"), path.name
+
+
+def test_json_forms_of_the_protocol_are_accepted_by_the_readers() -> None:
+    """In the order of the page: selection, parameters, refinement, review."""
+    forms = [block.text for block in blocks_of("docs/machine.md") if block.language == "json"]
+    selection, parameters, refinement, review = forms
+    read: list[object] = [
+        read_selection(selection, chars_max=10_000, context_chars=2000),
+        read_parameters(parameters, None, chars_max=10_000),
+        read_refinement(refinement, chars_max=10_000),
+        read_review(review, chars_max=10_000),
+    ]
+    assert not [item for item in read if isinstance(item, Invalid)]
+    short = re.findall(r"`(\{\"action\": (?:\{|null)[^`]*\})`", page("docs/machine.md"))
+    assert len(short) == 2
+    for form in short:
+        assert json.loads(form)
+        assert not isinstance(read_selection(form, chars_max=1000, context_chars=100), Invalid)
+
+
+def test_every_public_name_that_a_page_imports_is_public() -> None:
+    """What a reader copies stands in ``__all__``."""
+    for name in ("README.md", *OWN):
+        for block in blocks_of(name):
+            for names in re.findall(r"(?m)^from paor import (.+)$", block.text):
+                assert {part.strip() for part in names.split(",")} <= set(paor.__all__), (
+                    f"{name}:{block.line}"
+                )
+
+
+def test_the_changelog_names_only_what_is_there() -> None:
+    """Names in backticks under the newest heading exist: in ``paor``, as commands, or as limits."""
+    newest = page("CHANGELOG.md").partition("## [")[2].partition("\n## [")[0]
+    for name in re.findall(r"`(?:paor\.)?([A-Z]\w+)(?:\.(\w+))?`", newest):
+        found = getattr(paor, name[0])
+        assert not name[1] or hasattr(found, name[1]), name
