@@ -18,6 +18,7 @@ from paor import Limits, Policy
 from paor.cli import main as command_line
 from paor.fsm.diagram import table_markdown
 from paor.fsm.guards import GUARDS
+from paor.prompts.templates import default_templates, parse_template
 from paor.states import errors
 from paor.states.reasons import REASONS
 
@@ -65,6 +66,13 @@ def limits() -> str:
 def policy() -> str:
     """Return every field of a policy."""
     return _table("field", "meaning", _attributes(Policy.__doc__ or ""))
+
+
+def placeholders() -> str:
+    """Return every template with the placeholders that the shipped one has."""
+    templates = {name: parse_template(text, name) for name, text in default_templates().items()}
+    names = {name: ", ".join(f"`{key}`" for key in sorted(item.keys)) for name, item in templates.items()}
+    return _table("template", "placeholders", names)
 
 
 def error_tree() -> str:
@@ -126,6 +134,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "reasons": reasons,
     "limits": limits,
     "policy": policy,
+    "placeholders": placeholders,
     "errors": error_tree,
     "commands": commands,
 }

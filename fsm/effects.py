@@ -17,7 +17,7 @@ from .committer import Entry
 from .context import CallContext
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class AskModel:
     """Ask *model*; comes to a `Reply` or the exception that it raised."""
 
@@ -25,14 +25,14 @@ class AskModel:
     call: ModelCall
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Returned:
     """What a tool returned, told apart from an exception that it raised."""
 
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class UseTool:
     """Call *tool*; comes to `Returned` or the exception that it raised."""
 
@@ -41,14 +41,14 @@ class UseTool:
     context: CallContext
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Commit:
     """Make one transition durable; raises when that is not possible."""
 
     entry: Entry
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Emit:
     """Hand an event to whoever listens."""
 

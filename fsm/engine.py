@@ -173,7 +173,13 @@ class Engine:
         return self._adriven(self._prepared(objective, success_criteria, **options), resumed=False)
 
     def resume(
-        self, run_id: str, *, answer: Any = None, outcome: str | None = None, result: Any = None
+        self,
+        run_id: str,
+        *,
+        answer: Any = None,
+        outcome: str | None = None,
+        result: Any = None,
+        connections: Mapping[str, Any] | None = None,
     ) -> Result:
         """
         Go on with a run where its journal ends.
@@ -184,6 +190,7 @@ class Engine:
                 or ``{"action": "decline"}``.
             outcome: For an effect in doubt: ``done`` (with *result*), ``retry`` or ``fail``.
             result: What the effect returned, for ``done``.
+            connections: Values by label, as for `run`; they are never in the journal.
 
         Returns:
             The result. Of a finished run it is read, and of a run that waits without an answer the status is
@@ -195,16 +202,22 @@ class Engine:
             InvalidAnswer: The answer does not fit; the run goes on waiting.
             JournalDamaged: The run's chain is broken.
         """
-        drive, walk = self._resumed(run_id, answer, outcome, result)
+        drive, walk = self._resumed(run_id, answer, outcome, result, connections)
         if walk is None:
             return result_of_run(drive.run, self.journal)
         return _last_result(self._driven(lambda: (drive, walk), resumed=True))
 
     async def aresume(
-        self, run_id: str, *, answer: Any = None, outcome: str | None = None, result: Any = None
+        self,
+        run_id: str,
+        *,
+        answer: Any = None,
+        outcome: str | None = None,
+        result: Any = None,
+        connections: Mapping[str, Any] | None = None,
     ) -> Result:
         """Do the same as `resume` on the running event loop."""
-        drive, walk = self._resumed(run_id, answer, outcome, result)
+        drive, walk = self._resumed(run_id, answer, outcome, result, connections)
         if walk is None:
             return result_of_run(drive.run, self.journal)
         return await _alast_result(self._adriven(lambda: (drive, walk), resumed=True))
@@ -239,7 +252,7 @@ class Engine:
         """
         own = {folded(name): tool.spec() for name, tool in self._tools.items()}
         tools = tuple(own.get(folded(tool.name), tool) for tool in spec.tools)
-        templates = templates_of(self._prompts)
+        templates = templates_of(self._prompts) | {name: spec.templates[name] for name in spec.own_templates}
         return spec.model_copy(update={"templates": templates, "tools": tools, "policy": self.policy})
 
     @property
@@ -272,7 +285,7 @@ class Engine:
     ) -> Start:
         """Check every argument now; what is returned creates the run when the first event is asked for."""
         chosen = model_of(model) if model is not None else self.model
-        limits = options.pop("limits", None) or self.limits
+        limits, template = options.pop("limits", None) or self.limits, options.pop("prompt_template", None)
         inputs = documents_of(documents, size_max=limits.document_bytes)
         spec = spec_of(
             objective,
@@ -281,7 +294,8 @@ class Engine:
             policy=self.policy,
             model=chosen,
             offered=restricted(self._tools, options.pop("tools", None)),
-            templates=templates_of(self._prompts, options.pop("prompt_template", None)),
+            templates=templates_of(self._prompts, template),
+            own_templates=("selection",) if template else (),
             connections=tuple(connections or ()),
             key_salt=self._ids.salt().hex(),
             **options,
@@ -389,7 +403,12 @@ class Engine:
             raise
 
     def _resumed(
-        self, run_id: str, answer: Any, outcome: str | None, result: Any
+        self,
+        run_id: str,
+        answer: Any,
+        outcome: str | None,
+        result: Any,
+        connections: Mapping[str, Any] | None,
     ) -> tuple[Drive, Steps | None]:
         """Return the drive of a run and what to walk: None when there is nothing to do."""
         row = self.journal.run(run_id)
@@ -401,12 +420,15 @@ class Engine:
         if given and row.status != "waiting":
             raise InvalidAnswer(f"run {row.run_id} waits for nothing; it is {row.status} in {row.state}")
         drive = self._taken(row.run_id)
+        drive.connections.update(connections or {})
         if not given:
             return drive, steps(drive)
         try:
             question = drive.run.waiting_for
             if question is None:
-                raise InvalidAnswer(f"run {row.run_id} waits for nothing any more; somebody else has answered")
+                raise InvalidAnswer(
+                    f"run {row.run_id} waits for nothing any more; somebody else has answered"
+                )
             reply = answer_of(question, answer, outcome, result)
         except BaseException:
             self.journal.leases.release(drive.run.number, drive.fence)

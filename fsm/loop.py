@@ -88,7 +88,7 @@ def steps(drive: Drive) -> Steps:
             continue
         request = request_of(drive.run)
         asked, outcome = yield from _perform(drive, request)
-        yield from transition(drive, asked, outcome)
+        yield from transition(drive, asked, outcome, request)
 
 
 def _perform(drive: Drive, request: Request) -> Generator[Effect, Any, tuple[dict[str, Any], Outcome]]:
@@ -218,13 +218,15 @@ def _reconciled(drive: Drive, action: str, content: Any) -> Ended:
     return Ended(result_of(intent, content, first=first, limits=run.spec.limits, stager=drive.stager))
 
 
-def transition(drive: Drive, asked: dict[str, Any], outcome: Outcome) -> Steps:
+def transition(
+    drive: Drive, asked: dict[str, Any], outcome: Outcome, request: Request | None = None
+) -> Steps:
     """Decide, commit and apply one transition; the drive stands after it once the row is durable."""
     run = drive.run
     active = drive.clock.active_us()
     moment = Moment(drive.clock.now_us(), max(0, active - drive.mark_us))
     drive.mark_us = active
-    decision = decide(run, outcome, moment, drive.kit)
+    decision = decide(run, outcome, moment, drive.kit, request)
     change_text = decision.change.encode()
     change = drive.stager.stage(change_text, JSON, always=True)
     counters = decision.counters

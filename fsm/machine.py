@@ -19,7 +19,7 @@ from ..states.errors import IllegalEvent, InternalError
 from ..states.executing import Executing
 from ..states.failed import Failed
 from ..states.observing import Observing
-from ..states.outcomes import NO_USAGE, Answered, Ended, ModelFault, Outcome, Replied, Usage
+from ..states.outcomes import Answered, Ended, ModelFault, Outcome, Replied, Usage
 from ..states.phase import EXECUTING, Phase
 from ..states.planning import Planning
 from ..states.requests import NOTHING, ModelRequest, Nothing, Recall, Request, ToolRequest
@@ -156,7 +156,7 @@ def request_of(run: Run) -> Request:
     return _PHASE[run.state].request(run)
 
 
-def decide(run: Run, outcome: Outcome, moment: Moment, kit: Kit) -> Decision:
+def decide(run: Run, outcome: Outcome, moment: Moment, kit: Kit, request: Request | None = None) -> Decision:
     """
     Return what *outcome* means for *run*; touch nothing.
 
@@ -165,6 +165,7 @@ def decide(run: Run, outcome: Outcome, moment: Moment, kit: Kit) -> Decision:
         outcome: What its request came to, or what somebody asked of it.
         moment: When.
         kit: The run's catalog and prompts.
+        request: As `request_of` gave it for *run*, if the caller knows it still.
 
     Returns:
         The row to take, with every evaluated guard, the change and the counters after it.
@@ -174,7 +175,7 @@ def decide(run: Run, outcome: Outcome, moment: Moment, kit: Kit) -> Decision:
     """
     guards: dict[str, bool] = {}
     row = None
-    if _can_come(run, outcome.kind):
+    if _can_come(run, outcome.kind, request):
         case = read_case(run, outcome, kit)
         row = _first_fit(case, guards)
     if row is None:
@@ -196,11 +197,11 @@ _COMES_TO: dict[type[Request], tuple[str, ...]] = {
 }
 
 
-def _can_come(run: Run, kind: str) -> bool:
+def _can_come(run: Run, kind: str, request: Request | None) -> bool:
     """Return whether a *kind* of outcome is what the run's request can come to; anything may be cancelled."""
     if run.final or run.waiting_for is not None:
         return not run.final and kind in ("answer", "cancelled")
-    request = request_of(run)
+    request = request if request is not None else request_of(run)
     if run.state == EXECUTING and request is NOTHING:  # a reconciliation has said how the call ended
         return kind in ("result", "cancelled")
     return kind == "cancelled" or kind in _COMES_TO[type(request)]
@@ -253,15 +254,19 @@ def _walk(run: Run, row: Row, guards: dict[str, bool]) -> None:
 
 
 def _counted(counters: Counters, usage: Usage, moment: Moment) -> Counters:
-    if usage is NO_USAGE:
-        return counters._replace(time_us=counters.time_us + moment.active_us)
-    return counters._replace(
-        time_us=counters.time_us + moment.active_us,
-        calls=counters.calls + usage.calls,
-        tokens_in=counters.tokens_in + usage.tokens_in,
-        tokens_out=counters.tokens_out + usage.tokens_out,
-        cost_micro=counters.cost_micro + usage.cost_micro,
+    """Return *counters* with time and usage added; they stand together in a row, which spares a copy by name."""
+    used = (
+        counters.tokens_in + usage.tokens_in,
+        counters.tokens_out + usage.tokens_out,
+        counters.cost_micro + usage.cost_micro,
+        counters.time_us + moment.active_us,
+        counters.calls + usage.calls,
     )
+    return Counters._make((*counters[: _USED.start], *used, *counters[_USED.stop :]))
+
+
+_USED = slice(Counters._fields.index("tokens_in"), Counters._fields.index("calls") + 1)
+"""Places of tokens_in, tokens_out, cost_micro, time_us and calls, which stand together in `Counters`."""
 
 
 def _facts(case: Case, row: Row, outcome: Outcome) -> dict[str, Any]:

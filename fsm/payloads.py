@@ -61,7 +61,7 @@ class Stager:
     Attributes:
         next: Number of the next payload.
         pending: What the next append stores.
-        recent: Bodies that the last append stored, by number.
+        recent: Bodies that the last row staged, by number.
     """
 
     def __init__(self, first: int, salt: Callable[[], bytes]) -> None:
@@ -69,6 +69,7 @@ class Stager:
         self._row_first = first
         self.pending: list[Payload] = []
         self.recent: dict[int, str | bytes | None] = {}
+        self._again: dict[int, str | bytes | None] = {}
         self._salt = salt
         self._known: dict[bytes, StoredText] = {}
         self._constant: dict[str, StoredText] = {}
@@ -87,6 +88,7 @@ class Stager:
         if not always:
             known = self._known.get(content)
             if known is not None:
+                self._again[known.n] = body
                 return known
         salt = self._salt()
         digest = sha256(salt + content + media_type.encode()).digest()
@@ -122,5 +124,7 @@ class Stager:
         """Return what has to be stored now, and start a new collection."""
         pending, self.pending = self.pending, []
         self._row_first = self.next
-        self.recent = {payload.n: payload.body for payload in pending}
+        self.recent, self._again = self._again, {}
+        for payload in pending:
+            self.recent[payload.n] = payload.body
         return pending

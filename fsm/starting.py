@@ -31,6 +31,7 @@ def spec_of(
     model: Model,
     offered: Sequence[Tool],
     templates: dict[str, str],
+    own_templates: tuple[str, ...],
     connections: tuple[str, ...],
     key_salt: str,
     language: str | None = None,
@@ -46,7 +47,7 @@ def spec_of(
     Args:
         objective, success_criteria, language, user_language, task_type, mode, context, final_format: See
             `fsm.engine.Engine.stream`.
-        limits, policy, model, offered, templates: What the engine and the run's options come to.
+        limits, policy, model, offered, templates, own_templates: What the engine and the run's options come to.
         connections: Labels only.
         key_salt: Hex salt of the run's keys.
 
@@ -75,6 +76,7 @@ def spec_of(
         policy=policy,
         tools=tuple(tool.spec() for tool in offered),
         templates=templates,
+        own_templates=own_templates,
         model=model.name,
         connections=connections,
         context=scrubbed(context or ""),

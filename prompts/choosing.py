@@ -2,11 +2,8 @@
 Choose the units that answer one part of an objective.
 
 A **list** takes every unit of the wanted kinds, narrowed to the topic if the part names one. A **question** takes the units
-that cover most of its words and rank best by BM25. A **summary** takes units that hold many of the words that their document
-repeats, as SumBasic does: each chosen unit makes its own words count less, so that the next one says something else; first
-sentences of sections and sentences with obligations, dates and amounts come earlier.
-
-Source: Nenkova and Vanderwende, "The impact of frequency on summarization" (SumBasic), 2005.
+that cover most of its words and rank best by BM25. A **summary** takes the most central units (``summaries``). Where nothing is
+found, the choice says so, or offers what comes closest under that name: a reader must be able to tell an answer from a guess.
 """
 
 from collections import Counter
@@ -16,7 +13,7 @@ from typing import Final
 
 from .clauses import words_of
 from .corpus import Corpus
-from .kinds import is_passive, obligation_at
+from .kinds import asked, is_passive, obligation_at
 from .objectives import Part
 from .ranking import Term
 from .summaries import best_of, central, dullness, spread, tabular
@@ -79,7 +76,8 @@ def choose(part: Part, corpus: Corpus, spoken: str) -> Choice:
 def pool_of(part: Part, corpus: Corpus, spoken: str) -> list[int]:
     """Return the units that can be quoted, of the documents that the part names if it names any."""
     quotable = [place for place, unit in enumerate(corpus.units) if unit.form != "intro"]
-    named = corpus.named((*part.hints, *part.terms), spoken)
+    whole = part.shape in ("summary", "compare")
+    named = corpus.named((*part.hints, *(part.terms if whole else ())), spoken)
     return [place for place in quotable if corpus.origin[place] in named] if named else quotable
 
 
@@ -94,13 +92,13 @@ def _list(part: Part, corpus: Corpus, spoken: str, pool: Sequence[int]) -> Choic
     scores = dict.fromkeys(hits, 1.0)
     if part.terms and hits:
         terms = corpus.terms(part.terms, spoken)
-        shares = corpus.index.coverage(terms)
+        shares = corpus.shares(part.terms, spoken)
         best = max(shares.get(place, 0.0) for place in hits)
         near = [place for place in hits if shares.get(place, 0.0) >= max(0.5 * best, 0.15)]
         if near:
             hits = _by_subject(near, part, corpus, frozenset().union(*(term.stems for term in terms)))
             scores = {place: 1.0 + shares[place] for place in hits}
-        elif not _name_words(corpus).issuperset(part.terms):
+        else:
             note, missing = "unmentioned", part.terms
     for place in hits:
         scores[place] += 0.25 * corpus.is_any(place, part.bonus - part.kinds)
@@ -138,11 +136,12 @@ def _by_subject(places: Sequence[int], part: Part, corpus: Corpus, stems: frozen
 
 
 def _subject(place: int, corpus: Corpus) -> list[str]:
-    """Return the words before the verb that obliges, with those of the heading and the introduction."""
-    unit = corpus.units[place]
+    """Return the words before the verb that obliges, and those of a heading like "Obligations of the supplier"."""
+    unit, language = corpus.units[place], corpus.language(place)
+    heading = unit.heading or ""
     text = f"{unit.intro} {unit.text}"
-    verb = obligation_at(text, corpus.language(place))
-    return words_of(f"{unit.heading or ''} {text[:verb]}")
+    verb = obligation_at(text, language)
+    return words_of(f"{heading if 'obligation' in asked(heading, language) else ''} {text[:verb]}")
 
 
 def _same(word: str, other: str) -> bool:
@@ -158,7 +157,7 @@ def _same(word: str, other: str) -> bool:
 def _question(part: Part, corpus: Corpus, spoken: str, pool: Sequence[int]) -> Choice:
     """Choose the units that cover most of a question."""
     terms = corpus.terms(part.terms, spoken)
-    shares = corpus.index.coverage(terms)
+    shares = corpus.shares(part.terms, spoken)
     ranks = corpus.index.bm25(terms)
     scores: dict[int, float] = {}
     for place in pool:
@@ -230,7 +229,7 @@ def _summary(part: Part, corpus: Corpus, spoken: str, pool: Sequence[int]) -> Ch
     """Choose the most central units, each source having its share."""
     terms = [term for term in part.terms if not corpus.named((term,), spoken) and not corpus.is_titled(term)]
     if terms:
-        shares = corpus.index.coverage(corpus.terms(terms, spoken))
+        shares = corpus.shares(terms, spoken)
         near = [place for place in pool if shares.get(place, 0.0) >= _CLOSE]
         if not near:
             return Choice()
@@ -242,10 +241,6 @@ def _summary(part: Part, corpus: Corpus, spoken: str, pool: Sequence[int]) -> Ch
     weights = central(pool, corpus)
     count = part.limit or min(SELECTION_MAX, 4 + len(pool) // 8)
     return _choice(spread(pool, weights, corpus, count), weights)
-
-
-def _name_words(corpus: Corpus) -> frozenset[str]:
-    return frozenset(word for name in corpus.names for word in words_of(name))
 
 
 def _choice(

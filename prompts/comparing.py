@@ -65,7 +65,7 @@ def _by_source(part: Part, corpus: Corpus, spoken: str) -> dict[int, list[int]]:
     """Return the units to compare of each document."""
     pool = [place for place in pool_of(part, corpus, spoken) if corpus.units[place].form != "code"]
     if part.terms:
-        shares = corpus.index.coverage(corpus.terms(part.terms, spoken))
+        shares = corpus.shares(part.terms, spoken)
         pool = [place for place in pool if shares.get(place, 0.0) >= 0.3] or pool
     if part.bonus:
         pool = [place for place in pool if corpus.is_any(place, part.bonus)] or pool

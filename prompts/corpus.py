@@ -132,6 +132,16 @@ class Corpus:
         """Return what each of *words*, of a query in the language *spoken*, stands for here."""
         return query_terms(words, self.index, self.stemmer, spoken=spoken, languages=self.languages)
 
+    def shares(self, words: Sequence[str], spoken: str) -> dict[int, float]:
+        """Return how much of *words* each unit covers; what names its document counts as if its heading had it."""
+        named = []
+        for word in words:
+            origins = self.named((word,), spoken)
+            named.append(
+                [place for place, origin in enumerate(self.origin) if origin in origins] if origins else []
+            )
+        return self.index.coverage(self.terms(words, spoken), named=named)
+
     def named(self, hints: Sequence[str], spoken: str) -> frozenset[int]:
         """Return the sources whose name has one of the words *hints*; none if all of them or none have."""
         wanted = {self.stemmer.stem(word, spoken) for word in hints}

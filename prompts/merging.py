@@ -82,14 +82,8 @@ def merge(places: Sequence[int], scores: Sequence[float], corpus: Corpus) -> lis
         near = sorted(
             {number for word in prefix for number in holders.get(word, ())} | set(alike[-ALIKE_MAX:])
         )
-        alone = corpus.units[place].text
         ranked = sorted(
-            near[-NEAR_MAX:],
-            key=lambda number: (
-                -_likeness(words, entries[number].place, place),
-                corpus.units[entries[number].place].text != alone,
-                number,
-            ),
+            near[-NEAR_MAX:], key=lambda number: _rank(number, entries[number], place, words, corpus)
         )
         if not any(_join(entries[number], place, words, corpus) for number in ranked):
             for word in prefix:
@@ -100,6 +94,14 @@ def merge(places: Sequence[int], scores: Sequence[float], corpus: Corpus) -> lis
     for entry in entries:
         entry.context = entry.place - 1 not in quoted
     return entries
+
+
+def _rank(
+    number: int, entry: Entry, place: int, words: dict[int, frozenset[str]], corpus: Corpus
+) -> tuple[float, bool, int]:
+    """Return the sort key of *entry* for the unit at *place*: the most alike first, of these the same wording."""
+    other = corpus.units[entry.place].text != corpus.units[place].text
+    return -_likeness(words, entry.place, place), other, number
 
 
 def _join(

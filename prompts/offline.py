@@ -27,6 +27,42 @@ _FENCE = re.compile(r"<<<document (.*)\n((?:.*\n)*?)>>>(?:\n|\Z)")
 _COVERED = re.compile(r"[Cc]riteria with evidence: ([0-9, ]+|none) of (\d+)")
 
 
+_HEADINGS = (
+    "Actions",
+    "Objective",
+    "Success criteria",
+    "Language",
+    "Documents",
+    "History, newest first",
+    "Results, newest first",
+    "Final formatting",
+    "Selected action",
+    "Action objective",
+    "Parameters context",
+    "Parameters schema",
+    "Last action",
+    "Observation",
+    "Last observation",
+    "Draft answer",
+    "Steps",
+    "Why the run stopped",
+    "Request",
+    "Instructions",
+    "Format",
+    "Reply",
+    "Rules",
+    "Context",
+    "Connections",
+    "Improvements asked for",
+    "Hint for the next step",
+    "Input documents",
+    "Your last reply could not be used",
+)
+"""Headings of the shipped prompts; any other one belongs to the text around it, such as a draft with headings."""
+
+_HEADING = re.compile(rf"(?m)^## ({'|'.join(map(re.escape, _HEADINGS))})[ \t]*$")
+
+
 class OfflineModel:
     """The embedded default model; no key, no network, the same answer every time."""
 
@@ -57,9 +93,9 @@ class OfflineModel:
 def sections_of(prompt: str) -> dict[str, str]:
     """Return the sections of a prompt by heading; the first one of a name counts."""
     found: dict[str, str] = {}
-    for part in re.split(r"(?m)^## (?=[A-Z])", prompt)[1:]:
-        heading, _, body = part.partition("\n")
-        found.setdefault(heading.strip(), body.strip("\n"))
+    parts = _HEADING.split(prompt)
+    for heading, body in zip(parts[1::2], parts[2::2], strict=True):
+        found.setdefault(heading, body.strip("\n"))
     return found
 
 
@@ -210,15 +246,18 @@ def _checks(sections: dict[str, str], observation: dict[str, Any]) -> list[dict[
 
 
 def _answer(observation: dict[str, Any]) -> str:
-    """Return the beginning of the written text, as far as the observation shows it."""
-    snippet = next(
-        (str(preview["snippet"]) for preview in observation.get("previews", ()) if preview.get("snippet")), ""
-    )
-    if snippet.endswith("…") and "\n" in snippet:
-        snippet = snippet.rsplit("\n", 1)[0]
+    """Return the beginning of the written text, as far as the observation shows it, from its first statement on."""
+    previews = observation.get("previews", ())
+    snippet = next((str(preview["snippet"]) for preview in previews if preview.get("snippet")), "")
+    lines = [line for line in snippet.split("\n") if not line.startswith("# ") and not _COVERED.search(line)]
+    while lines and not lines[0].strip():
+        lines.pop(0)
+    statements = [line for line in lines if line.strip() and not line.startswith("#")]
+    if snippet.endswith("…") and len(statements) > 1:
+        lines.pop()  # cut in its middle; what stands before it is whole
     label = observation.get("resultLabel", "")
-    more = f"\n\nThe whole text stands in {label}." if label else ""
-    return snippet.strip() + more
+    more = f"\n\nThe whole text stands in {label}." if label and snippet.endswith("…") else ""
+    return "\n".join(lines).strip() + more
 
 
 def _review(sections: dict[str, str]) -> str:

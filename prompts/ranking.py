@@ -125,12 +125,13 @@ class Index:
                 found.add(other)
         return frozenset(found)
 
-    def coverage(self, terms: Sequence[Term]) -> dict[int, float]:
+    def coverage(self, terms: Sequence[Term], *, named: Sequence[Iterable[int]] = ()) -> dict[int, float]:
         """
         Return how much of a query each unit covers.
 
         Args:
             terms: The words of the query.
+            named: For each word the units whose document has it in its name: they need not repeat it.
 
         Returns:
             Unit number to a share of 1; a word that only the heading has, or a near synonym, counts for less. Units without
@@ -139,8 +140,8 @@ class Index:
         weights = [self.weight(term.stems) for term in terms]
         total = sum(weights) or 1.0
         shares: dict[int, float] = {}
-        for term, weight in zip(terms, weights, strict=True):
-            for place in sorted(self._where(term.stems)):
+        for number, (term, weight) in enumerate(zip(terms, weights, strict=True)):
+            for place in sorted(self._where(term.stems).union(named[number] if named else ())):
                 shares[place] = shares.get(place, 0.0) + weight * self._part(place, term) / total
         return shares
 

@@ -52,6 +52,7 @@ class Spec(BaseModel):
         policy: What the host allows.
         tools: The catalog offered to this run, in order.
         templates: Prompt templates by name, as they were at the start.
+        own_templates: Names of those that this run brought itself.
         model: Name of the model, for people and for replay.
         documents: Input documents.
         connections: Labels of connections; their secrets are never here.
@@ -77,6 +78,7 @@ class Spec(BaseModel):
     policy: Policy = Field(default_factory=Policy)
     tools: tuple[ToolSpec, ...] = ()
     templates: dict[str, str] = Field(default_factory=dict)
+    own_templates: tuple[str, ...] = ()
     model: str = "offline"
     documents: tuple[DocumentRef, ...] = ()
     connections: tuple[str, ...] = ()

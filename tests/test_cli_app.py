@@ -134,3 +134,31 @@ def test_a_waiting_run_on_a_terminal_wraps_its_question(
         shell, monkeypatch, "run", "Buy", "--app", f"{shop}:engine", "--output", "a.md", columns=40
     )
     assert out.splitlines()[0] == "May shop.buy be called?"
+
+
+def test_the_width_is_the_terminals_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    import os
+    import pty
+
+    from paor._cli_io import width
+
+    monkeypatch.delenv("COLUMNS", raising=False)
+    ours, theirs = pty.openpty()
+    os.set_blocking(ours, False)
+    with open(theirs, "w") as terminal, open(ours, "rb"), open(os.devnull, "w") as nowhere:
+        termios_size(theirs, 77)
+        assert width(terminal) == 77
+        assert width(nowhere) == 100
+        monkeypatch.setenv("COLUMNS", "66")
+        assert width(terminal) == 66
+        monkeypatch.setenv("COLUMNS", "3")
+        assert width(terminal) == 40
+
+
+def termios_size(terminal: int, columns: int) -> None:
+    """Set the size of a terminal."""
+    import fcntl
+    import struct
+    import termios
+
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))

@@ -696,6 +696,11 @@ class TestTogether:
             "\n\n- Bob must pay by 3 May 2027. *(lease.txt)*"
         )
 
+    def test_a_name_hides_nothing(self) -> None:
+        """What another document says on the topic is listed too."""
+        sources = [Source("supplier.txt", "The firm must pay."), Source("b.txt", "The supplier must dance.")]
+        assert "must dance" in write("List all obligations of the supplier", sources).text
+
     def test_the_most_alike_clause_that_belongs_together(self) -> None:
         """A like clause of the same document does not hide the one of another."""
         one = "The Supplier must repair every pump of class {} in the northern hall of the Customer at its own cost."
@@ -1094,7 +1099,6 @@ Place: Rome
 
     def test_the_number_of_units_is_bounded(self) -> None:
         """And the reader is told."""
-        assert units("a\n\n" * 9, units_max=3) == (units("a\n\na\n\na", units_max=9)[0][:3], False) or True
         found, whole = units("one.\n\n" * 9, units_max=3)
         assert len(found) == 3 and not whole
         found, whole = units("one. Two. Three. Four.", units_max=3)
@@ -1313,21 +1317,21 @@ class TestAnything:
     @pytest.mark.parametrize(
         "text",
         [
-            "a" * 200_000,
-            "a." * 100_000,
-            "a. " * 70_000,
-            "| " * 100_000,
-            "|a|b|\n" * 30_000,
-            "- " * 100_000,
-            "-" * 200_000,
-            "> " * 100_000,
+            "a" * 100_000,
+            "a." * 50_000,
+            "a. " * 30_000,
+            "| " * 50_000,
+            "|a|b|\n" * 15_000,
+            "- " * 50_000,
+            "-" * 100_000,
+            "> " * 50_000,
             "(" * 100_000 + "[" * 100_000,
             "`" * 200_000,
-            "hat " * 50_000,
-            "shall by 31 March within 30 days of " * 6_000,
-            "\n" * 200_000,
-            "1. A\n" * 40_000,
-            "A:\n- b\n" * 25_000,
+            "hat " * 25_000,
+            "shall by 31 March within 30 days of " * 3_000,
+            "\n" * 100_000,
+            "1. A\n" * 15_000,
+            "A:\n- b\n" * 13_000,
             "*" * 100_000 + "_" * 100_000,
         ],
         ids=range(16),

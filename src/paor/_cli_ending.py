@@ -174,7 +174,7 @@ class Ending:
         )
         state = styled(f"{result.state} ({why})", STATE_STYLES.get(result.status, ""))
         parts = [f"run {result.run_id}  {state}", ", ".join(numbers)]
-        if sys.stderr.isatty() and cell_len(click.unstyle("  ".join(parts))) > width():
+        if sys.stderr.isatty() and cell_len(click.unstyle("  ".join(parts))) > width(sys.stderr):
             return [parts[0], f"    {parts[1]}"]
         return ["  ".join(parts)]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -45,9 +44,13 @@ def coloured(stream: TextIO) -> bool:
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def width() -> int:
-    """Return the cells of a line: the terminal's, ``COLUMNS``, or 100 where there is no terminal; at least 40."""
-    return max(40, shutil.get_terminal_size((100, 24)).columns)
+def width(stream: TextIO | None = None) -> int:
+    """Return the cells of a line of *stream*: the terminal's, ``COLUMNS``, or 100 for neither; at least 40."""
+    with suppress(ValueError):
+        return max(40, int(os.environ.get("COLUMNS") or ""))
+    with suppress(OSError, ValueError):
+        return max(40, os.get_terminal_size((stream or sys.stdout).fileno()).columns)
+    return 100
 
 
 NARROW = 92
