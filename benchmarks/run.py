@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import resource
 import shutil
 import sqlite3
@@ -114,7 +115,7 @@ def flatness(folder: Path, divisor: int) -> list[Row]:
                 if len(times) == 200:
                     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    steps = [later - earlier for earlier, later in zip(times, times[1:], strict=False)]
+    steps = [later - earlier for earlier, later in itertools.pairwise(times)]
 
     def around(iteration: int) -> float:
         return statistics.median(steps[max(0, iteration - 100) : iteration + 100])

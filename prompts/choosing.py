@@ -206,7 +206,7 @@ def _sections(
         for place in pool
         if corpus.index.head[place] and all(corpus.index.head[place] & term.own for term in terms)
     }
-    sizes = Counter((corpus.origin[place], corpus.units[place].heading) for place in titled)
+    sizes = Counter((corpus.origin[place], corpus.units[place].heading) for place in sorted(titled))
     others = [
         place
         for place in sorted(titled - set(good))

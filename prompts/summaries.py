@@ -57,7 +57,7 @@ def central(places: Sequence[int], corpus: Corpus) -> dict[int, float]:
         best[corpus.origin[place]] = max(best.get(corpus.origin[place], 0.1), raw[place])
     scores = {place: raw[place] / best[corpus.origin[place]] for place in places}
     openings = _openings(places, corpus)
-    for place in {*best_of(places, scores, WEIGHED_MAX), *openings}:
+    for place in sorted({*best_of(places, scores, WEIGHED_MAX), *openings}):
         scores[place] += _worth(place, corpus, openings)
     return scores
 

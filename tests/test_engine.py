@@ -353,7 +353,7 @@ def test_sizes_are_bounded(tmp_path: Path, limits: dict[str, int], kept: bool) -
             assert "are kept" in observation(world.model.of("refinement")[0])["notes"][0]
 
 
-class Mute(Exception):  # noqa: N818
+class Mute(Exception):
     """An exception that cannot be told."""
 
     def __str__(self) -> str:

@@ -185,7 +185,7 @@ def resume(
         )
     if returned is not None and outcome is None:
         raise click.UsageError("--result comes with --outcome")
-    given = {
+    given: dict[str, Any] = {
         "answer": json_value(answer, "--answer") if answer is not None else None,
         "outcome": outcome,
         "result": json_value(returned, "--result") if returned is not None else None,
