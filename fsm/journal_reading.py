@@ -67,6 +67,7 @@ class JournalReader:
                 yield self
             return
         connection, standing = open_reader(self.path, busy_timeout_s=self._busy_timeout_s)
+        connection.text_factory = _text
         reader = JournalReader(Committer(connection, self.path), self.path, standing=standing)
         try:
             reader.query("BEGIN")
@@ -249,6 +250,11 @@ class JournalReader:
             self._committer.connection = connection
             if self._standing is None:
                 return connection.execute(sql, values).fetchall()
+
+
+def _text(data: bytes) -> str:
+    """Return a text as it stands in the file; what is not UTF-8 becomes a mark, so that it can be read and named."""
+    return data.decode("utf-8", "replace")
 
 
 def _range(run: int, first: int = 0) -> tuple[int, int]:

@@ -1,7 +1,7 @@
 """
 Payloads: the texts and bytes that rows refer to, by number and salted digest.
 
-digest = SHA-256(salt || SHA-256(body) || media type). The salt is random, kept beside the body and erased with it, so that a
+digest = SHA-256(salt || SHA-256(body) || T or B || media type), T for text and B for bytes. The salt is random, kept beside the body and erased with it, so that a
 row that stays says nothing about what was erased. A body is stored once within a run as far as the last
 `REMEMBERED` bodies reach.
 """
@@ -45,9 +45,14 @@ def encoded(body: str | bytes) -> bytes:
     return body if isinstance(body, bytes) else body.encode()
 
 
-def salted_digest(salt: bytes, body: bytes, media_type: str) -> bytes:
-    """Return SHA-256(salt || SHA-256(body) || media type)."""
-    return sha256(salt + sha256(body).digest() + media_type.encode()).digest()
+def salted_digest(salt: bytes, body: str | bytes, media_type: str) -> bytes:
+    """Return SHA-256(salt || SHA-256(body) || T or B || media type)."""
+    return sha256(salt + content_key(body) + media_type.encode()).digest()
+
+
+def content_key(body: str | bytes) -> bytes:
+    """Return SHA-256(body) || T or B: what two bodies share that are stored once."""
+    return sha256(encoded(body)).digest() + (b"B" if isinstance(body, bytes) else b"T")
 
 
 class Stager:
@@ -84,7 +89,7 @@ class Stager:
             data = body if isinstance(body, bytes) else body.encode()
         except UnicodeEncodeError:  # lone surrogates: kept as bytes, so that nothing a model said is lost
             body = data = str(body).encode("utf-8", "surrogatepass")
-        content = sha256(data).digest()
+        content = sha256(data).digest() + (b"B" if data is body else b"T")
         if not always:
             known = self._known.get(content)
             if known is not None:
@@ -114,7 +119,7 @@ class Stager:
         return stored.wire() if stored.n >= self._row_first else {"n": stored.n}
 
     def remember(self, content: bytes, reference: StoredText) -> None:
-        """Recognise the body with this SHA-256 when it comes again."""
+        """Recognise the body with this `content_key` when it comes again."""
         if len(self._known) >= REMEMBERED:
             for key in list(self._known)[: REMEMBERED // 4]:
                 del self._known[key]

@@ -50,9 +50,12 @@ class SystemClock:
 class RandomIds:
     """UUID version 7 run ids and salts from the operating system, drawn in blocks."""
 
+    forks = 0
+    """How often this process was forked from one that had imported paor; a child must not draw its parent's salts."""
+
     def __init__(self) -> None:
-        self._owner = 0
         self._block: Iterator[bytes] = iter(())
+        self._drawn_in = RandomIds.forks
 
     def run_id(self) -> str:
         """Return a UUIDv7."""
@@ -61,13 +64,21 @@ class RandomIds:
         return str(uuid7())
 
     def salt(self) -> bytes:
-        """Return 16 bytes of the system's random source; a forked process draws its own."""
-        if self._owner == os.getpid():
+        """Return 16 bytes of the system's random source."""
+        if self._drawn_in == RandomIds.forks:
             for salt in self._block:
                 return salt
         block = os.urandom(16 * _SALTS)
-        self._owner, self._block = os.getpid(), iter([block[i : i + 16] for i in range(16, len(block), 16)])
+        self._drawn_in = RandomIds.forks
+        self._block = iter([block[i : i + 16] for i in range(16, len(block), 16)])
         return block[:16]
+
+
+def _forked() -> None:
+    RandomIds.forks += 1
+
+
+os.register_at_fork(after_in_child=_forked)
 
 
 class SteppingClock:

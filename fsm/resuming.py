@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from hashlib import sha256
 from typing import Any
 
 from ..states.actions import StoredText
@@ -12,7 +11,7 @@ from ..states.run import Run, initial_run
 from ..states.waiting import Answer, Question
 from .fold import restore
 from .journal import Journal
-from .payloads import Stager, encoded
+from .payloads import Stager, content_key, encoded
 from .record import HASHED, chained
 
 REMEMBERED_AGAIN = 64
@@ -40,8 +39,8 @@ def restaged(journal: Journal, run: int, salt: Callable[[], bytes]) -> Stager:
     stager = Stager(journal.next_payload(run), salt)
     for payload in journal.payloads(run, REMEMBERED_AGAIN):
         if payload.body is not None:
-            data = encoded(payload.body)
-            stager.remember(sha256(data).digest(), StoredText(payload.n, payload.digest.hex(), len(data)))
+            size = len(encoded(payload.body))
+            stager.remember(content_key(payload.body), StoredText(payload.n, payload.digest.hex(), size))
     return stager
 
 

@@ -299,10 +299,9 @@ def _payload_defects(journal: Journal, walk: _Walk, documents: dict[int, StoredD
         if payload.salt is None or payload.body is None:
             yield Defect(walk.run_id, place, "is neither whole nor erased")
             continue
-        body = encoded(payload.body)
-        if salted_digest(payload.salt, body, payload.media_type) != payload.digest:
+        if salted_digest(payload.salt, payload.body, payload.media_type) != payload.digest:
             yield Defect(walk.run_id, place, "body, salt and media type do not fit its digest")
-        if size is not None and size != len(body):
+        if size is not None and size != len(encoded(payload.body)):
             yield Defect(walk.run_id, place, "its size is not the one that is referred to")
     if expected != walk.count:
         yield Defect(walk.run_id, "payloads", f"{expected} are there, the last row counts {walk.count}")

@@ -64,7 +64,7 @@ def test_its_sessions_run_and_look_as_shown(tmp_path: Path) -> None:
     for command, output in run_sessions(SESSIONS, reader_folder(tmp_path)):
         assert matches(command.expected, output), f"{command.line}:\n{output}"
         seen += 1
-    assert seen == sum(len(list(commands_of(block))) for block in SESSIONS) >= 8
+    assert seen == sum(len(list(commands_of(block))) for block in SESSIONS) >= 7
     assert (tmp_path / "report.md").read_text(encoding="utf-8").startswith("# Summarise the obligations")
     assert (tmp_path / "walk.svg").read_text(encoding="utf-8").startswith("<svg")
 

@@ -1,0 +1,150 @@
+"""
+Check a paor journal as journal-format.md tells it, without paor: python verify_journal.py FILE
+
+Exit code 0: everything holds, 4: it does not (prints every defect with its place), 2: not a paor journal.
+"""
+
+import json
+import sqlite3
+import sys
+from hashlib import sha256
+from pathlib import Path
+
+DOCUMENT = ("label", "position", "name", "mime", "bytes", "digest", "payload")
+RANGE = "WHERE id BETWEEN ?1 << 32 AND ?1 << 32 | 4294967295"
+ENDED = {"Done": "done", "Failed": "failed"}
+
+
+def digest(row, names, before=b""):
+    """SHA-256 of *before* and the RFC 8785 bytes of a record with ASCII keys, texts and whole numbers."""
+    record = {name: row[name] for name in names}
+    text = json.dumps(record, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return sha256(before + text.encode()).digest()
+
+
+def loaded(text):  # a JSON object; an empty one for anything else
+    try:
+        data = json.loads(text)
+    except (TypeError, ValueError, RecursionError):
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def references(data):
+    """Number, digest and size of every payload that JSON refers to: by an object with a whole number n."""
+    if isinstance(data, dict) and type(data.get("n")) is int:
+        yield data["n"], data.get("digest"), data.get("bytes")
+    elif isinstance(data, dict | list):
+        for value in data.values() if isinstance(data, dict) else data:
+            yield from references(value)
+
+
+def check_run(db, spec):
+    run, first, head = spec["run"], spec["spec_payload"], digest(spec, spec.keys()[1:-1])
+    if head != spec["root_hash"]:
+        yield "specs: the immutable columns do not fit root_hash"
+    claims, results = [(first, spec["spec"], None)], [first]
+    seq, state, count, row = -1, "Planning", first + 1, None
+    for row in db.execute(f"SELECT * FROM transitions {RANGE} ORDER BY id", (run,)):
+        place = f"transitions seq {row['seq']}"
+        if (row["seq"], row["source"]) != (seq + 1, state) or state in ENDED:
+            yield f"{place}: expected seq {seq + 1} from {state}"
+        if row["prev_hash"] != head:
+            yield f"{place}: prev_hash is not the hash of the row before"
+        if digest(row, row.keys()[1:-2], row["prev_hash"]) != row["hash"]:
+            yield f"{place}: the row does not fit its hash"
+        claims += references([loaded(row[name]) for name in ("request", "outcome", "change")])
+        own = [n for n, *_ in references(loaded(row["change"])) if count <= n < 2**32]
+        if not own:
+            yield f"{place}: its change is not a payload of its own"
+        count = own[0] + 1 if own else count
+        results += [count - 1] if row["trigger"] == "execute" else []
+        seq, state, head = row["seq"], row["dest"], row["hash"]
+    yield from check_documents(db, run, claims, results, row and row["trigger"] == "execute")
+    yield from check_payloads(db, run, claims, count)
+    status = ENDED.get(state) or ("waiting" if row and row["trigger"] == "wait" else "running")
+    end = (loaded(row["counters"]).get("stop"), row["at"]) if row and state in ENDED else (None, None)
+    view = "SELECT state, status, reason, ended_at, head_seq, head_hash FROM runs WHERE run = ?"
+    if [tuple(found) for found in db.execute(view, (run,))] != [(state, status, *end, seq, head)]:
+        yield "view runs: its derived columns are not what the rows say"
+
+
+def check_documents(db, run, claims, results, unobserved):
+    expected, whole = {}, True
+    for place, n in enumerate(results):
+        found = db.execute("SELECT body FROM payloads WHERE id = ?", (run << 32 | n,)).fetchone()
+        data = loaded(found["body"]) if found else {}
+        try:
+            for item in data["result"].get("documents", ()) if place else data["documents"]:
+                item = item | item["payload"] | {"payload": item["payload"]["n"]}
+                claims += references(item)
+                if place + 1 < len(results) or not unobserved:
+                    expected[item["number"]] = [item[name] for name in DOCUMENT]
+        except (AttributeError, KeyError, TypeError):
+            whole = False  # erased, or changed, which its digest tells
+    for row in db.execute(f"SELECT * FROM documents {RANGE} ORDER BY id", (run,)):
+        number, columns = row["number"], [row[name] for name in DOCUMENT]
+        if (whole or number in expected) and expected.pop(number, None) != columns:
+            yield f"documents number {number}: is not what its result says"
+        claims.append((row["payload"], row["digest"], row["bytes"]))
+    yield from (f"documents number {number}: is missing" for number in expected)
+
+
+def check_payloads(db, run, claims, count):
+    n, claimed = -1, {}
+    for number, *claim in claims:
+        claimed.setdefault(number, []).append(claim)
+    for row in db.execute(f"SELECT * FROM payloads {RANGE} ORDER BY id", (run,)):
+        place, body, salt = f"payloads n {row['n']}", row["body"], row["salt"]
+        if row["n"] != n + 1:
+            yield f"{place}: expected n {n + 1}"
+        n, kind, erased = row["n"], "T" if isinstance(body, str) else "B", body is None and salt is None
+        data = body.encode() if kind == "T" else body or b""
+        told = sha256((salt or b"") + sha256(data).digest() + (kind + row["media_type"]).encode()).digest()
+        if not erased and (None in (body, salt) or told != row["digest"]):
+            yield f"{place}: body, salt and media type do not fit the digest"
+        known = (None, row["digest"].hex(), len(data))
+        for claim in claimed.pop(n, ()):  # digest and size; of what was erased the size is not known
+            if any(value not in known for value in claim[: 2 - erased]):
+                yield f"{place}: is not what a row or a document refers to"
+    if n + 1 != count:
+        yield f"payloads: {n + 1} are there, the last row counts {count}"
+    yield from (f"payloads n {number}: is referred to and missing" for number in claimed)
+
+
+def check_file(db):
+    yield from (f"file: {text}" for (text,) in db.execute("PRAGMA integrity_check(20)") if text != "ok")
+    for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'"):
+        yield f"trigger {name}: a journal has no triggers"
+    for table in ("transitions", "payloads", "documents"):
+        for (run,) in db.execute(f"SELECT run FROM {table} EXCEPT SELECT run FROM specs"):
+            yield f"{table} run {run}: there is no such run"
+    for spec in db.execute("SELECT * FROM specs ORDER BY run").fetchall():
+        yield from (f"run {spec['run_id']}, {defect}" for defect in check_run(db, spec))
+
+
+def main(file="", *more):
+    path, ids, found = Path(file).resolve(), [], 0
+    try:  # without a log nobody has the file open, and reading it must not create one
+        still, written = not Path(f"{path}-wal").exists(), path.stat().st_mtime_ns
+        db = sqlite3.connect(f"{path.as_uri()}?mode=ro{'&immutable=1' * still}", uri=True)
+        db.row_factory, db.text_factory = sqlite3.Row, lambda text: text.decode("utf-8", "replace")
+        db.execute("BEGIN")
+        ids = [db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")]
+        if ids == [0x70616F72, 1] and not more:
+            for defect in check_file(db):
+                print(ascii(defect)[1:-1])
+                found += 1
+    except (OSError, sqlite3.Error) as error:
+        found += print(f"file: {error}") or 1
+    if ids != [0x70616F72, 1] or more:
+        print(f"{path}: not one paor journal of version 1; usage: verify_journal.py FILE", file=sys.stderr)
+        return 2
+    if still and written != path.stat().st_mtime_ns:  # by somebody who has opened it meanwhile
+        return main(file)
+    print(f"{path}: {found or 'no'} defects")
+    return 4 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
