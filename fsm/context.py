@@ -76,7 +76,7 @@ class CallContext:
         for reference in references:
             label, mark, position = str(reference).partition(":")[2].partition("#")
             entry = self._run.memory.labels.get(label)
-            if entry is None or (mark and not (position.isascii() and position.isdigit())):
+            if entry is None or (mark and not _is_place(position, entry[1])):
                 raise ToolError(f"{ascii(reference)[:120]} names no document of this run")
             first, count = entry
             if mark:
@@ -147,6 +147,11 @@ class CallContext:
         if reply.finish in ("refusal", "content_filter"):
             raise ToolError("the model declined to write the text")
         return reply.text
+
+
+def _is_place(position: str, count: int) -> bool:
+    """Whether *position* is the number of one of *count* documents."""
+    return position.isascii() and position.isdigit() and len(position) < 10 and int(position) < count
 
 
 def messages_text(messages: Sequence[PromptMessage]) -> str:

@@ -53,12 +53,12 @@ def _asked(model: Model, call: ModelCall) -> Reply | Exception:
         return error
 
 
-def _used(effect: UseTool) -> Returned | Exception:
+def _used(effect: UseTool) -> Returned | BaseException:
     try:
         if effect.tool.is_async:
             return Returned(_in_new_loop(lambda: effect.tool.invoke(effect.arguments, effect.context)))
         return Returned(effect.tool.invoke(effect.arguments, effect.context))
-    except Exception as error:
+    except (Exception, SystemExit, asyncio.CancelledError) as error:  # an exit is the tool's, not the host's
         return error
 
 
@@ -112,7 +112,9 @@ class AsyncWriter:
                     for _, future in batch:
                         if not future.done():
                             future.set_exception(InternalError(f"an append was not carried out: {error!r}"))
-                    raise
+                    if not isinstance(error, Exception):
+                        raise
+                    continue  # whoever has begun to wait meanwhile must be told as well
                 for entry, future in batch:
                     if future.done():
                         continue
@@ -154,12 +156,17 @@ async def _aasked(model: Model, call: ModelCall) -> Reply | Exception:
         return error
 
 
-async def _aused(effect: UseTool) -> Returned | Exception:
+async def _aused(effect: UseTool) -> Returned | BaseException:
+    if not effect.tool.is_async:
+        return await asyncio.to_thread(_used, effect)  # errors as values: a future cannot hold a StopIteration
     try:
-        if effect.tool.is_async:
-            return Returned(await effect.tool.invoke(effect.arguments, effect.context))
-        return Returned(await asyncio.to_thread(effect.tool.invoke, effect.arguments, effect.context))
-    except Exception as error:
+        return Returned(await effect.tool.invoke(effect.arguments, effect.context))
+    except (Exception, SystemExit) as error:
+        return error
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():  # the run's own task is cancelled, not something within the tool
+            raise
         return error
 
 

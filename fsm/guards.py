@@ -140,7 +140,9 @@ def review_success(case: Case) -> bool:
 
 def final_action_pending(case: Case) -> bool:
     """A final formatting action is wanted and has not been taken."""
-    return case.run.spec.final_format is not None and not case.run.counters.formatted
+    spec = case.run.spec
+    wanted = spec.final_format is not None and spec.formatter is not None
+    return wanted and not case.run.counters.formatted
 
 
 def budget_used_up(case: Case) -> bool:

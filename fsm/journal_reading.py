@@ -27,6 +27,8 @@ _SELECT_ROWS = f"SELECT {_RECORD_COLUMNS} FROM transitions WHERE id BETWEEN ? AN
 _SELECT_KEYED = f"SELECT id, {_RECORD_COLUMNS} FROM transitions WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?"
 _SELECT_PAYLOADS = "SELECT n, media_type, digest, salt, body FROM payloads WHERE id BETWEEN ? AND ?"
 _SELECT_RUN = "SELECT * FROM runs"
+_ATTEMPTS = 100
+"""How often a file that nobody has open is opened anew because it was written all the same."""
 
 
 class JournalReader:
@@ -70,8 +72,8 @@ class JournalReader:
         connection.text_factory = _text
         reader = JournalReader(Committer(connection, self.path), self.path, standing=standing)
         try:
-            reader.query("BEGIN")
             reader._frozen = True
+            reader.query("BEGIN")
             yield reader
         finally:
             connection.close()
@@ -232,7 +234,7 @@ class JournalReader:
 
     def _query_standing(self, sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         """Read a file that nobody has open; when somebody has opened it meanwhile, open it anew and read again."""
-        while True:
+        for _ in range(_ATTEMPTS):
             error: sqlite3.Error | None = None
             rows: list[tuple[Any, ...]] = []
             try:
@@ -244,12 +246,18 @@ class JournalReader:
                     raise error
                 return rows
             if self._frozen:
-                raise JournalBusy(f"{self.path}: was written while it was read; try again")
+                break
             connection, self._standing = open_reader(self.path, busy_timeout_s=self._busy_timeout_s)
             self._committer.connection.close()
             self._committer.connection = connection
             if self._standing is None:
                 return connection.execute(sql, values).fetchall()
+        raise JournalBusy(f"{self.path}: was written while it was read; try again")
+
+
+def _text(data: bytes) -> str:
+    """Return a text as it stands in the file; what is not UTF-8 becomes a mark, so that it can be read and named."""
+    return data.decode("utf-8", "replace")
 
 
 def _text(data: bytes) -> str:

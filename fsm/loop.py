@@ -161,7 +161,7 @@ def _use(drive: Drive, intent: Intent) -> Generator[Effect, Any, tuple[dict[str,
         error = RuntimeError(f"the tool {intent.tool} is not there any more")
         return asked, Ended(error_of(intent, error))
     resumed, drive.resumed = drive.resumed, False
-    if resumed and run.memory.reply is None and intent.effect == "once":
+    if resumed and intent.effect == "once":
         settled = _settled(drive, tool, intent)
         if settled is not None:
             return asked, settled

@@ -132,12 +132,14 @@ def message_of(run: Run, result: ToolResult, observation: Observation) -> Messag
         for document in result.documents[:_LISTED]
     )
     optional = {
-        "objective": cut(selection.objective, SUMMARY_CHARS) if selection is not None else "",
+        "objective": cut(line(selection.objective), SUMMARY_CHARS) if selection is not None else "",
         "label": observation.result_label if result.documents else "",
         "documents": references,
         "documents_count": len(result.documents),
         "notes": observation.notes[:3],
-        "learnings": selection.learnings[:5] if selection is not None else (),
+        "learnings": tuple(cut(line(text), SUMMARY_CHARS) for text in selection.learnings[:5])
+        if selection is not None
+        else (),
     }
     return Message(
         action=run.counters.action,

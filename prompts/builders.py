@@ -227,15 +227,19 @@ def field_text(field: SchemaField) -> str:
     """Return one line for a business parameter: name, type, whether it is required, what it means."""
     kind = field.type if not field.values else f"{field.type} of {', '.join(map(str, field.values))}"
     need = "required" if field.required else "optional"
-    return f"- {field.name} ({kind}, {need}): {field.description}".rstrip(": ")
+    return _line(f"- {field.name} ({kind}, {need}): {field.description}")
 
 
 def _property_text(name: str, schema: object) -> str:
     """Return one line for a parameter of a tool's own schema."""
     details = schema if isinstance(schema, Mapping) else {}
     kind = details.get("type", "any")
-    text = f"- {name} ({kind}): {details.get('description', '')}"
-    return text.rstrip(": ")
+    return _line(f"- {name} ({kind}): {details.get('description', '')}")
+
+
+def _line(text: str) -> str:
+    """Return *text* as one line, so that no description opens a section of its own."""
+    return " ".join(text.split()).rstrip(": ")
 
 
 def fenced(name: str, text: str) -> str:

@@ -323,9 +323,11 @@ JOURNEYS = (
         "odd_texts",
         [
             "lone \ud83d outside of JSON",
-            f'{{"action": "notes.send", "actionObjective": "{_ODD}", "learnings": ["{_ODD}"], '
-            f'"requiredInputDocuments": [], "requiredConnection": null, "parametersContext": "{_ODD}", '
-            '"parametersSchema": {"fields": [{"name": "text", "type": "string", "required": true}]}}',
+            (
+                f'{{"action": "notes.send", "actionObjective": "{_ODD}", "learnings": ["{_ODD}"], '
+                f'"requiredInputDocuments": [], "requiredConnection": null, "parametersContext": "{_ODD}", '
+                '"parametersSchema": {"fields": [{"name": "text", "type": "string", "required": true}]}}'
+            ),
             f'{{"parameters": {{"text": "{_ODD}"}}}}',
             f'{{"decision": "stop", "reason": "{_ODD}", "answer": "{_ODD}"}}',
             "lone \ud83d outside of JSON",

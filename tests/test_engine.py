@@ -284,7 +284,6 @@ FAILS: dict[str, Any] = {
     "surrogates in JSON": {"a": "\ud800"},
     "a model that cannot be written": Sour(x=object()),
     "a model in a list that cannot be written": [Sour(x=1)],
-    "a mixed list": [Document("a", "A"), 1],
     "an output of no documents": ToolOutput([1, 2]),  # type: ignore[list-item]
     "an output of nothing": ToolOutput(None),  # type: ignore[arg-type]
     "a document of no text": Document("a", 5),  # type: ignore[arg-type]
@@ -324,14 +323,12 @@ def test_what_cannot_be_kept_is_a_tool_error(tmp_path: Path, case: str) -> None:
 )
 def test_nothing_that_a_tool_returns_gets_past(value: Any) -> None:
     """For any value: a result or an error, an observation within its cap, and a sound journal."""
-    from paor.fsm.replay import replay as replayed
-
     with Engine(
         ScriptedModel(CALL), [calling(lambda: value)], Journal(":memory:", "off"), builtins=False
     ) as own:
         result = own.run("Call it")
         assert result.state == "Done"
-        assert own.journal.verify() == [] and replayed(own.journal, result.run_id).identical
+        assert own.journal.verify() == [] and replay(own.journal, result.run_id).identical
 
 
 @pytest.mark.parametrize(
@@ -371,6 +368,48 @@ RAISES: dict[str, tuple[BaseException, str]] = {
     "a stopped iteration": (StopIteration(1), "tool_error: StopIteration: 1"),
     "an exit": (SystemExit(3), "tool_error: SystemExit: 3"),
 }
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+def test_what_an_async_tool_raises_is_one_line_of_an_observation(tmp_path: Path, is_async: bool) -> None:
+    """Also a cancellation that comes from within the tool."""
+    errors = {
+        "CancelledError:": asyncio.CancelledError(),
+        "SystemExit: 1": SystemExit(1),
+        "ToolError": ToolError(),
+    }
+    for number, (note, error) in enumerate(errors.items()):
+
+        async def fail(error: BaseException = error) -> None:
+            raise error
+
+        failing = Tool(name="host.call", run=fail, effect="read")
+        with World(tmp_path / str(number), CALL, [failing]) as world:
+            result = asyncio.run(world.engine.arun("Call it")) if is_async else world.run()
+            assert result.state == "Done"
+            assert observation(world.model.of("refinement")[0])["notes"] == [f"tool_error: {note}"]
+
+
+def test_cancelling_the_task_of_an_async_run_leaves_it_to_be_resumed(tmp_path: Path) -> None:
+    """The host's own cancellation is not swallowed; the lease is released and the run goes on later."""
+    slept: list[int] = []
+
+    async def sleep() -> str:
+        await asyncio.sleep(0 if slept else 60)
+        return "slept"
+
+    async def host(world: World) -> None:
+        task = asyncio.create_task(world.engine.arun("Sleep"))
+        while not world.journal.runs() or world.triggers[-1:] != ["specify"]:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    with World(tmp_path, CALL, [Tool(name="host.call", run=sleep, effect="read")]) as world:
+        asyncio.run(host(world))
+        slept.append(1)
+        assert world.engine.resume(world.run_id).state == "Done"
 
 
 @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
@@ -745,7 +784,11 @@ def test_a_script_can_start_over(tmp_path: Path) -> None:
         assert result.steps == 9
 
 
-@pytest.mark.parametrize("replies", ["text", {"a": 1}, [7], [{"a": object()}], [None]], ids=str)
+@pytest.mark.parametrize(
+    "replies",
+    ["text", {"a": 1}, [7], [{"a": object()}], [None]],
+    ids=["text", "mapping", "number", "no JSON", "nothing"],
+)
 def test_a_script_that_is_none_is_refused(replies: Any) -> None:
     """At construction, naming the position."""
     with pytest.raises(UsageError):

@@ -9,20 +9,29 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from ..states.policy import Policy
 from .catalog import folded
 
-_URL = re.compile(r"\s*([A-Za-z][A-Za-z0-9+.-]*):")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_PROSE = re.compile(r"\s*[A-Za-z]+:(\s|\Z)")
+"""A word, a colon, a space: ``Data: all dates`` is no URL, unless the argument is named like one."""
+
 _SCHEMES_WITHOUT_HOST = frozenset({"javascript", "data", "file", "vbscript"})
-_URL_NAMES = frozenset({"url", "urls", "uri", "uris", "href", "link", "endpoint"})
-_PATH_NAMES = frozenset(
-    {"path", "paths", "file", "files", "filename", "filepath", "dir", "directory", "folder"}
-)
+_URL_NAMES = ("url", "urls", "uri", "uris", "href", "hrefs", "link", "links", "endpoint", "endpoints")
+_PATH_NAMES = ("path", "paths", "file", "files", "filename", "dir", "dirs", "directory", "folder", "folders")
+"""How the names of such arguments end, in lower case: ``pageUrl``, ``output_path``."""
+
+_DROPPED = str.maketrans("", "", "\t\r\n")
+_EDGES = "".join(map(chr, range(33)))
+"""What URL parsers drop: tabs and line breaks anywhere, control characters and spaces at both ends."""
+
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 
 @lru_cache(maxsize=4096)
@@ -67,8 +76,9 @@ def unsafe(policy: Policy, arguments: Mapping[str, Any]) -> str | None:
     """
     Return the first argument value that must not reach a tool, with the reason, or None.
 
-    Looks at every string at any depth: dangerous schemes anywhere; in arguments named like a URL or a path also
-    private hosts, user info, and paths that climb (SPEC A092).
+    Looks at every string at any depth: dangerous schemes, and http URLs with private hosts or user info, under any
+    name; in arguments named like a URL or a path also other schemes, private hosts without a scheme, and paths that
+    climb (SPEC A092). What a public name resolves to is not known here.
     """
     for name, value in _strings(arguments, ""):
         reason = _unsafe_text(policy, name.rsplit(".", 1)[-1].lower(), value)
@@ -91,48 +101,63 @@ def _strings(value: Any, name: str) -> Iterable[tuple[str, str]]:
 def _unsafe_text(policy: Policy, name: str, text: str) -> str | None:
     if "\0" in text:
         return "holds a NUL character"
-    found = _URL.match(text)
+    if name.endswith(_PATH_NAMES) and ".." in re.split(r"[/\\:]", unquote(text)):
+        return "a path must not climb with .."
+    named, url = name.endswith(_URL_NAMES), text.translate(_DROPPED).strip(_EDGES)
+    found = _SCHEME.match(url)
     if found is None:
-        if name in _PATH_NAMES and ".." in re.split(r"[/\\]", text):
-            return "a path must not climb with .."
+        if not named or policy.private_hosts or not url or re.match(r"/(?!/)|[?#]", url):
+            return None
+        return _unsafe_host("http://" + url.removeprefix("//"))
+    if not named and _PROSE.match(text):
         return None
     scheme = found.group(1).lower()
-    if scheme in _SCHEMES_WITHOUT_HOST and scheme not in policy.url_schemes:
+    if scheme in policy.url_schemes:
+        no_host = policy.private_hosts or scheme in _SCHEMES_WITHOUT_HOST
+        return None if no_host or not (named or scheme in ("http", "https")) else _unsafe_host(url)
+    if named or scheme in _SCHEMES_WITHOUT_HOST or scheme in ("http", "https"):
         return f"the scheme {scheme}: is not allowed"
-    if name not in _URL_NAMES and not text.lstrip().lower().startswith(("http://", "https://")):
-        return None
-    if scheme not in policy.url_schemes:
-        return f"the scheme {scheme}: is not allowed"
-    return None if policy.private_hosts else _unsafe_host(text)
+    return None
 
 
 def _unsafe_host(url: str) -> str | None:
     try:
-        parts = urlsplit(url.strip())
-        host, _ = parts.hostname, parts.port
+        parts = urlsplit(url)
+        host, _ = unquote(parts.hostname or ""), parts.port
     except ValueError:
         return "is not a valid URL"
+    host = unicodedata.normalize("NFKC", host).replace("\u3002", ".")
+    host = "".join(letter for letter in host if unicodedata.category(letter) != "Cf").rstrip(".").lower()
     if not host:
         return "has no host"
     if parts.username is not None or parts.password is not None:
         return "must not carry user info"
-    host = host.rstrip(".").lower()
+    if "\\" in parts.netloc or re.search(r"[/?#@\s]", host):
+        return "has a host that parsers would read differently"
     if host == "localhost" or host.endswith((".localhost", ".local", ".internal")):
         return "names a private host"
     address = _address(host)
-    if address is not None and not address.is_global:
+    if address is not None and (not address.is_global or address.is_multicast):
         return "names a private address"
     return None
 
 
 def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """Return the address *host* spells, also in the decimal, octal, hex and short forms that resolvers take."""
+    """
+    Return the address *host* spells, also in the decimal, octal, hex and short forms that resolvers take.
+
+    Of an IPv6 address that stands for an IPv4 one (mapped, compatible, 6to4, NAT64) the IPv4 address.
+    """
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
         return _legacy_address(host)
-    mapped = getattr(address, "ipv4_mapped", None)
-    return mapped or address
+    if isinstance(address, ipaddress.IPv4Address):
+        return address
+    inner = address.ipv4_mapped or address.sixtofour
+    if inner is None and (address in _NAT64 or int(address) < 2**32):
+        inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return inner or address
 
 
 def _legacy_address(host: str) -> ipaddress.IPv4Address | None:

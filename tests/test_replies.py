@@ -1,0 +1,404 @@
+"""How replies are read: lenient about packaging, strict about meaning, total for every text."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paor.prompts.replies import (
+    DirectAnswer,
+    Invalid,
+    Parameters,
+    read_parameters,
+    read_refinement,
+    read_review,
+    read_selection,
+)
+from paor.prompts.wire_schemas import parameters_schema, reply_schema
+from paor.states.actions import FORBIDDEN_FIELDS, SchemaField, Selection
+from paor.states.reviews import Refinement, Review
+from paor.tools.builtin import builtin_tools
+
+from .raw_replies import GOOD, TEXTS
+from .worlds import ANSWER, MET, PARAMETERS, REFINE, REVIEW, SELECT
+
+FIELDS = (SchemaField(name="page", type="number", required=True), SchemaField(name="mode"))
+LIMIT = 1_000_000
+
+
+def selection(
+    reply: Any, *, context_chars: int = 2000, chars_max: int = LIMIT
+) -> Selection | DirectAnswer | Invalid:
+    """Read Stage 1; a mapping is sent as JSON."""
+    return read_selection(as_text(reply), chars_max=chars_max, context_chars=context_chars)
+
+
+def parameters(reply: Any, fields: tuple[SchemaField, ...] | None = FIELDS) -> Parameters | Invalid:
+    """Read Stage 2."""
+    return read_parameters(as_text(reply), fields, chars_max=LIMIT)
+
+
+def as_text(reply: Any) -> str:
+    """Return *reply* as it comes from a model."""
+    return reply if isinstance(reply, str) else json.dumps(reply)
+
+
+def code_of(read: object) -> str:
+    """Return the code of what was refused, after checking that its message can stand in a prompt."""
+    assert isinstance(read, Invalid), read
+    assert read.message.isascii() and read.message.isprintable() and 0 < len(read.message) <= 1000
+    return read.code
+
+
+PACKAGES = {
+    "plain": "{}",
+    "a fence": "```json\n{}\n```",
+    "a fence without tag": "```\n{}\n```",
+    "prose before": "Here it is:\n\n{}",
+    "prose behind": "{}\n\nI hope that this helps!",
+    "thinking": "<think>Which one? Perhaps notes.send.</think>\n{}",
+    "twice the same": "{0}\n{0}",
+    "byte order mark": "\ufeff{}",
+}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_packaging_does_not_matter(package: str) -> None:
+    """The same object in any of them is read as the same value."""
+
+    def packed(reply: Any) -> str:
+        return PACKAGES[package].replace("{0}", "{}").replace("{}", json.dumps(reply))
+
+    assert selection(packed(SELECT())) == selection(SELECT())
+    assert parameters(packed(PARAMETERS(page=1))) == Parameters({"page": 1})
+    assert read_refinement(packed(REFINE("stop")), chars_max=LIMIT) == Refinement(
+        decision="stop", reason="the script says stop"
+    )
+    assert read_review(packed(REVIEW("success")), chars_max=LIMIT) == Review(
+        status="success", improvements=()
+    )
+
+
+# -- Stage 1 -------------------------------------------------------------------------------------------------------
+
+
+def test_A095_A116_every_key_of_stage_1_is_kept() -> None:
+    """Under its name in Python; what is unknown is left to the journal."""
+    reply = SELECT(
+        learnings=["a"],
+        requiredInputDocuments=["docList:x", "docItem:x#0"],
+        requiredConnection="mail",
+        userMessage="hello",
+    )
+    read = selection(reply)
+    assert isinstance(read, Selection)
+    assert read.tool == "notes.read"
+    assert (read.objective, read.learnings, read.connection) == ("use notes.read", ("a",), "mail")
+    assert read.documents == ("docList:x", "docItem:x#0")
+    assert read.context == "as the objective says"
+    assert read.fields == (SchemaField(name="page", type="number", required=True, description="page"),)
+    assert (read.arguments, read.origin) == (None, "model")
+
+
+ACTIONS: dict[str, tuple[Any, str]] = {
+    "a string": ("web.search", "web.search"),
+    "a string with spaces around": ("  web.search \n", "web.search"),
+    "a name with dots": ("web.search.deep", "web.search.deep"),
+    "an alias": ("web_search", "web_search"),
+    "an alias of another kind": ("web/search", "web/search"),
+    "an object": ({"method": "web", "name": "search"}, "web.search"),
+    "an object with more keys": ({"method": "web", "name": "search", "why": 1}, "web.search"),
+    "the compound name twice": ({"method": "web.search", "name": "search"}, "web.search"),
+    "the compound name as name": ({"method": "web", "name": "web.search"}, "web.search"),
+}
+
+
+@pytest.mark.parametrize("case", ACTIONS)
+def test_D1_both_forms_of_an_action_are_one_name(case: str) -> None:
+    """Document 002's object makes 003's other keys optional."""
+    action, tool = ACTIONS[case]
+    read = selection({"action": action, "actionObjective": "o"})
+    assert isinstance(read, Selection) and read.tool == tool
+    if isinstance(action, dict):
+        bare = selection({"action": action})
+        assert isinstance(bare, Selection) and (bare.tool, bare.objective, bare.fields) == (tool, "", None)
+
+
+NO_ACTIONS: dict[str, tuple[Any, str]] = {
+    "a number": (7, "action_name"),
+    "a boolean": (False, "action_name"),
+    "no method": (".search", "action_name"),
+    "no name": ("web.", "action_name"),
+    "one word": ("search", "action_name"),
+    "nothing": ("", "action_name"),
+    "a sentence": ("search the web", "action_name"),
+    "a list": (["web.search"], "several_actions"),
+    "an empty list": ([], "several_actions"),
+    "an object without name": ({"method": "web"}, "wrong_type"),
+    "an object of numbers": ({"method": 1, "name": 2}, "wrong_type"),
+    "an empty object": ({}, "wrong_type"),
+    "a merged method": ({"method": "web.search", "name": "deep"}, "merged_method"),
+    "another compound name": ({"method": "web.search", "name": "scrape"}, "merged_method"),
+}
+
+
+@pytest.mark.parametrize("case", NO_ACTIONS)
+def test_A103_C28_what_is_not_one_action_is_invalid(case: str) -> None:
+    """What could be read in two ways is never executed as guessed."""
+    action, code = NO_ACTIONS[case]
+    assert code_of(selection({"action": action, "actionObjective": "o"})) == code
+
+
+def test_a_direct_answer_needs_a_null_action_and_a_text() -> None:
+    """Document 000: stop with a final answer; a missing action alone is no answer."""
+    assert selection(ANSWER(" It is the 3rd. ")) == DirectAnswer("It is the 3rd.")
+    for reply in (
+        ANSWER(""),
+        ANSWER("  "),
+        {"action": None},
+        {"answer": "x"},
+        {"action": None, "answer": 3},
+        {},
+    ):
+        assert code_of(selection(reply)) == "no_action"
+
+
+@pytest.mark.parametrize("value", [None, {}, {"page": 1}, []], ids=str)
+def test_A096_parameters_are_refused_also_beside_an_answer(value: Any) -> None:
+    """The key itself is the fault."""
+    assert code_of(selection(SELECT(parameters=value))) == "has_parameters"
+    assert code_of(selection(ANSWER() | {"parameters": value})) == "has_parameters"
+
+
+@pytest.mark.parametrize(
+    ("chars_max", "kept"), [(0, ""), (1, "…"), (5, "0123…"), (10, "0123456789"), (11, "0123456789")]
+)
+def test_A108_the_context_is_cut_to_its_limit(chars_max: int, kept: str) -> None:
+    """With a marker, and never longer than allowed."""
+    read = selection(SELECT(parametersContext="0123456789"), context_chars=chars_max)
+    assert isinstance(read, Selection) and read.context == kept
+
+
+@pytest.mark.parametrize("name", ["documentlist", "connectionreference", "history", "documents", "connections"])
+def test_A110_A118_the_five_names_are_forbidden_in_any_case(name: str) -> None:
+    """Rejected in Stage 1's schema, dropped from Stage 2's values and told."""
+    for spelling in (name, name.upper(), name.title()):
+        fields = {"fields": [{"name": spelling, "type": "string"}]}
+        assert code_of(selection(SELECT(parametersSchema=fields))) == "forbidden_field"
+        assert parameters(PARAMETERS(page=1, **{spelling: "x"})) == Parameters({"page": 1}, (spelling,))
+
+
+def test_a_schema_without_fields_is_an_empty_one() -> None:
+    """`{}` declares no business parameters: Stage 2 is skipped, as with an empty list (D10)."""
+    for schema in ({}, {"fields": []}):
+        read = selection(SELECT(parametersSchema=schema))
+        assert isinstance(read, Selection) and (read.fields, read.arguments) == ((), {})
+
+
+def test_null_means_absent() -> None:
+    """Models write null for what they leave out."""
+    keys = (
+        "learnings",
+        "requiredInputDocuments",
+        "requiredConnection",
+        "parametersContext",
+        "parametersSchema",
+    )
+    read = selection(SELECT(**dict.fromkeys(keys)))
+    assert read == Selection(tool="notes.read", objective="use notes.read")
+
+
+# -- Stage 2 -------------------------------------------------------------------------------------------------------
+
+
+def test_A117_A119_only_the_fields_of_stage_1_are_taken() -> None:
+    """All missing and all unknown names are listed; without fields any name goes, the tool's schema decides."""
+    assert parameters(PARAMETERS(page=1, mode="x")) == Parameters({"page": 1, "mode": "x"})
+    found = parameters(PARAMETERS(page=1, a=1, b=2))
+    assert isinstance(found, Invalid) and "'a', 'b'" in found.message
+    wanted = tuple(SchemaField(name=name, required=True) for name in ("one", "two"))
+    found = parameters(PARAMETERS(), wanted)
+    assert isinstance(found, Invalid) and "'one', 'two'" in found.message
+    assert parameters(PARAMETERS(a=1, b=2), None) == Parameters({"a": 1, "b": 2})
+
+
+def test_many_wrong_names_make_a_short_message() -> None:
+    """A model that sends a thousand keys gets one line back."""
+    values = {f"name_{n}" * 20: n for n in range(1000)}
+    found = parameters(PARAMETERS(**values))
+    assert code_of(found) == "unknown_parameter"
+    assert isinstance(found, Invalid) and found.message.endswith("and 990 more")
+
+
+@pytest.mark.parametrize(
+    ("reply", "code"),
+    [
+        ({"page": 1}, "no_wrapper"),
+        ({}, "no_wrapper"),
+        ({"parameters": None}, "wrong_type"),
+        ({"parameters": [1]}, "wrong_type"),
+        ({"schema": "parameters_v2", "parameters": {"page": 1}}, "schema_name"),
+        ({"schema": 2, "parameters": {"page": 1}}, "wrong_type"),
+        ("page 1", "no_json"),
+        ('{"parameters": {"page": 1}', "truncated"),
+        ('{"parameters": {"page": 1, "page": 2}}', "duplicate_key"),
+        ('{"parameters": {"page": NaN}}', "not_finite"),
+    ],
+    ids=str,
+)
+def test_A051_A117_near_misses_of_stage_2_are_named(reply: Any, code: str) -> None:
+    """Each has its own code in the journal."""
+    assert code_of(parameters(reply)) == code
+
+
+# -- judgements ----------------------------------------------------------------------------------------------------
+
+
+def test_A068_a_refinement_has_all_its_parts() -> None:
+    """Decision and reason; hint, answer, criteria and score when given; null means absent."""
+    reply = REFINE("continue", hint="h", answer="a", criteria=[MET("c") | {"evidence": "e"}], score=0.25)
+    read = read_refinement(as_text(reply), chars_max=LIMIT)
+    assert isinstance(read, Refinement)
+    assert (read.hint, read.answer, read.score_micro) == ("h", "a", 250_000)
+    assert (read.criteria[0].criterion, read.criteria[0].met, read.criteria[0].evidence) == ("c", True, "e")
+    empty = read_refinement(
+        as_text(REFINE("stop", hint=None, answer=None, criteria=None, score=None)), chars_max=LIMIT
+    )
+    assert isinstance(empty, Refinement) and (empty.hint, empty.criteria, empty.score_micro) == (
+        None,
+        (),
+        None,
+    )
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        {"decision": "maybe", "reason": "x"},
+        {"decision": "STOP", "reason": "x"},
+        {"decision": True, "reason": "x"},
+        {"decision": "stop"},
+        {"decision": "stop", "reason": ""},
+        {"decision": "stop", "reason": 1},
+        {"decision": "stop", "reason": "x", "score": "high"},
+        {"decision": "stop", "reason": "x", "score": True},
+        {"decision": "stop", "reason": "x", "score": 1e10},
+        {"decision": "stop", "reason": "x", "criteria": "all"},
+        {"decision": "stop", "reason": "x", "criteria": [{"criterion": "c"}]},
+        {"decision": "stop", "reason": "x", "criteria": [{"criterion": "c", "met": "yes"}]},
+        {"decision": "stop", "reason": "x", "answer": ["a"]},
+    ],
+    ids=str,
+)
+def test_A068_a_refinement_is_strict(reply: Any) -> None:
+    """A judgement that is only nearly one is asked again."""
+    assert code_of(read_refinement(as_text(reply), chars_max=LIMIT)) == "wrong_type"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [{"status": "ok"}, {"status": None}, {"improvements": []}, {"status": "retry", "improvements": "more"}],
+    ids=str,
+)
+def test_A040_a_review_is_strict(reply: Any) -> None:
+    """Success, retry or failed, with a list of improvements."""
+    assert code_of(read_review(as_text(reply), chars_max=LIMIT)) == "wrong_type"
+
+
+def test_foreign_values_are_not_echoed_at_length() -> None:
+    """What a model sent goes into its next prompt only in part, and as ASCII."""
+    for reply in (
+        SELECT("é" * 5000),
+        SELECT(requiredInputDocuments=["é" * 5000]),
+        SELECT({"method": "é.x" * 66, "name": "y"}),
+    ):
+        found = selection(reply)
+        assert code_of(found)
+        assert isinstance(found, Invalid) and len(found.message) < 250
+
+
+# -- any text ------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=400)
+@given(text=TEXTS, context_chars=st.integers(0, 50))
+def test_every_text_is_read_or_refused(text: str, context_chars: int) -> None:
+    """One value or one Invalid, the same each time, never an exception; what is read can be written again."""
+    one, other = (read_selection(text, chars_max=LIMIT, context_chars=context_chars) for _ in range(2))
+    assert one == other
+    if isinstance(one, Selection):
+        assert len(one.context) <= context_chars
+        assert Selection.model_validate_json(one.wire_json()) == one
+    for fields in (None, (), FIELDS):
+        read = parameters(text, fields)
+        if isinstance(read, Parameters):
+            assert not {name.lower() for name in read.values} & FORBIDDEN_FIELDS
+            assert fields is None or read.values.keys() <= {field.name for field in fields}
+        else:
+            code_of(read)
+    for judgement in (read_refinement(text, chars_max=LIMIT), read_review(text, chars_max=LIMIT)):
+        if isinstance(judgement, Invalid):
+            code_of(judgement)
+        else:
+            assert type(judgement).model_validate_json(judgement.wire_json()) == judgement
+
+
+@given(text=TEXTS)
+def test_a_reply_beyond_its_limit_is_refused_unread(text: str) -> None:
+    """Whatever it holds."""
+    limit = max(0, len(text) - 1)
+    if text:
+        for read in (
+            read_selection(text, chars_max=limit, context_chars=10),
+            read_parameters(text, None, chars_max=limit),
+            read_refinement(text, chars_max=limit),
+            read_review(text, chars_max=limit),
+        ):
+            assert code_of(read) == "too_large"
+
+
+# -- the schemas that a model can be held to -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["selection", "refinement", "review"])
+def test_a_reply_that_is_read_fits_the_schema_that_was_asked_for(kind: Any) -> None:
+    """A model that is held to the schema and one that is not are understood alike."""
+    schema = reply_schema(kind)
+    assert schema is not None
+    fits = jsonschema_rs.validator_for(schema).is_valid
+    for reply in GOOD[kind]:
+        read = {
+            "selection": selection,
+            "refinement": lambda reply: read_refinement(as_text(reply), chars_max=LIMIT),
+            "review": lambda reply: read_review(as_text(reply), chars_max=LIMIT),
+        }[kind](reply)
+        is_003 = kind != "selection" or not isinstance(reply["action"], dict)
+        if is_003 and not isinstance(read, Invalid) and reply.get("parametersSchema", {}) is not None:
+            complete = reply | ({"improvements": []} if kind == "review" else {})
+            assert fits(complete), reply
+
+
+def test_free_text_has_no_schema() -> None:
+    """Nor have kinds of a later mode."""
+    assert reply_schema("text") is None
+
+
+@pytest.mark.parametrize("tool", builtin_tools(), ids=lambda tool: tool.name)
+def test_A118_stage_2_is_held_to_the_tools_schema_without_the_forbidden_names(tool: Any) -> None:
+    """Documents and connections are neither asked for nor required."""
+    schema = parameters_schema(tool.parameters)
+    text = json.dumps(schema).lower()
+    assert not [name for name in FORBIDDEN_FIELDS if f'"{name}"' in text]
+    assert jsonschema_rs.validator_for(schema).is_valid({"schema": "parameters_v1", "parameters": {}})
+    assert tool.parameters == tool.spec().parameters, "the tool's own schema is not changed"
+
+
+def test_a_tool_without_properties_has_a_schema_too() -> None:
+    """Empty, or made of references only."""
+    for own in ({}, {"type": "object"}, {"$ref": "#/$defs/a", "$defs": {"a": {"type": "object"}}}):
+        assert parameters_schema(own)["properties"]["parameters"]["type"] == "object"
