@@ -1,12 +1,12 @@
 """
 Check a paor journal as journal-format.md tells it, without paor: python verify_journal.py FILE
-
 Exit code 0: everything holds, 4: it does not (prints every defect with its place), 2: not a paor journal.
 """
 
 import json
 import sqlite3
 import sys
+from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 
@@ -40,14 +40,13 @@ def references(data):
 
 
 def check_run(db, spec):
-    run, first, head = spec["run"], spec["spec_payload"], digest(spec, spec.keys()[1:-1])
+    run, first, row, head = spec["run"], spec["spec_payload"], None, digest(spec, spec.keys()[1:-1])
     if head != spec["root_hash"]:
         yield "specs: the immutable columns do not fit root_hash"
-    claims, results = [(first, spec["spec"], None)], [first]
-    seq, state, count, row = -1, "Planning", first + 1, None
+    claims, results, seq, state, count = [(first, spec["spec"], None)], [first], -1, "Planning", first + 1
     for row in db.execute(f"SELECT * FROM transitions {RANGE} ORDER BY id", (run,)):
         place = f"transitions seq {row['seq']}"
-        if (row["seq"], row["source"]) != (seq + 1, state) or state in ENDED:
+        if (row["id"], row["seq"], row["source"]) != (run << 32 | seq + 1, seq + 1, state) or state in ENDED:
             yield f"{place}: expected seq {seq + 1} from {state}"
         if row["prev_hash"] != head:
             yield f"{place}: prev_hash is not the hash of the row before"
@@ -84,7 +83,8 @@ def check_documents(db, run, claims, results, unobserved):
             whole = False  # erased, or changed, which its digest tells
     for row in db.execute(f"SELECT * FROM documents {RANGE} ORDER BY id", (run,)):
         number, columns = row["number"], [row[name] for name in DOCUMENT]
-        if (whole or number in expected) and expected.pop(number, None) != columns:
+        wrong = (row["id"], row["run"]) != (run << 32 | number, run)
+        if wrong or ((whole or number in expected) and expected.pop(number, None) != columns):
             yield f"documents number {number}: is not what its result says"
         claims.append((row["payload"], row["digest"], row["bytes"]))
     yield from (f"documents number {number}: is missing" for number in expected)
@@ -96,16 +96,15 @@ def check_payloads(db, run, claims, count):
         claimed.setdefault(number, []).append(claim)
     for row in db.execute(f"SELECT * FROM payloads {RANGE} ORDER BY id", (run,)):
         place, body, salt = f"payloads n {row['n']}", row["body"], row["salt"]
-        if row["n"] != n + 1:
-            yield f"{place}: expected n {n + 1}"
+        if (row["id"], row["run"], row["n"]) != (run << 32 | n + 1, run, n + 1):
+            yield f"{place}: expected n {n + 1} of run {run}"
         n, kind, erased = row["n"], "T" if isinstance(body, str) else "B", body is None and salt is None
         data = body.encode() if kind == "T" else body or b""
         told = sha256((salt or b"") + sha256(data).digest() + (kind + row["media_type"]).encode()).digest()
         if not erased and (None in (body, salt) or told != row["digest"]):
             yield f"{place}: body, salt and media type do not fit the digest"
-        known = (None, row["digest"].hex(), len(data))
         for claim in claimed.pop(n, ()):  # digest and size; of what was erased the size is not known
-            if any(value not in known for value in claim[: 2 - erased]):
+            if any(value not in (None, row["digest"].hex(), len(data)) for value in claim[: 2 - erased]):
                 yield f"{place}: is not what a row or a document refers to"
     if n + 1 != count:
         yield f"payloads: {n + 1} are there, the last row counts {count}"
@@ -117,27 +116,28 @@ def check_file(db):
     for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'"):
         yield f"trigger {name}: a journal has no triggers"
     for table in ("transitions", "payloads", "documents"):
-        for (run,) in db.execute(f"SELECT run FROM {table} EXCEPT SELECT run FROM specs"):
+        for (run,) in db.execute(f"SELECT id >> 32 FROM {table} EXCEPT SELECT run FROM specs"):
             yield f"{table} run {run}: there is no such run"
     for spec in db.execute("SELECT * FROM specs ORDER BY run").fetchall():
         yield from (f"run {spec['run_id']}, {defect}" for defect in check_run(db, spec))
 
 
 def main(file="", *more):
-    path, ids, found = Path(file).resolve(), [], 0
+    path, ours, found = Path(file).resolve(), False, 0
     try:  # without a log nobody has the file open, and reading it must not create one
         still, written = not Path(f"{path}-wal").exists(), path.stat().st_mtime_ns
-        db = sqlite3.connect(f"{path.as_uri()}?mode=ro{'&immutable=1' * still}", uri=True)
-        db.row_factory, db.text_factory = sqlite3.Row, lambda text: text.decode("utf-8", "replace")
-        db.execute("BEGIN")
-        ids = [db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")]
-        if ids == [0x70616F72, 1] and not more:
-            for defect in check_file(db):
+        ours = path.open("rb").read(72)[68:] == b"paor"
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro{'&immutable=1' * still}", uri=True)) as db:
+            db.row_factory, db.text_factory = sqlite3.Row, lambda text: text.decode("utf-8", "replace")
+            db.execute("BEGIN")
+            ids = [db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")]
+            ours = ids == [0x70616F72, 1] and not more
+            for defect in check_file(db) if ours else ():
                 print(ascii(defect)[1:-1])
                 found += 1
-    except (OSError, sqlite3.Error) as error:
+    except (OSError, OverflowError, sqlite3.Error) as error:
         found += print(f"file: {error}") or 1
-    if ids != [0x70616F72, 1] or more:
+    if not ours:
         print(f"{path}: not one paor journal of version 1; usage: verify_journal.py FILE", file=sys.stderr)
         return 2
     if still and written != path.stat().st_mtime_ns:  # by somebody who has opened it meanwhile

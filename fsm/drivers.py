@@ -158,14 +158,18 @@ async def _aasked(model: Model, call: ModelCall) -> Reply | Exception:
 
 async def _aused(effect: UseTool) -> Returned | BaseException:
     if not effect.tool.is_async:
-        return await asyncio.to_thread(_used, effect)  # errors as values: a future cannot hold a StopIteration
+        return await asyncio.to_thread(
+            _used, effect
+        )  # errors as values: a future cannot hold a StopIteration
     try:
         return Returned(await effect.tool.invoke(effect.arguments, effect.context))
     except (Exception, SystemExit) as error:
         return error
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
-        if task is None or task.cancelling():  # the run's own task is cancelled, not something within the tool
+        if (
+            task is None or task.cancelling()
+        ):  # the run's own task is cancelled, not something within the tool
             raise
         return error
 

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from ..prompts.model import Model
 from ..states.actions import DocumentRef
-from ..states.errors import InvalidAnswer, JournalError
+from ..states.errors import InvalidAnswer, JournalError, LeaseHeld, UsageError
 from ..states.events import Event, RunEnded, RunStarted
 from ..states.limits import Limits
 from ..states.outcomes import Answered, Cancelled
@@ -84,6 +84,8 @@ class Engine:
         *,
         builtins: bool = True,
     ) -> None:
+        if not isinstance(limits, Limits | None) or not isinstance(policy, Policy | None):
+            raise UsageError("limits and policy must be a Limits and a Policy value")
         self.model = model_of(model)
         self.limits = limits if limits is not None else Limits()
         self.policy = policy if policy is not None else Policy()
@@ -180,6 +182,7 @@ class Engine:
         outcome: str | None = None,
         result: Any = None,
         connections: Mapping[str, Any] | None = None,
+        model: Model | str | None = None,
     ) -> Result:
         """
         Go on with a run where its journal ends.
@@ -191,6 +194,7 @@ class Engine:
             outcome: For an effect in doubt: ``done`` (with *result*), ``retry`` or ``fail``.
             result: What the effect returned, for ``done``.
             connections: Values by label, as for `run`; they are never in the journal.
+            model: Instead of the engine's, for a run that was started with its own.
 
         Returns:
             The result. Of a finished run it is read, and of a run that waits without an answer the status is
@@ -202,7 +206,7 @@ class Engine:
             InvalidAnswer: The answer does not fit; the run goes on waiting.
             JournalDamaged: The run's chain is broken.
         """
-        drive, walk = self._resumed(run_id, answer, outcome, result, connections)
+        drive, walk = self._resumed(run_id, answer, outcome, result, connections, model)
         if walk is None:
             return result_of_run(drive.run, self.journal)
         return _last_result(self._driven(lambda: (drive, walk), resumed=True))
@@ -215,9 +219,10 @@ class Engine:
         outcome: str | None = None,
         result: Any = None,
         connections: Mapping[str, Any] | None = None,
+        model: Model | str | None = None,
     ) -> Result:
         """Do the same as `resume` on the running event loop."""
-        drive, walk = self._resumed(run_id, answer, outcome, result, connections)
+        drive, walk = self._resumed(run_id, answer, outcome, result, connections, model)
         if walk is None:
             return result_of_run(drive.run, self.journal)
         return await _alast_result(self._adriven(lambda: (drive, walk), resumed=True))
@@ -233,8 +238,6 @@ class Engine:
         if row.status in ("done", "failed"):
             return result_of_run(restored(self.journal, row.run_id)[0], self.journal)
         self.journal.leases.request_cancel(row.run)
-        from ..states.errors import LeaseHeld
-
         try:
             drive = self._taken(row.run_id)
         except LeaseHeld:
@@ -284,6 +287,13 @@ class Engine:
         **options: Any,
     ) -> Start:
         """Check every argument now; what is returned creates the run when the first event is asked for."""
+        for name in options:
+            if name not in _OPTIONS:
+                raise TypeError(f"run() got an unexpected keyword argument {name!r}")
+        if connections is not None and not isinstance(connections, Mapping):
+            raise UsageError("connections must be a mapping of labels to values")
+        if not isinstance(options.get("limits"), Limits | None):
+            raise UsageError("limits must be a Limits value, such as Limits(max_steps=3)")
         chosen = model_of(model) if model is not None else self.model
         limits, template = options.pop("limits", None) or self.limits, options.pop("prompt_template", None)
         inputs = documents_of(documents, size_max=limits.document_bytes)
@@ -409,8 +419,10 @@ class Engine:
         outcome: str | None,
         result: Any,
         connections: Mapping[str, Any] | None,
+        model: Model | str | None,
     ) -> tuple[Drive, Steps | None]:
         """Return the drive of a run and what to walk: None when there is nothing to do."""
+        chosen = model_of(model) if model is not None else self.model
         row = self.journal.run(run_id)
         given = answer is not None or outcome is not None
         if row.status in ("done", "failed") or (row.status == "waiting" and not given):
@@ -421,6 +433,7 @@ class Engine:
             raise InvalidAnswer(f"run {row.run_id} waits for nothing; it is {row.status} in {row.state}")
         drive = self._taken(row.run_id)
         drive.connections.update(connections or {})
+        drive.model = chosen
         if not given:
             return drive, steps(drive)
         try:

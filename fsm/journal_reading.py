@@ -260,11 +260,6 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", "replace")
 
 
-def _text(data: bytes) -> str:
-    """Return a text as it stands in the file; what is not UTF-8 becomes a mark, so that it can be read and named."""
-    return data.decode("utf-8", "replace")
-
-
 def _range(run: int, first: int = 0) -> tuple[int, int]:
     """Return the first and last possible key of a run's rows from number *first* on."""
     return run << 32 | first, run << 32 | (2**32 - 1)

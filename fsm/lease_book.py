@@ -62,8 +62,9 @@ class LeaseBook:
             if owner_text is not None and not self._replaceable(owner_text, until):
                 owner = Owner.decode(owner_text)
                 who = f"process {owner.pid} on {owner.host}" if owner is not None else "another driver"
+                run_id = connection.execute("SELECT run_id FROM specs WHERE run = ?", (run,)).fetchone()[0]
                 raise LeaseHeld(
-                    f"run number {run} is driven by {who}; wait for it, cancel it,"
+                    f"run {run_id} is driven by {who}; wait for it, cancel it,"
                     f" or try again when its lease of {self.lease_s:g} s has run out"
                 )
             connection.execute(

@@ -97,7 +97,7 @@ def result_label(run: Run) -> str:
 
 
 def _fitted(observation: Observation, chars_max: int) -> Observation:
-    """Shorten snippets, then drop previews, web facts and notes, until the JSON fits."""
+    """Shorten snippets, drop previews and web facts, shorten notes and drop them, until the JSON fits."""
     while len(observation.wire_json()) > chars_max:
         longest = max((len(preview.snippet) for preview in observation.previews), default=0)
         if longest > 40:
@@ -111,7 +111,11 @@ def _fitted(observation: Observation, chars_max: int) -> Observation:
         elif observation.web:
             observation = observation.model_copy(update={"web": observation.web[:-1] or None})
         elif observation.notes:
-            observation = observation.model_copy(update={"notes": observation.notes[:-1]})
+            longest = max(map(len, observation.notes))
+            notes = tuple(cut(note, longest // 2) for note in observation.notes)
+            observation = observation.model_copy(
+                update={"notes": notes if longest > 80 else observation.notes[:-1]}
+            )
         else:
             break
     return observation

@@ -63,6 +63,10 @@ def spec_of(
     if mode not in MODES:
         known = "is not available in this version" if mode in get_args(Mode) else "is unknown"
         raise UsageError(f"mode {mode!r} {known}; use {' or '.join(MODES)}")
+    texts = {"language": language, "user_language": user_language, "context": context, "task_type": task_type}
+    for name, value in texts.items():
+        if not isinstance(value, str | None):
+            raise UsageError(f"{name} must be a text, not {type(value).__name__}")
     form = FORMATS.get(final_format.lower().lstrip(".")) if final_format else None
     if final_format and form is None:
         raise UsageError(f"final format {final_format!r}: use one of {', '.join(FORMATS)}")

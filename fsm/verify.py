@@ -60,7 +60,10 @@ def verify_journal(journal: Journal) -> list[Defect]:
     try:
         defects.extend(_file_defects(journal))
         for run, run_id in journal.query("SELECT run, run_id FROM specs ORDER BY run"):
-            defects.extend(_run_defects(journal, run, run_id))
+            if 0 < run < 2**31:
+                defects.extend(_run_defects(journal, run, run_id))
+            else:
+                defects.append(Defect(run_id, f"specs run {run}", "its number is out of range"))
     except JournalBusy:
         raise
     except JournalError as error:
@@ -78,12 +81,12 @@ def _file_defects(journal: Journal) -> Iterator[Defect]:
     for (name,) in journal.query("SELECT name FROM sqlite_master WHERE type = 'trigger' ORDER BY name"):
         yield Defect("", f"trigger {name}", "a journal has no triggers")
     for table, key in _KEYS.items():
-        for (number,) in journal.query(f"SELECT id FROM {table} WHERE id IS NOT (run << 32 | {key})"):
+        wrong = f"id IS NOT (run << 32 | {key}) OR run IS NOT id >> 32"
+        for (number,) in journal.query(f"SELECT id FROM {table} WHERE {wrong}"):
             yield Defect("", f"{table} id {number}", f"its key is not made of its run and {key}")
     for table in (*_KEYS, "leases"):
-        for (run,) in journal.query(
-            f"SELECT DISTINCT run FROM {table} WHERE run NOT IN (SELECT run FROM specs)"
-        ):
+        run_of = "run" if table == "leases" else "id >> 32"
+        for (run,) in journal.query(f"SELECT {run_of} FROM {table} EXCEPT SELECT run FROM specs"):
             yield Defect("", f"{table} run {run}", "there is no such run in specs")
     for (run,) in journal.query("SELECT run FROM specs WHERE run NOT IN (SELECT run FROM leases)"):
         yield Defect("", f"specs run {run}", "there is no such run in leases")

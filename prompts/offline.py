@@ -21,10 +21,10 @@ _NO_DOCUMENTS = (
     "I am paor's offline model: I answer from documents only, and this run has none that I can read. "
     "Give documents (--document FILE) or use a language model."
 )
-_STEP = re.compile(r"- Step \d+: (\S+) \[(ok|failed)\]")
-_LABEL = re.compile(r"docList:(\S+) \((\d+)")
+_STEP = re.compile(r"(?m)^- Step \d+: (\S+) \[(ok|failed)\]")
+_LABEL = re.compile(r"(?m)^(?:- |  Documents: )docList:(\S+) \((\d+)")
 _FENCE = re.compile(r"<<<document (.*)\n((?:.*\n)*?)>>>(?:\n|\Z)")
-_COVERED = re.compile(r"[Cc]riteria with evidence: ([0-9, ]+|none) of (\d+)")
+_COVERED = re.compile(r"\*Success criteria with evidence: ([0-9, ]+|none) of (\d+)\*")
 
 
 _HEADINGS = (
@@ -200,7 +200,7 @@ def _refine(sections: dict[str, str]) -> str:
     """Stop after the last action that is useful here; say which criteria the written text holds evidence for."""
     observation = _observation(sections)
     tool = sections.get("Last action", "").partition(":")[0]
-    checks = _checks(sections, observation)
+    checks = _checks(sections, observation) if tool == PROCESS else []  # other texts are the documents' own
     if not observation.get("success"):
         notes = "; ".join(observation.get("notes", ())) or "no details"
         return _dumps(decision="continue", reason=f"{tool} failed: {notes}", criteria=checks)
@@ -272,6 +272,8 @@ def _review(sections: dict[str, str]) -> str:
         return _dumps(status="failed", improvements=[], answer=answer)
     if written:
         return _dumps(status="success", improvements=[], answer=draft)
+    if any(outcome == "ok" for _, outcome in _STEP.findall(history)):
+        return _dumps(status="retry", improvements=["write the answer from the extracted text"], answer=draft)
     return _dumps(
         status="failed", improvements=[], answer=draft or "Nothing could be written from the documents."
     )

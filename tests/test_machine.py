@@ -40,6 +40,7 @@ from paor.states.requests import ModelRequest, Nothing, Recall, ToolRequest
 from paor.states.reviews import Review
 from paor.states.run import Change, Run
 from paor.states.waiting import Answer
+from paor.tools.documents import generate_report
 
 from .cases import (
     DOUBT,
@@ -321,7 +322,12 @@ def asked_runs(draw: st.DrawFn) -> Run:
     criteria = draw(st.sampled_from([(), (CRITERION,), (CRITERION, "names the year")]))
     form = draw(st.sampled_from([None, "md"]))
     of = spec(
-        limits=limits, policy=policy, success_criteria=criteria, connections=("mail",), final_format=form
+        limits=limits,
+        policy=policy,
+        success_criteria=criteria,
+        connections=("mail",),
+        final_format=form,
+        formatter=generate_report.spec(),
     )
     state = draw(st.sampled_from([PLANNING, SPECIFYING, REVIEWING]))
     counters = {

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from ..states.errors import UsageError
 from ..states.spec import ToolSpec
-from .schema import ParameterSchema
+from .schema import ParameterSchema, SchemaError
 
 _SEPARATORS = re.compile(r"[._:/-]+")
 
@@ -44,7 +44,10 @@ class Catalog:
             if key in self._tools:
                 raise UsageError(f"tools {self._tools[key].name} and {tool.name} have the same name")
             self._tools[key] = tool
-            self._schemas[tool.name] = ParameterSchema(tool.parameters)
+            try:
+                self._schemas[tool.name] = ParameterSchema(tool.parameters)
+            except SchemaError as error:
+                raise SchemaError(f"tool {tool.name}: {error}") from None
 
     def __iter__(self) -> Iterator[ToolSpec]:
         return iter(self._tools.values())

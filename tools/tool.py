@@ -145,6 +145,8 @@ class Tool:
             raise UsageError(f"tool name {self.name!r}: expected method.name, such as orders.lookup")
         if self.effect not in _EFFECTS:
             raise UsageError(f"tool {self.name}: effect {self.effect!r} is not one of {', '.join(_EFFECTS)}")
+        if not isinstance(self.parameters, Mapping):
+            raise UsageError(f"tool {self.name}: parameters must be a JSON Schema as a mapping")
         if self.run is not None and not callable(self.run):
             raise UsageError(f"tool {self.name}: run must be a function")
         if not re.fullmatch(r"[A-Za-z0-9_-]{1,60}", self.label):

@@ -1,0 +1,239 @@
+"""What a transition sets: the same slots every time, so that a run can be restored from a few of its rows."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from paor import Engine, Journal
+from paor.fsm.case import Case
+from paor.fsm.changes import CHANGES
+from paor.fsm.fold import apply, restore
+from paor.fsm.record import counters_of
+from paor.states.outcomes import Nought
+from paor.states.phase import EXECUTING, PLANNING, REVIEWING, SPECIFYING
+from paor.states.reviews import Review
+from paor.states.run import Change, initial_run
+
+from .cases import INTENT, Walk, answered, fault, replied, run_in, spec
+from .raw_replies import TurnModel
+from .test_any_replies import PLANS, Plan, carried_out, tools_into
+from .worlds import ANSWER, CONTINUE, MET, PARAMETERS, REFINE, REVIEW, SELECT, STOP
+
+SLOTS: dict[tuple[str, str], set[str]] = {}
+"""Slots of each kind of transition, as first seen in this session."""
+
+
+@settings(max_examples=120)
+@given(plan=PLANS)
+def test_each_kind_of_transition_always_sets_the_same_slots(plan: Plan) -> None:
+    """`restore` reads the last row of each kind only: a slot that is set at times would be lost."""
+    with Engine(
+        TurnModel(plan.turns, cycle=plan.cycle),
+        tools_into(Counter()),
+        Journal(":memory:", "off"),
+        policy=plan.policy,
+        builtins=False,
+    ) as own:
+        result = carried_out(own, plan)
+        for row in own.journal.transitions(result.run_id):
+            slots = set(json.loads(str(own.journal.payload(row.run, row.change["n"]).body)))
+            assert SLOTS.setdefault((row.source, row.trigger), slots) == slots
+
+
+@settings(max_examples=120)
+@given(plan=PLANS)
+def test_a_run_restored_from_its_rows_is_the_run_that_was_driven(plan: Plan) -> None:
+    """After every row: fold of all rows and restore of a few give the same counters and memory."""
+    with Engine(
+        TurnModel(plan.turns, cycle=plan.cycle),
+        tools_into(Counter()),
+        Journal(":memory:", "off"),
+        policy=plan.policy,
+        builtins=False,
+    ) as own:
+        run_id = carried_out(own, plan).run_id
+        journal = own.journal
+        start = initial_run(run_id, 1, journal.spec(run_id))
+        rows = journal.rows(1)
+        folded = start
+        for count, row in enumerate(rows, 1):
+            folded = _followed(journal, folded, row)
+            restored = restore(start, rows[:count], lambda column: journal.change(1, column))
+            assert restored.state == folded.state and restored.seq == folded.seq == count
+            assert restored.counters == folded.counters
+            for name, value in folded.memory._asdict().items():
+                assert getattr(restored.memory, name) == value, name
+
+
+def _followed(journal: Journal, run: Any, row: tuple[Any, ...]) -> Any:
+    """Return *run* after *row*, through the same `apply` that the loop uses."""
+    return apply(
+        run,
+        trigger=row[3],
+        dest=row[5],
+        counters=counters_of(row),
+        change=journal.change(1, row[9]),
+        outcome=json.loads(row[8]),
+    )
+
+
+def taken(*outcomes: Any, of: Any = None) -> Walk:
+    """Return a walk after *outcomes*."""
+    walk = Walk(of)
+    for outcome in outcomes:
+        if outcome == "end":
+            walk.end()
+            walk.take_nothing()
+        else:
+            walk.take(outcome)
+    return walk
+
+
+STEP = [SELECT(), PARAMETERS(page=1), "end"]
+
+
+def test_a_step_is_counted_when_it_is_selected_and_an_action_when_it_is_specified() -> None:
+    """A step without an action number is one that a budget stopped in between."""
+    walk = taken(SELECT())
+    assert (walk.run.counters.step, walk.run.counters.action) == (1, 0)
+    walk.take(PARAMETERS(page=1))
+    assert (walk.run.counters.step, walk.run.counters.action) == (1, 1)
+
+
+def test_retries_are_given_back_where_they_belong() -> None:
+    """Selection retries by a selection, parameter retries by a step, review retries by an observation."""
+    walk = taken("?", SELECT(), "?")
+    assert (walk.run.counters.selection_retries, walk.run.counters.parameter_retries) == (0, 1)
+    walk.take(PARAMETERS(page=1))
+    walk.end()
+    walk.take_nothing()
+    walk.take("?")
+    assert (walk.run.counters.parameter_retries, walk.run.counters.review_retries) == (0, 1)
+    walk.take(CONTINUE)
+    assert walk.run.counters.review_retries == 0
+
+
+def test_feedback_is_gone_once_the_reply_was_good() -> None:
+    """The next prompt does not complain of a fault that was mended."""
+    for faults in (
+        ["?", SELECT()],
+        [SELECT(), "?", PARAMETERS(page=1)],
+        [*STEP, "?", CONTINUE],
+        [*STEP, STOP, "?", REVIEW("retry")],
+    ):
+        walk = Walk()
+        for outcome in faults:
+            if outcome == "end":
+                walk.end()
+                walk.take_nothing()
+                continue
+            walk.take(outcome)
+            assert (walk.run.memory.feedback is not None) is (outcome == "?")
+
+
+def test_hint_and_improvements_are_for_the_next_selection_only() -> None:
+    """A retry replaces the hint by the review's improvements."""
+    walk = taken(*STEP, REFINE("continue", hint="h"))
+    assert (walk.run.memory.hint, walk.run.memory.improvements) == ("h", None)
+    walk = taken(
+        *STEP,
+        REFINE("continue", hint="h"),
+        SELECT(),
+        PARAMETERS(page=2),
+        "end",
+        STOP,
+        REVIEW("retry", "a", "b"),
+    )
+    assert (walk.run.memory.hint, walk.run.memory.improvements) == (None, ("a", "b"))
+    assert walk.run.counters.concluded == 0 and walk.run.counters.stop == ""
+
+
+def test_a_direct_answer_is_a_stop_of_the_model() -> None:
+    """It is reviewed like any other end."""
+    walk = taken(ANSWER("It is known."))
+    assert (walk.run.counters.concluded, walk.run.counters.stop, walk.run.memory.answer) == (
+        1,
+        "model_stop",
+        "It is known.",
+    )
+    walk.take(REVIEW("retry"))
+    assert walk.run.memory.answer is None
+
+
+def test_a_review_that_fails_keeps_its_criteria_and_answer() -> None:
+    """Failed keeps what was reached."""
+    walk = taken(
+        *STEP,
+        STOP,
+        REVIEW("failed", answer="Only the day.", criteria=[MET("c")]),
+        of=spec(success_criteria=("c", "d")),
+    )
+    assert (walk.run.state, walk.run.counters.stop, walk.run.counters.criteria) == (
+        "Failed",
+        "review_failed",
+        "10",
+    )
+    assert walk.run.memory.answer == "Only the day."
+
+
+@pytest.mark.parametrize(
+    ("state", "memory"),
+    [
+        (PLANNING, {}),
+        (SPECIFYING, {"selection": None}),
+        (EXECUTING, {"intent": INTENT}),
+        (REVIEWING, {}),
+    ],
+)
+def test_a_failure_without_a_cause_is_never_given_a_made_up_one(state: str, memory: dict[str, Any]) -> None:
+    """It cannot happen; if it did, the reason would say so."""
+    run = run_in(state, **{name: value for name, value in memory.items() if value is not None})
+    change, counters = CHANGES[state, "fail"](Case(run, Nought()))
+    assert counters.stop == ("selection_invalid" if state == PLANNING else "internal_error")
+    assert change.answer
+
+
+@pytest.mark.parametrize("outcome", [fault(), replied("?")], ids=["fault", "reply"])
+def test_a_failing_model_leaves_what_there_is(outcome: Any) -> None:
+    """The answer tells of the results so far, and the documents stay referable."""
+    walk = taken(*STEP, CONTINUE, of=spec(limits={"selection_retries": 0}))
+    walk.take(outcome)
+    assert walk.run.state == "Failed"
+    assert "notes.read" in (walk.run.memory.answer or "")
+    assert "round1_task1_action1_page" in walk.run.memory.labels
+
+
+def test_an_answer_is_kept_until_it_has_been_used() -> None:
+    """So that a crash between answer and effect does not lose it."""
+    of = spec(policy={"approvals": ("*",)})
+    walk = taken(SELECT(), PARAMETERS(page=1), answered("accept", {"approve": True}), of=of)
+    assert walk.run.memory.reply is not None and walk.run.memory.question is None
+    walk.take_nothing()
+    assert walk.run.state == EXECUTING and walk.run.memory.reply is None
+
+
+def test_history_is_bounded() -> None:
+    """However many actions there were, memory keeps the last fifty."""
+    walk = Walk(spec(limits={"max_steps": 1000}))
+    for page in range(70):
+        walk.take(SELECT())
+        walk.take(PARAMETERS(page=page))
+        walk.end(None)
+        walk.take_nothing()
+        walk.take(CONTINUE)
+    steps = [message.step for message in walk.run.memory.history]
+    assert steps == list(range(21, 71))
+    assert len(walk.run.memory.window) == 8
+
+
+def test_a_change_says_what_it_sets_and_what_it_clears() -> None:
+    """A slot that is None is cleared, one that is absent is left alone; both survive being written."""
+    change = Change(answer="a", hint=None)
+    again = Change.model_validate_json(change.encode())
+    assert again.model_fields_set == {"answer", "hint"}
+    assert Change(review=Review(status="success")).encode() == '{"review":{"status":"success"}}'
