@@ -140,7 +140,7 @@ def _check_selection(case: Case, selection: Selection, kit: Kit) -> None:
     if tool.name != selection.tool:
         selection = selection.model_copy(update={"tool": tool.name})
     case.selection = selection
-    case.denied = denial(run.spec.policy, run.spec.task_type, tool.name)
+    case.denied = denial(kit.spec.policy, run.spec.task_type, tool.name)
     for reference in selection.documents:
         reason = _unresolved(run, reference)
         if reason is not None:
@@ -174,8 +174,8 @@ def _read_specifying(case: Case, kit: Kit) -> None:
     selection = run.memory.selection
     assert selection is not None, "Specifying is entered with a selection"
     case.selection = selection
-    case.denied = denial(run.spec.policy, run.spec.task_type, selection.tool)
-    if selection.origin == "format" and not matches(selection.tool, run.spec.policy.deny):
+    case.denied = denial(kit.spec.policy, run.spec.task_type, selection.tool)
+    if selection.origin == "format" and not matches(selection.tool, kit.spec.policy.deny):
         case.denied = None
     values = _parameter_values(case, selection)
     if values is None:
@@ -193,7 +193,7 @@ def _read_specifying(case: Case, kit: Kit) -> None:
         case.invalid = "; ".join(problem.message for problem in problems[:10])
         return
     case.arguments = arguments
-    case.unsafe = unsafe(run.spec.policy, arguments)
+    case.unsafe = unsafe(kit.spec.policy, arguments)
     if case.unsafe is None:
         _propose(case, kit)
 
@@ -232,7 +232,7 @@ def _propose(case: Case, kit: Kit) -> None:
         idempotency_key=f"{run.run_id}-{action}",
         effect=tool.effect,
     )
-    if case.duplicate is None and case.denied is None and approval_needed(run.spec.policy, tool.name):
+    if case.duplicate is None and case.denied is None and approval_needed(kit.spec.policy, tool.name):
         case.approval = _undecided(case, key)
         if case.approval and run.counters.elicitations >= run.spec.limits.max_elicitations:
             case.stop = "stuck"  # nobody may be asked any more, and without a yes the call must not be made

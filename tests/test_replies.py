@@ -184,7 +184,9 @@ def test_A108_the_context_is_cut_to_its_limit(chars_max: int, kept: str) -> None
     assert isinstance(read, Selection) and read.context == kept
 
 
-@pytest.mark.parametrize("name", ["documentlist", "connectionreference", "history", "documents", "connections"])
+@pytest.mark.parametrize(
+    "name", ["documentlist", "connectionreference", "history", "documents", "connections"]
+)
 def test_A110_A118_the_five_names_are_forbidden_in_any_case(name: str) -> None:
     """Rejected in Stage 1's schema, dropped from Stage 2's values and told."""
     for spelling in (name, name.upper(), name.title()):
