@@ -222,7 +222,8 @@ def test_C2_3_the_key_is_taken_of_complete_arguments() -> None:
     of = spec(tools=(ToolSpec(name="notes.read", parameters=schema),))
     chosen = SELECTION.model_copy(update={"fields": None})
     keys = []
-    for values in ({"page": 1}, {"mode": "short", "page": 1}, {"page": 1.0}, {"page": 2}):
+    calls: list[dict[str, Any]] = [{"page": 1}, {"mode": "short", "page": 1}, {"page": 1.0}, {"page": 2}]
+    for values in calls:
         found = case_of(run_in(SPECIFYING, of, selection=chosen), replied(PARAMETERS(**values)))
         assert found.intent is not None
         keys.append(found.intent.key)

@@ -234,13 +234,13 @@ def test_failed_calls_count_like_successful_ones(tmp_path: Path) -> None:
 
 # -- keys ----------------------------------------------------------------------------------------------------------
 
-SAME = {
+SAME: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "order of keys": ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
     "order of keys, deep": ({"a": [{"x": 1, "y": 2}]}, {"a": [{"y": 2, "x": 1}]}),
     "a whole float": ({"a": 1}, {"a": 1.0}),
     "a transient id": ({"a": 1, "call_id": "c-1"}, {"a": 1, "call_id": "c-2"}),
 }
-DIFFERENT = {
+DIFFERENT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "order of a list": ({"a": [1, 2]}, {"a": [2, 1]}),
     "text and number": ({"a": "1"}, {"a": 1}),
     "true and one": ({"a": True}, {"a": 1}),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import datetime
-import functools
 import json
 import threading
 from collections.abc import Callable, Sequence
@@ -143,16 +142,15 @@ def test_every_row_of_the_table_is_taken_by_some_run(tmp_path: Path) -> None:
     with World(tmp_path / "approved", ONE_STEP, policy=approving) as world:
         world.engine.resume(world.run().run_id, answer={"approve": True})
         taken |= rows_taken(world.journal, world.run_id)
-    for number, outcome in enumerate(
-        ({"outcome": "done", "result": "sent"}, {"answer": {"action": "cancel"}})
-    ):
+    settling: list[dict[str, Any]] = [{"outcome": "done", "result": "sent"}, {}]
+    for number, settled in enumerate(settling):
         with World(tmp_path / f"doubt{number}", SEND) as world:
             run_id = abandoned_in(EXECUTING, world)
             assert world.engine.resume(run_id).status == "waiting"
-            if number:
-                world.engine.cancel(run_id)
+            if settled:
+                world.engine.resume(run_id, **settled)
             else:
-                world.engine.resume(run_id, **outcome)
+                world.engine.cancel(run_id)
             taken |= rows_taken(world.journal, run_id)
     for phase in (PLANNING, SPECIFYING, EXECUTING, REVIEWING):
         script = [*READ(1), CONTINUE, *READ(2), STOP, SUCCESS]
@@ -227,9 +225,9 @@ RETURNS: dict[str, tuple[Any, list[tuple[str, str, Any]]]] = {
     ),
     "an output": (ToolOutput([Document("a", "A")], ["n"]), [("a", "text/plain", "A")]),
     "an output from generators": (
-        ToolOutput((d for d in [Document("a", "A")]), iter(["n"])),
+        ToolOutput((d for d in [Document("a", "A")]), iter(["n"])),  # type: ignore[arg-type]
         [("a", "text/plain", "A")],
-    ),  # type: ignore[arg-type]
+    ),
     "an empty output": (ToolOutput(), []),
     "lone surrogates": ("a\ud800b", [("result.txt", "text/plain", "a?b")]),
     "NUL": ("a\0b", [("result.txt", "text/plain", "a\ufffdb")]),
@@ -272,6 +270,14 @@ def recursive() -> list[Any]:
     return loop
 
 
+def nested(depth: int) -> list[Any]:
+    """Return a list in a list in a list."""
+    inner: list[Any] = []
+    for _ in range(depth):
+        inner = [inner]
+    return inner
+
+
 FAILS: dict[str, Any] = {
     "an object": object(),
     "a function": len,
@@ -280,7 +286,7 @@ FAILS: dict[str, Any] = {
     "a decimal": Decimal("1.5"),
     "a number beyond 64 bits": {"a": 2**70},
     "a loop": recursive(),
-    "a deep value": functools.reduce(lambda inner, _: [inner], range(2000), []),
+    "a deep value": nested(2000),
     "surrogates in JSON": {"a": "\ud800"},
     "a model that cannot be written": Sour(x=object()),
     "a model in a list that cannot be written": [Sour(x=1)],

@@ -185,7 +185,7 @@ def test_A065_should_continue_needs_a_refinement_and_no_reason_to_stop(
     refinement: Refinement | None, stop_reason: str | None, goes_on: bool
 ) -> None:
     """A run that nobody judged does not go on."""
-    facts = {"refinement": refinement, "stop_reason": stop_reason}
+    facts: dict[str, Any] = {"refinement": refinement, "stop_reason": stop_reason}
     assert holds("should_continue", state=REVIEWING, **facts) is goes_on
     assert holds("stop_reached", state=REVIEWING, **facts) is (stop_reason is not None)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import sys
 from collections import Counter
+from dataclasses import replace
 from types import FrameType
 from typing import Any
 
@@ -24,7 +25,7 @@ from paor.fsm.machine import MACHINE, Decision, Moment, Walker, decide, request_
 from paor.fsm.record import canonical, counters_text
 from paor.fsm.table import ROWS, Row, rows_of
 from paor.states.actions import SchemaField, Selection
-from paor.states.outcomes import Cancelled, Ended, Nought, Outcome, Usage
+from paor.states.outcomes import Cancelled, Ended, ModelFault, Nought, Outcome, Usage
 from paor.states.phase import (
     DONE,
     EXECUTING,
@@ -35,6 +36,7 @@ from paor.states.phase import (
     PLANNING,
     REVIEWING,
     SPECIFYING,
+    Phase,
 )
 from paor.states.requests import ModelRequest, Nothing, Recall, ToolRequest
 from paor.states.reviews import Review
@@ -53,6 +55,7 @@ from .cases import (
     SELECTION,
     SETTLED,
     Walk,
+    answered,
     ended,
     replied,
     run_in,
@@ -177,16 +180,31 @@ def test_an_ended_run_needs_nothing() -> None:
         assert isinstance(request_of(RUNS[name]), Nothing)
 
 
+def test_what_no_run_comes_to_needs_nothing() -> None:
+    """Observing without a result, and Reviewing between the steps of a plan (a mode to come)."""
+    assert isinstance(request_of(run_in(OBSERVING)), Nothing)
+    assert isinstance(request_of(run_in(REVIEWING, spec(mode="batch"))), Nothing)
+    plan = request_of(run_in(PLANNING, spec(mode="batch")))
+    assert isinstance(plan, ModelRequest) and plan.kind == "plan"
+
+
+def test_a_phase_says_what_it_needs_or_is_none() -> None:
+    """A phase without a request of its own cannot be used by mistake."""
+    with pytest.raises(NotImplementedError, match="Dreaming"):
+        Phase("Dreaming").request(run_in(PLANNING))
+
+
 @pytest.mark.parametrize("phase", sorted(FINAL))
 def test_a_final_phase_itself_asks_for_nothing(phase: str) -> None:
     """Also when it is asked directly."""
-    assert isinstance(MACHINE.states[phase].request(run_in(phase)), Nothing)
+    state: Any = MACHINE.states[phase]
+    assert isinstance(state.request(run_in(phase)), Nothing)
 
 
 @pytest.mark.parametrize("action", ["done", "retry", "fail", "cancel"])
 def test_an_effect_in_doubt_is_settled_by_its_own_answers(action: str) -> None:
     """Done, retry and fail go on; cancel fails the run."""
-    answer = OUTCOMES["answer"].__class__(Answer(action=action), PLACE)  # type: ignore[call-arg,arg-type]
+    answer = answered(action)
     decision = decided(RUNS["executing, waiting"], answer)
     assert decision.row.trigger == ("fail" if action == "cancel" else "provide")
     assert decision.change.question is None
@@ -198,7 +216,7 @@ def test_an_effect_in_doubt_is_settled_by_its_own_answers(action: str) -> None:
 def counted_guards(run: Run, outcome: Outcome) -> tuple[Decision, Counter[str]]:
     """Return the decision and how often each guard was called for it, not counting calls between guards."""
     kit = Kit(run.spec)
-    codes = {guard.__code__: name for name, guard in GUARDS.items()}  # type: ignore[attr-defined]
+    codes = {guard.__code__: name for name, guard in GUARDS.items()}
     calls: Counter[str] = Counter()
 
     def profile(frame: FrameType, event: str, _: Any) -> None:
@@ -417,7 +435,7 @@ def test_a_tools_own_requests_stand_in_the_row_of_its_call() -> None:
 
 def test_a_fault_records_what_the_failed_attempts_used() -> None:
     """Money that was spent counts although nothing came of it."""
-    outcome = OUTCOMES["fault"].__class__("timeout", "late", PLACE, Usage(2, 30, 0, 4))  # type: ignore[call-arg]
+    outcome = ModelFault("timeout", "late", PLACE, Usage(2, 30, 0, 4))
     decision = decided(run_in(PLANNING), outcome)
     assert decision.facts == {
         "kind": "fault",
@@ -433,7 +451,6 @@ def test_a_fault_records_what_the_failed_attempts_used() -> None:
 def test_a_replys_cost_stands_in_its_row() -> None:
     """In millionths, and only where there is one."""
     free = decided(run_in(PLANNING), replied("x"))
-    paid = replied("x")
-    paid = paid.__class__(paid.text, paid.payload, paid.finish, Usage(1, 1, 1, 12))
+    paid = replace(replied("x"), usage=Usage(1, 1, 1, 12))
     assert "cost_micro" not in free.facts
     assert decided(run_in(PLANNING), paid).facts["cost_micro"] == 12

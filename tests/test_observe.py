@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from paor import Document, Limits, ToolError, ToolOutput, WebFact
 from paor.fsm.observe import CUT, check_of, clean, cut, line, message_of, observation_of, summary_of
-from paor.states.actions import StoredText, ToolResult
+from paor.states.actions import Preview, StoredText, ToolResult
 from paor.states.observations import Observation
 from paor.states.phase import OBSERVING
 
@@ -55,11 +55,14 @@ def test_a_line_is_one_line(text: str) -> None:
     assert line(line(text)) == line(text)
 
 
+LONG = st.builds(lambda text, times: text * times, st.text(min_size=1, max_size=20), st.integers(0, 200))
+"""Texts that are long more often than drawn letter by letter."""
+
 DOCUMENTS = st.lists(
     st.builds(
         Document,
         st.text(max_size=300),
-        st.text(max_size=3000) | st.binary(max_size=50),
+        LONG | st.binary(max_size=50),
         st.text(max_size=150),
     ),
     max_size=12,
@@ -77,7 +80,7 @@ FACTS = st.lists(
 
 @given(
     documents=DOCUMENTS,
-    notes=st.lists(st.text(max_size=500), max_size=25),
+    notes=st.lists(LONG, max_size=25),
     web=FACTS,
     observation_chars=st.integers(400, 5000),
     snippet_chars=st.integers(20, 1000),
@@ -103,9 +106,7 @@ def test_A009_A012_A013_A014_an_observation_keeps_every_bound(
     assert all(len(note) <= max(limits["note_chars"], 40) and "\n" not in note for note in seen.notes)
 
 
-@given(
-    error=st.text(max_size=3000), note_chars=st.integers(20, 10_000), observation_chars=st.integers(400, 1000)
-)
+@given(error=LONG, note_chars=st.integers(20, 10_000), observation_chars=st.integers(400, 1000))
 def test_A010_an_error_is_never_dropped_for_want_of_room(
     error: str, note_chars: int, observation_chars: int
 ) -> None:
@@ -182,7 +183,7 @@ def test_A099_A125_a_summary_is_short_and_never_empty(
         success=success,
         result_label="x",
         documents_count=count,
-        previews=tuple({"name": "n", "mime": "m", "snippet": snippet} for _ in range(min(count, 2))),
+        previews=tuple(Preview(name="n", mime="m", snippet=snippet) for _ in range(min(count, 2))),
         notes=(line(note),) if line(note) else (),
     )
     found = summary_of(seen)

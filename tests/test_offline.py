@@ -26,6 +26,7 @@ from paor import (
 from paor.prompts.builders import PromptBuilder, TextTask
 from paor.prompts.offline import SIGNATURE, OfflineModel
 from paor.prompts.templates import default_templates
+from paor.states.requests import RequestKind
 
 from .cases import spec
 from .recording import World
@@ -276,6 +277,19 @@ def test_names_of_documents_do_not_confuse_it(name: str) -> None:
         assert "within thirty days" in result.answer
 
 
+def test_a_long_answer_ends_with_a_whole_statement() -> None:
+    """What the observation cut in its middle is left out, and the answer says where the whole text stands."""
+    text = "\n\n".join(
+        f"The buyer pays invoice number {n} within {n + 20} days of {'the' * n} date." for n in range(40)
+    )
+    with offline() as own:
+        result = own.run("When does the buyer pay each invoice?", documents=[("terms.txt", text)])
+        assert result.state == "Done"
+        answer, _, hint = result.answer.rpartition("\n\n")
+        assert hint.startswith("The whole text stands in round1_task1_action")
+        assert "…" not in answer
+
+
 def test_headings_in_the_answer_do_not_cut_it(tmp_path: Path) -> None:
     """A draft with headings that prompts have too is handed over whole."""
     text = "# Plan\n\n## Context\n\nThe buyer pays.\n\n## Steps\n\nThe buyer pays each invoice within thirty days.\n"
@@ -328,8 +342,9 @@ def test_json_is_json() -> None:
 
 def test_an_empty_prompt_is_answered_as_one_without_documents() -> None:
     """Whatever templates a host has: a reply, not an exception."""
-    for kind in ("selection", "parameters", "refinement", "review", "text"):
-        assert OfflineModel().ask(ModelCall(kind, (PromptMessage("user", ""),))).text  # type: ignore[arg-type]
+    kinds: list[RequestKind] = ["selection", "parameters", "refinement", "review", "text"]
+    for kind in kinds:
+        assert OfflineModel().ask(ModelCall(kind, (PromptMessage("user", ""),))).text
 
 
 @pytest.mark.parametrize("observation", ["", "{", "[]", '{"success": true, "previews": []}'])

@@ -288,6 +288,7 @@ GOOD_URLS = [
     "https://example.org/..%2f/http://127.0.0.1",
     "https://example.org/?next=http://localhost/",
     "https://10.example.org/",
+    "https://1.2.3.09/",
     "  https://example.org/  ",
     "example.org/a",
     "/docs/page",

@@ -167,8 +167,8 @@ def test_A004_both_forms_of_a_selection_choose_the_same_action(tmp_path: Path, f
 
 
 TWO_ACTIONS = {
-    "a list of actions": json.dumps(SELECT(["notes.read", "notes.send"])),
-    "a list of objects": json.dumps(SELECT([{"method": "notes", "name": "read"}] * 2)),
+    "a list of actions": json.dumps(SELECT() | {"action": ["notes.read", "notes.send"]}),
+    "a list of objects": json.dumps(SELECT() | {"action": [{"method": "notes", "name": "read"}] * 2}),
     "a list of selections": json.dumps([SELECT(), SELECT("notes.send")]),
     "two objects": json.dumps(SELECT()) + "\n" + json.dumps(SELECT("notes.send")),
     "two keys": json.dumps(SELECT())[:-1] + ', "action": "notes.send"}',
@@ -281,7 +281,7 @@ def test_A012_A013_the_count_is_the_true_total_and_previews_are_few(tmp_path: Pa
 
 def test_A014_notes_are_short_facts(tmp_path: Path) -> None:
     """Strings, each under the note cap, on one line."""
-    notes = ["3 pages", "x" * 5000, "two\nlines", 7]
+    notes: list[Any] = ["3 pages", "x" * 5000, "two\nlines", 7]
     with World(
         tmp_path, ONE_STEP, [returning(ToolOutput(notes=notes))], limits=Limits(note_chars=50)
     ) as world:
@@ -1142,15 +1142,9 @@ def test_A096_A128_a_parameters_key_in_stage_1_is_rejected(tmp_path: Path, value
 def test_A097_A112_A120_A121_A127_stage_2_sees_four_sections_and_nothing_else(tmp_path: Path) -> None:
     """Objective, action, context, schema of Stage 1; the same in a run that has no documents, history or criteria."""
     prompts = []
-    for number, (first, options) in enumerate(
-        [
-            ([], {}),
-            (
-                [*READ(1), CONTINUE],
-                {"success_criteria": CRITERIA, "context": "c", "connections": {"mail": 1}},
-            ),
-        ]
-    ):
+    full: dict[str, Any] = {"success_criteria": CRITERIA, "context": "c", "connections": {"mail": 1}}
+    histories: list[tuple[list[Any], dict[str, Any]]] = [([], {}), ([*READ(1), CONTINUE], full)]
+    for number, (first, options) in enumerate(histories):
         chosen = SELECT(parametersContext="Read page 7, as the objective says.", learnings=["short"])
         script = [*first, chosen, PARAMETERS(page=7), STOP, SUCCESS]
         with World(tmp_path / str(number), script) as world:
@@ -1261,9 +1255,9 @@ def test_A102_history_shows_what_there_is_and_no_empty_headings(tmp_path: Path) 
 
 
 STAGE_1_FAULTS: dict[str, tuple[Any, str]] = {
-    "A103 a number": (SELECT(7), "action_name"),
+    "A103 a number": (SELECT() | {"action": 7}, "action_name"),
     "A103 a name without method": (SELECT("read"), "action_name"),
-    "A103 a boolean": (SELECT(True), "action_name"),
+    "A103 a boolean": (SELECT() | {"action": True}, "action_name"),
     "A104 no objective": ({"action": "notes.read"}, "objective"),
     "A104 an empty objective": (SELECT(actionObjective=" "), "objective"),
     "A104 a number as objective": (SELECT(actionObjective=3), "objective"),

@@ -197,7 +197,8 @@ def test_A110_A118_the_five_names_are_forbidden_in_any_case(name: str) -> None:
 
 def test_a_schema_without_fields_is_an_empty_one() -> None:
     """`{}` declares no business parameters: Stage 2 is skipped, as with an empty list (D10)."""
-    for schema in ({}, {"fields": []}):
+    schemas: list[dict[str, Any]] = [{}, {"fields": []}]
+    for schema in schemas:
         read = selection(SELECT(parametersSchema=schema))
         assert isinstance(read, Selection) and (read.fields, read.arguments) == ((), {})
 
@@ -211,7 +212,7 @@ def test_null_means_absent() -> None:
         "parametersContext",
         "parametersSchema",
     )
-    read = selection(SELECT(**dict.fromkeys(keys)))
+    read = selection(SELECT() | dict.fromkeys(keys))
     assert read == Selection(tool="notes.read", objective="use notes.read")
 
 
@@ -317,7 +318,7 @@ def test_foreign_values_are_not_echoed_at_length() -> None:
     for reply in (
         SELECT("é" * 5000),
         SELECT(requiredInputDocuments=["é" * 5000]),
-        SELECT({"method": "é.x" * 66, "name": "y"}),
+        SELECT() | {"action": {"method": "é.x" * 66, "name": "y"}},
     ):
         found = selection(reply)
         assert code_of(found)
@@ -374,11 +375,11 @@ def test_a_reply_that_is_read_fits_the_schema_that_was_asked_for(kind: Any) -> N
     assert schema is not None
     fits = jsonschema_rs.validator_for(schema).is_valid
     for reply in GOOD[kind]:
-        read = {
-            "selection": selection,
-            "refinement": lambda reply: read_refinement(as_text(reply), chars_max=LIMIT),
-            "review": lambda reply: read_review(as_text(reply), chars_max=LIMIT),
-        }[kind](reply)
+        if kind == "selection":
+            read: object = selection(reply)
+        else:
+            reader = read_refinement if kind == "refinement" else read_review
+            read = reader(as_text(reply), chars_max=LIMIT)
         is_003 = kind != "selection" or not isinstance(reply["action"], dict)
         if is_003 and not isinstance(read, Invalid) and reply.get("parametersSchema", {}) is not None:
             complete = reply | ({"improvements": []} if kind == "review" else {})

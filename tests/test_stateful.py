@@ -7,6 +7,7 @@ effect that must not repeat has happened. After every rule the journal must veri
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
 from collections import Counter
@@ -31,15 +32,23 @@ from paor import (
     Result,
     Tool,
     ToolContext,
+    Usage,
     replay,
     tool,
 )
 from paor.states.phase import FINAL
 from paor.states.reasons import REASONS
 
-from .raw_replies import TURNS, Turn, TurnModel
+from .worlds import ANSWER, PARAMETERS, REFINE, REVIEW, SELECT
 
-WHERE = ["event", "model", "before the effect", "after the effect"]
+CRASHES = st.one_of(
+    st.just(("", 0)),
+    st.tuples(st.just("event"), st.integers(0, 14)),
+    st.tuples(st.sampled_from(["before the effect", "after the effect"]), st.integers(0, 2)),
+    st.tuples(st.just("after the effect"), st.integers(0, 1)),
+    st.tuples(st.just("model"), st.integers(0, 5)),
+)
+"""Where the next drive is lost, and after how many occasions; or nowhere."""
 
 
 class Lost(BaseException):
@@ -61,18 +70,39 @@ class Crash:
                 raise Lost(where)
 
 
-class FragileModel(TurnModel):
-    """A model whose process may be lost after it has answered, before its row is written."""
+class FragileModel:
+    """
+    A model that says what was drawn, by the number of the request within its run.
 
-    def __init__(self, turns: Sequence[Turn], crash: Crash) -> None:
-        super().__init__(turns, cycle=True, tokens=10)
-        self.crash = crash
+    Its process may be lost after it has answered, before its row is written.
+    """
+
+    name = "fragile"
+
+    def __init__(self, actions: Sequence[str], decisions: Sequence[str], crash: Crash) -> None:
+        self.actions, self.decisions, self.crash = actions, decisions, crash
 
     def ask(self, call: ModelCall) -> Reply:
         """Answer, then perhaps vanish."""
-        reply = super().ask(call)
+        number = call.number
+        action = self.actions[number // 3 % len(self.actions)]
+        sends = "notes.send" in call.messages[-1].text
+        reply: Any = {
+            "selection": {
+                "send": SELECT("notes.send", {"text": "string"}),
+                "read": SELECT(),
+                "answer": ANSWER(),
+            }.get(action, "?"),
+            "parameters": PARAMETERS(text=f"note {number}") if sends else PARAMETERS(page=number % 5),
+            "refinement": REFINE(self.decisions[number // 3 % len(self.decisions)]),
+            "review": REVIEW("retry" if number % 4 == 0 else "success"),
+        }[call.kind]
         self.crash.at("model")
-        return reply
+        return Reply(reply if isinstance(reply, str) else json.dumps(reply), Usage(1, 5, 5))
+
+    async def aask(self, call: ModelCall) -> Reply:
+        """Do the same."""
+        return self.ask(call)
 
 
 def fragile_tools(crash: Crash, performed: Counter[str]) -> list[Tool]:
@@ -100,20 +130,28 @@ class Runs(RuleBasedStateMachine):
     """One run after the other in one journal, by one process after the other."""
 
     @initialize(
-        turns=st.lists(TURNS, min_size=2, max_size=8),
-        max_steps=st.integers(1, 4),
+        actions=st.lists(
+            st.sampled_from([*["send"] * 8, *["read"] * 3, "answer", "?"]), min_size=1, max_size=5
+        ),
+        decisions=st.lists(st.sampled_from([*["continue"] * 6, "stop", "?"]), min_size=1, max_size=5),
+        max_steps=st.integers(1, 5),
         token_budget=st.one_of(st.none(), st.none(), st.integers(20, 400)),
-        approvals=st.sampled_from([(), (), ("notes.send",), ("*",)]),
+        approvals=st.sampled_from([(), (), ("notes.send",)]),
     )
     def open(
-        self, turns: list[Turn], max_steps: int, token_budget: int | None, approvals: tuple[str, ...]
+        self,
+        actions: list[str],
+        decisions: list[str],
+        max_steps: int,
+        token_budget: int | None,
+        approvals: tuple[str, ...],
     ) -> None:
         """Start a process on a new journal."""
         self.folder = Path(tempfile.mkdtemp())
         self.crash = Crash()
         self.performed: Counter[str] = Counter()
         self.allowed: Counter[str] = Counter()
-        self.model = FragileModel(turns, self.crash)
+        self.model = FragileModel(actions, decisions, self.crash)
         self.limits = Limits(max_steps=max_steps, token_budget=token_budget, max_elicitations=3)
         self.policy = Policy(approvals=approvals)
         self.run_id = ""
@@ -149,8 +187,9 @@ class Runs(RuleBasedStateMachine):
         """Whether there is a run with one of these statuses."""
         return bool(self.run_id) and self.row.status in names
 
-    def driven(self, drive: Any) -> Result | None:
+    def driven(self, crash: tuple[str, int], drive: Any) -> Result | None:
         """Call *drive*; return its result, or None when the process was lost in it and another one took over."""
+        self.crash.where, self.crash.left = crash
         try:
             result: Result = drive()
         except Lost:
@@ -171,49 +210,55 @@ class Runs(RuleBasedStateMachine):
     # -- rules
 
     @precondition(lambda self: not self.run_id or self.status_is("done", "failed"))
-    @rule()
-    def start(self) -> None:
+    @rule(crash=CRASHES)
+    def start(self, crash: tuple[str, int]) -> None:
         """Run to the end, to a question, or into the crash that was planned."""
         self.rows, self.result, self.cancel_asked = [], None, False
-        self.driven(lambda: self.engine.run("Read the notes", ["names the day"]))
-
-    @rule(where=st.sampled_from(WHERE), left=st.integers(0, 12))
-    def plan_a_crash(self, where: str, left: int) -> None:
-        """The next drive is lost at the n-th occasion of this kind, if it comes to that."""
-        self.crash.where, self.crash.left = where, left
+        self.driven(crash, lambda: self.engine.run("Read the notes", ["names the day"]))
 
     @precondition(lambda self: self.status_is("running"))
-    @rule()
-    def resume(self) -> None:
+    @rule(crash=CRASHES)
+    def resume(self, crash: tuple[str, int]) -> None:
         """Another process goes on."""
-        self.driven(lambda: self.engine.resume(self.run_id))
+        self.driven(crash, lambda: self.engine.resume(self.run_id))
 
-    @precondition(lambda self: self.status_is("waiting"))
+    def waits_for(self, kind: str) -> bool:
+        """Whether the run waits for this; asking appends nothing."""
+        if not self.status_is("waiting"):
+            return False
+        before = len(self.engine.journal.rows(self.row.run))
+        question = self.engine.resume(self.run_id).waiting_for
+        assert len(self.engine.journal.rows(self.row.run)) == before
+        return question is not None and question.kind == kind
+
+    @precondition(lambda self: self.waits_for("approval"))
     @rule(
+        crash=CRASHES,
         answer=st.sampled_from(
-            [{"approve": True}, {"approve": False}, {"action": "decline"}, {"action": "cancel"}]
+            [*[{"approve": True}] * 3, {"approve": False}, {"action": "decline"}, {"action": "cancel"}]
         ),
-        outcome=st.sampled_from(["done", "retry", "fail"]),
     )
-    def answer(self, answer: Any, outcome: str) -> None:
-        """Somebody answers the question; to retry an effect in doubt allows it once more."""
-        before = len(self.engine.journal.transitions(self.run_id))
-        waiting = self.engine.resume(self.run_id).waiting_for
-        assert len(self.engine.journal.transitions(self.run_id)) == before, "asking again appends nothing"
-        assert waiting is not None
-        if waiting.kind == "in_doubt":
-            assert waiting.key is not None
-            self.allowed[waiting.key] += outcome == "retry"
-            self.driven(lambda: self.engine.resume(self.run_id, outcome=outcome, result="it was sent"))
-        else:
-            self.driven(lambda: self.engine.resume(self.run_id, answer=answer))
+    def decide(self, crash: tuple[str, int], answer: Any) -> None:
+        """Somebody approves the call, or does not."""
+        self.driven(crash, lambda: self.engine.resume(self.run_id, answer=answer))
+
+    @precondition(lambda self: self.waits_for("in_doubt"))
+    @rule(crash=CRASHES, outcome=st.sampled_from(["done", "retry", "retry", "fail"]))
+    def settle(self, crash: tuple[str, int], outcome: str) -> None:
+        """Somebody has looked whether the effect happened; to retry allows it once more."""
+        question = self.engine.resume(self.run_id).waiting_for
+        assert question is not None and question.key is not None
+        self.allowed[question.key] += outcome == "retry"
+        self.driven(crash, lambda: self.engine.resume(self.run_id, outcome=outcome, result="it was sent"))
 
     @precondition(lambda self: self.status_is("running", "waiting"))
-    @rule()
-    def cancel(self) -> None:
+    @rule(crash=CRASHES, sure=st.integers(0, 4))
+    def cancel(self, crash: tuple[str, int], sure: int) -> None:
         """It ends now, or, when the process is lost in it, with the next one that drives it."""
+        if sure < 4:
+            return
         self.cancel_asked = True
-        result = self.driven(lambda: self.engine.cancel(self.run_id))
+        result = self.driven(crash, lambda: self.engine.cancel(self.run_id))
         assert result is None or (result.state, result.reason) == ("Failed", "cancelled")
 
     @rule()
@@ -295,4 +340,4 @@ class Runs(RuleBasedStateMachine):
 
 
 TestRuns = Runs.TestCase
-TestRuns.settings = settings(max_examples=60, stateful_step_count=20)
+TestRuns.settings = settings(max_examples=60, stateful_step_count=25)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -45,7 +46,7 @@ DESIGN = """
 """
 """The table of DESIGN section 2, copied from there."""
 
-DISJUNCTIONS = {
+DISJUNCTIONS: dict[str, list[tuple[str, ...]]] = {
     "review_success, or budget used up and criteria_met": [
         ("review_success",),
         ("budget_used_up", "criteria_met"),
@@ -73,7 +74,8 @@ def designed() -> Iterator[tuple[str, str, str, tuple[str, ...]]]:
 def machine_rows() -> list[tuple[str, str, str, tuple[str, ...]]]:
     """Return what the `transitions` machine itself says, in the order in which it would try it."""
     rows = []
-    for name, event in MACHINE.events.items():
+    events: dict[str, Any] = MACHINE.events
+    for name, event in events.items():
         for source, transitions in event.transitions.items():
             for transition in transitions:
                 guards = tuple(

@@ -91,8 +91,9 @@ def test_a_tools_name_is_a_compound_name(name: Any) -> None:
 )
 def test_what_a_tool_cannot_be_is_refused(wrong: dict[str, Any]) -> None:
     """When it is declared, with its name."""
+    good: dict[str, Any] = {"name": "notes.read", "run": print}
     with pytest.raises(UsageError, match=r"notes\.read"):
-        Tool(**({"name": "notes.read", "run": print} | wrong))
+        Tool(**(good | wrong))
 
 
 def test_a_tool_is_once_unless_it_says_otherwise() -> None:

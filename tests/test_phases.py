@@ -1,0 +1,33 @@
+"""What each phase needs from the outside, read from the run alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from paor.states.observing import Observing
+from paor.states.phase import OBSERVING, REVIEWING, Phase
+from paor.states.requests import NOTHING
+from paor.states.reviewing import Reviewing
+from paor.states.run import initial_run
+from paor.states.spec import Spec
+
+
+def test_a_phase_must_say_what_it_needs() -> None:
+    """The base class has no answer of its own."""
+    run = initial_run("run-1", 1, Spec(objective="Read"))
+    with pytest.raises(NotImplementedError, match="Waiting"):
+        Phase("Waiting").request(run)
+
+
+def test_observing_without_a_document_needs_nothing() -> None:
+    """There is nothing to read back, so the observation follows from the run alone."""
+    run = initial_run("run-1", 1, Spec(objective="Read"))._replace(state=OBSERVING)
+    assert Observing().request(run) is NOTHING
+
+
+def test_between_the_steps_of_a_plan_no_refinement_is_asked() -> None:
+    """Only react mode asks after every action."""
+    run = initial_run("run-1", 1, Spec(objective="Read", mode="batch"))._replace(state=REVIEWING)
+    assert Reviewing().request(run) is NOTHING
+    react = initial_run("run-1", 1, Spec(objective="Read"))._replace(state=REVIEWING)
+    assert Reviewing().request(react) is not NOTHING
