@@ -46,11 +46,11 @@ def check_run(db, spec):
     claims, results, seq, state, count = [(first, spec["spec"], None)], [first], -1, "Planning", first + 1
     for row in db.execute(f"SELECT * FROM transitions {RANGE} ORDER BY id", (run,)):
         place = f"transitions seq {row['seq']}"
-        if (row["id"], row["seq"], row["source"]) != (run << 32 | seq + 1, seq + 1, state) or state in ENDED:
+        if row[:3] != (run << 32 | seq + 1, run, seq + 1) or row["source"] != state or state in ENDED:
             yield f"{place}: expected seq {seq + 1} from {state}"
         if row["prev_hash"] != head:
             yield f"{place}: prev_hash is not the hash of the row before"
-        if digest(row, row.keys()[1:-2], row["prev_hash"]) != row["hash"]:
+        if digest(row, row.keys()[2:-2], row["prev_hash"]) != row["hash"]:
             yield f"{place}: the row does not fit its hash"
         claims += references([loaded(row[name]) for name in ("request", "outcome", "change")])
         own = [n for n, *_ in references(loaded(row["change"])) if count <= n < 2**32]
@@ -83,7 +83,7 @@ def check_documents(db, run, claims, results, unobserved):
             whole = False  # erased, or changed, which its digest tells
     for row in db.execute(f"SELECT * FROM documents {RANGE} ORDER BY id", (run,)):
         number, columns = row["number"], [row[name] for name in DOCUMENT]
-        wrong = (row["id"], row["run"]) != (run << 32 | number, run)
+        wrong = row[:2] != (run << 32 | number, run)
         if wrong or ((whole or number in expected) and expected.pop(number, None) != columns):
             yield f"documents number {number}: is not what its result says"
         claims.append((row["payload"], row["digest"], row["bytes"]))
@@ -96,7 +96,7 @@ def check_payloads(db, run, claims, count):
         claimed.setdefault(number, []).append(claim)
     for row in db.execute(f"SELECT * FROM payloads {RANGE} ORDER BY id", (run,)):
         place, body, salt = f"payloads n {row['n']}", row["body"], row["salt"]
-        if (row["id"], row["run"], row["n"]) != (run << 32 | n + 1, run, n + 1):
+        if row[:3] != (run << 32 | n + 1, run, n + 1):
             yield f"{place}: expected n {n + 1} of run {run}"
         n, kind, erased = row["n"], "T" if isinstance(body, str) else "B", body is None and salt is None
         data = body.encode() if kind == "T" else body or b""

@@ -128,6 +128,9 @@ class CallContext:
         used = counters.tokens_in + counters.tokens_out + self.usage.tokens_in + self.usage.tokens_out
         if limits.token_budget is not None and used >= limits.token_budget:
             raise ToolError("the token budget is used up")
+        cost = counters.cost_micro + self.usage.cost_micro
+        if limits.cost_budget_micro is not None and cost >= limits.cost_budget_micro:
+            raise ToolError("the cost budget is used up")
         messages = self._kit.prompts.text(_shortened(task, limits.text_chars))
         return ModelCall("text", messages, number=counters.calls + self.usage.calls)
 

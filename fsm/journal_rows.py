@@ -100,9 +100,16 @@ def document_row(run: int, document: DocumentRef) -> tuple[Any, ...]:
 
 
 def transition_of(row: tuple[Any, ...]) -> Transition:
-    """Return a plain row with its JSON columns read."""
+    """
+    Return a plain row with its JSON columns read.
+
+    Raises:
+        JSONDecodeError: One of them is no JSON object.
+    """
     values = list(row)
     for index in (6, 7, 8, 9, 17):
-        values[index] = orjson.loads(values[index])
+        values[index] = orjson.loads(row[index])
+        if not isinstance(values[index], dict):
+            raise orjson.JSONDecodeError("expected an object", row[index], 0)
     values[18], values[19] = values[18].hex(), values[19].hex()
     return Transition(*values)

@@ -95,14 +95,23 @@ CREATE VIEW v_steps AS
   FROM transitions JOIN specs ON specs.run = transitions.run;
 
 CREATE VIEW v_actions AS
-  SELECT run_id, action, step, outcome ->> '$.label' AS label, outcome ->> '$.ok' AS ok,
-         outcome ->> '$.documents' AS documents, outcome ->> '$.error' AS error, seq
+  SELECT run_id, action, step, outcome ->> '$.label' AS label, coalesce(outcome ->> '$.ok', 0) AS ok,
+         outcome ->> '$.documents' AS documents,
+         CASE WHEN "trigger" = 'execute' THEN outcome ->> '$.error'
+              WHEN NOT guards ->> '$.action_allowed' THEN 'denied'
+              WHEN guards ->> '$.duplicate' THEN 'duplicate_call_blocked'
+              WHEN NOT guards ->> '$.parameters_safe' THEN 'unsafe_parameters'
+              ELSE 'invalid_parameters' END AS error,
+         seq
   FROM transitions JOIN specs ON specs.run = transitions.run
   WHERE "trigger" IN ('execute', 'refuse');
 
 CREATE VIEW v_usage AS
-  SELECT run_id, request ->> '$.kind' AS kind, count(*) AS requests,
-         sum(outcome ->> '$.tokens_in') AS tokens_in, sum(outcome ->> '$.tokens_out') AS tokens_out
+  SELECT run_id, CASE request ->> '$.kind' WHEN 'tool' THEN 'text' ELSE request ->> '$.kind' END AS kind,
+         sum(coalesce(outcome ->> '$.calls', json_array_length(outcome, '$.texts'), 1)) AS requests,
+         sum(coalesce(outcome ->> '$.tokens_in', 0)) AS tokens_in,
+         sum(coalesce(outcome ->> '$.tokens_out', 0)) AS tokens_out,
+         sum(coalesce(outcome ->> '$.cost_micro', 0)) / 1000000.0 AS cost
   FROM transitions JOIN specs ON specs.run = transitions.run
-  WHERE request ->> '$.model' IS NOT NULL
+  WHERE request ->> '$.model' IS NOT NULL OR outcome ->> '$.texts' IS NOT NULL
   GROUP BY run_id, kind;

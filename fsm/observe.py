@@ -114,7 +114,7 @@ def _fitted(observation: Observation, chars_max: int) -> Observation:
             longest = max(map(len, observation.notes))
             notes = tuple(cut(note, longest // 2) for note in observation.notes)
             observation = observation.model_copy(
-                update={"notes": notes if longest > 80 else observation.notes[:-1]}
+                update={"notes": notes if longest > 20 else observation.notes[:-1]}
             )
         else:
             break

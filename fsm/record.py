@@ -59,16 +59,19 @@ class Record(NamedTuple):
     hash: bytes
 
 
-HASHED = Record._fields[:-2]
-"""Columns under the hash: all but the two hashes."""
+PREV_HASH = Record._fields.index("prev_hash")
+"""Place of the first hash; what stands before it is given to `chained`."""
 
-_ORDER = sorted(range(len(HASHED)), key=HASHED.__getitem__)
-_SORTED = tuple(HASHED[index] for index in _ORDER)
+HASHED = Record._fields[1:PREV_HASH]
+"""Columns under the hash: not the two hashes, and not the run's number, which another file may give to another run."""
+
+_ORDER = sorted(range(1, PREV_HASH), key=Record._fields.__getitem__)
+_SORTED = tuple(Record._fields[index] for index in _ORDER)
 _in_order = itemgetter(*_ORDER)
 
 
 def canonical_row(values: tuple[Any, ...]) -> bytes:
-    """Return the RFC 8785 bytes of a row's hashed columns, given in `Record` order."""
+    """Return the RFC 8785 bytes of a row's hashed columns, given in `Record` order up to the hashes."""
     return orjson.dumps(dict(zip(_SORTED, _in_order(values), strict=False)))
 
 

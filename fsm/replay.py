@@ -116,8 +116,9 @@ def replay(journal: Journal, run_id: str, engine: SpecSource | None = None) -> R
         raise JournalDamaged(
             f"run {row.run_id}: its spec cannot be read ({error.error_count()} errors)"
         ) from None
-    run = initial_run(row.run_id, row.run, spec)
-    kit = Kit(engine.current_spec(spec) if engine is not None else spec)
+    if engine is not None:
+        spec = engine.current_spec(spec)
+    run, kit = initial_run(row.run_id, row.run, spec), Kit(spec)
     divergences: list[Divergence] = []
     transitions = journal.transitions(row.run_id)
     for transition in transitions:
@@ -207,7 +208,7 @@ def _compare_request(
         yield Divergence(row.seq, "request.prompt", f"{len(recorded)} messages", f"{len(messages)} messages")
         return
     for old, new in zip(recorded, messages, strict=True):
-        if (old.decode("utf-8", "surrogatepass") if isinstance(old, bytes) else old) != new:
+        if old != new:
             yield Divergence(row.seq, "request.prompt", *_first_difference(old, new))
 
 

@@ -12,7 +12,7 @@ from ..states.waiting import Answer, Question
 from .fold import restore
 from .journal import Journal
 from .payloads import Stager, content_key, encoded
-from .record import HASHED, chained
+from .record import PREV_HASH, chained
 
 REMEMBERED_AGAIN = 64
 """Newest payloads that are recognised when they come again after a resume: the constant parts of prompts among them."""
@@ -51,7 +51,7 @@ def checked_chain(run_id: str, root: bytes, rows: Sequence[tuple[Any, ...]]) -> 
     Raises:
         JournalDamaged: Naming the first row that does not fit.
     """
-    head, width = root, len(HASHED)
+    head, width = root, PREV_HASH
     for row in rows:
         if row[width] != head or chained(head, row[:width]) != row[width + 1]:
             raise JournalDamaged(f"run {run_id}: row {row[1]} does not fit the hash chain; run: paor verify")

@@ -17,7 +17,7 @@ import orjson
 from ..states.errors import JournalBusy, JournalError
 from ..states.phase import DONE, FAILED, PLANNING
 from .payloads import encoded, salted_digest
-from .record import HASHED, chained, root_hash
+from .record import PREV_HASH, chained, root_hash
 from .table import ROWS
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .journal_rows import StoredDocument
 
 _EDGES = frozenset((row.source, row.trigger, row.dest) for row in ROWS)
-_PREV, _HASH = len(HASHED), len(HASHED) + 1
+_PREV, _HASH = PREV_HASH, PREV_HASH + 1
 _BATCH = 2000
 _KEYS = {"transitions": "seq", "payloads": "n", "documents": "number"}
 """Tables of rows that belong to a run, and the number within the run that is part of their key."""
@@ -158,7 +158,7 @@ class _Walk:
         if values[_PREV] != self.head:
             yield "prev_hash is not the hash of the row before"
         try:
-            computed = chained(values[_PREV], values[: len(HASHED)])
+            computed = chained(values[_PREV], values[:_PREV])
         except TypeError:  # a number beyond 64 bits, or text that is no Unicode
             computed = b""
         if computed != values[_HASH]:

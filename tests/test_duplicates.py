@@ -110,6 +110,25 @@ def test_the_rule_with_a_window_is_the_rule_over_everything(sequence: str, limit
     assert blocked(sequence, limits, Guard()) == blocked(sequence, limits)
 
 
+@given(
+    prefix=st.text(alphabet="ABC", max_size=20),
+    pair=st.sampled_from(["AB", "BA", "AC"]),
+    times=st.integers(3, 6),
+    suffix=st.text(alphabet="ABC", max_size=4),
+    window_size=st.integers(1, 12),
+)
+@example(prefix="C", pair="AB", times=4, suffix="", window_size=8)
+def test_A154_an_alternation_is_seen_wherever_it_stands(
+    prefix: str, pair: str, times: int, suffix: str, window_size: int
+) -> None:
+    """Behind any calls, also when the window of the other rule is longer or shorter than the pattern."""
+    limits = Limits(consecutive_limit=99, window_freq_limit=99, window_size=window_size)
+    sequence = prefix + pair * times + suffix
+    assert blocked(sequence, limits, Guard()) == blocked(sequence, limits)
+    if times >= 4:
+        assert "alternation" in {name for _, name in blocked(sequence, limits)}
+
+
 @given(sequence=st.text(alphabet="ABCDEFGHIJ", max_size=60))
 def test_calls_that_all_differ_are_never_blocked(sequence: str) -> None:
     """No false positive for a first call, however long the run."""

@@ -597,23 +597,27 @@ def test_a_text_that_does_not_come_is_a_tool_error(
         assert result.status in ("done", "failed")
 
 
-def test_a_tools_requests_stop_at_the_token_budget(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [(Limits(token_budget=50), "token_budget"), (Limits(cost_budget=0.000050), "cost_budget")],
+    ids=["tokens", "cost"],
+)
+def test_a_tools_requests_stop_at_a_budget(tmp_path: Path, limits: Limits, reason: str) -> None:
     """A tool that asks in a loop is bounded like everything else."""
     texts: list[str] = []
 
     @tool("notes.greedy", effect="read")
     def greedy(context: ToolContext) -> str:
         """Ask on and on."""
-        while True:
+        while len(texts) < 50:
             texts.append(context.ask("more?"))
+        return "stopped by itself"
 
-    replies = [
-        Reply(json.dumps(SELECT("notes.greedy", {})), Usage(1, 10, 0)),
-        *[Reply("x", Usage(1, 10, 0))] * 99,
-    ]
-    with World(tmp_path, replies, [greedy], limits=Limits(token_budget=50)) as world:
+    usage = Usage(1, 10, 0, 10)
+    replies = [Reply(json.dumps(SELECT("notes.greedy", {})), usage), *[Reply("x", usage)] * 99]
+    with World(tmp_path, replies, [greedy], limits=limits) as world:
         result = world.run()
-        assert (result.reason, len(texts), result.usage.tokens_in) == ("token_budget", 4, 50)
+        assert (result.reason, len(texts), result.usage.tokens_in) == (reason, 4, 50)
 
 
 # -- hooks and events ----------------------------------------------------------------------------------------------

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -28,8 +30,9 @@ from paor import (
     tool,
 )
 from paor.fsm.journal_file import APPLICATION_ID, SCHEMA_VERSION, ours
+from paor.states.spec import Spec
 
-from .journeys import BY_NAME
+from .journeys import BY_NAME, JOURNEYS, play
 from .worlds import CONTINUE, JOURNAL, PARAMETERS, READ, SELECT, STOP, SUCCESS, engine
 
 SCRIPT = [*READ(1), CONTINUE, *READ(2), STOP, SUCCESS]
@@ -131,6 +134,45 @@ def test_a_waiting_and_an_unfinished_run_show_in_the_view(tmp_path: Path) -> Non
     (root,) = connection.execute("SELECT root_hash FROM specs WHERE run_id = ?", (started.run_id,)).fetchone()
     assert started.head_hash == root
     assert connection.execute("SELECT count(*) FROM v_runs").fetchone() == (2,)
+
+
+def test_the_view_of_usage_adds_up_to_the_counters_of_every_run(tmp_path: Path) -> None:
+    """Also a tool's own requests, failed ones and those with a price."""
+    for journey in JOURNEYS:
+        with journey.engine(tmp_path, ids=SeededIds(journey.name)) as scripted:
+            play(journey, scripted)
+    connection = sqlite3.connect(tmp_path / JOURNAL)
+    sums = connection.execute(
+        "SELECT run_id, sum(tokens_in), sum(tokens_out), sum(cost) FROM v_usage GROUP BY run_id ORDER BY run_id"
+    ).fetchall()
+    totals = connection.execute(
+        "SELECT run_id, tokens_in, tokens_out, cost FROM v_runs ORDER BY run_id"
+    ).fetchall()
+    assert len(sums) == len(JOURNEYS) and sums == totals
+    kinds = {kind for (kind,) in connection.execute("SELECT DISTINCT kind FROM v_usage")}
+    assert kinds == {"selection", "parameters", "refinement", "review", "text"}
+
+
+def test_the_view_of_actions_says_why_a_call_was_not_made(tmp_path: Path) -> None:
+    """With the codes of the results; of executed calls the tool's own."""
+    expected = {
+        "blocked": [(1, 1, None), (2, 0, "duplicate_call_blocked"), (3, 1, None)],
+        "refused": [(1, 0, "invalid_parameters"), (2, 1, None)],
+        "tool_error": [(1, 0, "tool_error"), (2, 1, None)],
+        "approved": [(1, 1, None), (2, 0, "denied")],
+        "in_doubt_fail": [(1, 0, "reconciled")],
+    }
+    for name, rows in expected.items():
+        (tmp_path / name).mkdir()
+        with BY_NAME[name].engine(tmp_path / name) as scripted:
+            run_id = play(BY_NAME[name], scripted).run_id
+            assert scripted.journal.query("SELECT action, ok, error FROM v_actions ORDER BY seq") == rows
+            codes = [
+                change.result.error_code
+                for row in scripted.journal.rows(scripted.journal.run(run_id).run)
+                if (change := scripted.journal.change(row[0], row[9])).result is not None
+            ]
+            assert codes == [error for _, _, error in rows]
 
 
 # -- opening -------------------------------------------------------------------------------------------------------
@@ -559,3 +601,61 @@ def test_errors_of_sqlite_become_one_clear_line() -> None:
         assert type(ours(error, "a.db")) is kind
         assert str(ours(error, "a.db")).startswith("a.db: ")
     assert type(ours(sqlite3.OperationalError("malformed JSON"), "a.db")) is paor.JournalDamaged
+
+
+# -- the page ------------------------------------------------------------------------------------------------------
+
+PAGE = (Path(__file__).resolve().parent.parent / "docs" / "journal-format.md").read_text(encoding="utf-8")
+EXAMPLES = [
+    statement.strip()
+    for block in re.findall(r"(?s)```sql\n(.*?)```", PAGE)
+    for statement in re.split(r";\n", block)
+    if statement.strip()
+]
+
+
+@pytest.mark.parametrize("statement", EXAMPLES, ids=range(len(EXAMPLES)))
+def test_the_examples_of_the_page_work_in_the_sqlite_shell(statement: str, path: Path) -> None:
+    """Each gives rows, with a value in every column but those that may be empty."""
+    if shutil.which("sqlite3") is None:
+        pytest.skip("the sqlite3 shell is not installed")
+    command = ["sqlite3", "-readonly", "-json", str(path), statement]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    rows = json.loads(done.stdout)
+    assert rows
+    for row in rows:
+        assert [name for name, value in row.items() if value in (None, "") and name != "error"] == []
+
+
+def test_the_page_describes_every_column_and_view(path: Path) -> None:
+    """By its name, in the section of its table; nothing is described that is not there."""
+    connection = sqlite3.connect(path)
+    sections = dict(re.findall(r"(?ms)^\*\*`(\w+)`\*\*:(.*?)(?=^\*\*`|^## )", PAGE))
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    assert sections.keys() == tables
+    for table, text in sections.items():
+        columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
+        cells = [cell for cell in re.findall(r"(?m)^\| (`.*?) \|", text)]
+        assert [name for cell in cells for name in re.findall(r"`(\w+)`", cell)] == columns
+    views = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'view'")]
+    assert re.findall(r"(?m)^\| `(\w+)` \| (?:one row|the same|requests)", PAGE) == views
+    assert f"`{APPLICATION_ID}`" not in PAGE and str(APPLICATION_ID) in PAGE
+
+
+def test_the_page_describes_every_key_of_rows_and_every_counter(tmp_path: Path) -> None:
+    """What the journeys' rows hold has a word on the page, in the part on JSON columns."""
+    part = PAGE[PAGE.index("## What the JSON columns hold") : PAGE.index("## Payloads and their digests")]
+    words = set(re.findall(r"`(\w+)`", part)) | {"kind", "n", "digest", "bytes"}
+    used: set[str] = set()
+    for journey in JOURNEYS:
+        (tmp_path / journey.name).mkdir()
+        with journey.engine(tmp_path / journey.name) as scripted:
+            run_id = play(journey, scripted).run_id
+            for row in scripted.journal.transitions(run_id):
+                used |= row.request.keys() | row.outcome.keys() | row.counters.keys() | row.change.keys()
+                used |= {row.request["kind"], row.outcome["kind"]}
+                used |= scripted.journal.change(row.run, json.dumps(row.change)).model_fields_set
+    assert used - words == set()
+    spec = set(Spec.model_fields)
+    assert spec - words == set()

@@ -36,7 +36,6 @@ from paor.states.phase import (
     PLANNING,
     REVIEWING,
     SPECIFYING,
-    Phase,
 )
 from paor.states.requests import ModelRequest, Nothing, Recall, ToolRequest
 from paor.states.reviews import Review
@@ -178,20 +177,6 @@ def test_an_ended_run_needs_nothing() -> None:
     """The loop never asks for anything on behalf of a final phase, nor while a run waits."""
     for name in ("done", "failed", "specifying, waiting", "executing, waiting"):
         assert isinstance(request_of(RUNS[name]), Nothing)
-
-
-def test_what_no_run_comes_to_needs_nothing() -> None:
-    """Observing without a result, and Reviewing between the steps of a plan (a mode to come)."""
-    assert isinstance(request_of(run_in(OBSERVING)), Nothing)
-    assert isinstance(request_of(run_in(REVIEWING, spec(mode="batch"))), Nothing)
-    plan = request_of(run_in(PLANNING, spec(mode="batch")))
-    assert isinstance(plan, ModelRequest) and plan.kind == "plan"
-
-
-def test_a_phase_says_what_it_needs_or_is_none() -> None:
-    """A phase without a request of its own cannot be used by mistake."""
-    with pytest.raises(NotImplementedError, match="Dreaming"):
-        Phase("Dreaming").request(run_in(PLANNING))
 
 
 @pytest.mark.parametrize("phase", sorted(FINAL))

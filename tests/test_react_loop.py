@@ -20,6 +20,7 @@ from paor import (
     Limits,
     NotStarted,
     Policy,
+    Reply,
     RunEnded,
     RunStarted,
     StepCompleted,
@@ -28,6 +29,7 @@ from paor import (
     ToolError,
     ToolOutput,
     TransitionTaken,
+    Usage,
     WebFact,
     replay,
     tool,
@@ -684,6 +686,33 @@ def test_A044_deny_wins_over_the_final_formatting(tmp_path: Path) -> None:
         result = world.run(final_format="md")
         assert (result.state, world.count("execute")) == ("Done", 1)
         assert "formatting failed" in result.answer
+
+
+@pytest.mark.parametrize("approve", [True, False])
+def test_A049_the_final_formatting_can_need_an_approval(tmp_path: Path, approve: bool) -> None:
+    """Asked like any other call; declined, the run still ends Done with its answer and a note."""
+    with World(tmp_path, ONE_STEP, policy=Policy(approvals=("document.*",))) as world:
+        waiting = world.run(final_format="md")
+        assert (waiting.state, waiting.status) == ("Specifying", "waiting")
+        result = world.engine.resume(waiting.run_id, answer={"approve": approve})
+        assert (result.state, len(result.documents)) == ("Done", 2 if approve else 1)
+        assert ("formatting failed" in result.answer) is not approve
+
+
+def test_A049_the_final_formatting_can_be_cancelled(tmp_path: Path) -> None:
+    """After a successful review only finish or a cancellation is left."""
+    with World(tmp_path, ONE_STEP, policy=Policy(approvals=("document.*",))) as world:
+        result = world.engine.cancel(world.run(final_format="md").run_id)
+        assert (result.state, result.reason, result.answer) == ("Failed", "cancelled", "All is read.")
+
+
+def test_A049_the_final_formatting_is_beyond_steps_and_budgets(tmp_path: Path) -> None:
+    """The review has succeeded; what it cost stops nothing any more."""
+    limits = Limits(max_steps=1, token_budget=100_000, max_blocked_calls=1, consecutive_limit=2)
+    script = [*READ(1), STOP, Reply(json.dumps(SUCCESS), Usage(1, 100_000, 0))]
+    with World(tmp_path, script, limits=limits) as world:
+        result = world.run(final_format="md")
+        assert (result.state, world.count("execute")) == ("Done", 2)
 
 
 def test_A043_a_task_types_list_is_not_for_the_final_formatting(tmp_path: Path) -> None:

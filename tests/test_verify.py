@@ -25,7 +25,7 @@ import pytest
 
 from paor import Journal, JournalDamaged, RandomIds, SeededIds
 from paor.fsm.journal_rows import ROOT_COLUMNS
-from paor.fsm.record import HASHED, chained, root_hash
+from paor.fsm.record import chained, root_hash
 from paor.fsm.verify import Defect
 
 from .journeys import BY_NAME, JOURNEYS, Journey, play
@@ -487,7 +487,7 @@ def rehash(connection: sqlite3.Connection, run: int) -> None:
     head = root_hash({name: spec[name] for name in ROOT_COLUMNS})
     connection.execute("UPDATE specs SET root_hash = ? WHERE run = ?", (head, run))
     for row in connection.execute("SELECT * FROM transitions WHERE run = ? ORDER BY id", (run,)).fetchall():
-        after = chained(head, tuple(row[name] for name in HASHED))
+        after = chained(head, tuple(row)[1:-2])
         connection.execute(
             "UPDATE transitions SET prev_hash = ?, hash = ? WHERE id = ?", (head, after, row["id"])
         )
