@@ -208,7 +208,7 @@ def _compare_request(
         yield Divergence(row.seq, "request.prompt", f"{len(recorded)} messages", f"{len(messages)} messages")
         return
     for old, new in zip(recorded, messages, strict=True):
-        if old != new:
+        if (old.decode("utf-8", "surrogatepass") if isinstance(old, bytes) else old) != new:
             yield Divergence(row.seq, "request.prompt", *_first_difference(old, new))
 
 
