@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -108,7 +110,7 @@ def open_reader(path: str, *, busy_timeout_s: float) -> tuple[sqlite3.Connection
 def identity(path: str) -> Identity:
     """Return what changes with every write to the file itself: node, size, time of the last change."""
     try:
-        stat = Path(path).stat()
+        stat = os.stat(path)
     except OSError:
         return (0, 0, 0)
     return stat.st_ino, stat.st_size, stat.st_mtime_ns
@@ -116,12 +118,17 @@ def identity(path: str) -> Identity:
 
 def has_log(path: str) -> bool:
     """Return whether somebody has the journal open, or has left a log that belongs to it."""
-    file = Path(path).resolve()
-    log, index = file.with_name(f"{file.name}-wal"), file.with_name(f"{file.name}-shm")
+    file = _real(path)
     try:
-        return log.stat().st_size > 0 or index.exists()
+        return os.stat(f"{file}-wal").st_size > 0 or os.path.exists(f"{file}-shm")
     except OSError:
         return False
+
+
+@lru_cache(maxsize=64)
+def _real(path: str) -> str:
+    """Return the file behind links, whose name SQLite gives the log; asked for with every query of a reader."""
+    return os.path.realpath(path)
 
 
 def _check_header(connection: sqlite3.Connection, path: str, *, may_be_empty: bool) -> None:

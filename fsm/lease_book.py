@@ -10,7 +10,7 @@ import sqlite3
 import threading
 import time
 
-from ..states.errors import LeaseHeld
+from ..states.errors import JournalDamaged, LeaseHeld
 from .committer import Committer
 from .journal_file import transaction, translated
 from .lease import Owner, current_owner
@@ -56,9 +56,12 @@ class LeaseBook:
         """
         connection = self._committer.connection
         with self._committer.lock, translated(self.path), transaction(connection):
-            owner_text, until, fence = connection.execute(
+            lease = connection.execute(
                 "SELECT owner, lease_until, fence FROM leases WHERE run = ?", (run,)
             ).fetchone()
+            if lease is None:
+                raise JournalDamaged(f"{self.path}: run number {run} has no lease; run: paor verify")
+            owner_text, until, fence = lease
             if owner_text is not None and not self._replaceable(owner_text, until):
                 owner = Owner.decode(owner_text)
                 who = f"process {owner.pid} on {owner.host}" if owner is not None else "another driver"

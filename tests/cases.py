@@ -43,6 +43,12 @@ MOMENT = Moment(1_767_225_600_000_000, 10)
 SPECS = tuple(tool.spec() for tool in TOOLS)
 
 
+def short(value: object) -> str:
+    """Return *value* as the id of a test: as much of its text as a line can carry."""
+    text = " ".join(str(value).split())
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
 def spec(
     *,
     tools: tuple[ToolSpec, ...] = SPECS,

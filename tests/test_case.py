@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from paor.fsm.case import Case, folded_text, progress, read_case, stale_after, stop_after
 from paor.fsm.kit import Kit
 from paor.states.errors import InternalError
-from paor.states.outcomes import Cancelled, Nought
+from paor.states.outcomes import Cancelled, Nought, Outcome
 from paor.states.phase import EXECUTING, OBSERVING, PLANNING, REVIEWING, SPECIFYING
 from paor.states.reviews import CriterionCheck, Refinement
+from paor.states.run import Run
 from paor.states.spec import ToolSpec
 
 from .cases import (
@@ -145,52 +146,57 @@ BROKE = {"token_budget": 10}
 SPENT = {"tokens_in": 5, "tokens_out": 5}
 
 
-@pytest.mark.parametrize(
-    ("run", "outcome", "stop"),
-    [
-        (run_in(PLANNING), Cancelled(), "cancelled"),
-        (run_in(PLANNING), fault(), "model_error"),
-        (run_in(PLANNING, counters={"blocked": 3}), Nought(), "stuck"),
-        (run_in(PLANNING, counters={"refused": 3}), Nought(), "stuck"),
-        (run_in(PLANNING, counters={"errors": 5}), Nought(), "consecutive_errors"),
-        (run_in(PLANNING, spec(limits=BROKE), counters=SPENT), Nought(), "token_budget"),
-        (run_in(PLANNING, spec(limits=BROKE), counters=SPENT | {"blocked": 3}), Nought(), "stuck"),
-        (run_in(PLANNING, spec(limits=BROKE), counters={"tokens_in": 9}), replied("x"), None),
-        (run_in(SPECIFYING, spec(limits=BROKE), counters=SPENT, selection=SETTLED), Nought(), "token_budget"),
-        (
-            run_in(SPECIFYING, spec(limits=BROKE), counters=SPENT | {"formatted": 1}, selection=SETTLED),
-            Nought(),
-            None,
-        ),
-        (
-            run_in(SPECIFYING, spec(limits=BROKE), counters=SPENT, selection=SELECTION, question=QUESTION),
-            answered("accept"),
-            None,
-        ),
-        (run_in(SPECIFYING, selection=SELECTION, question=QUESTION), answered("cancel"), "cancelled"),
-        (run_in(EXECUTING, spec(limits=BROKE), counters=SPENT, intent=INTENT), Nought(), None),
-        (run_in(EXECUTING, intent=INTENT, question=DOUBT), answered("cancel"), "cancelled"),
-        (run_in(OBSERVING, spec(limits=BROKE), counters=SPENT | {"blocked": 3}), Nought(), None),
-        (run_in(REVIEWING, spec(limits=BROKE), counters=SPENT), Nought(), "token_budget"),
-        (
-            run_in(
-                REVIEWING, spec(limits=BROKE, success_criteria=("c",)), counters=SPENT | {"criteria": "1"}
-            ),
-            Nought(),
-            None,
-        ),
-        (
-            run_in(REVIEWING, spec(success_criteria=("c",)), counters={"criteria": "1", "blocked": 3}),
-            Nought(),
-            "stuck",
-        ),
-        (run_in(REVIEWING, spec(limits=BROKE), counters=SPENT | {"formatted": 1}), Nought(), None),
-        (run_in(REVIEWING, counters={"formatted": 1}), Cancelled(), "cancelled"),
-    ],
-    ids=str,
-)
-def test_a_hard_stop_is_read_where_it_ends_a_run(run: Any, outcome: Any, stop: str | None) -> None:
+BROKE_SPEC = spec(limits=BROKE)
+MET = spec(limits=BROKE, success_criteria=("c",))
+
+STOPS: dict[str, tuple[Run, Outcome, str | None]] = {
+    "cancelled": (run_in(PLANNING), Cancelled(), "cancelled"),
+    "a fault": (run_in(PLANNING), fault(), "model_error"),
+    "blocked too often": (run_in(PLANNING, counters={"blocked": 3}), Nought(), "stuck"),
+    "refused too often": (run_in(PLANNING, counters={"refused": 3}), Nought(), "stuck"),
+    "failed too often": (run_in(PLANNING, counters={"errors": 5}), Nought(), "consecutive_errors"),
+    "out of tokens": (run_in(PLANNING, BROKE_SPEC, counters=SPENT), Nought(), "token_budget"),
+    "stuck before broke": (run_in(PLANNING, BROKE_SPEC, counters=SPENT | {"blocked": 3}), Nought(), "stuck"),
+    "one token left": (run_in(PLANNING, BROKE_SPEC, counters={"tokens_in": 9}), replied("x"), None),
+    "before Stage 2": (
+        run_in(SPECIFYING, BROKE_SPEC, counters=SPENT, selection=SETTLED),
+        Nought(),
+        "token_budget",
+    ),
+    "the last formatting": (
+        run_in(SPECIFYING, BROKE_SPEC, counters=SPENT | {"formatted": 1}, selection=SETTLED),
+        Nought(),
+        None,
+    ),
+    "a person answers": (
+        run_in(SPECIFYING, BROKE_SPEC, counters=SPENT, selection=SELECTION, question=QUESTION),
+        answered("accept"),
+        None,
+    ),
+    "a person cancels": (
+        run_in(SPECIFYING, selection=SELECTION, question=QUESTION),
+        answered("cancel"),
+        "cancelled",
+    ),
+    "a tool acts": (run_in(EXECUTING, BROKE_SPEC, counters=SPENT, intent=INTENT), Nought(), None),
+    "doubt is cancelled": (run_in(EXECUTING, intent=INTENT, question=DOUBT), answered("cancel"), "cancelled"),
+    "an action is observed": (run_in(OBSERVING, BROKE_SPEC, counters=SPENT | {"blocked": 3}), Nought(), None),
+    "at entry to Reviewing": (run_in(REVIEWING, BROKE_SPEC, counters=SPENT), Nought(), "token_budget"),
+    "all criteria met": (run_in(REVIEWING, MET, counters=SPENT | {"criteria": "1"}), Nought(), None),
+    "met, but stuck": (
+        run_in(REVIEWING, MET, counters={"criteria": "1", "blocked": 3}),
+        Nought(),
+        "stuck",
+    ),
+    "formatted": (run_in(REVIEWING, BROKE_SPEC, counters=SPENT | {"formatted": 1}), Nought(), None),
+    "formatted and cancelled": (run_in(REVIEWING, counters={"formatted": 1}), Cancelled(), "cancelled"),
+}
+
+
+@pytest.mark.parametrize("case", STOPS)
+def test_a_hard_stop_is_read_where_it_ends_a_run(case: str) -> None:
     """Cancel and faults anywhere; limits before requests and at entry to Reviewing, not while a tool or a person acts."""
+    run, outcome, stop = STOPS[case]
     assert case_of(run, outcome).stop == stop
 
 

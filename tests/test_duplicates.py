@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from paor import Limits, ScriptedModel, Tool, ToolError, replay, tool
 from paor.fsm.duplicates import duplicate_key, pushed, rule_broken, window_length
 
-from .cases import Walk, spec
+from .cases import Walk, short, spec
 from .recording import World, observation, sections
 from .worlds import CONTINUE, PARAMETERS, SELECT, STOP, SUCCESS, engine, flaky
 
@@ -351,7 +351,7 @@ ALIASES = [
 ]
 
 
-@pytest.mark.parametrize("alias", ALIASES, ids=str)
+@pytest.mark.parametrize("alias", ALIASES, ids=short)
 def test_A166_C2_5_aliases_share_one_tool_and_one_key(tmp_path: Path, alias: Any) -> None:
     """``notes_look`` and ``notes.look`` hit one tool; the third call in a row is blocked whatever it is called."""
     calls: list[Any] = []

@@ -44,6 +44,7 @@ from paor import (
 from paor.fsm.table import ROWS, Row, rows_of
 from paor.states.phase import EXECUTING, PLANNING, REVIEWING, SPECIFYING
 
+from .cases import short
 from .recording import World, observation, sections
 from .worlds import (
     ANSWER,
@@ -345,7 +346,7 @@ def test_nothing_that_a_tool_returns_gets_past(value: Any) -> None:
         ({"result_bytes": 20}, True),
         ({"result_bytes": 19}, False),
     ],
-    ids=str,
+    ids=short,
 )
 def test_sizes_are_bounded(tmp_path: Path, limits: dict[str, int], kept: bool) -> None:
     """Of one document and of one call's result, in bytes of UTF-8; what is too large is an error that says so."""
@@ -727,7 +728,7 @@ class HostModel:
         (Reply("x", Usage(1, 1.5, 0)), "unexpected"),  # type: ignore[arg-type]
         (Reply("x", Usage(1, 2**60, 0)), "unexpected"),
     ],
-    ids=str,
+    ids=short,
 )
 @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
 def test_a_model_that_fails_or_answers_nonsense_fails_the_run(

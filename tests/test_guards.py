@@ -17,7 +17,7 @@ from paor.states.phase import EXECUTING, FINAL, PLANNING, REVIEWING, SPECIFYING
 from paor.states.reviews import Refinement, Review
 from paor.tools.documents import generate_report
 
-from .cases import DOUBT, INTENT, OUTCOMES, QUESTION, SELECTION, SETTLED, answered, run_in, spec
+from .cases import DOUBT, INTENT, OUTCOMES, QUESTION, SELECTION, SETTLED, answered, run_in, short, spec
 from .test_machine import RUNS
 
 LIMITS = {
@@ -98,7 +98,7 @@ def test_parameters_that_code_settled_are_not_asked_again() -> None:
         (None, INVALID, None, False, True, False),
         (None, None, None, False, True, False),
     ],
-    ids=str,
+    ids=short,
 )
 def test_a_selection_is_ok_when_it_is_valid_and_allowed(
     selection: Any, problem: Any, denied: str | None, valid: bool, allowed: bool, ok: bool
@@ -113,7 +113,7 @@ def test_a_selection_is_ok_when_it_is_valid_and_allowed(
 @pytest.mark.parametrize(
     ("arguments", "unsafe", "valid", "safe", "ok"),
     [({}, None, True, True, True), ({}, "a URL", True, False, False), (None, None, False, True, False)],
-    ids=str,
+    ids=short,
 )
 def test_parameters_are_ok_when_they_are_valid_and_safe(
     arguments: Any, unsafe: str | None, valid: bool, safe: bool, ok: bool
@@ -155,7 +155,7 @@ def test_step_retries_are_the_tools_own(tool: str, spent: int, left: bool) -> No
         (ToolResult(tool="a.b", ok=False, error="x", retryable=False), False),
         (ToolResult(tool="a.b", ok=False, error="x", retryable=True), True),
     ],
-    ids=str,
+    ids=short,
 )
 def test_only_a_failure_that_says_so_is_retryable(result: ToolResult | None, again: bool) -> None:
     """A success never is."""
@@ -179,7 +179,7 @@ def test_criteria_met_needs_at_least_one_and_all(criteria: str, met: bool) -> No
         (None, None, False),
         (None, "token_budget", False),
     ],
-    ids=str,
+    ids=short,
 )
 def test_A065_should_continue_needs_a_refinement_and_no_reason_to_stop(
     refinement: Refinement | None, stop_reason: str | None, goes_on: bool

@@ -409,6 +409,19 @@ def test_a_reader_sees_what_was_written_and_checkpointed_behind_its_back(tmp_pat
         assert sorted(item.name for item in tmp_path.iterdir()) == [JOURNAL]
 
 
+def test_a_journal_behind_a_link_is_the_same_one(tmp_path: Path) -> None:
+    """SQLite keeps the log beside the file and not beside the link."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link.db").symlink_to(tmp_path / "real" / JOURNAL)
+    with engine(tmp_path / "real", SCRIPT) as scripted:
+        run_id = scripted.run("Read").run_id
+        with Journal(tmp_path / "link.db", read_only=True) as reader:
+            assert reader.run(run_id).state == "Done" and reader.verify() == []
+    with Journal(tmp_path / "link.db", read_only=True) as reader:
+        assert reader.run(run_id).state == "Done"
+    assert sorted(item.name for item in tmp_path.rglob("*")) == ["link.db", "real", JOURNAL]
+
+
 def test_a_reader_of_a_file_that_is_gone_says_so(path: Path) -> None:
     """Instead of showing what was there."""
     with Journal(path, read_only=True) as reader:
@@ -447,11 +460,22 @@ def test_an_export_of_a_closed_file_that_is_written_meanwhile_stops(tmp_path: Pa
 
 
 def test_verify_gives_up_on_a_file_that_never_rests(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After three attempts, with an error and not with defects that are none."""
-    with Journal(path, read_only=True) as reader:
-        numbers = iter(range(1000))
-        monkeypatch.setattr("paor.fsm.journal_reading.identity", lambda path: (0, 0, next(numbers)))
-        with pytest.raises(paor.JournalBusy, match="again and again"):
+    """After three attempts, with an error and not with defects that are none; wherever it was when it noticed."""
+    from paor.fsm import journal_file, journal_reading
+
+    for steady in range(20):
+        asked = [0]
+
+        def identity(path: str, steady: int = steady, asked: list[int] = asked) -> tuple[int, int, int]:
+            asked[0] += 1
+            return (0, 0, asked[0] // (steady + 1))
+
+        monkeypatch.setattr(journal_reading, "identity", identity)
+        monkeypatch.setattr(journal_file, "identity", lambda path: (0, 0, 0))
+        with (
+            Journal(path, read_only=True) as reader,
+            pytest.raises(paor.JournalBusy, match="again and again"),
+        ):
             reader.verify()
 
 
@@ -580,6 +604,26 @@ def test_sqlite_refusing_to_switch_to_the_log_is_tried_again_and_at_last_told(
     timer.start()
     Journal(tmp_path / JOURNAL).close()
     timer.join()
+
+
+def test_only_a_locked_file_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any other error would be the same the next time."""
+    from paor.fsm.journal_file import _use_log
+
+    class Refusing:
+        def __init__(self, *names: str) -> None:
+            self.names = list(names)
+
+        def execute(self, sql: str) -> None:
+            if self.names:
+                error = sqlite3.OperationalError("no")
+                error.sqlite_errorname = self.names.pop(0)
+                raise error
+
+    _use_log(Refusing("SQLITE_BUSY", "SQLITE_BUSY_RECOVERY"), 30)  # type: ignore[arg-type]
+    for refusing, wait in ((Refusing("SQLITE_IOERR"), 30.0), (Refusing(*["SQLITE_BUSY"] * 100), 0.02)):
+        with pytest.raises(sqlite3.OperationalError):
+            _use_log(refusing, wait)  # type: ignore[arg-type]
 
 
 def test_errors_of_sqlite_become_one_clear_line() -> None:

@@ -6,7 +6,7 @@ import json
 import sqlite3
 from collections import defaultdict
 from hashlib import sha256
-from itertools import pairwise
+from itertools import count, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from paor import Engine, Limits, ModelUnavailable, Reply, ScriptedModel, Usage
 from paor.fsm.journal_rows import ROOT_COLUMNS, Transition
+from paor.fsm.payloads import REMEMBERED, Stager, salted_digest
 from paor.fsm.record import (
     HASHED,
     Record,
@@ -27,6 +28,7 @@ from paor.fsm.record import (
     counters_text,
 )
 from paor.fsm.table import TABLE
+from paor.states.actions import StoredText
 from paor.states.run import Counters
 
 from .journeys import BY_NAME, JOURNEYS, Journey, play
@@ -187,6 +189,64 @@ def test_each_trigger_always_sets_the_same_slots(tmp_path: Path) -> None:
 def rows_of(scripted: Engine, run_id: str) -> list[Transition]:
     """Return the rows of a run."""
     return scripted.journal.transitions(run_id)
+
+
+# -- payloads ------------------------------------------------------------------------------------------------------
+
+
+def stager() -> Stager:
+    """Return one whose salts count up."""
+    numbers = count(1)
+    return Stager(0, lambda: next(numbers).to_bytes(16, "big"))
+
+
+@given(st.lists(st.text(max_size=3) | st.binary(max_size=3), max_size=30))
+def test_a_body_is_stored_once_and_told_by_its_digest(bodies: list[str | bytes]) -> None:
+    """Text and bytes apart, since they come back as what they were; lone surrogates are kept as bytes."""
+    staging = stager()
+    places = [staging.stage(body) for body in bodies]
+    stored = staging.taken()
+    assert [payload.n for payload in stored] == list(range(len(stored)))
+    for body, place in zip(bodies, places, strict=True):
+        payload = stored[place.n]
+        kept = payload.body
+        assert kept is not None and payload.salt is not None
+        assert kept == body or (isinstance(kept, bytes) and kept.decode("utf-8", "surrogatepass") == body)
+        kind = b"T" if isinstance(kept, str) else b"B"
+        data = kept.encode() if isinstance(kept, str) else kept
+        digest = sha256(payload.salt + sha256(data).digest() + kind + b"text/plain").digest()
+        assert payload.digest == digest == salted_digest(payload.salt, kept, "text/plain")
+        assert place == StoredText(payload.n, digest.hex(), len(data))
+    assert len(stored) == len({(type(payload.body), payload.body) for payload in stored})
+
+
+def test_what_must_be_new_is_stored_again() -> None:
+    """A change is always a payload of its own, and never stands in for a later body."""
+    staging = stager()
+    first, second = staging.stage("{}", always=True), staging.stage("{}", always=True)
+    third, fourth = staging.stage("{}"), staging.stage("{}")
+    assert [first.n, second.n, third.n, fourth.n] == [0, 1, 2, 2]
+
+
+def test_an_earlier_row_has_told_the_digest() -> None:
+    """So a later one names only the number."""
+    staging = stager()
+    place = staging.stage("said before")
+    assert staging.reference(place) == {"n": 0, "digest": place.digest, "bytes": 11}
+    assert [payload.n for payload in staging.taken()] == [0] and staging.taken() == []
+    assert staging.reference(staging.stage("said before")) == {"n": 0}
+    assert staging.reference(staging.stage("said now")).keys() == {"n", "digest", "bytes"}
+
+
+def test_memory_of_bodies_is_bounded() -> None:
+    """The oldest are forgotten, and stored again when they come again; constant texts are asked for by identity."""
+    staging = stager()
+    for number in range(REMEMBERED + 1):
+        staging.stage(str(number))
+    assert staging.stage(str(REMEMBERED)).n == REMEMBERED
+    assert staging.stage("0").n == REMEMBERED + 1
+    places = [staging.stage_constant(f"system {number}").n for number in range(40)]
+    assert [staging.stage_constant(f"system {number}").n for number in range(40)] == places
 
 
 # -- labels --------------------------------------------------------------------------------------------------------

@@ -18,7 +18,17 @@ from typing import Any
 
 import pytest
 
-from paor import Engine, Journal, LeaseHeld, LeaseLost, RandomIds, Result, TransitionTaken, tool
+from paor import (
+    Engine,
+    Journal,
+    JournalDamaged,
+    LeaseHeld,
+    LeaseLost,
+    RandomIds,
+    Result,
+    TransitionTaken,
+    tool,
+)
 from paor.fsm import lease
 from paor.fsm.lease import Owner, current_owner
 
@@ -225,6 +235,15 @@ def test_an_owner_that_cannot_be_read_keeps_its_lease_too(owner: str, tmp_path: 
         pytest.raises(LeaseHeld, match="driven by another driver"),
     ):
         scripted.resume(scripted.journal.runs()[0].run_id)
+
+
+def test_a_run_whose_lease_is_gone_is_damage(tmp_path: Path) -> None:
+    """Nobody can say who drives it."""
+    run_id = begun(tmp_path)
+    with working(tmp_path, lambda page: None) as scripted:
+        scripted.journal._committer.connection.execute("DELETE FROM leases")
+        with pytest.raises(JournalDamaged, match="run number 1 has no lease"):
+            scripted.resume(run_id)
 
 
 def test_a_lease_without_an_end_does_not_last(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from paor import Limits, Policy, Reply, ScriptedModel, Usage, replay
 from paor.states.reasons import LIMIT_REASONS, REASONS
 
-from .cases import Walk, spec
+from .cases import Walk, short, spec
 from .recording import World, observation, sections
 from .worlds import (
     ANSWER,
@@ -248,7 +248,7 @@ def test_A072_max_steps_is_validated(steps_max: Any) -> None:
         {"observation_chars": 399},
         {"no_such_limit": 1},
     ],
-    ids=str,
+    ids=short,
 )
 def test_a_limit_that_bounds_nothing_is_refused(values: Mapping[str, Any]) -> None:
     """A loop without a bound is a bug, and so is a misspelt limit."""
@@ -286,7 +286,7 @@ def scored(*scores: float | None) -> list[Any]:
         ((0, 0, 0), 3),
         ((-1, -0.5, -0.6, -0.5), 4),
     ],
-    ids=str,
+    ids=short,
 )
 def test_A018_scores_that_do_not_rise_stop_the_run(
     tmp_path: Path, scores: tuple[float | None, ...], stops_after: int | None

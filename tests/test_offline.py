@@ -28,7 +28,7 @@ from paor.prompts.offline import SIGNATURE, OfflineModel
 from paor.prompts.templates import default_templates
 from paor.states.requests import RequestKind
 
-from .cases import spec
+from .cases import short, spec
 from .recording import World
 
 CONTRACT = """# Supply contract
@@ -186,7 +186,7 @@ def test_a_final_format_replaces_its_own_report(form: str) -> None:
         (["document.generateReport"], [], "Failed"),
         ([], [], "Failed"),
     ],
-    ids=str,
+    ids=short,
 )
 def test_it_makes_do_with_the_tools_that_it_is_given(
     tools: list[str], executed: list[str], state: str

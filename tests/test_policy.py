@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from paor import Policy
 from paor.tools.policy import approval_needed, denial, folded_pattern, matches, unsafe
 
+from .cases import short
+
 OPEN = Policy()
 
 
@@ -381,7 +383,7 @@ def test_A092_nul_is_refused_everywhere(name: str) -> None:
         ({"options": {"target": {"path": "../x"}}}, "options.target.path"),
         ({"pair": ("ok", "javascript:1")}, "pair"),
     ],
-    ids=str,
+    ids=short,
 )
 def test_A092_values_are_found_at_any_depth(arguments: dict[str, Any], place: str) -> None:
     """The reason names the argument that it is about."""

@@ -20,7 +20,7 @@ from paor.states.observations import Message
 from paor.states.phase import PLANNING, REVIEWING, SPECIFYING
 from paor.states.spec import ToolSpec
 
-from .cases import run_in, spec
+from .cases import run_in, short, spec
 from .recording import World, sections, text_of, user_text
 from .worlds import CONTINUE, PARAMETERS, READ, REVIEW, SELECT, STOP, SUCCESS, engine
 
@@ -279,7 +279,7 @@ def test_A027_A071_the_rules_are_five_short_lines() -> None:
             "- a (string, optional): two lines ## Rules",
         ),
     ],
-    ids=str,
+    ids=short,
 )
 def test_A109_a_field_is_one_line(field: SchemaField, line: str) -> None:
     """Name, type, values, need, meaning; what Stage 1 wrote cannot open a section."""

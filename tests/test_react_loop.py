@@ -40,6 +40,7 @@ from paor.states.reviews import Refinement
 from paor.tools.builtin import builtin_tools
 from paor.tools.catalog import Catalog
 
+from .cases import short
 from .recording import World, observation, sections, text_of, user_text
 from .worlds import (
     ANSWER,
@@ -452,7 +453,7 @@ def test_A033_A075_the_language_is_filled_by_code(
 @pytest.mark.parametrize(
     ("formats", "expected"),
     [(None, ["md"]), (["json"], ["json"]), (["csv"], ["csv"]), (["md", "csv"], ["md", "csv"])],
-    ids=str,
+    ids=short,
 )
 def test_A036_A076_ai_process_writes_markdown_unless_asked(
     tmp_path: Path, formats: list[str] | None, expected: list[str]
@@ -552,7 +553,7 @@ def test_A042_a_criterion_once_met_stays_met(tmp_path: Path) -> None:
         (Policy(allow=("notes.read",)), None, False),
         (Policy(allow=("notes.send",), task_types={"lookup": ("notes.read",)}), "lookup", False),
     ],
-    ids=str,
+    ids=short,
 )
 def test_A043_A044_A091_policy_decides_what_may_be_selected(
     tmp_path: Path, policy: Policy, task_type: str | None, allowed: bool
@@ -760,7 +761,7 @@ def test_A052_A015_an_observation_round_trips_through_json() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [{"documentsCount": -1}, {"success": "yes"}, {"notes": "one"}, {"previews": [{"name": "a"}]}],
-    ids=str,
+    ids=short,
 )
 def test_A052_an_observation_is_strict(wrong: dict[str, Any]) -> None:
     """A count is not negative, a string is no boolean, a preview has all its keys."""
@@ -806,7 +807,7 @@ def test_A057_A059_A061_the_requests_of_an_iteration_in_their_order(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    "bad", [SELECT("notes.shred"), SELECT("notes.read", actionObjective=""), "I would read."], ids=str
+    "bad", [SELECT("notes.shred"), SELECT("notes.read", actionObjective=""), "I would read."], ids=short
 )
 def test_A058_invalid_selection_is_asked_again_once(tmp_path: Path, bad: Any) -> None:
     """bad, good runs good; bad, bad is Failed(selection_invalid) with two selection calls and no execution."""
@@ -828,7 +829,7 @@ def test_A059_parameters_are_asked_once_per_accepted_selection(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    "values", [{}, {"page": "one"}, {"page": True}, {"page": None}, {"page": 1, "pages": 2}], ids=str
+    "values", [{}, {"page": "one"}, {"page": True}, {"page": None}, {"page": 1, "pages": 2}], ids=short
 )
 def test_A060_invalid_parameters_never_reach_the_handler(tmp_path: Path, values: dict[str, Any]) -> None:
     """Asked again once, then the call is refused and observed."""
@@ -943,7 +944,7 @@ def test_A068_a_hint_is_advice_for_the_next_selection(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", [REFINE("maybe"), {"decision": "continue"}, REFINE("continue", reason=""), "go on"], ids=str
+    "bad", [REFINE("maybe"), {"decision": "continue"}, REFINE("continue", reason=""), "go on"], ids=short
 )
 def test_A068_another_decision_is_asked_again_once_then_stops_safely(tmp_path: Path, bad: Any) -> None:
     """After the one retry the run stops as if the model had, and the completion review decides."""
@@ -1159,7 +1160,7 @@ def test_A095_A126_stage_1_declares_objective_learnings_documents_and_connection
         assert "Learnings: page 1 is short; page 2 is long" in history
 
 
-@pytest.mark.parametrize("value", [{}, None, {"page": 1}, "x"], ids=str)
+@pytest.mark.parametrize("value", [{}, None, {"page": 1}, "x"], ids=short)
 def test_A096_A128_a_parameters_key_in_stage_1_is_rejected(tmp_path: Path, value: Any) -> None:
     """Even empty or null; it uses the one retry (D11)."""
     with World(tmp_path, [SELECT(parameters=value), *ONE_STEP]) as world:
@@ -1508,7 +1509,7 @@ def test_D10_no_fields_mean_no_stage_2(tmp_path: Path) -> None:
         ({"method": "web", "name": "notes.read"}, False),
         ({"method": "", "name": "notes.read"}, False),
     ],
-    ids=str,
+    ids=short,
 )
 def test_C28_a_merged_method_is_normalised_once_or_rejected(tmp_path: Path, action: Any, runs: bool) -> None:
     """Where only one action can be meant it runs; what could be read in two ways is asked again."""
@@ -1684,7 +1685,7 @@ def test_an_approval_is_waited_for_before_the_intent(tmp_path: Path) -> None:
         ({"action": "decline"}, False),
         ({"action": "decline", "content": {"approve": True}}, False),
     ],
-    ids=str,
+    ids=short,
 )
 def test_only_a_clear_yes_approves(tmp_path: Path, answer: Any, runs: bool) -> None:
     """Everything else denies this call; the model learns that it was not approved and the run goes on."""
@@ -1703,7 +1704,7 @@ def test_only_a_clear_yes_approves(tmp_path: Path, answer: Any, runs: bool) -> N
 
 
 @pytest.mark.parametrize(
-    "answer", ["yes", True, {}, {"approve": 1}, {"approve": "true"}, ["approve"]], ids=str
+    "answer", ["yes", True, {}, {"approve": 1}, {"approve": "true"}, ["approve"]], ids=short
 )
 def test_an_answer_that_is_none_is_refused_and_the_run_goes_on_waiting(tmp_path: Path, answer: Any) -> None:
     """InvalidAnswer; nothing is appended, and a right answer afterwards is taken."""

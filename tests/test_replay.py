@@ -30,7 +30,7 @@ from paor.fsm.payloads import salted_digest
 from paor.fsm.record import canonical, chained, root_hash
 
 from .journeys import BY_NAME, JOURNEYS, Journey, play
-from .worlds import CONTINUE, JOURNAL, READ, STOP, SUCCESS, TOOLS, engine
+from .worlds import CONTINUE, JOURNAL, READ, STOP, SUCCESS, TOOLS, engine, flaky
 
 EACH = pytest.mark.parametrize("journey", JOURNEYS, ids=[journey.name for journey in JOURNEYS])
 JSON_COLUMNS = ("guards", "request", "outcome", "change", "counters")
@@ -208,6 +208,16 @@ def test_a_changed_effect_or_label_is_named(recorded: tuple[Journal, str]) -> No
         }
         changed = Tool(run=forbidden, **values)  # type: ignore[arg-type]
         assert field in fields(with_engine(recorded, [changed, *TOOLS[1:]]))[1]
+
+
+def test_changed_retries_of_a_tool_are_named(tmp_path: Path) -> None:
+    """Whether a step is tried again is decided from the engine's own tools."""
+    journey = BY_NAME["retried_step"]
+    with journey.engine(tmp_path) as scripted:
+        run_id = play(journey, scripted).run_id
+    with Journal(tmp_path / JOURNAL, read_only=True) as journal:
+        found = with_engine((journal, run_id), inert([*TOOLS, flaky(0, retries=0)]))
+    assert "guards.step_retries_left" in fields(found)[2]
 
 
 def test_a_tool_that_the_engine_lacks_keeps_its_recorded_form(recorded: tuple[Journal, str]) -> None:
@@ -433,6 +443,30 @@ def test_a_forged_memory_is_found(forged: Altered) -> None:
             forged.write(forged.rows(), {number: json.dumps({**change, slot: other}, separators=(",", ":"))})
             found = forged.replay()
             assert f"change.{slot}" in fields(found).get(place, set()), (place, slot, found.divergences[:3])
+
+
+def test_a_call_without_a_result_is_found(forged: Altered) -> None:
+    """What a tool returned may be anything, but it must be there."""
+    for row in forged.rows():
+        if row["trigger"] == "execute":
+            forged.write(forged.rows(), {row["change"]["n"]: '{"reply":null}'})
+            assert "outcome" in fields(forged.replay())[row["seq"]]
+
+
+def test_a_prompt_that_is_stored_as_bytes_is_compared_as_text(forged: Altered) -> None:
+    """Text that is no valid Unicode is kept as bytes; that alone is no difference, what it says is."""
+    for row in forged.rows():
+        if "prompt" not in row["request"]:
+            continue
+        number = row["request"]["prompt"][-1]["n"]
+        for body in ("CAST(body AS BLOB)", "CAST(body || 'x' AS BLOB)"):
+            forged.write(forged.rows())
+            connection = sqlite3.connect(forged.path, isolation_level=None)
+            connection.execute(f"UPDATE payloads SET body = {body} WHERE n = ?", (number,))
+            connection.close()
+            found = fields(forged.replay())
+            assert ("request.prompt" in found.get(row["seq"], set())) is ("'x'" in body)
+            assert any("media type" in problem for problem in forged.verified())
 
 
 def test_a_forged_reply_is_found_by_what_follows_from_it(forged: Altered) -> None:

@@ -24,6 +24,7 @@ from paor.states.actions import FORBIDDEN_FIELDS, SchemaField, Selection
 from paor.states.reviews import Refinement, Review
 from paor.tools.builtin import builtin_tools
 
+from .cases import short
 from .raw_replies import GOOD, TEXTS
 from .worlds import ANSWER, MET, PARAMETERS, REFINE, REVIEW, SELECT
 
@@ -168,7 +169,7 @@ def test_a_direct_answer_needs_a_null_action_and_a_text() -> None:
         assert code_of(selection(reply)) == "no_action"
 
 
-@pytest.mark.parametrize("value", [None, {}, {"page": 1}, []], ids=str)
+@pytest.mark.parametrize("value", [None, {}, {"page": 1}, []], ids=short)
 def test_A096_parameters_are_refused_also_beside_an_answer(value: Any) -> None:
     """The key itself is the fault."""
     assert code_of(selection(SELECT(parameters=value))) == "has_parameters"
@@ -252,7 +253,7 @@ def test_many_wrong_names_make_a_short_message() -> None:
         ('{"parameters": {"page": 1, "page": 2}}', "duplicate_key"),
         ('{"parameters": {"page": NaN}}', "not_finite"),
     ],
-    ids=str,
+    ids=short,
 )
 def test_A051_A117_near_misses_of_stage_2_are_named(reply: Any, code: str) -> None:
     """Each has its own code in the journal."""
@@ -296,7 +297,7 @@ def test_A068_a_refinement_has_all_its_parts() -> None:
         {"decision": "stop", "reason": "x", "criteria": [{"criterion": "c", "met": "yes"}]},
         {"decision": "stop", "reason": "x", "answer": ["a"]},
     ],
-    ids=str,
+    ids=short,
 )
 def test_A068_a_refinement_is_strict(reply: Any) -> None:
     """A judgement that is only nearly one is asked again."""
@@ -306,7 +307,7 @@ def test_A068_a_refinement_is_strict(reply: Any) -> None:
 @pytest.mark.parametrize(
     "reply",
     [{"status": "ok"}, {"status": None}, {"improvements": []}, {"status": "retry", "improvements": "more"}],
-    ids=str,
+    ids=short,
 )
 def test_A040_a_review_is_strict(reply: Any) -> None:
     """Success, retry or failed, with a list of improvements."""

@@ -12,6 +12,7 @@ from paor import Document, Tool, ToolContext, ToolError, ToolOutput, UsageError,
 from paor.tools.ai import process
 from paor.tools.documents import extract, generate_report, readable
 
+from .cases import short
 from .recording import World, observation, sections
 from .worlds import CONTINUE, PARAMETERS, SELECT, STOP, SUCCESS
 
@@ -87,7 +88,7 @@ def test_a_tools_name_is_a_compound_name(name: Any) -> None:
         {"retries": 101},
         {"retries": "1"},
     ],
-    ids=str,
+    ids=short,
 )
 def test_what_a_tool_cannot_be_is_refused(wrong: dict[str, Any]) -> None:
     """When it is declared, with its name."""
@@ -266,7 +267,7 @@ def test_process_names_types_and_sizes_when_asked() -> None:
         ({"expectedDocumentFormats": ["json"]}, ["not json"], "not JSON"),
         ({"documentList": ["x"]}, [], "scan.png"),
     ],
-    ids=str,
+    ids=short,
 )
 def test_process_says_what_it_cannot_do(arguments: dict[str, Any], texts: list[str], error: str) -> None:
     """As an error that a model can act upon."""

@@ -25,6 +25,7 @@ import pytest
 
 from paor import Journal, JournalDamaged, RandomIds, SeededIds
 from paor.fsm.journal_rows import ROOT_COLUMNS
+from paor.fsm.payloads import salted_digest
 from paor.fsm.record import chained, root_hash
 from paor.fsm.verify import Defect
 
@@ -420,8 +421,6 @@ def test_a_lease_of_no_run_and_a_run_without_lease_are_told(path: Path) -> None:
 
 def test_a_payload_forged_with_its_own_digest_is_found(path: Path, small: bytes) -> None:
     """The attacker who recomputes salt and digest of a payload: every one is referred to from elsewhere."""
-    from paor.fsm.payloads import salted_digest
-
     with altered(path) as connection:
         keys = connection.execute("SELECT id, n, media_type FROM payloads").fetchall()
     for key, number, media_type in keys:
@@ -433,6 +432,51 @@ def test_a_payload_forged_with_its_own_digest_is_found(path: Path, small: bytes)
                 (body, bytes(16), salted_digest(bytes(16), body, media_type), key),
             )
         assert_found(path, rf"(payloads n {number}|documents number \d+)\b", number)
+
+
+def test_documents_of_a_call_that_was_not_observed_yet_are_held_against_its_result(tmp_path: Path) -> None:
+    """Their rows come with the next transition; forged with their own digest they are found all the same."""
+    path = tmp_path / JOURNAL
+    with BY_NAME["documents"].engine(tmp_path) as scripted:
+        for event in scripted.stream("Go", **BY_NAME["documents"].run):
+            if getattr(event, "trigger", "") == "execute":
+                break
+        (row,) = scripted.journal.runs()
+        result = scripted.journal.change(1, scripted.journal.rows(1)[-1][9]).result
+        assert row.state == "Observing" and result is not None and scripted.journal.verify() == []
+    whole = path.read_bytes()
+    for document in result.documents:
+        path.write_bytes(whole)
+        with altered(path) as connection:
+            digest = salted_digest(bytes(16), "forged", "text/plain")
+            connection.execute(
+                "UPDATE payloads SET body = 'forged', salt = ?, digest = ?, media_type = 'text/plain' WHERE n = ?",
+                (bytes(16), digest, document.payload.n),
+            )
+        assert_found(path, rf"payloads n {document.payload.n}\b", document)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"result": {"documents": [{"number": "x", "payload": {"n": 1}}]}}',
+        '{"result": {"documents": [{"number": 3, "payload": {"n": -1}}]}}',
+        '{"result": {"documents": [7]}}',
+        '{"result": {"documents": 7}}',
+        '{"result": 7}',
+        "[]",
+        "no json",
+    ],
+)
+def test_a_result_that_cannot_be_read_is_a_defect_and_no_crash(body: str, path: Path) -> None:
+    """Its own digest tells that it was changed; what it said of documents is not known any more."""
+    with altered(path) as connection:
+        (number,) = connection.execute(
+            "SELECT change ->> '$.n' FROM transitions WHERE run = 1 AND \"trigger\" = 'execute'"
+        ).fetchone()
+        connection.execute("UPDATE payloads SET body = ? WHERE run = 1 AND n = ?", (body, number))
+    assert_found(path, rf"payloads n {number}\b", body)
+    assert not [defect for defect in by_package(path) if defect.place.startswith("documents")]
 
 
 @pytest.mark.parametrize("count", ["one", "all", "results"])
