@@ -9,9 +9,10 @@ that `decide` evaluated, so it would refuse a trigger that the table does not al
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
-from typing import Any, NamedTuple
+from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 from transitions import EventData, Machine, Transition
 
 from ..states.done import Done
@@ -19,7 +20,7 @@ from ..states.errors import IllegalEvent, InternalError
 from ..states.executing import Executing
 from ..states.failed import Failed
 from ..states.observing import Observing
-from ..states.outcomes import Answered, Ended, ModelFault, Outcome, Replied, Usage
+from ..states.outcomes import NO_USAGE, Answered, Ended, ModelFault, Outcome, Replied, Usage
 from ..states.phase import EXECUTING, Phase
 from ..states.planning import Planning
 from ..states.requests import NOTHING, ModelRequest, Nothing, Recall, Request, ToolRequest
@@ -117,7 +118,7 @@ def build_machine() -> Machine:
 MACHINE = build_machine()
 
 
-class Moment(NamedTuple):
+class Moment(Struct, frozen=True, gc=False):
     """
     When an outcome came in, as the ports told it.
 
@@ -130,7 +131,7 @@ class Moment(NamedTuple):
     active_us: int
 
 
-class Decision(NamedTuple):
+class Decision(Struct, frozen=True, gc=False):
     """
     What an outcome means for a run.
 
@@ -254,19 +255,18 @@ def _walk(run: Run, row: Row, guards: dict[str, bool]) -> None:
 
 
 def _counted(counters: Counters, usage: Usage, moment: Moment) -> Counters:
-    """Return *counters* with time and usage added; they stand together in a row, which spares a copy by name."""
-    used = (
-        counters.tokens_in + usage.tokens_in,
-        counters.tokens_out + usage.tokens_out,
-        counters.cost_micro + usage.cost_micro,
-        counters.time_us + moment.active_us,
-        counters.calls + usage.calls,
+    """Return *counters* with time and usage added."""
+    time_us = counters.time_us + moment.active_us
+    if usage is NO_USAGE:
+        return replace(counters, time_us=time_us)
+    return replace(
+        counters,
+        tokens_in=counters.tokens_in + usage.tokens_in,
+        tokens_out=counters.tokens_out + usage.tokens_out,
+        cost_micro=counters.cost_micro + usage.cost_micro,
+        time_us=time_us,
+        calls=counters.calls + usage.calls,
     )
-    return Counters._make((*counters[: _USED.start], *used, *counters[_USED.stop :]))
-
-
-_USED = slice(Counters._fields.index("tokens_in"), Counters._fields.index("calls") + 1)
-"""Places of tokens_in, tokens_out, cost_micro, time_us and calls, which stand together in `Counters`."""
 
 
 def _facts(case: Case, row: Row, outcome: Outcome) -> dict[str, Any]:

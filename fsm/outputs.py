@@ -76,22 +76,26 @@ def result_of(intent: Intent, value: Any, *, first: int, limits: Limits, stager:
         output = output_of(value)
         documents = _sized(output.documents, limits)
         notes = tuple(cut(line(str(note)), limits.note_chars) for note in list(output.notes)[:20])
-        web = tuple(WebFact.model_validate(fact) for fact in output.web)
+        web = tuple(_web_fact(fact) for fact in output.web)
     except Exception as error:  # a tool may put anything into a `ToolOutput` or a `Document`
         return error_of(intent, error)
     references = tuple(
-        DocumentRef.model_construct(
-            number=first + position,
-            label=intent.label,
-            position=position,
-            name=document.name,
-            mime=document.mime,
-            payload=stager.stage(document.data, document.mime),
+        DocumentRef(
+            first + position,
+            intent.label,
+            position,
+            document.name,
+            document.mime,
+            stager.stage(document.data, document.mime),
         )
         for position, document in enumerate(documents)
     )
-    optional: dict[str, Any] = {"documents": references, "notes": notes, "web": web}
-    return ToolResult(tool=intent.tool, ok=True, **{name: value for name, value in optional.items() if value})
+    return ToolResult(intent.tool, ok=True, documents=references, notes=notes, web=web)
+
+
+def _web_fact(fact: Any) -> WebFact:
+    """Return what a tool says of one URL; both a record and a mapping are checked, since a tool made them."""
+    return WebFact.of(fact.wire() if isinstance(fact, WebFact) else fact)
 
 
 def _sized(documents: Sequence[Document], limits: Limits) -> list[Document]:

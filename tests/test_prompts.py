@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from paor import Document, Limits, ModelCall, PromptMessage, ToolError, ToolOutput, UsageError, tool
 from paor.prompts.builders import RULES, PromptBuilder, TextTask, documents_index, fenced, field_text
@@ -429,9 +430,8 @@ def test_A102_a_message_shows_what_it_has() -> None:
         message_text(message(1, documents=0, objective=""))
         == "- Step 1: notes.read [ok]\n  Summary: a summary"
     )
-    full = message(
-        2, documents=2, documents_count=2, success=False, notes=("n", "m"), learnings=("l",)
-    ).model_copy(update={"documents": ("docItem:label2#0 a", "docItem:label2#1 b")})
+    full = message(2, documents=2, documents_count=2, success=False, notes=("n", "m"), learnings=("l",))
+    full = replace(full, documents=("docItem:label2#0 a", "docItem:label2#1 b"))
     assert message_text(full).splitlines() == [
         "- Step 2: notes.read [failed] read 2",
         "  Documents: docList:label2 (2)",

@@ -443,7 +443,7 @@ def test_documents_of_a_call_that_was_not_observed_yet_are_held_against_its_resu
                 break
         (row,) = scripted.journal.runs()
         result = scripted.journal.change(1, scripted.journal.rows(1)[-1][9]).result
-        assert row.state == "Observing" and result is not None and scripted.journal.verify() == []
+        assert row.state == "Observing" and result and scripted.journal.verify() == []
     whole = path.read_bytes()
     for document in result.documents:
         path.write_bytes(whole)
