@@ -248,7 +248,7 @@ def transition(
         canonical(decision.guards),
         canonical(asked),
         canonical(decision.facts),
-        canonical({"n": change.n, "digest": change.digest}),
+        f'{{"digest":"{change.digest}","n":{change.n}}}',
         counters.step,
         counters.action,
         counters.retries,

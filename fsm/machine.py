@@ -13,7 +13,8 @@ from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
-from transitions import EventData, Machine, Transition
+from transitions import EventData, Machine, MachineError, Transition
+from transitions.core import Event
 
 from ..states.done import Done
 from ..states.errors import IllegalEvent, InternalError
@@ -80,17 +81,42 @@ class GuardedTransition(Transition):
 
     def execute(self, event_data: EventData) -> bool:
         """Return whether the conditions hold; if so, the model stands in the destination afterwards."""
-        if not self._eval_conditions(event_data):
-            return False
+        for condition in self.conditions:
+            if condition.func(event_data) is not condition.target:  # type: ignore[operator]
+                return False
         assert self.dest is not None, "every row of the table has a destination"
-        event_data.machine.set_state(self.dest, event_data.model)
+        event_data.model.state = self.dest  # type: ignore[attr-defined]
         return True
+
+
+class GuardedEvent(Event):
+    """An event of a machine without callbacks and without a queue: its transitions are tried in the table's order."""
+
+    def trigger(self, model: Any, *args: Any, **kwargs: Any) -> bool:
+        """
+        Return whether a transition was taken.
+
+        Raises:
+            MachineError: No transition of this name leads from the model's state.
+        """
+        source = self.machine.states[model.state]
+        transitions = self.transitions.get(model.state)
+        if transitions is None:
+            raise MachineError(f"Can't trigger event {self.name} from state {model.state}!")
+        data = EventData(source, self, self.machine, model, args, kwargs)
+        for transition in transitions:
+            data.transition = transition
+            if transition.execute(data):
+                data.result = True
+                break
+        return bool(data.result)
 
 
 class TableMachine(Machine):
     """The `transitions` machine of paor; effects never hang on a transition, so no callbacks are looked for."""
 
     transition_cls = GuardedTransition
+    event_cls = GuardedEvent
 
 
 def build_machine() -> Machine:

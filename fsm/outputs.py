@@ -109,15 +109,17 @@ def _sized(documents: Sequence[Document], limits: Limits) -> list[Document]:
             )
     if total > limits.result_bytes:
         raise ToolError(f"the call returned {total} bytes; at most {limits.result_bytes} are kept")
-    return [
-        dataclasses.replace(
-            document,
-            name=cut(line(document.name), 200) or "document",
-            mime=cut(line(document.mime), 100),
-            data=document.data if isinstance(document.data, bytes) else clean(document.data),
-        )
-        for document in documents
-    ]
+    return [_cleaned(document) for document in documents]
+
+
+def _cleaned(document: Document) -> Document:
+    """Return *document* with a name, a type and a text that can stand in a journal; itself if it has them."""
+    name = cut(line(document.name), 200) or "document"
+    mime = cut(line(document.mime), 100)
+    data = document.data if isinstance(document.data, bytes) else clean(document.data)
+    if name == document.name and mime == document.mime and data is document.data:
+        return document
+    return dataclasses.replace(document, name=name, mime=mime, data=data)
 
 
 def error_of(intent: Intent, error: BaseException, *, code: str = "tool_error") -> ToolResult:

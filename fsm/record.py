@@ -95,14 +95,18 @@ def root_hash(record: dict[str, Any]) -> bytes:
 
 
 _FIRST = len(COLUMN_COUNTERS)
-_OTHERS = Counters.__struct_fields__[_FIRST:]
-_DEFAULTS = astuple(Counters())[_FIRST:]
+_NAMES, _DEFAULTS = Counters.__struct_fields__[_FIRST:], astuple(Counters())[_FIRST:]
+_Others = defstruct(
+    "_Others",
+    [(name, Any, default) for name, default in zip(_NAMES, _DEFAULTS, strict=True)],
+    omit_defaults=True,
+    gc=False,
+)
 
 
 def counters_text(counters: Counters) -> str:
     """Return the counters without a column of their own, those at their default left out."""
-    values = zip(_OTHERS, astuple(counters)[_FIRST:], _DEFAULTS, strict=True)
-    return orjson.dumps({name: value for name, value, default in values if value != default}).decode()
+    return _encode_row(_Others(*astuple(counters)[_FIRST:])).decode()
 
 
 def counters_of(values: tuple[Any, ...]) -> Counters:

@@ -19,6 +19,7 @@ from ..states.phase import DONE, FAILED, PLANNING
 from .payloads import encoded, salted_digest
 from .record import PREV_HASH, chained, root_hash
 from .table import ROWS
+from .verify_types import type_problems
 
 if TYPE_CHECKING:
     from .journal_reading import JournalReader as Journal
@@ -59,6 +60,9 @@ def verify_journal(journal: Journal) -> list[Defect]:
     defects: list[Defect] = []
     try:
         defects.extend(_file_defects(journal))
+        unfit = [Defect("", place, problem) for place, problem in type_problems(journal)]
+        if unfit:  # nothing can be said of values that are not what they claim to be
+            return defects + unfit
         for run, run_id in journal.query("SELECT run, run_id FROM specs ORDER BY run"):
             if 0 < run < 2**31:
                 defects.extend(_run_defects(journal, run, run_id))
@@ -157,11 +161,7 @@ class _Walk:
             yield f"expected seq {self.seq} of run {self.run}: rows are missing or moved"
         if values[_PREV] != self.head:
             yield "prev_hash is not the hash of the row before"
-        try:
-            computed = chained(values[_PREV], values[:_PREV])
-        except TypeError:  # bytes where the schema was made to allow them
-            computed = b""
-        if computed != values[_HASH]:
+        if chained(values[_PREV], values[:_PREV]) != values[_HASH]:
             yield "the row does not fit its hash"
         if values[4] != self.state or (values[4], values[3], values[5]) not in _EDGES:
             yield f"{values[3]} from {values[4]} to {values[5]} is not in the table here"

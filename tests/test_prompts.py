@@ -445,7 +445,7 @@ def test_A102_a_message_shows_what_it_has() -> None:
 
 def test_A101_history_keeps_the_order_it_is_given() -> None:
     """Newest first in, newest first out."""
-    text = history_text([message(3), message(2), message(1)], 10_000)
+    text = history_text(map(message_text, [message(3), message(2), message(1)]), 10_000)
     assert re.findall(r"- Step (\d)", text) == ["3", "2", "1"]
 
 
@@ -456,7 +456,7 @@ def test_A101_history_keeps_the_order_it_is_given() -> None:
 def test_A124_D22_history_keeps_within_its_budget(lengths: list[int], chars_max: int) -> None:
     """Whole messages from the newest on; the newest one is always there, cut if need be; what is left out is said."""
     messages = [message(step, summary="s" * length) for step, length in enumerate(lengths)]
-    text = history_text(messages, chars_max)
+    text = history_text(map(message_text, messages), chars_max)
     whole = "\n".join(map(message_text, messages))
     cut = text.endswith(OMITTED)
     shown = text.removesuffix(OMITTED).rstrip("\n")
