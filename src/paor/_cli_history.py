@@ -170,7 +170,7 @@ class Head:
         question = self.change.question
         return {
             "spec": settings,
-            "answer": self.change.answer,
+            "answer": self.change.answer or None,
             "waiting_for": question.wire() if question else None,
             "documents_given": self.given,
             "documents_produced": self.produced,
