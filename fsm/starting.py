@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import get_args
+
+from pydantic import ValidationError
 
 from ..prompts.model import Model
 from ..states.errors import UsageError
 from ..states.limits import Limits
+from ..states.plans import TranscriptMessage
 from ..states.policy import Policy
 from ..states.spec import Mode, Spec
 from ..tools.documents import generate_report
@@ -18,8 +21,7 @@ from .version import VERSION
 FORMATS = {"md": "md", "markdown": "md", "txt": "txt"}
 """Endings that the final formatting writes."""
 
-MODES = ("react",)
-"""Modes of this version, of those that `states.spec.Mode` names."""
+MODES = get_args(Mode)
 
 
 def spec_of(
@@ -40,12 +42,13 @@ def spec_of(
     mode: Mode = "react",
     context: str | None = None,
     final_format: str | None = None,
+    transcript: Sequence[Mapping[str, str]] = (),
 ) -> Spec:
     """
     Return the spec of a run, still without documents and ids.
 
     Args:
-        objective, success_criteria, language, user_language, task_type, mode, context, final_format: See
+        objective, success_criteria, language, user_language, task_type, mode, context, final_format, transcript: See
             `fsm.engine.Engine.stream`.
         limits, policy, model, offered, templates, own_templates: What the engine and the run's options come to.
         connections: Labels only.
@@ -61,8 +64,7 @@ def spec_of(
     ):
         raise UsageError("success_criteria must be a list of non-empty texts")
     if mode not in MODES:
-        known = "is not available in this version" if mode in get_args(Mode) else "is unknown"
-        raise UsageError(f"mode {mode!r} {known}; use {' or '.join(MODES)}")
+        raise UsageError(f"mode {mode!r} is unknown; use {', '.join(MODES)}")
     texts = {"language": language, "user_language": user_language, "context": context, "task_type": task_type}
     for name, value in texts.items():
         if not isinstance(value, str | None):
@@ -86,10 +88,27 @@ def spec_of(
         context=scrubbed(context or ""),
         final_format=form,
         formatter=generate_report.spec() if form is not None else None,
+        transcript=turns_of(transcript),
         key_salt=key_salt,
         engine=VERSION,
         machine=fingerprint(),
     )
+
+
+def turns_of(transcript: Sequence[Mapping[str, str]]) -> tuple[TranscriptMessage, ...]:
+    """
+    Return a conversation as it stands in a spec.
+
+    Raises:
+        UsageError: It is not a list of ``{"role": ..., "content": ...}``.
+    """
+    try:
+        turns = [TranscriptMessage.model_validate(turn) for turn in transcript]
+    except (ValidationError, TypeError):
+        raise UsageError(
+            'transcript must be a list of {"role": "user", "content": TEXT} (or assistant, system, tool)'
+        ) from None
+    return tuple(turn.model_copy(update={"content": scrubbed(turn.content)}) for turn in turns)
 
 
 def scrubbed(text: str) -> str:

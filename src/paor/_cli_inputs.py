@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from ._cli_json import BOUNDS, input_fields, standard_input, text_file
 from .fsm.intake import documents_of, mime_of, model_of, restricted, templates_of, toolbox
 from .fsm.journal_file import SYNCHRONOUS, Durability
-from .fsm.starting import FORMATS
+from .fsm.starting import FORMATS, MODES
 from .prompts.model import Model
 from .states.errors import UsageError
 from .states.limits import Limits
@@ -209,8 +209,8 @@ def _check(given: RunInput, *, tools_known: bool) -> None:
         raise UsageError("the objective is empty: give a text, - for standard input, or --input")
     if not all(given.success_criteria):
         raise UsageError("a criterion is empty")
-    if given.mode != "react":
-        raise UsageError(f"mode {given.mode!r} is not available in this version; use react")
+    if given.mode not in MODES:
+        raise UsageError(f"mode {given.mode!r} is unknown; use {', '.join(MODES)}")
     if given.final_format and given.final_format.lower().lstrip(".") not in FORMATS:
         raise UsageError(f"final format {given.final_format!r}: use one of {', '.join(FORMATS)}")
     if given.durability not in SYNCHRONOUS:
