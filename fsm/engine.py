@@ -135,7 +135,9 @@ class Engine:
         language: str | None = None,
         user_language: str | None = None,
         task_type: str | None = None,
-        mode: Mode = "react",
+        mode: Mode | None = None,
+        react_mode: bool | None = None,
+        workflow_mode: str | None = None,
         connections: Mapping[str, Any] | None = None,
         context: str | None = None,
         tools: Sequence[str] | None = None,
@@ -153,7 +155,8 @@ class Engine:
             documents: Paths, `Document` values, or (name, content) pairs.
             language: Language of the answer; wins over *user_language*, the user's profile; else English.
             task_type: A key of `Policy.task_types`.
-            mode: ``react``: one action at a time.
+            mode: ``react`` (default): one action at a time.
+            react_mode, workflow_mode: The same under other names: True, or ``React``.
             connections: Values by label; only labels reach prompts and journal.
             context: Extra context for selection prompts.
             tools: Names of the tools this run may use; None offers all.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -76,7 +76,8 @@ def result_of(intent: Intent, value: Any, *, first: int, limits: Limits, stager:
         output = output_of(value)
         documents = _sized(output.documents, limits)
         notes = tuple(cut(line(str(note)), limits.note_chars) for note in list(output.notes)[:20])
-        web = tuple(WebFact.model_validate(fact) for fact in output.web)
+        notes += _binary_notes(documents[: limits.previews], limits)
+        web = _best_first(output.web)
     except Exception as error:  # a tool may put anything into a `ToolOutput` or a `Document`
         return error_of(intent, error)
     references = tuple(
@@ -92,6 +93,33 @@ def result_of(intent: Intent, value: Any, *, first: int, limits: Limits, stager:
     )
     optional: dict[str, Any] = {"documents": references, "notes": notes, "web": web}
     return ToolResult(tool=intent.tool, ok=True, **{name: value for name, value in optional.items() if value})
+
+
+def _binary_notes(documents: Sequence[Document], limits: Limits) -> tuple[str, ...]:
+    """Return what an observation says of binary documents, since they have no snippet (SPEC C26)."""
+    return tuple(
+        cut(f"{document.name}: {document.mime}, {document.size_bytes} bytes, not text", limits.note_chars)
+        for document in documents
+        if isinstance(document.data, bytes)
+    )
+
+
+_OLD_NAMES = {"relevance": "relevance_score", "relevanceScore": "relevance_score", "keyPoints": "key_points"}
+"""Document 000's names of what a web tool knows of a page (SPEC D7)."""
+
+
+def _best_first(facts: Sequence[Any]) -> tuple[WebFact, ...]:
+    """Return web facts by falling relevance; those without one keep their order behind the others (SPEC A079)."""
+    read = [
+        WebFact.model_validate(
+            {_OLD_NAMES.get(name, name): value for name, value in fact.items()}
+            if isinstance(fact, Mapping)
+            else fact
+        )
+        for fact in facts
+    ]
+    read.sort(key=lambda fact: float("inf") if fact.relevance_score is None else -fact.relevance_score)
+    return tuple(read)
 
 
 def _sized(documents: Sequence[Document], limits: Limits) -> list[Document]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import get_args
+from typing import cast, get_args
 
 from ..prompts.model import Model
 from ..states.errors import UsageError
@@ -21,6 +21,46 @@ FORMATS = {"md": "md", "markdown": "md", "txt": "txt"}
 MODES = ("react",)
 """Modes of this version, of those that `states.spec.Mode` names."""
 
+WORKFLOW_MODES: dict[str, Mode] = {"react": "react", "actionplan": "batch"}
+"""What older hosts call a mode (SPEC D12), in lower case."""
+
+
+def mode_of(
+    mode: str | None = None, *, react_mode: bool | None = None, workflow_mode: str | None = None
+) -> Mode:
+    """
+    Return the mode that a caller chose, under whichever of its names; ``react`` without a choice.
+
+    Args:
+        mode: ``react``.
+        react_mode: True for ``react``, False for ``batch`` (document 002's flag).
+        workflow_mode: ``React`` or ``Actionplan``, in any case.
+
+    Raises:
+        UsageError: Unknown, not available, or two names that choose differently (SPEC D12).
+    """
+    chosen: dict[str, Mode] = {}
+    if mode is not None:
+        if mode not in get_args(Mode):
+            raise UsageError(f"mode {mode!r} is unknown; use {' or '.join(MODES)}")
+        chosen["mode"] = cast("Mode", mode)
+    if react_mode is not None:
+        if not isinstance(react_mode, bool):
+            raise UsageError(f"reactMode must be true or false, not {react_mode!r}")
+        chosen["reactMode"] = "react" if react_mode else "batch"
+    if workflow_mode is not None:
+        known = WORKFLOW_MODES.get(workflow_mode.lower()) if isinstance(workflow_mode, str) else None
+        if known is None:
+            raise UsageError(f"workflowMode {workflow_mode!r} is unknown; use React or Actionplan")
+        chosen["workflowMode"] = known
+    if len(set(chosen.values())) > 1:
+        told = ", ".join(f"{name} says {value}" for name, value in chosen.items())
+        raise UsageError(f"the mode is given twice and differently: {told}")
+    value: Mode = next(iter(chosen.values()), "react")
+    if value not in MODES:
+        raise UsageError(f"mode {value!r} is not available in this version; use {' or '.join(MODES)}")
+    return value
+
 
 def spec_of(
     objective: str,
@@ -37,7 +77,9 @@ def spec_of(
     language: str | None = None,
     user_language: str | None = None,
     task_type: str | None = None,
-    mode: Mode = "react",
+    mode: Mode | None = None,
+    react_mode: bool | None = None,
+    workflow_mode: str | None = None,
     context: str | None = None,
     final_format: str | None = None,
 ) -> Spec:
@@ -45,8 +87,8 @@ def spec_of(
     Return the spec of a run, still without documents and ids.
 
     Args:
-        objective, success_criteria, language, user_language, task_type, mode, context, final_format: See
-            `fsm.engine.Engine.stream`.
+        objective, success_criteria, language, user_language, task_type, mode, react_mode, workflow_mode, context,
+            final_format: See `fsm.engine.Engine.stream`.
         limits, policy, model, offered, templates, own_templates: What the engine and the run's options come to.
         connections: Labels only.
         key_salt: Hex salt of the run's keys.
@@ -60,9 +102,6 @@ def spec_of(
         isinstance(item, str) and item.strip() for item in success_criteria
     ):
         raise UsageError("success_criteria must be a list of non-empty texts")
-    if mode not in MODES:
-        known = "is not available in this version" if mode in get_args(Mode) else "is unknown"
-        raise UsageError(f"mode {mode!r} {known}; use {' or '.join(MODES)}")
     texts = {"language": language, "user_language": user_language, "context": context, "task_type": task_type}
     for name, value in texts.items():
         if not isinstance(value, str | None):
@@ -75,7 +114,7 @@ def spec_of(
         success_criteria=tuple(scrubbed(item.strip()) for item in success_criteria),
         language=scrubbed(language or user_language or "en"),
         task_type=task_type,
-        mode=mode,
+        mode=mode_of(mode, react_mode=react_mode, workflow_mode=workflow_mode),
         limits=limits,
         policy=policy,
         tools=tuple(tool.spec() for tool in offered),
