@@ -226,6 +226,7 @@ def costly(reply: dict[str, Any]) -> Reply:
 
 
 DECISIONS: dict[str, tuple[list[Any], dict[str, Any], tuple[str, str]]] = {
+    "criteria over the model's stop": ([REFINE("stop", **ALL_MET), SUCCESS], {}, ("Done", "criteria_met")),
     "criteria over continue": ([REFINE("continue", **ALL_MET), SUCCESS], {}, ("Done", "criteria_met")),
     "criteria over the last step": (
         [REFINE("continue", **ALL_MET), SUCCESS],

@@ -27,8 +27,7 @@ def filled(spec: Spec, tool: ToolSpec, schema: ParameterSchema, arguments: dict[
     """
     if schema.optional.isdisjoint(FILLED):
         return schema.fill(arguments)
-    wanted = sorted(schema.optional & FILLED)
-    values = {name: _default(name, spec, tool) for name in wanted if name not in arguments}
+    values = {name: _default(name, spec, tool) for name in sorted(schema.optional & FILLED)}
     return schema.fill(arguments, {name: value for name, value in values.items() if value is not None})
 
 
