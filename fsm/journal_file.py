@@ -118,8 +118,8 @@ def identity(path: str) -> Identity:
 
 def has_log(path: str) -> bool:
     """Return whether somebody has the journal open, or has left a log that belongs to it."""
-    file = _real(path)
     try:
+        file = _real(os.path.abspath(path))
         return os.stat(f"{file}-wal").st_size > 0 or os.path.exists(f"{file}-shm")
     except OSError:
         return False
@@ -127,7 +127,11 @@ def has_log(path: str) -> bool:
 
 @lru_cache(maxsize=64)
 def _real(path: str) -> str:
-    """Return the file behind links, whose name SQLite gives the log; asked for with every query of a reader."""
+    """
+    Return the file behind links, whose name SQLite gives the log; asked for with every query of a reader.
+
+    *path* is absolute: a relative one would lead elsewhere once the process stands in another folder.
+    """
     return os.path.realpath(path)
 
 
