@@ -103,6 +103,7 @@ TIMELESS = [
     "la historia de Roma",
     "the actual owner of the house",
     "news agencies of the 19th century",
+    "list the breaking changes and write a headline",
     "a storia di Roma antica",
 ]
 

@@ -38,7 +38,7 @@ _SPANS = {
 """Spans that a text names."""
 
 _NEWS = (
-    r"news(?! (?:agenc|anchor|stand))|headlines?|current (?:events|affairs)|breaking|nachrichten|schlagzeilen|neuigkeiten"
+    r"news(?! (?:agenc|anchor|stand))|headlines|current (?:events|affairs)|nachrichten|schlagzeilen|neuigkeiten"
     r"|actualités?|noticias|actualidad|notizie|attualità|notícias|atualidades?|nieuws|actualiteit(?:en)?"
 )
 _RECENT = (
