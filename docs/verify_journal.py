@@ -6,28 +6,26 @@ Exit code 0: everything holds, 4: it does not (prints every defect with its plac
 import json
 import sqlite3
 import sys
-from contextlib import closing
+from contextlib import closing, suppress
 from hashlib import sha256
 from pathlib import Path
 
+TABLES = ("specs", "leases", "transitions", "payloads", "documents")
 DOCUMENT = ("label", "position", "name", "mime", "bytes", "digest", "payload")
 RANGE = "WHERE id BETWEEN ?1 << 32 AND ?1 << 32 | 4294967295"
+JCS = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
 ENDED = {"Done": "done", "Failed": "failed"}
 
 
 def digest(row, names, before=b""):
     """SHA-256 of *before* and the RFC 8785 bytes of a record with ASCII keys, texts and whole numbers."""
-    record = {name: row[name] for name in names}
-    text = json.dumps(record, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return sha256(before + text.encode()).digest()
+    return sha256(before + JCS({name: row[name] for name in names}).encode()).digest()
 
 
 def loaded(text):  # a JSON object; an empty one for anything else
-    try:
-        data = json.loads(text)
-    except (TypeError, ValueError, RecursionError):
-        return {}
-    return data if isinstance(data, dict) else {}
+    with suppress(TypeError, ValueError, RecursionError):
+        return {**json.loads(text)}
+    return {}
 
 
 def references(data):
@@ -113,11 +111,12 @@ def check_payloads(db, run, claims, count):
 
 def check_file(db):
     yield from (f"file: {text}" for (text,) in db.execute("PRAGMA integrity_check(20)") if text != "ok")
-    for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'"):
-        yield f"trigger {name}: a journal has no triggers"
-    for table in ("transitions", "payloads", "documents"):
-        for (run,) in db.execute(f"SELECT id >> 32 FROM {table} EXCEPT SELECT run FROM specs"):
-            yield f"{table} run {run}: there is no such run"
+    for kind, name, sql in db.execute("SELECT type, name, sql FROM sqlite_master ORDER BY name"):
+        if kind == "trigger" or (kind == "table" and name in TABLES and not sql.endswith("STRICT")):
+            yield f"{kind} {name}: a journal has no triggers and only STRICT tables"
+    for table in TABLES[2:]:
+        rows = db.execute(f"SELECT id >> 32 FROM {table} EXCEPT SELECT run FROM specs")
+        yield from (f"{table} run {run}: there is no such run" for (run,) in rows)
     for spec in db.execute("SELECT * FROM specs ORDER BY run").fetchall():
         yield from (f"run {spec['run_id']}, {defect}" for defect in check_run(db, spec))
 
@@ -135,7 +134,7 @@ def main(file="", *more):
             for defect in check_file(db) if ours else ():
                 print(ascii(defect)[1:-1])
                 found += 1
-    except (OSError, OverflowError, sqlite3.Error) as error:
+    except (OSError, ArithmeticError, AttributeError, TypeError, sqlite3.Error) as error:  # also of values
         found += print(f"file: {error}") or 1
     if not ours:
         print(f"{path}: not one paor journal of version 1; usage: verify_journal.py FILE", file=sys.stderr)

@@ -7,8 +7,9 @@ policy) happens here, once and purely; a guard only looks at the result.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from ..prompts.replies import (
     DirectAnswer,
@@ -39,8 +40,7 @@ from .duplicates import duplicate_key, rule_broken
 from .kit import Kit
 
 
-@dataclass(slots=True)
-class Case:
+class Case(Struct):
     """
     What the guards look at; filled by the reader of the phase, then left alone.
 

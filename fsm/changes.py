@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from msgspec.structs import replace
+
 from ..states.actions import Selection, ToolResult
 from ..states.budgets import exhausted
 from ..states.observations import Message
@@ -36,15 +38,15 @@ def _select(case: Case) -> Effect:
     change = Change(
         selection=case.selection, intent=None, result=None, observation=None, feedback=None, reply=None
     )
-    return change, counters._replace(
-        step=counters.step + 1, selection_retries=0, parameter_retries=0, step_retries=0
+    return change, replace(
+        counters, step=counters.step + 1, selection_retries=0, parameter_retries=0, step_retries=0
     )
 
 
 def _reselect(case: Case) -> Effect:
     counters = case.run.counters
-    return Change(feedback=_problem(case)), counters._replace(
-        selection_retries=counters.selection_retries + 1
+    return Change(feedback=_problem(case)), replace(
+        counters, selection_retries=counters.selection_retries + 1
     )
 
 
@@ -57,7 +59,7 @@ def _problem(case: Case) -> str:
 
 def _answer(case: Case) -> Effect:
     change = Change(answer=case.answer, feedback=None)
-    return change, case.run.counters._replace(concluded=1, stop="model_stop", selection_retries=0)
+    return change, replace(case.run.counters, concluded=1, stop="model_stop", selection_retries=0)
 
 
 def _fail_planning(case: Case) -> Effect:
@@ -71,7 +73,7 @@ def _steps_left(case: Case) -> bool:
 
 def _failed(case: Case, reason: str) -> Effect:
     change = Change(answer=final_answer(case, reason, done=False), question=None)
-    return change, case.run.counters._replace(stop=reason)
+    return change, replace(case.run.counters, stop=reason)
 
 
 def _wait_specifying(case: Case) -> Effect:
@@ -86,19 +88,19 @@ def _wait_specifying(case: Case) -> Effect:
     )
     counters = case.run.counters
     change = Change(intent=intent, question=question, reply=None)
-    return change, counters._replace(elicitations=counters.elicitations + 1)
+    return change, replace(counters, elicitations=counters.elicitations + 1)
 
 
 def _specify(case: Case) -> Effect:
     counters = case.run.counters
     change = Change(intent=case.intent, feedback=None, reply=None)
-    return change, counters._replace(action=counters.action + 1, parameter_retries=0, refused=0)
+    return change, replace(counters, action=counters.action + 1, parameter_retries=0, refused=0)
 
 
 def _respecify(case: Case) -> Effect:
     counters = case.run.counters
-    return Change(feedback=_problem(case)), counters._replace(
-        parameter_retries=counters.parameter_retries + 1
+    return Change(feedback=_problem(case)), replace(
+        counters, parameter_retries=counters.parameter_retries + 1
     )
 
 
@@ -126,7 +128,8 @@ def _refuse(case: Case) -> Effect:
         feedback=None,
         reply=None,
     )
-    return change, counters._replace(
+    return change, replace(
+        counters,
         action=counters.action + 1,
         blocked=counters.blocked + (code == "duplicate_call_blocked"),
         refused=counters.refused + 1 if refused else 0,
@@ -147,7 +150,7 @@ def _wait_executing(case: Case) -> Effect:
 
 def _retry_step(case: Case) -> Effect:
     counters = case.run.counters
-    return Change(result=case.result, reply=None), counters._replace(step_retries=counters.step_retries + 1)
+    return Change(result=case.result, reply=None), replace(counters, step_retries=counters.step_retries + 1)
 
 
 def _execute(case: Case) -> Effect:
@@ -155,7 +158,8 @@ def _execute(case: Case) -> Effect:
     assert result is not None and intent is not None, "Executing ends with a result of its intent"
     window = run.memory.window
     same = counters.same_key + 1 if window and window[-1] == intent.key else 1
-    return Change(result=result, reply=None), counters._replace(
+    return Change(result=result, reply=None), replace(
+        counters,
         errors=0 if result.ok else counters.errors + 1,
         same_key=same,
         documents=counters.documents + len(result.documents),
@@ -171,19 +175,20 @@ def _observe(case: Case) -> Effect:
         check=check_of(observation),
         message=message_of(case.run, result, observation),
     )
-    return change, case.run.counters._replace(review_retries=0)
+    return change, replace(case.run.counters, review_retries=0)
 
 
 def _reassess(case: Case) -> Effect:
     counters = case.run.counters
-    return Change(feedback=_problem(case)), counters._replace(review_retries=counters.review_retries + 1)
+    return Change(feedback=_problem(case)), replace(counters, review_retries=counters.review_retries + 1)
 
 
 def _conclude(case: Case) -> Effect:
     counters = case.run.counters
     stale, best = stale_after(case.run, case.refinement)
     change = Change(refinement=case.refinement, feedback=None)
-    return change, counters._replace(
+    return change, replace(
+        counters,
         concluded=1,
         stop=case.stop_reason or "",
         criteria=case.criteria,
@@ -209,7 +214,7 @@ def _format(case: Case) -> Effect:
     change = Change(
         selection=selection, review=case.review, intent=None, result=None, reply=None, feedback=None
     )
-    return change, run.counters._replace(formatted=1, criteria=case.criteria)
+    return change, replace(run.counters, formatted=1, criteria=case.criteria)
 
 
 def _reportable(message: Message) -> bool:
@@ -226,7 +231,7 @@ def _finish(case: Case) -> Effect:
         and not case.run.memory.observation.success
     ):
         answer += "\n\nNote: the final formatting failed; the answer stands as it is."
-    return Change(answer=answer, review=case.review, question=None), counters._replace(criteria=case.criteria)
+    return Change(answer=answer, review=case.review, question=None), replace(counters, criteria=case.criteria)
 
 
 def _retry(case: Case) -> Effect:
@@ -241,7 +246,8 @@ def _retry(case: Case) -> Effect:
         answer=None,
         feedback=None,
     )
-    return change, counters._replace(
+    return change, replace(
+        counters,
         retries=counters.retries + 1,
         concluded=0,
         stop="",
@@ -262,7 +268,7 @@ def _proceed(case: Case) -> Effect:
         result=None,
         feedback=None,
     )
-    return change, counters._replace(criteria=case.criteria, review_retries=0, stale=stale, best_score=best)
+    return change, replace(counters, criteria=case.criteria, review_retries=0, stale=stale, best_score=best)
 
 
 def _fail_reviewing(case: Case) -> Effect:
@@ -281,7 +287,7 @@ def _fail_reviewing(case: Case) -> Effect:
     else:
         reason = counters.stop or exhausted(case.run) or "internal_error"
     change, after = _failed(case, reason)
-    return change, after._replace(criteria=case.criteria)
+    return change, replace(after, criteria=case.criteria)
 
 
 def _fail_stopped(case: Case) -> Effect:

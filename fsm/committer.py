@@ -11,7 +11,8 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections import deque
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from ..states.errors import InternalError, JournalBusy, LeaseLost, PaorError
 from .journal_file import ours
@@ -25,12 +26,17 @@ INSERT_DOCUMENT = (
     "INSERT INTO documents (id, run, number, label, position, name, mime, bytes, digest, payload)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
-INSERT_ROW = f"INSERT INTO transitions VALUES ({', '.join('?' * (len(Record._fields) + 1))})"
+_VALUES = ", ".join("?" * (len(Record._fields) + 1))
+INSERT_ROW = f"INSERT INTO transitions VALUES ({_VALUES})"
+INSERT_ROW_OF_DRIVER = (
+    f"INSERT INTO transitions SELECT {_VALUES} FROM leases WHERE run = ? AND fence = ? AND cancel = 0"
+)
+"""One statement for the row and the check of the lease; it writes nothing when there is more to say."""
+
 SELECT_LEASE = "SELECT fence, cancel FROM leases WHERE run = ?"
 
 
-@dataclass(slots=True)
-class Entry:
+class Entry(Struct, eq=False):
     """
     Everything that one transition writes, in one transaction.
 
@@ -50,7 +56,7 @@ class Entry:
     fence: int
     cancelled: bool = False
     done: bool = False
-    error: BaseException | None = field(default=None)
+    error: BaseException | None = None
 
 
 class Committer:
@@ -140,16 +146,19 @@ class Committer:
         record = entry.record
         run, seq = record.run, record.seq
         base = run << 32
-        fence, cancel = connection.execute(SELECT_LEASE, (run,)).fetchone()
-        if fence != entry.fence:
-            entry.error = LeaseLost(
-                f"run {run}, row {seq}: another driver has taken the run over; this one stopped before its next effect"
-            )
-            return
-        entry.cancelled = bool(cancel)
+        row = (base | seq, *record)
+        if connection.execute(INSERT_ROW_OF_DRIVER, (*row, run, entry.fence)).rowcount != 1:
+            fence, cancel = connection.execute(SELECT_LEASE, (run,)).fetchone()
+            if fence != entry.fence:
+                entry.error = LeaseLost(
+                    f"run {run}, row {seq}: another driver has taken the run over;"
+                    " this one stopped before its next effect"
+                )
+                return
+            entry.cancelled = bool(cancel)
+            connection.execute(INSERT_ROW, row)
         connection.executemany(
             INSERT_PAYLOAD, [(base | payload[0], run, *payload) for payload in entry.payloads]
         )
         if entry.documents:
             connection.executemany(INSERT_DOCUMENT, entry.documents)
-        connection.execute(INSERT_ROW, (base | seq, *record))

@@ -7,8 +7,9 @@ journal that cannot be written stops the engine before the next effect.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+from msgspec import Struct
 
 from ..prompts.model import Model, ModelCall
 from ..states.events import Event
@@ -17,23 +18,20 @@ from .committer import Entry
 from .context import CallContext
 
 
-@dataclass(slots=True)
-class AskModel:
+class AskModel(Struct, frozen=True):
     """Ask *model*; comes to a `Reply` or the exception that it raised."""
 
     model: Model
     call: ModelCall
 
 
-@dataclass(slots=True)
-class Returned:
+class Returned(Struct, frozen=True):
     """What a tool returned, told apart from an exception that it raised."""
 
     value: Any
 
 
-@dataclass(slots=True)
-class UseTool:
+class UseTool(Struct, frozen=True):
     """Call *tool*; comes to `Returned` or the exception that it raised."""
 
     tool: Tool
@@ -41,15 +39,13 @@ class UseTool:
     context: CallContext
 
 
-@dataclass(slots=True)
-class Commit:
+class Commit(Struct, frozen=True):
     """Make one transition durable; raises when that is not possible."""
 
     entry: Entry
 
 
-@dataclass(slots=True)
-class Emit:
+class Emit(Struct, frozen=True):
     """Hand an event to whoever listens."""
 
     event: Event

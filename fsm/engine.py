@@ -327,7 +327,7 @@ class Engine:
         stager = Stager(0, self._ids.salt)
         label = label_of(spec, 0, "input")
         references = tuple(
-            DocumentRef.model_construct(
+            DocumentRef(
                 number=position,
                 label=label,
                 position=position,

@@ -13,14 +13,13 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import orjson
+from msgspec.structs import replace
 from rpds import HashTrieMap
 
 from ..states.actions import StoredText
 from ..states.run import HISTORY_MESSAGES, Change, Counters, Memory, Run
 from .duplicates import pushed, window_length
 from .record import counters_of
-
-_SLOTS = frozenset(Memory._fields)
 
 
 def apply(
@@ -36,22 +35,20 @@ def apply(
         change: What it sets.
         outcome: The row's outcome facts; of an `execute` row they tell the key, label and output of the call.
     """
-    updates: dict[str, Any] = {
-        name: getattr(change, name) for name in change.model_fields_set if name in _SLOTS
-    }
-    if change.message is not None:
-        updates["history"] = (*run.memory.history, change.message)[-HISTORY_MESSAGES:]
+    updates = _updates(run.memory, change)
     if trigger == "execute":
         updates |= _executed(run, outcome)
-    return Run(
-        run.run_id,
-        run.number,
-        run.spec,
-        state=dest,
-        seq=run.seq + 1,
-        counters=counters,
-        memory=run.memory._replace(**updates),
-    )
+    memory = replace(run.memory, **updates)
+    return Run(run.run_id, run.number, run.spec, dest, run.seq + 1, counters, memory)
+
+
+def _updates(memory: Memory, change: Change) -> dict[str, Any]:
+    """Return what *change* sets in *memory*; its message goes to the history."""
+    updates = change.slots()
+    message = updates.pop("message", None)
+    if message is not None:
+        updates["history"] = (*memory.history, message)[-HISTORY_MESSAGES:]
+    return updates
 
 
 def _executed(run: Run, outcome: dict[str, Any]) -> dict[str, Any]:
@@ -98,14 +95,11 @@ def restore(run: Run, rows: Iterable[tuple[Any, ...]], load: Callable[[str], Cha
     kept = {item[1]: item for item in (*last.values(), *observed)}
     memory = run.memory
     for seq in sorted(kept):
-        change = load(kept[seq][9])
-        updates = {name: getattr(change, name) for name in change.model_fields_set if name in _SLOTS}
-        if change.message is not None:
-            updates["history"] = (*memory.history, change.message)[-HISTORY_MESSAGES:]
-        memory = memory._replace(**updates)
-    memory = memory._replace(
+        memory = replace(memory, **_updates(memory, load(kept[seq][9])))
+    memory = replace(
+        memory,
         window=tuple(window),
         labels=memory.labels.update(labels),
         outputs=HashTrieMap({key: StoredText(**output) for key, output in outputs.items()}),
     )
-    return run._replace(state=row[5], seq=row[1] + 1, counters=counters_of(row), memory=memory)
+    return replace(run, state=row[5], seq=row[1] + 1, counters=counters_of(row), memory=memory)

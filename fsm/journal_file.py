@@ -7,7 +7,6 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -118,21 +117,11 @@ def identity(path: str) -> Identity:
 
 def has_log(path: str) -> bool:
     """Return whether somebody has the journal open, or has left a log that belongs to it."""
+    file = os.path.realpath(path)  # the name that SQLite gives the log, also behind links
     try:
-        file = _real(os.path.abspath(path))
         return os.stat(f"{file}-wal").st_size > 0 or os.path.exists(f"{file}-shm")
     except OSError:
         return False
-
-
-@lru_cache(maxsize=64)
-def _real(path: str) -> str:
-    """
-    Return the file behind links, whose name SQLite gives the log; asked for with every query of a reader.
-
-    *path* is absolute: a relative one would lead elsewhere once the process stands in another folder.
-    """
-    return os.path.realpath(path)
 
 
 def _check_header(connection: sqlite3.Connection, path: str, *, may_be_empty: bool) -> None:

@@ -205,7 +205,7 @@ class JournalReader:
         body = self.payload(run, orjson.loads(column)["n"]).body
         if body is None:
             raise JournalDamaged(f"run {run}: a change has been erased; the run can be verified, not resumed")
-        return Change.model_validate_json(body)
+        return Change.read(body)
 
     def stored_documents(self, run: int) -> list[StoredDocument]:
         """Return the documents of run number *run* in order."""

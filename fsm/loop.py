@@ -8,8 +8,10 @@ they came to comes back. The order is the guarantee: a row is durable before any
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec.structs import replace
 
 from ..prompts.model import Model, ModelCall, ModelUnavailable, PromptMessage, Reply, estimated_usage
 from ..states.actions import Intent
@@ -211,9 +213,7 @@ def _reconciled(drive: Drive, action: str, content: Any) -> Ended:
     assert intent is not None, "only an effect can be reconciled"
     if action == "fail":
         text = content if isinstance(content, str) and content else "the effect did not happen"
-        return Ended(
-            error_of(intent, RuntimeError(text), code="reconciled").model_copy(update={"retryable": False})
-        )
+        return Ended(replace(error_of(intent, RuntimeError(text), code="reconciled"), retryable=False))
     first = run.counters.documents
     return Ended(result_of(intent, content, first=first, limits=run.spec.limits, stager=drive.stager))
 
@@ -227,7 +227,7 @@ def transition(
     moment = Moment(drive.clock.now_us(), max(0, active - drive.mark_us))
     drive.mark_us = active
     decision = decide(run, outcome, moment, drive.kit, request)
-    change_text = decision.change.encode()
+    change_text = decision.change.wire_json()
     change = drive.stager.stage(change_text, JSON, always=True)
     counters = decision.counters
     after = apply(
@@ -248,7 +248,7 @@ def transition(
         canonical(decision.guards),
         canonical(asked),
         canonical(decision.facts),
-        canonical({"n": change.n, "digest": change.digest}),
+        f'{{"digest":"{change.digest}","n":{change.n}}}',
         counters.step,
         counters.action,
         counters.retries,
@@ -308,20 +308,20 @@ def _events(decision: Decision, run: Run) -> list[Event]:
 def detail_of(decision: Decision, run: Run) -> str:
     """Return one line on a transition for people: the action, the reason, what was wrong."""
     change = decision.change
-    if change.selection is not None:
+    if change.selection:
         return f"{change.selection.tool}: {change.selection.objective}".rstrip(": ")
-    if change.intent is not None:
+    if change.intent:
         return change.intent.tool
-    if change.message is not None:
+    if change.message:
         return change.message.summary
-    if change.feedback is not None:
+    if change.feedback:
         return change.feedback
-    if change.result is not None:
+    if change.result:
         return change.result.error or f"{len(change.result.documents)} documents"
-    if change.refinement is not None:
+    if change.refinement:
         return change.refinement.reason
-    if change.review is not None:
+    if change.review:
         return change.review.status
-    if change.question is not None:
+    if change.question:
         return change.question.message
     return run.counters.stop

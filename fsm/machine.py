@@ -9,17 +9,19 @@ that `decide` evaluated, so it would refuse a trigger that the table does not al
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
-from typing import Any, NamedTuple
+from typing import Any
 
-from transitions import EventData, Machine, Transition
+from msgspec import Struct
+from msgspec.structs import asdict, replace
+from transitions import EventData, Machine, MachineError, Transition
+from transitions.core import Event
 
 from ..states.done import Done
 from ..states.errors import IllegalEvent, InternalError
 from ..states.executing import Executing
 from ..states.failed import Failed
 from ..states.observing import Observing
-from ..states.outcomes import Answered, Ended, ModelFault, Outcome, Replied, Usage
+from ..states.outcomes import NO_USAGE, Answered, Ended, ModelFault, Outcome, Replied, Usage
 from ..states.phase import EXECUTING, Phase
 from ..states.planning import Planning
 from ..states.requests import NOTHING, ModelRequest, Nothing, Recall, Request, ToolRequest
@@ -79,17 +81,42 @@ class GuardedTransition(Transition):
 
     def execute(self, event_data: EventData) -> bool:
         """Return whether the conditions hold; if so, the model stands in the destination afterwards."""
-        if not self._eval_conditions(event_data):
-            return False
+        for condition in self.conditions:
+            if condition.func(event_data) is not condition.target:  # type: ignore[operator]
+                return False
         assert self.dest is not None, "every row of the table has a destination"
-        event_data.machine.set_state(self.dest, event_data.model)
+        event_data.model.state = self.dest  # type: ignore[attr-defined]
         return True
+
+
+class GuardedEvent(Event):
+    """An event of a machine without callbacks and without a queue: its transitions are tried in the table's order."""
+
+    def trigger(self, model: Any, *args: Any, **kwargs: Any) -> bool:
+        """
+        Return whether a transition was taken.
+
+        Raises:
+            MachineError: No transition of this name leads from the model's state.
+        """
+        source = self.machine.states[model.state]
+        transitions = self.transitions.get(model.state)
+        if transitions is None:
+            raise MachineError(f"Can't trigger event {self.name} from state {model.state}!")
+        data = EventData(source, self, self.machine, model, args, kwargs)
+        for transition in transitions:
+            data.transition = transition
+            if transition.execute(data):
+                data.result = True
+                break
+        return bool(data.result)
 
 
 class TableMachine(Machine):
     """The `transitions` machine of paor; effects never hang on a transition, so no callbacks are looked for."""
 
     transition_cls = GuardedTransition
+    event_cls = GuardedEvent
 
 
 def build_machine() -> Machine:
@@ -117,7 +144,7 @@ def build_machine() -> Machine:
 MACHINE = build_machine()
 
 
-class Moment(NamedTuple):
+class Moment(Struct, frozen=True, gc=False):
     """
     When an outcome came in, as the ports told it.
 
@@ -130,7 +157,7 @@ class Moment(NamedTuple):
     active_us: int
 
 
-class Decision(NamedTuple):
+class Decision(Struct, frozen=True, gc=False):
     """
     What an outcome means for a run.
 
@@ -254,19 +281,18 @@ def _walk(run: Run, row: Row, guards: dict[str, bool]) -> None:
 
 
 def _counted(counters: Counters, usage: Usage, moment: Moment) -> Counters:
-    """Return *counters* with time and usage added; they stand together in a row, which spares a copy by name."""
-    used = (
-        counters.tokens_in + usage.tokens_in,
-        counters.tokens_out + usage.tokens_out,
-        counters.cost_micro + usage.cost_micro,
-        counters.time_us + moment.active_us,
-        counters.calls + usage.calls,
+    """Return *counters* with time and usage added."""
+    time_us = counters.time_us + moment.active_us
+    if usage is NO_USAGE:
+        return replace(counters, time_us=time_us)
+    return replace(
+        counters,
+        tokens_in=counters.tokens_in + usage.tokens_in,
+        tokens_out=counters.tokens_out + usage.tokens_out,
+        cost_micro=counters.cost_micro + usage.cost_micro,
+        time_us=time_us,
+        calls=counters.calls + usage.calls,
     )
-    return Counters._make((*counters[: _USED.start], *used, *counters[_USED.stop :]))
-
-
-_USED = slice(Counters._fields.index("tokens_in"), Counters._fields.index("calls") + 1)
-"""Places of tokens_in, tokens_out, cost_micro, time_us and calls, which stand together in `Counters`."""
 
 
 def _facts(case: Case, row: Row, outcome: Outcome) -> dict[str, Any]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from ..states.actions import Preview, ToolResult
 from ..states.limits import Limits
@@ -69,23 +71,15 @@ def observation_of(run: Run, result: ToolResult, texts: Sequence[str | None]) ->
     hidden = len(result.documents) - limits.previews
     if hidden > 0:
         notes.append(f"{hidden} more documents without preview")
-    optional = {
-        "previews": previews_of(result, texts, limits),
-        "notes": tuple(notes[:20]),
-        "web": result.web[: max(1, limits.previews)],
-    }
     observation = Observation(
-        success=result.ok,
-        result_label=result_label(run),
-        documents_count=len(result.documents),
-        **_present(optional),
+        result.ok,
+        result_label(run),
+        len(result.documents),
+        previews_of(result, texts, limits),
+        tuple(notes[:20]),
+        result.web[: max(1, limits.previews)] or UNSET,
     )
     return _fitted(observation, limits.observation_chars)
-
-
-def _present(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields that hold something; the others stay at their default and out of the journal."""
-    return {name: value for name, value in fields.items() if value}
 
 
 def result_label(run: Run) -> str:
@@ -102,20 +96,18 @@ def _fitted(observation: Observation, chars_max: int) -> Observation:
         longest = max((len(preview.snippet) for preview in observation.previews), default=0)
         if longest > 40:
             previews = tuple(
-                preview.model_copy(update={"snippet": cut(preview.snippet, longest // 2)})
+                replace(preview, snippet=cut(preview.snippet, longest // 2))
                 for preview in observation.previews
             )
-            observation = observation.model_copy(update={"previews": previews})
+            observation = replace(observation, previews=previews)
         elif observation.previews:
-            observation = observation.model_copy(update={"previews": observation.previews[:-1]})
+            observation = replace(observation, previews=observation.previews[:-1])
         elif observation.web:
-            observation = observation.model_copy(update={"web": observation.web[:-1] or None})
+            observation = replace(observation, web=observation.web[:-1] or UNSET)
         elif observation.notes:
             longest = max(map(len, observation.notes))
             notes = tuple(cut(note, longest // 2) for note in observation.notes)
-            observation = observation.model_copy(
-                update={"notes": notes if longest > 20 else observation.notes[:-1]}
-            )
+            observation = replace(observation, notes=notes if longest > 20 else observation.notes[:-1])
         else:
             break
     return observation
@@ -135,23 +127,19 @@ def message_of(run: Run, result: ToolResult, observation: Observation) -> Messag
         f"docItem:{document.label}#{document.position} {cut(document.name, 80)}"
         for document in result.documents[:_LISTED]
     )
-    optional = {
-        "objective": cut(line(selection.objective), SUMMARY_CHARS) if selection is not None else "",
-        "label": observation.result_label if result.documents else "",
-        "documents": references,
-        "documents_count": len(result.documents),
-        "notes": observation.notes[:3],
-        "learnings": tuple(cut(line(text), SUMMARY_CHARS) for text in selection.learnings[:5])
-        if selection is not None
-        else (),
-    }
+    learnings = selection.learnings[:5] if selection is not None else ()
     return Message(
         action=run.counters.action,
         step=run.counters.step,
         tool=result.tool,
+        objective=cut(line(selection.objective), SUMMARY_CHARS) if selection is not None else "",
+        label=observation.result_label if result.documents else "",
+        documents=references,
+        documents_count=len(result.documents),
         summary=summary_of(observation),
+        notes=observation.notes[:3],
+        learnings=tuple([cut(line(text), SUMMARY_CHARS) for text in learnings]),
         success=observation.success,
-        **_present(optional),
     )
 
 

@@ -81,18 +81,17 @@ def result_of(intent: Intent, value: Any, *, first: int, limits: Limits, stager:
     except Exception as error:  # a tool may put anything into a `ToolOutput` or a `Document`
         return error_of(intent, error)
     references = tuple(
-        DocumentRef.model_construct(
-            number=first + position,
-            label=intent.label,
-            position=position,
-            name=document.name,
-            mime=document.mime,
-            payload=stager.stage(document.data, document.mime),
+        DocumentRef(
+            first + position,
+            intent.label,
+            position,
+            document.name,
+            document.mime,
+            stager.stage(document.data, document.mime),
         )
         for position, document in enumerate(documents)
     )
-    optional: dict[str, Any] = {"documents": references, "notes": notes, "web": web}
-    return ToolResult(tool=intent.tool, ok=True, **{name: value for name, value in optional.items() if value})
+    return ToolResult(intent.tool, ok=True, documents=references, notes=notes, web=web)
 
 
 def _binary_notes(documents: Sequence[Document], limits: Limits) -> tuple[str, ...]:
@@ -110,16 +109,18 @@ _OLD_NAMES = {"relevance": "relevance_score", "relevanceScore": "relevance_score
 
 def _best_first(facts: Sequence[Any]) -> tuple[WebFact, ...]:
     """Return web facts by falling relevance; those without one keep their order behind the others (SPEC A079)."""
-    read = [
-        WebFact.model_validate(
-            {_OLD_NAMES.get(name, name): value for name, value in fact.items()}
-            if isinstance(fact, Mapping)
-            else fact
-        )
-        for fact in facts
-    ]
+    read = [_web_fact(fact) for fact in facts]
     read.sort(key=lambda fact: float("inf") if fact.relevance_score is None else -fact.relevance_score)
     return tuple(read)
+
+
+def _web_fact(fact: Any) -> WebFact:
+    """Return what a tool says of one URL; both a record and a mapping are checked, since a tool made them."""
+    if isinstance(fact, WebFact):
+        return WebFact.of(fact.wire())
+    if isinstance(fact, Mapping):
+        fact = {_OLD_NAMES.get(name, name): value for name, value in fact.items()}
+    return WebFact.of(fact)
 
 
 def _sized(documents: Sequence[Document], limits: Limits) -> list[Document]:
@@ -133,15 +134,17 @@ def _sized(documents: Sequence[Document], limits: Limits) -> list[Document]:
             )
     if total > limits.result_bytes:
         raise ToolError(f"the call returned {total} bytes; at most {limits.result_bytes} are kept")
-    return [
-        dataclasses.replace(
-            document,
-            name=cut(line(document.name), 200) or "document",
-            mime=cut(line(document.mime), 100),
-            data=document.data if isinstance(document.data, bytes) else clean(document.data),
-        )
-        for document in documents
-    ]
+    return [_cleaned(document) for document in documents]
+
+
+def _cleaned(document: Document) -> Document:
+    """Return *document* with a name, a type and a text that can stand in a journal; itself if it has them."""
+    name = cut(line(document.name), 200) or "document"
+    mime = cut(line(document.mime), 100)
+    data = document.data if isinstance(document.data, bytes) else clean(document.data)
+    if name == document.name and mime == document.mime and data is document.data:
+        return document
+    return dataclasses.replace(document, name=name, mime=mime, data=data)
 
 
 def error_of(intent: Intent, error: BaseException, *, code: str = "tool_error") -> ToolResult:

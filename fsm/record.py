@@ -12,6 +12,9 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 import orjson
+from msgspec import defstruct
+from msgspec.json import Encoder
+from msgspec.structs import astuple
 
 from ..states.run import Counters
 
@@ -66,13 +69,14 @@ HASHED = Record._fields[1:PREV_HASH]
 """Columns under the hash: not the two hashes, and not the run's number, which another file may give to another run."""
 
 _ORDER = sorted(range(1, PREV_HASH), key=Record._fields.__getitem__)
-_SORTED = tuple(Record._fields[index] for index in _ORDER)
 _in_order = itemgetter(*_ORDER)
+_Hashed = defstruct("_Hashed", [(Record._fields[index], Any) for index in _ORDER], gc=False)
+_encode_row = Encoder().encode
 
 
 def canonical_row(values: tuple[Any, ...]) -> bytes:
     """Return the RFC 8785 bytes of a row's hashed columns, given in `Record` order up to the hashes."""
-    return orjson.dumps(dict(zip(_SORTED, _in_order(values), strict=False)))
+    return _encode_row(_Hashed(*_in_order(values)))
 
 
 def chained(prev_hash: bytes, values: tuple[Any, ...]) -> bytes:
@@ -90,22 +94,19 @@ def root_hash(record: dict[str, Any]) -> bytes:
     return hashlib.sha256(orjson.dumps(record, option=orjson.OPT_SORT_KEYS)).digest()
 
 
-_DEFAULTS = Counters()
-_OTHERS = tuple(
-    (name, Counters._fields.index(name), getattr(_DEFAULTS, name))
-    for name in sorted(Counters._fields)
-    if name not in COLUMN_COUNTERS
-)
 _FIRST = len(COLUMN_COUNTERS)
+_NAMES, _DEFAULTS = Counters.__struct_fields__[_FIRST:], astuple(Counters())[_FIRST:]
+_Others = defstruct(
+    "_Others",
+    [(name, Any, default) for name, default in zip(_NAMES, _DEFAULTS, strict=True)],
+    omit_defaults=True,
+    gc=False,
+)
 
 
 def counters_text(counters: Counters) -> str:
     """Return the counters without a column of their own, those at their default left out."""
-    if counters[_FIRST:] == _DEFAULTS[_FIRST:]:
-        return "{}"
-    return orjson.dumps(
-        {name: counters[index] for name, index, default in _OTHERS if counters[index] != default}
-    ).decode()
+    return _encode_row(_Others(*astuple(counters)[_FIRST:])).decode()
 
 
 def counters_of(values: tuple[Any, ...]) -> Counters:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import orjson
+from msgspec.structs import replace
 from pydantic import ValidationError
 
 from ..states.actions import StoredText
@@ -143,7 +144,8 @@ def _follow(journal: Journal, run: Run, row: Transition) -> Run:
     body = journal.payload(run.number, row.change["n"]).body
     if body is None:
         raise JournalDamaged("the change has been erased")
-    counters = run.counters._replace(
+    counters = replace(
+        run.counters,
         **{name: getattr(row, name) for name in _COLUMNS},
         **_other_counters(row),
     )
@@ -152,7 +154,7 @@ def _follow(journal: Journal, run: Run, row: Transition) -> Run:
         trigger=row.trigger,
         dest=row.dest,
         counters=counters,
-        change=Change.model_validate_json(body),
+        change=Change.read(body),
         outcome=dict(row.outcome),
     )
 
@@ -162,7 +164,7 @@ _COLUMNS = ("step", "action", "retries", "tokens_in", "tokens_out", "cost_micro"
 
 def _other_counters(row: Transition) -> dict[str, Any]:
     defaults = Counters()
-    others = {name: getattr(defaults, name) for name in Counters._fields if name not in _COLUMNS}
+    others = {name: getattr(defaults, name) for name in Counters.__struct_fields__ if name not in _COLUMNS}
     return others | dict(row.counters)
 
 
@@ -266,8 +268,8 @@ def _recorded_outcome(journal: Journal, run: Run, row: Transition) -> Outcome:
 def _recorded_result(journal: Journal, run: Run, row: Transition) -> Ended:
     """The result stands in the row's change, usage and the tool's own requests in its outcome."""
     facts = row.outcome
-    change = Change.model_validate_json(_text(journal, run, row.change["n"]))
-    if change.result is None:
+    change = Change.read(_text(journal, run, row.change["n"]))
+    if not change.result:
         raise JournalDamaged("a result is missing in the change")
     texts = tuple((StoredText(**prompt), StoredText(**reply)) for prompt, reply in facts.get("texts", ()))
     usage = Usage(
@@ -300,7 +302,7 @@ def _compare_decision(
     yield from _compare_maps(row.seq, "counters", dict(row.counters), orjson.loads(counters_text(counters)))
     yield from _compare_maps(row.seq, "outcome", dict(row.outcome), decision.facts)
     body = journal.payload(run.number, row.change["n"]).body
-    derived = decision.change.encode()
+    derived = decision.change.wire_json()
     if body != derived:
         yield from _compare_change(row.seq, body, derived)
 

@@ -19,6 +19,7 @@ from ..states.phase import DONE, FAILED, PLANNING
 from .payloads import encoded, salted_digest
 from .record import PREV_HASH, chained, root_hash
 from .table import ROWS
+from .verify_types import type_problems
 
 if TYPE_CHECKING:
     from .journal_reading import JournalReader as Journal
@@ -59,6 +60,9 @@ def verify_journal(journal: Journal) -> list[Defect]:
     defects: list[Defect] = []
     try:
         defects.extend(_file_defects(journal))
+        unfit = [Defect("", place, problem) for place, problem in type_problems(journal)]
+        if unfit:  # nothing can be said of values that are not what they claim to be
+            return defects + unfit
         for run, run_id in journal.query("SELECT run, run_id FROM specs ORDER BY run"):
             if 0 < run < 2**31:
                 defects.extend(_run_defects(journal, run, run_id))

@@ -67,7 +67,7 @@ class PromptBuilder:
             "CONNECTIONS_INDEX": "\n".join(f"- {label}" for label in spec.connections),
         }
         self._inputs = documents_index(spec.documents)
-        self._messages: dict[int, tuple[Message, str]] = {}
+        self._messages: dict[int, tuple[Message, str, str]] = {}
         self._dynamic = {
             "selection": self._selection,
             "parameters": self._parameters,
@@ -111,9 +111,10 @@ class PromptBuilder:
 
     def _prepared(self, name: str) -> tuple[Template, PromptMessage | None]:
         """Return a template and, when nothing in it changes during a run, its rendered system message."""
-        template = parse_template(self._spec.templates[name], name)
-        names = {key for block in template.system for key in block[1::2]}
-        text = template.system_text(self._static) if names <= self._static.keys() else ""
+        static = self._static if name != "text" else {}
+        template = parse_template(self._spec.templates[name], name).settled(static)
+        constant = all(len(block) == 1 for block in template.system)
+        text = template.system_text({}) if constant else ""
         return template, PromptMessage("system", text) if text else None
 
     def _selection(self, run: Run) -> dict[str, str]:
@@ -182,24 +183,23 @@ class PromptBuilder:
         """Input documents, then the newest labels; names and sizes only (SPEC A003, A039)."""
         lines = [self._inputs] if self._inputs else []
         for message in reversed(run.memory.history[-_RECENT_LABELS:]):
-            if not message.documents_count:
-                continue
-            lines.append(f"- docList:{message.label} ({message.documents_count} from {message.tool})")
+            if message.documents_count:
+                lines.append(self._rendered(message)[2])
         return "\n".join(lines)
 
     def _history(self, run: Run) -> str:
-        return history_text(reversed(run.memory.history), self._spec.limits.history_chars, self._message)
+        texts = (self._rendered(message)[1] for message in reversed(run.memory.history))
+        return history_text(texts, self._spec.limits.history_chars)
 
-    def _message(self, message: Message) -> str:
-        """`message_text`, rendered once per message."""
+    def _rendered(self, message: Message) -> tuple[Message, str, str]:
+        """Return *message* with its text and its line in the index of documents, rendered once."""
         known = self._messages.get(message.step)
-        if known is not None and known[0] is message:
-            return known[1]
-        text = message_text(message)
-        if len(self._messages) > 200:
-            self._messages.clear()
-        self._messages[message.step] = (message, text)
-        return text
+        if known is None or known[0] is not message:
+            if len(self._messages) > 200:
+                self._messages.clear()
+            line = f"- docList:{message.label} ({message.documents_count} from {message.tool})"
+            known = self._messages[message.step] = (message, message_text(message), line)
+        return known
 
 
 def _selected(run: Run) -> Selection:

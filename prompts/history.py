@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from ..states.observations import Message
 
@@ -24,19 +24,16 @@ def message_text(message: Message) -> str:
     return "\n".join(lines)
 
 
-def history_text(
-    messages: Iterable[Message], chars_max: int, render: Callable[[Message], str] = message_text
-) -> str:
+def history_text(rendered: Iterable[str], chars_max: int) -> str:
     """
-    Return *messages* (newest first) as text of at most *chars_max* characters, plus a marker when cut.
+    Return actions as `message_text` gives them, newest first, as text of at most *chars_max* characters.
 
-    The newest action is always there, cut to size when it alone is too long; *render* may be a cached
-    `message_text`.
+    A marker follows when something was cut. The newest action is always there, cut to size when it alone is too
+    long.
     """
     texts: list[str] = []
     left = chars_max
-    for message in messages:
-        text = render(message)
+    for text in rendered:
         if len(text) > left:
             if not texts and left > 0:
                 texts.append(text[:left])

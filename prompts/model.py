@@ -8,8 +8,9 @@ everything that it used comes back in the reply, so that a run can be replayed w
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, get_args, runtime_checkable
+
+from msgspec import Struct
 
 from ..states.errors import ModelError
 from ..states.outcomes import Usage
@@ -17,6 +18,7 @@ from ..states.requests import RequestKind
 
 Role = Literal["system", "user", "assistant"]
 Finish = Literal["stop", "length", "refusal", "content_filter", "tool_calls"]
+_FINISHES = get_args(Finish)
 
 FAULT_CODES = (
     "unreachable",
@@ -34,16 +36,14 @@ FAULT_CODES = (
 """Why a model could not answer at all; a closed list, since it stands in hashed rows."""
 
 
-@dataclass(frozen=True, slots=True)
-class PromptMessage:
+class PromptMessage(Struct, frozen=True):
     """One message of a prompt."""
 
     role: Role
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ModelCall:
+class ModelCall(Struct, frozen=True):
     """
     One request to a model.
 
@@ -61,11 +61,10 @@ class ModelCall:
     number: int = 0
     schema: dict[str, Any] | None = None
     timeout_s: float | None = None
-    on_text: Callable[[str], None] | None = field(default=None, compare=False)
+    on_text: Callable[[str], None] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """
     One answer of a model.
 
@@ -132,10 +131,8 @@ def checked_reply(answer: object) -> Reply:
         raise TypeError(f"the model returned a {type(answer).__name__}, expected a Reply")
     if answer.usage is not None and not _countable(answer.usage):
         raise TypeError("the model reported a usage that is not made of whole numbers from 0 to 2^50")
-    if answer.finish not in get_args(Finish):
-        raise TypeError(
-            f"the model ended with {ascii(answer.finish)[:80]}, expected one of {get_args(Finish)}"
-        )
+    if answer.finish not in _FINISHES:
+        raise TypeError(f"the model ended with {ascii(answer.finish)[:80]}, expected one of {_FINISHES}")
     return answer
 
 
@@ -151,5 +148,5 @@ CHARS_PER_TOKEN = 4
 
 def estimated_usage(call: ModelCall, reply: str) -> Usage:
     """Return a deterministic estimate of a request's usage, for models that report none."""
-    characters = sum(len(message.text) for message in call.messages)
+    characters = sum([len(message.text) for message in call.messages])
     return Usage(1, -(-characters // CHARS_PER_TOKEN), -(-len(reply) // CHARS_PER_TOKEN), 0)

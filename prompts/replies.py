@@ -8,9 +8,9 @@ read in two ways is invalid and is asked again, it is never executed as guessed.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from msgspec import Struct
 from pydantic import ValidationError
 
 from ..states.actions import (
@@ -30,8 +30,7 @@ _ALIAS = re.compile(r"[A-Za-z][A-Za-z0-9]*[_:/-][A-Za-z0-9_:/-]*[A-Za-z0-9]")
 W = TypeVar("W", bound=Wire)
 
 
-@dataclass(frozen=True, slots=True)
-class Invalid:
+class Invalid(Struct, frozen=True):
     """
     A reply that cannot be used.
 
@@ -44,15 +43,13 @@ class Invalid:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class DirectAnswer:
+class DirectAnswer(Struct, frozen=True):
     """Stage 1 chose no action: ``{"action": null, "answer": "..."}``."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Parameters:
+class Parameters(Struct, frozen=True):
     """Stage 2's values, and the names that were dropped since Stage 2 may not set them (SPEC A118)."""
 
     values: dict[str, Any]

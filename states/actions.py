@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
+from msgspec import field
 from pydantic import Field
 
-from .wire import Wire
+from .wire import Stored, Wire
 
 Effect = Literal["read", "idempotent", "once"]
 """How often an effect may happen; ``once`` is the default for a host's tools (DESIGN section 5)."""
@@ -72,7 +72,7 @@ class Selection(Wire):
     origin: Literal["model", "plan", "format"] = "model"
 
 
-class Intent(Wire):
+class Intent(Stored, frozen=True, gc=False):
     """
     The decision to execute, journaled before the tool starts: this row **is** the intent.
 
@@ -93,8 +93,7 @@ class Intent(Wire):
     effect: Effect
 
 
-@dataclass(frozen=True, slots=True)
-class StoredText:
+class StoredText(Stored, frozen=True, gc=False):
     """A reference to a payload: its number within the run, salted digest (hex) and size in bytes."""
 
     n: int
@@ -106,7 +105,7 @@ class StoredText:
         return {"n": self.n, "digest": self.digest, "bytes": self.bytes}
 
 
-class DocumentRef(Wire):
+class DocumentRef(Stored, frozen=True, gc=False):
     """One document a run holds: its number within the run, where it stands and where its bytes are."""
 
     number: int
@@ -122,7 +121,7 @@ class DocumentRef(Wire):
         return f"docItem:{self.label}#{self.position}"
 
 
-class Preview(Wire):
+class Preview(Stored, frozen=True, gc=False):
     """One document of an observation: exactly these three strings (SPEC A013)."""
 
     name: str
@@ -130,16 +129,16 @@ class Preview(Wire):
     snippet: str
 
 
-class WebFact(Wire):
+class WebFact(Stored, frozen=True, gc=False):
     """What a web tool knows of one URL (document 002's names; 000's are accepted)."""
 
     url: str
-    relevance_score: float | None = Field(default=None, alias="relevance_score")
-    key_points: tuple[str, ...] = Field(default=(), alias="key_points", strict=False)
-    entities: tuple[str, ...] = Field(default=(), alias="entities", strict=False)
+    relevance_score: float | None = field(default=None, name="relevance_score")
+    key_points: tuple[str, ...] = field(default=(), name="key_points")
+    entities: tuple[str, ...] = ()
 
 
-class ToolResult(Wire):
+class ToolResult(Stored, frozen=True, gc=False):
     """
     How a call ended, before it is observed.
 
@@ -160,8 +159,8 @@ class ToolResult(Wire):
     ok: bool
     error: str | None = None
     error_code: str | None = None
-    documents: tuple[DocumentRef, ...] = Field(default=(), strict=False)
-    notes: tuple[str, ...] = Field(default=(), strict=False)
-    web: tuple[WebFact, ...] = Field(default=(), strict=False)
+    documents: tuple[DocumentRef, ...] = ()
+    notes: tuple[str, ...] = ()
+    web: tuple[WebFact, ...] = ()
     echo: StoredText | None = None
     retryable: bool = False

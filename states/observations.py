@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from msgspec import UNSET, Meta, UnsetType
 
 from .actions import Preview, WebFact
-from .wire import Wire
+from .wire import Stored
 
 
-class Observation(Wire):
+class Observation(Stored, frozen=True, gc=False, omit_defaults=False):
     """
     The compact view of one result; never the raw payload (documents 000 and 002).
 
@@ -25,28 +25,20 @@ class Observation(Wire):
 
     success: bool
     result_label: str
-    documents_count: int = Field(ge=0)
-    previews: tuple[Preview, ...] = Field(default=(), strict=False)
-    notes: tuple[str, ...] = Field(default=(), strict=False)
-    web: tuple[WebFact, ...] | None = Field(default=None, strict=False)
-
-    def wire(self) -> dict[str, Any]:
-        """Return the observation as JSON-able data; ``web`` is absent when no tool gave any (SPEC A015)."""
-        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
-
-    def wire_json(self) -> str:
-        """Return the same as compact JSON."""
-        return self.model_dump_json(by_alias=True, exclude_none=True)
+    documents_count: Annotated[int, Meta(ge=0)]
+    previews: tuple[Preview, ...] = ()
+    notes: tuple[str, ...] = ()
+    web: tuple[WebFact, ...] | UnsetType = UNSET
 
 
-class Check(Wire):
+class Check(Stored, frozen=True, gc=False):
     """The light review after every observation, derived by code (SPEC A040)."""
 
     status: Literal["success", "retry", "failed"]
-    improvements: tuple[str, ...] = Field(default=(), strict=False)
+    improvements: tuple[str, ...] = ()
 
 
-class Message(Wire):
+class Message(Stored, frozen=True, gc=False, kw_only=True):
     """
     One action in the history of a run: what later prompts may know of it (SPEC A099 to A102).
 
@@ -68,9 +60,9 @@ class Message(Wire):
     tool: str
     objective: str = ""
     label: str = ""
-    documents: tuple[str, ...] = Field(default=(), strict=False)
+    documents: tuple[str, ...] = ()
     documents_count: int = 0
     summary: str
-    notes: tuple[str, ...] = Field(default=(), strict=False)
-    learnings: tuple[str, ...] = Field(default=(), strict=False)
+    notes: tuple[str, ...] = ()
+    learnings: tuple[str, ...] = ()
     success: bool

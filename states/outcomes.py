@@ -6,15 +6,15 @@ Everything that is not a pure function of the run enters here as data: replies, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
+
+from msgspec import Struct
 
 from .actions import StoredText, ToolResult
 from .waiting import Answer
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Struct, frozen=True, gc=False):
     """
     What requests used, as whole numbers.
 
@@ -35,16 +35,14 @@ NO_USAGE = Usage()
 """Nothing was asked of a model."""
 
 
-@dataclass(frozen=True, slots=True)
-class Nought:
+class Nought(Struct, frozen=True, gc=False):
     """Nothing was needed."""
 
-    kind = "none"
-    usage = NO_USAGE
+    kind: ClassVar[str] = "none"
+    usage: ClassVar[Usage] = NO_USAGE
 
 
-@dataclass(frozen=True, slots=True)
-class Replied:
+class Replied(Struct, frozen=True, gc=False):
     """
     A model replied.
 
@@ -61,11 +59,10 @@ class Replied:
     finish: str
     usage: Usage
     request_id: str | None = None
-    kind = "reply"
+    kind: ClassVar[str] = "reply"
 
 
-@dataclass(frozen=True, slots=True)
-class ModelFault:
+class ModelFault(Struct, frozen=True, gc=False):
     """
     A model failed after its bounded retries.
 
@@ -80,11 +77,10 @@ class ModelFault:
     message: str
     payload: StoredText
     usage: Usage = NO_USAGE
-    kind = "fault"
+    kind: ClassVar[str] = "fault"
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(Struct, frozen=True, gc=False):
     """
     A tool ended, with a result or an error.
 
@@ -97,19 +93,17 @@ class Ended:
     result: ToolResult
     usage: Usage = NO_USAGE
     texts: tuple[tuple[StoredText, StoredText], ...] = ()
-    kind = "result"
+    kind: ClassVar[str] = "result"
 
 
-@dataclass(frozen=True, slots=True)
-class InDoubt:
+class InDoubt(Struct, frozen=True, gc=False):
     """A `once` effect was begun by a driver that is gone; whether it happened is not known."""
 
-    kind = "in_doubt"
-    usage = NO_USAGE
+    kind: ClassVar[str] = "in_doubt"
+    usage: ClassVar[Usage] = NO_USAGE
 
 
-@dataclass(frozen=True, slots=True)
-class Recalled:
+class Recalled(Struct, frozen=True, gc=False):
     """
     Earlier payloads, read back.
 
@@ -118,26 +112,24 @@ class Recalled:
     """
 
     texts: tuple[str | None, ...]
-    kind = "recalled"
-    usage = NO_USAGE
+    kind: ClassVar[str] = "recalled"
+    usage: ClassVar[Usage] = NO_USAGE
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
+class Answered(Struct, frozen=True, gc=False):
     """Somebody answered what the run waits for."""
 
     answer: Answer
     payload: StoredText
-    kind = "answer"
-    usage = NO_USAGE
+    kind: ClassVar[str] = "answer"
+    usage: ClassVar[Usage] = NO_USAGE
 
 
-@dataclass(frozen=True, slots=True)
-class Cancelled:
+class Cancelled(Struct, frozen=True, gc=False):
     """The run was told to stop."""
 
-    kind = "cancelled"
-    usage = NO_USAGE
+    kind: ClassVar[str] = "cancelled"
+    usage: ClassVar[Usage] = NO_USAGE
 
 
 Outcome: TypeAlias = Nought | Replied | ModelFault | Ended | InDoubt | Recalled | Answered | Cancelled

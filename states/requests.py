@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from .actions import Intent, StoredText
 
@@ -11,13 +12,11 @@ RequestKind = Literal["selection", "parameters", "refinement", "review", "plan",
 """Kinds of model request, in the order a react iteration asks for them (DESIGN section 2)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Nothing:
+class Nothing(Struct, frozen=True, gc=False):
     """The phase can be decided from the run alone."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelRequest:
+class ModelRequest(Struct, frozen=True, gc=False):
     """
     Ask the model.
 
@@ -30,15 +29,13 @@ class ModelRequest:
     attempt: int
 
 
-@dataclass(frozen=True, slots=True)
-class ToolRequest:
+class ToolRequest(Struct, frozen=True, gc=False):
     """Start a tool; its intent has been committed."""
 
     intent: Intent
 
 
-@dataclass(frozen=True, slots=True)
-class Recall:
+class Recall(Struct, frozen=True, gc=False):
     """Read payloads that this run stored earlier: the bodies of a result that are shown in its observation."""
 
     payloads: tuple[StoredText, ...]

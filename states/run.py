@@ -7,9 +7,9 @@ what the rows' changes have set, slot by slot, and stays bounded however long th
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any
 
-from pydantic import Field
+from msgspec import UNSET, Struct, UnsetType
 from rpds import HashTrieMap
 
 from .actions import Intent, Selection, StoredText, ToolResult
@@ -18,15 +18,17 @@ from .phase import DONE, FAILED, FINAL, PLANNING
 from .reviews import Refinement, Review
 from .spec import Spec
 from .waiting import Answer, Question
-from .wire import Wire
+from .wire import Stored
 
 HISTORY_MESSAGES = 50
 """Actions that history keeps; more never fit under `Limits.history_chars` in practice."""
 
 
-class Counters(NamedTuple):
+class Counters(Struct, frozen=True, gc=False):
     """
     Every number and flag of a run; each row holds them as they are after it.
+
+    The first seven have a column of their own; the others follow in alphabetical order, as they stand in a row.
 
     Attributes:
         step: Actions started; what `Limits.max_steps` bounds.
@@ -36,20 +38,20 @@ class Counters(NamedTuple):
         tokens_out: Output tokens of all model requests.
         cost_micro: Money spent, in millionths of the currency unit.
         time_us: Active time in microseconds; waiting for a person does not count.
+        best_score: Highest score so far in millionths, or None.
+        blocked: Duplicate calls blocked in this run.
         calls: Model requests made, also within tools; the next one's number for a scripted model.
+        concluded: 1 once the stop is decided and only the completion review is left.
+        criteria: One character per criterion, ``1`` when met; progress is never taken back.
         documents: Documents numbered, and so the next one's number.
-        selection_retries, parameter_retries, step_retries: Spent in this step.
-        review_retries: Spent in this iteration.
         elicitations: Questions asked.
         errors: Tool errors in a row.
-        refused: Calls refused for their parameters in a row.
-        blocked: Duplicate calls blocked in this run.
-        stale: Refinements in a row whose score did not rise.
-        best_score: Highest score so far in millionths, or None.
-        same_key: How often the last executed call stands at the end of the list of executed calls.
-        concluded: 1 once the stop is decided and only the completion review is left.
         formatted: 1 once the final formatting action has been selected.
-        criteria: One character per criterion, ``1`` when met; progress is never taken back.
+        parameter_retries, selection_retries, step_retries: Spent in this step.
+        refused: Calls refused for their parameters in a row.
+        review_retries: Spent in this iteration.
+        same_key: How often the last executed call stands at the end of the list of executed calls.
+        stale: Refinements in a row whose score did not rise.
         stop: Why the run stops, from `REASONS`; empty while it goes on.
     """
 
@@ -60,54 +62,58 @@ class Counters(NamedTuple):
     tokens_out: int = 0
     cost_micro: int = 0
     time_us: int = 0
+    best_score: int | None = None
+    blocked: int = 0
     calls: int = 0
+    concluded: int = 0
+    criteria: str = ""
     documents: int = 0
-    selection_retries: int = 0
-    parameter_retries: int = 0
-    step_retries: int = 0
-    review_retries: int = 0
     elicitations: int = 0
     errors: int = 0
-    refused: int = 0
-    blocked: int = 0
-    stale: int = 0
-    best_score: int | None = None
-    same_key: int = 0
-    concluded: int = 0
     formatted: int = 0
-    criteria: str = ""
+    parameter_retries: int = 0
+    refused: int = 0
+    review_retries: int = 0
+    same_key: int = 0
+    selection_retries: int = 0
+    stale: int = 0
+    step_retries: int = 0
     stop: str = ""
 
 
-class Change(Wire):
+class Change(Stored, frozen=True, gc=False, kw_only=True):
     """
     What one transition sets in a run's memory; a slot that is present and None is cleared.
 
     Each trigger always sets the same slots (`fsm.changes`), which is what lets `fsm.fold.restore` read a few
-    rows instead of all of them.
+    rows instead of all of them. A slot that is not set is `UNSET`, which is false, as None is.
     """
 
-    selection: Selection | None = None
-    intent: Intent | None = None
-    result: ToolResult | None = None
-    observation: Observation | None = None
-    check: Check | None = None
-    message: Message | None = None
-    feedback: str | None = None
-    hint: str | None = None
-    improvements: tuple[str, ...] | None = Field(default=None, strict=False)
-    refinement: Refinement | None = None
-    review: Review | None = None
-    answer: str | None = None
-    question: Question | None = None
-    reply: Answer | None = None
+    selection: Selection | UnsetType | None = UNSET
+    intent: Intent | UnsetType | None = UNSET
+    result: ToolResult | UnsetType | None = UNSET
+    observation: Observation | UnsetType | None = UNSET
+    check: Check | UnsetType | None = UNSET
+    message: Message | UnsetType | None = UNSET
+    feedback: str | UnsetType | None = UNSET
+    hint: str | UnsetType | None = UNSET
+    improvements: tuple[str, ...] | UnsetType | None = UNSET
+    refinement: Refinement | UnsetType | None = UNSET
+    review: Review | UnsetType | None = UNSET
+    answer: str | UnsetType | None = UNSET
+    question: Question | UnsetType | None = UNSET
+    reply: Answer | UnsetType | None = UNSET
 
-    def encode(self) -> str:
-        """Return the slots that are set as compact JSON."""
-        return self.model_dump_json(by_alias=True, exclude_unset=True)
+    def slots(self) -> dict[str, Any]:
+        """Return what is set, None where it is cleared."""
+        return {name: value for name in SLOTS if (value := getattr(self, name)) is not UNSET}
 
 
-class Memory(NamedTuple):
+SLOTS = Change.__struct_fields__
+"""Names of the slots of a change."""
+
+
+class Memory(Struct, frozen=True, gc=False):
     """
     What a run remembers beside its counters; bounded.
 
@@ -138,7 +144,7 @@ class Memory(NamedTuple):
     outputs: HashTrieMap[str, StoredText] = HashTrieMap()
 
 
-class Run(NamedTuple):
+class Run(Struct, frozen=True, gc=False):
     """
     One run between two transitions.
 

@@ -10,6 +10,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from paor.fsm.fold import apply
 from paor.fsm.kit import Kit
 from paor.fsm.machine import Decision, Moment, decide, request_of
@@ -127,10 +129,11 @@ def run_in(
 ) -> Run:
     """Return a run that stands in *state* with these counters and slots of its memory."""
     start = initial_run("run-1", 1, of if of is not None else spec())
-    return start._replace(
+    return replace(
+        start,
         state=state,
-        counters=start.counters._replace(**(counters or {})),
-        memory=start.memory._replace(**memory),
+        counters=replace(start.counters, **(counters or {})),
+        memory=replace(start.memory, **memory),
     )
 
 

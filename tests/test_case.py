@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from paor.fsm.case import Case, folded_text, progress, read_case, stale_after, stop_after
 from paor.fsm.kit import Kit
@@ -134,7 +135,7 @@ def test_A018_staleness_counts_scores_in_a_row_that_did_not_rise(scores: list[in
                 break
             row += 1
         assert stale == row
-        run = run._replace(counters=run.counters._replace(stale=stale, best_score=best))
+        run = replace(run, counters=replace(run.counters, stale=stale, best_score=best))
     assert stale_after(run, None) == (run.counters.stale, run.counters.best_score), (
         "no judgement changes nothing"
     )

@@ -170,8 +170,8 @@ def test_a_run_that_goes_on_can_be_followed_from_before(shell: Shell, shop: str)
     assert follower.stdout is not None
     assert json.loads(follower.stdout.readline())["seq"] == 0
     assert shell("resume", "last", "--app", f"{shop}:plain").code == 0
-    out, err = follower.communicate(timeout=60)
-    assert [json.loads(line)["seq"] for line in out.splitlines()] == list(range(1, 6)), err
+    rows = [json.loads(line)["seq"] for line in follower.stdout]  # what was read ahead is in its buffer
+    assert (rows, follower.wait(timeout=60)) == (list(range(1, 6)), 0)
 
 
 def test_cancel_ends_a_run_that_nobody_drives(shell: Shell, shop: str) -> None:

@@ -968,7 +968,16 @@ def test_a_result_is_json(tmp_path: Path) -> None:
         assert result.documents[0].reference == "docItem:round1_task1_action1_page#0"
 
 
-def test_web_facts_are_checked() -> None:
-    """A fact without its URL is none."""
-    with pytest.raises(ValueError, match="url"):
-        WebFact(relevance_score=1.0)  # type: ignore[call-arg]
+@pytest.mark.parametrize("fact", [WebFact(url=5), {"relevance_score": 1.0}, {"url": "u", "entities": "x"}, 7])  # type: ignore[arg-type]
+def test_web_facts_are_checked(fact: Any, tmp_path: Path) -> None:
+    """A fact without its URL, or with anything but texts, is an error of the tool, not of the run."""
+
+    @tool("web.look", effect="read")
+    def look() -> ToolOutput:
+        """Look."""
+        return ToolOutput([Document("a", "x")], web=[fact])
+
+    with World(tmp_path, [SELECT("web.look", {}), STOP, SUCCESS], [look]) as world:
+        world.run()
+        seen = observation(world.model.of("refinement")[0])
+        assert not seen["success"] and seen["documentsCount"] == 0 and "web" not in seen

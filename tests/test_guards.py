@@ -6,6 +6,7 @@ import copy
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from paor.fsm.case import Case, read_case
 from paor.fsm.guards import GUARDS
@@ -140,7 +141,7 @@ def test_step_retries_are_the_tools_own(tool: str, spent: int, left: bool) -> No
     of = spec()
     flaky = of.tools[0].model_copy(update={"name": "notes.flaky", "step_retries": 2})
     of = spec(tools=(*of.tools, flaky))
-    intent = INTENT.model_copy(update={"tool": tool})
+    intent = replace(INTENT, tool=tool)
     assert (
         holds("step_retries_left", of=of, counters={"step_retries": spent}, state=EXECUTING, intent=intent)
         is left

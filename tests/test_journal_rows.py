@@ -14,6 +14,7 @@ import pytest
 import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import asdict, astuple
 
 from paor import Engine, Limits, ModelUnavailable, Reply, ScriptedModel, Usage
 from paor.fsm.journal_rows import ROOT_COLUMNS, Transition
@@ -89,18 +90,18 @@ def test_the_hash_of_a_row_depends_on_every_column_and_on_the_row_before(data: s
             else st.none() | WHOLE
             if name == "best_score"
             else WHOLE
-            for name in Counters._fields
+            for name in Counters.__struct_fields__
         },
     )
 )
 def test_counters_survive_a_row(counters: Counters) -> None:
     """Seven have a column of their own, the others stand in one together, without those at their default."""
-    columns = [0] * 10 + list(counters[:7]) + [counters_text(counters)]
+    columns = [0] * 10 + [*astuple(counters)[:7]] + [counters_text(counters)]
     assert counters_of(tuple(columns)) == counters
     assert json.loads(counters_text(counters)).keys() == {
         name
-        for name, default in Counters()._asdict().items()
-        if name in Counters._fields[7:] and getattr(counters, name) != default
+        for name, default in asdict(Counters()).items()
+        if name in Counters.__struct_fields__[7:] and getattr(counters, name) != default
     }
 
 
@@ -182,7 +183,7 @@ def test_each_trigger_always_sets_the_same_slots(tmp_path: Path) -> None:
             run_id = play(journey, scripted).run_id
             run = scripted.journal.run(run_id).run
             for row in scripted.journal.rows(run):
-                slots[row[4], row[3]].add(frozenset(scripted.journal.change(run, row[9]).model_fields_set))
+                slots[row[4], row[3]].add(frozenset(scripted.journal.change(run, row[9]).slots()))
     assert {kind: sets for kind, sets in slots.items() if len(sets) > 1} == {}
 
 

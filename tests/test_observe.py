@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from paor import Document, Limits, ToolError, ToolOutput, WebFact
 from paor.fsm.observe import CUT, check_of, clean, cut, line, message_of, observation_of, summary_of
@@ -94,7 +95,7 @@ def test_A009_A012_A013_A014_an_observation_keeps_every_bound(
     seen = observed(ToolOutput(documents, notes, web), **limits)
     text = seen.wire_json()
     assert len(text) <= limits["observation_chars"]
-    assert Observation.model_validate_json(text) == seen
+    assert Observation.read(text) == seen
     assert seen.documents_count == len(documents)
     assert len(seen.previews) <= min(limits["previews"], len(documents))
     for preview, document in zip(seen.previews, documents, strict=False):
@@ -167,7 +168,7 @@ def test_A155_a_refused_call_has_a_label_of_its_own() -> None:
         "round1_task1_action7_refused",
         ("duplicate_call_blocked: again",),
     )
-    echoed = result.model_copy(update={"echo": StoredText(1, "00", 5)})
+    echoed = replace(result, echo=StoredText(1, "00", 5))
     assert observation_of(run, echoed, ("earlier",)).previews[0].snippet == "earlier"
     assert observation_of(run, echoed, (None,)).previews[0].snippet == "", "an erased output is no output"
 
@@ -213,7 +214,7 @@ def test_a_message_keeps_what_later_prompts_may_know() -> None:
     assert len(found.learnings) == 5 and all(
         len(text) <= 240 and "\n" not in text for text in found.learnings
     )
-    assert len(found.model_dump_json()) < 3000
+    assert len(found.wire_json()) < 3000
 
 
 def test_a_message_of_an_action_without_a_selection() -> None:

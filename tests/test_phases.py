@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from paor.states.observing import Observing
 from paor.states.phase import OBSERVING, REVIEWING, Phase
@@ -21,13 +22,13 @@ def test_a_phase_must_say_what_it_needs() -> None:
 
 def test_observing_without_a_document_needs_nothing() -> None:
     """There is nothing to read back, so the observation follows from the run alone."""
-    run = initial_run("run-1", 1, Spec(objective="Read"))._replace(state=OBSERVING)
+    run = replace(initial_run("run-1", 1, Spec(objective="Read")), state=OBSERVING)
     assert Observing().request(run) is NOTHING
 
 
 def test_between_the_steps_of_a_plan_no_refinement_is_asked() -> None:
     """Only react mode asks after every action."""
-    run = initial_run("run-1", 1, Spec(objective="Read", mode="batch"))._replace(state=REVIEWING)
+    run = replace(initial_run("run-1", 1, Spec(objective="Read", mode="batch")), state=REVIEWING)
     assert Reviewing().request(run) is NOTHING
-    react = initial_run("run-1", 1, Spec(objective="Read"))._replace(state=REVIEWING)
+    react = replace(initial_run("run-1", 1, Spec(objective="Read")), state=REVIEWING)
     assert Reviewing().request(react) is not NOTHING

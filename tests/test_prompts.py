@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from paor import Document, Limits, ModelCall, PromptMessage, ToolError, ToolOutput, UsageError, tool
 from paor.prompts.builders import RULES, PromptBuilder, TextTask, documents_index, fenced, field_text
@@ -429,9 +430,8 @@ def test_A102_a_message_shows_what_it_has() -> None:
         message_text(message(1, documents=0, objective=""))
         == "- Step 1: notes.read [ok]\n  Summary: a summary"
     )
-    full = message(
-        2, documents=2, documents_count=2, success=False, notes=("n", "m"), learnings=("l",)
-    ).model_copy(update={"documents": ("docItem:label2#0 a", "docItem:label2#1 b")})
+    full = message(2, documents=2, documents_count=2, success=False, notes=("n", "m"), learnings=("l",))
+    full = replace(full, documents=("docItem:label2#0 a", "docItem:label2#1 b"))
     assert message_text(full).splitlines() == [
         "- Step 2: notes.read [failed] read 2",
         "  Documents: docList:label2 (2)",
@@ -445,7 +445,7 @@ def test_A102_a_message_shows_what_it_has() -> None:
 
 def test_A101_history_keeps_the_order_it_is_given() -> None:
     """Newest first in, newest first out."""
-    text = history_text([message(3), message(2), message(1)], 10_000)
+    text = history_text(map(message_text, [message(3), message(2), message(1)]), 10_000)
     assert re.findall(r"- Step (\d)", text) == ["3", "2", "1"]
 
 
@@ -456,7 +456,7 @@ def test_A101_history_keeps_the_order_it_is_given() -> None:
 def test_A124_D22_history_keeps_within_its_budget(lengths: list[int], chars_max: int) -> None:
     """Whole messages from the newest on; the newest one is always there, cut if need be; what is left out is said."""
     messages = [message(step, summary="s" * length) for step, length in enumerate(lengths)]
-    text = history_text(messages, chars_max)
+    text = history_text(map(message_text, messages), chars_max)
     whole = "\n".join(map(message_text, messages))
     cut = text.endswith(OMITTED)
     shown = text.removesuffix(OMITTED).rstrip("\n")

@@ -18,6 +18,7 @@ from typing import Any
 
 import orjson
 import pytest
+from msgspec.structs import replace
 
 from paor import (
     Engine,
@@ -225,7 +226,7 @@ def what_counts(scripted: Engine, result: Result) -> dict[str, Any]:
     return {
         "result": (result.state, result.status, result.reason, result.answer, result.steps, result.criteria),
         "usage": (result.usage.tokens_in, result.usage.tokens_out, result.usage.cost, result.usage.calls),
-        "counters": run.counters._replace(time_us=0),
+        "counters": replace(run.counters, time_us=0),
         "rows": [(row.seq, row.trigger, row.source, row.dest, row.guards) for row in rows],
         "documents": [
             (

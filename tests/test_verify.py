@@ -443,7 +443,7 @@ def test_documents_of_a_call_that_was_not_observed_yet_are_held_against_its_resu
                 break
         (row,) = scripted.journal.runs()
         result = scripted.journal.change(1, scripted.journal.rows(1)[-1][9]).result
-        assert row.state == "Observing" and result is not None and scripted.journal.verify() == []
+        assert row.state == "Observing" and result and scripted.journal.verify() == []
     whole = path.read_bytes()
     for document in result.documents:
         path.write_bytes(whole)
@@ -477,6 +477,58 @@ def test_a_result_that_cannot_be_read_is_a_defect_and_no_crash(body: str, path: 
         connection.execute("UPDATE payloads SET body = ? WHERE run = 1 AND n = ?", (body, number))
     assert_found(path, rf"payloads n {number}\b", body)
     assert not [defect for defect in by_package(path) if defect.place.startswith("documents")]
+
+
+VALUES = (b"\0\xff", 1.5, None, -1, "text", 2**62)
+"""Of every type that SQLite knows."""
+
+
+@pytest.mark.parametrize("hidden", [False, True], ids=["seen", "hidden"])
+@pytest.mark.parametrize("table", [table for table in TABLES if table != "leases"])
+def test_a_value_of_another_type_is_a_defect_and_no_crash(
+    table: str, hidden: bool, small: bytes, tmp_path: Path
+) -> None:
+    """The schema is text in the file: the checks of its types can be taken away, and put back afterwards."""
+    path = tmp_path / JOURNAL
+    path.write_bytes(small)
+    strict, loose = _schema_of(path, table)
+    names = re.findall(r'^  "?(\w+)"? (?=[A-Z])', strict, re.MULTILINE)
+    assert len(names) > 5
+    for name in names:
+        for value in VALUES:
+            path.write_bytes(small)
+            _reschema(path, table, loose)
+            with altered(path) as connection:
+                row = f'SELECT rowid FROM {table} WHERE typeof("{name}") <> ? ORDER BY rowid DESC LIMIT 1'
+                kind = connection.execute("SELECT typeof(?)", (value,)).fetchone()
+                try:
+                    changed = f'UPDATE {table} SET "{name}" = ? WHERE rowid = ({row})'
+                    if connection.execute(changed, (value, *kind)).rowcount < 1:
+                        continue
+                except sqlite3.Error:  # a key is a whole number whatever the schema says
+                    continue
+            if hidden:
+                _reschema(path, table, strict)
+            defects = [str(defect) for defect in by_package(path)]
+            assert defects, (name, value)
+            assert hidden or f"table {table}: its schema was changed: it is not STRICT" in defects
+            code, lines = by_script(path)
+            assert code == 4, (name, value, lines)
+
+
+def _schema_of(path: Path, table: str) -> tuple[str, str]:
+    """Return how the table was made, and the same without any check of what stands in it."""
+    with altered(path) as connection:
+        query = "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = ?"
+        strict = str(connection.execute(query, (table,)).fetchone()[0])
+    loose = strict.replace(") STRICT", ")").replace(" NOT NULL", "")
+    return strict, re.sub(r" (INTEGER|TEXT)(?! PRIMARY)", " ANY", loose)
+
+
+def _reschema(path: Path, table: str, sql: str) -> None:
+    with altered(path) as connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("UPDATE sqlite_master SET sql = ? WHERE type = 'table' AND name = ?", (sql, table))
 
 
 @pytest.mark.parametrize("count", ["one", "all", "results"])

@@ -243,6 +243,6 @@ def last_intent(journal: Journal, run_id: str) -> dict[str, Any] | None:
     number = journal.run(run_id).run
     for row in reversed(journal.rows(number)):
         change: Change = journal.change(number, row[9])
-        if change.intent is not None:
+        if change.intent:
             return change.intent.wire()
     return None

@@ -44,8 +44,8 @@ def change_of(journal: Journal, row: Transition) -> Change:
     """
     try:
         body = journal.payload(row.run, row.change["n"]).body
-        return Change.model_validate_json(body) if body is not None else Change()
-    except (ValidationError, KeyError, TypeError):
+        return Change.read(body) if body is not None else Change()
+    except (ValueError, KeyError, TypeError):
         raise JournalDamaged(
             f"run number {row.run}, row {row.seq}: what it set cannot be read; run: paor verify"
         ) from None
@@ -104,7 +104,7 @@ class Head:
         numbers = ((self.given, "given"), (self.produced, "produced"))
         yield "documents", ", ".join(f"{number:,} {text}" for number, text in numbers if number), ""
         yield from self._criteria()
-        if self.change.question is not None:
+        if self.change.question:
             yield "waits for", f"{self.change.question.kind}: {self.change.question.message}", "warn"
         answer = (self.change.answer or "") if row.status in ("done", "failed") else ""
         yield "answer", "\n".join(line for line in answer.split("\n") if line.strip()), ""
@@ -117,9 +117,7 @@ class Head:
             words = REASONS.get(row.reason)
             return f"{row.state} ({row.reason}: {words})" if words else f"{row.state} ({row.reason})"
         question = self.change.question
-        return (
-            f"{row.state} (waits: {question.kind})" if question is not None else f"{row.state} ({row.status})"
-        )
+        return f"{row.state} (waits: {question.kind})" if question else f"{row.state} ({row.status})"
 
     def used(self) -> Iterator[str]:
         """Yield what was used, and of how much where there is a limit."""
@@ -172,8 +170,8 @@ class Head:
         question = self.change.question
         return {
             "spec": settings,
-            "answer": self.change.answer,
-            "waiting_for": question.wire() if question is not None else None,
+            "answer": self.change.answer or None,
+            "waiting_for": question.wire() if question else None,
             "documents_given": self.given,
             "documents_produced": self.produced,
         }
@@ -235,12 +233,12 @@ def _observed(journal: Journal, row: Transition, ended: Transition) -> Action:
         seq=row.seq,
         step=row.step,
         action=row.action,
-        tool=message.tool if message is not None else str(ended.request.get("tool", "")),
+        tool=message.tool if message else str(ended.request.get("tool", "")),
         outcome="ok" if good else "refused" if refused else "failed",
         label=str(ended.outcome.get("label", "")),
         documents_count=int(ended.outcome.get("documents", 0)),
-        documents=message.documents if message is not None else (),
-        summary=message.summary if message is not None else "(erased)",
+        documents=message.documents if message else (),
+        summary=message.summary if message else "(erased)",
     )
 
 

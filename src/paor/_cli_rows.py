@@ -79,7 +79,7 @@ def _tool_of(journal: Journal, row: Transition) -> list[str]:
     """Return the tool that a row chose or is about, if it says so."""
     change = change_of(journal, row)
     found = change.selection or change.intent or change.result
-    return [found.tool] if found is not None else []
+    return [found.tool] if found else []
 
 
 _EXPECTED = frozenset(
