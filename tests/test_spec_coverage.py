@@ -64,21 +64,33 @@ def test_a_broken_row_is_refused(
         coverage.rows()
 
 
-def test_a_row_without_a_test_is_open_and_one_that_misses_something_is_not_counted(
+def test_a_row_is_covered_by_a_test_on_the_engine_and_when_nothing_is_missing(
     coverage: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Covered means: a test carries the id, and nothing is noted as missing."""
+    """A test of a part alone, or a note of what is missing, makes it covered in part; no test leaves it open."""
     rows = [
         coverage.SpecRow("A001", ("000",), (), "", "One."),
         coverage.SpecRow("A002", ("000",), (), "a part", "Two."),
         coverage.SpecRow("A003", ("000",), (), "a part", "Three."),
+        coverage.SpecRow("A004", ("000",), (), "", "Four."),
     ]
+    proof = coverage.Proof("f.py", "test_it")
+    proven = {"A001": [proof], "A002": [proof], "A004": [coverage.Proof("g.py", "test_part", False)]}
     monkeypatch.setattr(coverage, "rows", lambda: rows)
-    monkeypatch.setattr(coverage, "tests", lambda: {"A001": [("f.py", "test_A001")], "A002": [("f.py", "t")]})
+    monkeypatch.setattr(coverage, "tests", lambda: proven)
     text = coverage.coverage()
-    assert "**1 of 3 rows of part A are covered**, 1 more in part, 1 are open." in text
-    assert "| A002 | 000 | Two. *In part; missing: a part.* | `f.py::t` |" in text
+    assert "**1 of 4 rows of part A are covered**, 2 more in part, 1 are open." in text
+    assert "| A001 | 000 | One. | `f.py::test_it` |" in text
+    assert "| A002 | 000 | Two. *In part; missing: a part.* | `f.py::test_it` |" in text
     assert "| A003 | 000 | Three. | open |" in text
-    monkeypatch.setattr(coverage, "tests", lambda: {"A999": [("f.py", "test_A999")]})
+    assert "| A004 | 000 | Four. *In part; missing: a test on the real engine.* | `g.py::test_part` |" in text
+    monkeypatch.setattr(coverage, "tests", lambda: {"A999": [proof]})
     with pytest.raises(ValueError, match="A999"):
         coverage.coverage()
+
+
+def test_files_that_drive_the_engine_are_told_from_those_that_do_not(coverage: Any) -> None:
+    """By what they import."""
+    driving = {proof.file: proof.driving for proofs in coverage.tests().values() for proof in proofs}
+    assert driving["test_react_loop.py"] and driving["test_spec_guard.py"]
+    assert not driving["test_catalog.py"] and not driving["test_policy.py"]
