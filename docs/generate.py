@@ -14,6 +14,8 @@ from collections.abc import Callable
 from contextlib import redirect_stdout
 from pathlib import Path
 
+from spec_coverage import coverage
+
 from paor import Limits, Policy
 from paor.cli import main as command_line
 from paor.fsm.diagram import table_markdown
@@ -23,7 +25,7 @@ from paor.states import errors
 from paor.states.reasons import REASONS
 
 DOCS = Path(__file__).resolve().parent
-PAGES = ("machine.md", "embedding.md", "cli.md")
+PAGES = ("machine.md", "embedding.md", "cli.md", "spec-coverage.md")
 PART = re.compile(r"(?ms)(^<!-- generated: (\w+) -->\n).*?(^<!-- end -->$)")
 HELP_COLUMNS = "98"
 
@@ -137,6 +139,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "placeholders": placeholders,
     "errors": error_tree,
     "commands": commands,
+    "coverage": coverage,
 }
 """What is written, by the name in the marker."""
 

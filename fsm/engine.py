@@ -44,7 +44,7 @@ from .payloads import JSON, Stager
 from .ports import Clock, Ids, RandomIds, SystemClock
 from .result import Result, result_of_run
 from .resuming import answer_of, restaged, restored
-from .starting import spec_of
+from .starting import mode_of, spec_of
 
 Start = Callable[[], tuple[Drive, Steps]]
 """Takes hold of a run: called when the first event is asked for, so that nobody holds a run without driving it."""
@@ -136,7 +136,9 @@ class Engine:
         language: str | None = None,
         user_language: str | None = None,
         task_type: str | None = None,
-        mode: Mode = "react",
+        mode: Mode | None = None,
+        react_mode: bool | None = None,
+        workflow_mode: str | None = None,
         connections: Mapping[str, Any] | None = None,
         context: str | None = None,
         tools: Sequence[str] | None = None,
@@ -155,8 +157,9 @@ class Engine:
             documents: Paths, `Document` values, or (name, content) pairs.
             language: Language of the answer; wins over *user_language*, the user's profile; else English.
             task_type: A key of `Policy.task_types`.
-            mode: ``react``: one action at a time; ``batch``: one plan, reviewed when its steps are used up; ``planner``:
-                plans until one is empty.
+            mode: ``react`` (default): one action at a time; ``batch``: one plan, reviewed when its steps are used up;
+                ``planner``: plans until one is empty.
+            react_mode, workflow_mode: The same under other names: True or ``React``, False or ``Actionplan`` for batch.
             connections: Values by label; only labels reach prompts and journal.
             context: Extra context for selection prompts.
             tools: Names of the tools this run may use; None offers all.
@@ -300,7 +303,8 @@ class Engine:
             raise UsageError("limits must be a Limits value, such as Limits(max_steps=3)")
         chosen = model_of(model) if model is not None else self.model
         limits, template = options.pop("limits", None) or self.limits, options.pop("prompt_template", None)
-        mode = str(options.get("mode", "react"))
+        names = ("mode", "react_mode", "workflow_mode")
+        mode = options["mode"] = mode_of(**{name: options.pop(name, None) for name in names})
         inputs = documents_of(documents, size_max=limits.document_bytes)
         spec = spec_of(
             objective,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -76,7 +76,8 @@ def result_of(intent: Intent, value: Any, *, first: int, limits: Limits, stager:
         output = output_of(value)
         documents = _sized(output.documents, limits)
         notes = tuple(cut(line(str(note)), limits.note_chars) for note in list(output.notes)[:20])
-        web = tuple(_web_fact(fact) for fact in output.web)
+        notes += _binary_notes(documents[: limits.previews], limits)
+        web = _best_first(output.web)
     except Exception as error:  # a tool may put anything into a `ToolOutput` or a `Document`
         return error_of(intent, error)
     references = tuple(
@@ -93,9 +94,33 @@ def result_of(intent: Intent, value: Any, *, first: int, limits: Limits, stager:
     return ToolResult(intent.tool, ok=True, documents=references, notes=notes, web=web)
 
 
+def _binary_notes(documents: Sequence[Document], limits: Limits) -> tuple[str, ...]:
+    """Return what an observation says of binary documents, since they have no snippet (SPEC C26)."""
+    return tuple(
+        cut(f"{document.name}: {document.mime}, {document.size_bytes} bytes, not text", limits.note_chars)
+        for document in documents
+        if isinstance(document.data, bytes)
+    )
+
+
+_OLD_NAMES = {"relevance": "relevance_score", "relevanceScore": "relevance_score", "keyPoints": "key_points"}
+"""Document 000's names of what a web tool knows of a page (SPEC D7)."""
+
+
+def _best_first(facts: Sequence[Any]) -> tuple[WebFact, ...]:
+    """Return web facts by falling relevance; those without one keep their order behind the others (SPEC A079)."""
+    read = [_web_fact(fact) for fact in facts]
+    read.sort(key=lambda fact: float("inf") if fact.relevance_score is None else -fact.relevance_score)
+    return tuple(read)
+
+
 def _web_fact(fact: Any) -> WebFact:
     """Return what a tool says of one URL; both a record and a mapping are checked, since a tool made them."""
-    return WebFact.of(fact.wire() if isinstance(fact, WebFact) else fact)
+    if isinstance(fact, WebFact):
+        return WebFact.of(fact.wire())
+    if isinstance(fact, Mapping):
+        fact = {_OLD_NAMES.get(name, name): value for name, value in fact.items()}
+    return WebFact.of(fact)
 
 
 def _sized(documents: Sequence[Document], limits: Limits) -> list[Document]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import get_args
+from typing import cast, get_args
 
 from pydantic import ValidationError
 
@@ -22,6 +22,43 @@ FORMATS = {"md": "md", "markdown": "md", "txt": "txt"}
 """Endings that the final formatting writes."""
 
 MODES = get_args(Mode)
+
+WORKFLOW_MODES: dict[str, Mode] = {"react": "react", "actionplan": "batch"}
+"""What older hosts call a mode (SPEC D12), in lower case."""
+
+
+def mode_of(
+    mode: str | None = None, *, react_mode: bool | None = None, workflow_mode: str | None = None
+) -> Mode:
+    """
+    Return the mode that a caller chose, under whichever of its names; ``react`` without a choice.
+
+    Args:
+        mode: ``react``, ``batch`` or ``planner``.
+        react_mode: True for ``react``, False for ``batch`` (document 002's flag).
+        workflow_mode: ``React`` or ``Actionplan``, in any case.
+
+    Raises:
+        UsageError: Unknown, or two names that choose differently (SPEC D12).
+    """
+    chosen: dict[str, Mode] = {}
+    if mode is not None:
+        if mode not in MODES:
+            raise UsageError(f"mode {mode!r} is unknown; use {', '.join(MODES)}")
+        chosen["mode"] = cast("Mode", mode)
+    if react_mode is not None:
+        if not isinstance(react_mode, bool):
+            raise UsageError(f"reactMode must be true or false, not {react_mode!r}")
+        chosen["reactMode"] = "react" if react_mode else "batch"
+    if workflow_mode is not None:
+        known = WORKFLOW_MODES.get(workflow_mode.lower()) if isinstance(workflow_mode, str) else None
+        if known is None:
+            raise UsageError(f"workflowMode {workflow_mode!r} is unknown; use React or Actionplan")
+        chosen["workflowMode"] = known
+    if len(set(chosen.values())) > 1:
+        told = ", ".join(f"{name} says {value}" for name, value in chosen.items())
+        raise UsageError(f"the mode is given twice and differently: {told}")
+    return next(iter(chosen.values()), "react")
 
 
 def spec_of(
@@ -48,8 +85,7 @@ def spec_of(
     Return the spec of a run, still without documents and ids.
 
     Args:
-        objective, success_criteria, language, user_language, task_type, mode, context, final_format, transcript: See
-            `fsm.engine.Engine.stream`.
+        objective, success_criteria, language, user_language, task_type, mode, context, final_format, transcript: See `fsm.engine.Engine.stream`.
         limits, policy, model, offered, templates, own_templates: What the engine and the run's options come to.
         connections: Labels only.
         key_salt: Hex salt of the run's keys.
@@ -63,8 +99,6 @@ def spec_of(
         isinstance(item, str) and item.strip() for item in success_criteria
     ):
         raise UsageError("success_criteria must be a list of non-empty texts")
-    if mode not in MODES:
-        raise UsageError(f"mode {mode!r} is unknown; use {', '.join(MODES)}")
     texts = {"language": language, "user_language": user_language, "context": context, "task_type": task_type}
     for name, value in texts.items():
         if not isinstance(value, str | None):

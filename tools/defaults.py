@@ -5,23 +5,38 @@ from __future__ import annotations
 from typing import Any
 
 from ..states.spec import Spec, ToolSpec
+from .implied import depth, time_window
 from .schema import ParameterSchema
 
 LANGUAGE = "language"
 FORMATS = "expectedDocumentFormats"
+DEPTHS = ("searchDepth", "extractDepth")
+TIME_RANGE = "timeRange"
+FILLED = frozenset({LANGUAGE, FORMATS, TIME_RANGE, *DEPTHS})
+"""Names of parameters that the run fills where a tool takes them."""
 
 
 def filled(spec: Spec, tool: ToolSpec, schema: ParameterSchema, arguments: dict[str, Any]) -> dict[str, Any]:
     """
     Return *arguments* with the run's defaults and the schema's own; what is set stays as it is.
 
-    The language comes from the run (workflow over user, SPEC A033, A075); ai.process writes Markdown unless other
-    formats were asked for (A036, A076). A required parameter is never filled.
+    The language comes from the run (workflow over user, SPEC A033, A075), the depth is advanced for analyses and basic
+    for look-ups (A034), a time window is set only where the words imply one (A035), ai.process writes Markdown unless
+    other formats were asked for (A036, A076). A required parameter is never filled, nor any with a value that the tool
+    would refuse.
     """
-    result = dict(arguments)
-    optional = [name for name in schema.names if name not in schema.required]
-    if LANGUAGE in optional:
-        result.setdefault(LANGUAGE, spec.language)
-    if FORMATS in optional and tool.name == "ai.process":
-        result.setdefault(FORMATS, ["md"])
-    return schema.fill(result)
+    if schema.optional.isdisjoint(FILLED):
+        return schema.fill(arguments)
+    values = {name: _default(name, spec, tool) for name in sorted(schema.optional & FILLED)}
+    return schema.fill(arguments, {name: value for name, value in values.items() if value is not None})
+
+
+def _default(name: str, spec: Spec, tool: ToolSpec) -> Any:
+    """Return what the run has for a parameter of this name, or None."""
+    if name == LANGUAGE:
+        return spec.language
+    if name == FORMATS:
+        return ["md"] if tool.name == "ai.process" else None
+    if name == TIME_RANGE:
+        return time_window(spec.objective, spec.success_criteria)
+    return depth(spec.objective, spec.success_criteria, spec.task_type)

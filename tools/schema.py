@@ -59,6 +59,7 @@ class ParameterSchema:
         schema: A deep copy in plain JSON types, keys in their order; a whole float is an int. Not to be changed.
         names: Parameters in order of declaration: the properties at the top level, through ``$ref`` and ``allOf`` too.
         required: Names that must be given, in order of declaration.
+        optional: Names that may be left out.
 
     Raises:
         SchemaError: Not a mapping, not JSON, invalid by the metaschema, a top-level type that is not ``object``, a
@@ -73,6 +74,7 @@ class ParameterSchema:
         _check_types(self.schema, declared)
         self.names: tuple[str, ...] = _names(declared, "properties")
         self.required: tuple[str, ...] = _names(declared, "required")
+        self.optional: frozenset[str] = frozenset(self.names) - frozenset(self.required)
         self._learn_names(self._graph.parts(self.schema, keys=_CHOICES))
         self._plans: dict[int, _Plan] = {}
         self._has_defaults = any("default" in node for node, _ in self._graph.nodes)
@@ -141,7 +143,9 @@ class ParameterSchema:
         for error in self._validator.iter_errors(arguments):
             yield from problems_of(error, arguments)
 
-    def fill(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def fill(
+        self, arguments: Mapping[str, Any], preferred: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
         """
         Return *arguments* with the defaults of optional parameters that are not given.
 
@@ -149,17 +153,25 @@ class ParameterSchema:
         filled, a given one never changed, null included. A default that would itself be a problem is left out: what
         `check` says about the result it also says about *arguments*.
 
+        Args:
+            arguments: By name.
+            preferred: Defaults that come before the schema's own, by name of a parameter; a required one is ignored.
+
         Returns:
             A new dict; values that were not filled are the same objects as in *arguments*, defaults are copies.
         """
         given = dict(arguments)
-        filled = self._filled(self._top, given, DEPTH_MAX) if self._has_defaults else given
+        wanted = given
+        if preferred:
+            wanted = {name: value for name, value in preferred.items() if name in self.optional}
+            wanted = given | {name: value for name, value in wanted.items() if name not in given}
+        filled = self._filled(self._top, wanted, DEPTH_MAX) if self._has_defaults else wanted
         if filled is given or (is_plain(filled) and self._validator.is_valid(filled)):
             return filled
         if not self._top_is_checked:
             self._top = self._without_bad_defaults(self._top)
             self._top_is_checked = True
-            return self.fill(arguments)
+            return self.fill(arguments, preferred)
         result, before = given, set(self.check(given))
         for name, value in filled.items():
             if name not in given or value is not given[name]:
@@ -167,7 +179,7 @@ class ParameterSchema:
                 after = set(self.check(trial))
                 if after <= before:
                     result, before = trial, after
-        return result
+        return self.fill(result) if preferred else result
 
     def _filled(self, plan: _Plan, given: dict[str, Any], depth: int) -> dict[str, Any]:
         """Return *given* with defaults, or *given* itself if there are none to fill."""

@@ -13,10 +13,11 @@ from pydantic import ValidationError
 from ._cli_json import BOUNDS, input_fields, standard_input, text_file
 from .fsm.intake import documents_of, mime_of, model_of, restricted, templates_of, toolbox
 from .fsm.journal_file import SYNCHRONOUS, Durability
-from .fsm.starting import FORMATS, MODES
+from .fsm.starting import FORMATS, mode_of
 from .prompts.model import Model
 from .states.errors import UsageError
 from .states.limits import Limits
+from .states.spec import Mode
 from .tools.convert import DOCX, ConversionError, convert
 from .tools.tool import Document
 
@@ -45,7 +46,7 @@ class RunInput:
     documents: list[Document] = field(default_factory=list)
     sources: tuple[str, ...] = ()
     model: Model | str | None = None
-    mode: str = "react"
+    mode: Mode = "react"
     tools: list[str] | None = None
     task_type: str | None = None
     language: str | None = None
@@ -115,7 +116,11 @@ def _typed(values: Mapping[str, Any]) -> RunInput:
         objective=values.get("objective", ""),
         success_criteria=[item.strip() for item in values.get("success_criteria", ())],
         model=values.get("model"),
-        mode=values.get("mode", "react"),
+        mode=mode_of(
+            values.get("mode"),
+            react_mode=values.get("react_mode"),
+            workflow_mode=values.get("workflow_mode"),
+        ),
         tools=_names(values["tools"]) if "tools" in values else None,
         task_type=values.get("task_type"),
         language=values.get("language"),
@@ -209,8 +214,6 @@ def _check(given: RunInput, *, tools_known: bool) -> None:
         raise UsageError("the objective is empty: give a text, - for standard input, or --input")
     if not all(given.success_criteria):
         raise UsageError("a criterion is empty")
-    if given.mode not in MODES:
-        raise UsageError(f"mode {given.mode!r} is unknown; use {', '.join(MODES)}")
     if given.final_format and given.final_format.lower().lstrip(".") not in FORMATS:
         raise UsageError(f"final format {given.final_format!r}: use one of {', '.join(FORMATS)}")
     if given.durability not in SYNCHRONOUS:

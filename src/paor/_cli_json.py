@@ -21,6 +21,7 @@ _TEXTS = (
     "objective",
     "model",
     "mode",
+    "workflow_mode",
     "task_type",
     "language",
     "user_language",
@@ -34,8 +35,9 @@ _TEXTS = (
 )
 _LISTS = ("documents", "success_criteria", "tools")
 _MAPPINGS = ("limits", "connections")
+_FLAGS = ("react_mode",)
 BOUNDS = ("max_steps", "token_budget", "time_budget_s")
-FIELDS = (*_TEXTS, *_LISTS, *_MAPPINGS, *BOUNDS)
+FIELDS = (*_TEXTS, *_LISTS, *_MAPPINGS, *_FLAGS, *BOUNDS)
 
 
 def standard_input() -> str:
@@ -136,6 +138,8 @@ def _checked(where: str, key: str, name: str, value: Any) -> Any:
         raise UsageError(f"{where}: {key} must be a text")
     if name in _MAPPINGS and not isinstance(value, dict):
         raise UsageError(f"{where}: {key} must be an object")
+    if name in _FLAGS and not isinstance(value, bool):
+        raise UsageError(f"{where}: {key} must be true or false")
     if name in BOUNDS and (isinstance(value, bool) or not isinstance(value, int | float)):
         raise UsageError(f"{where}: {key} must be a number")
     if name in _LISTS:

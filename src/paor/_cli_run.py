@@ -105,7 +105,7 @@ def _streamed(engine: Engine, given: RunInput, watch: Watch) -> Result | None:
         language=given.language,
         user_language=given.user_language,
         task_type=given.task_type,
-        mode="react",
+        mode=given.mode,
         connections=given.connections,
         context=given.context,
         tools=given.tools,
