@@ -459,6 +459,40 @@ def test_an_export_of_a_closed_file_that_is_written_meanwhile_stops(tmp_path: Pa
         assert [line["line"] for line in reader.export(run_id)][-1] == "head"
 
 
+@pytest.mark.parametrize("way", ["folder", "link"])
+def test_a_journal_stays_the_same_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    """Whatever becomes of the current folder or of a link: an open journal reads the file it has opened."""
+    here, there = tmp_path / "here", tmp_path / "there"
+    for folder in (here, there):
+        folder.mkdir()
+    run_ids = []
+    for folder in (here, there):
+        with engine(folder, SCRIPT, ids=SeededIds(folder.name)) as scripted:
+            run_ids.append(scripted.run("Read").run_id)
+    name = JOURNAL if way == "folder" else str(tmp_path / "link.db")
+
+    def lead_to(folder: Path) -> None:
+        if way == "folder":
+            monkeypatch.chdir(folder)
+        else:
+            Path(name).unlink(missing_ok=True)
+            Path(name).symlink_to(folder / JOURNAL)
+
+    lead_to(there)
+    Journal(name, read_only=True).close()
+    lead_to(here)
+    with Journal(name) as writer, Journal(name, read_only=True) as reader:
+        with paor.Engine(paor.ScriptedModel(["not JSON"] * 2), journal=writer) as second:
+            lead_to(there)
+            second.run("Read again")
+            assert writer.verify() == []
+            assert {row.run_id for row in reader.runs()} == {row.run_id for row in writer.runs()}
+            assert run_ids[0] in {row.run_id for row in reader.runs()}
+            assert len(reader.runs()) == 2
+        with Journal(name, read_only=True) as other:
+            assert [row.run_id for row in other.runs()] == [run_ids[1]]
+
+
 def test_verify_gives_up_on_a_file_that_never_rests(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After three attempts, with an error and not with defects that are none; wherever it was when it noticed."""
     from paor.fsm import journal_file, journal_reading
