@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from .settings import Settings
 
 
-class Policy(BaseModel):
+class Policy(Settings):
     """
     Which tools a run may use; deny wins over the task type, which wins over the run's own tools list.
 
@@ -19,10 +21,11 @@ class Policy(BaseModel):
         url_schemes: Schemes a URL argument may have.
         private_hosts: Whether URL arguments may name private, loopback or link-local hosts.
 
+    Raises:
+        UsageError: Something that is no list of patterns, or an unknown name.
+
     Source: SPEC A043, A044, D21; document 002, section "Security Considerations".
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
