@@ -121,7 +121,7 @@ def test_run_refuses_what_it_cannot_use_before_anything_starts(
         (("run", "x", "--modle", "offline"), "No such option"),
         (("run", "x", "--max-steps", "five"), "'five' is not a valid integer"),
         (("run", "x", "--journal", ""), "--journal: expected a file name"),
-        (("run", "x", "y"), "unexpected extra argument"),
+        (("run", "list", "it's", "all"), """put it in quotes: 'list it'"'"'s all'"""),
         (("resume",), "Missing argument 'RUN'"),
         (("resume", "x", "--outcome", "maybe"), "'maybe' is not one of"),
         (("cancel",), "Missing argument 'RUN'"),
@@ -139,6 +139,13 @@ def test_usage_errors_are_short_and_name_the_help(
     said.refused(words, lines=2)
     assert "help: paor" in said.err or "objective" in words
     assert shell.files() == set()
+
+
+@pytest.mark.parametrize("words", [("Write it", "a note.md"), ("a note.md", "Write it", "none.md")])
+def test_a_document_without_its_option_is_told_the_option(shell: Shell, words: tuple[str, ...]) -> None:
+    shell.write("a note.md", b"# Tea")
+    shell("run", *words).refused("are given with an option: --document 'a note.md'", lines=2)
+    assert shell.files() == {"a note.md"}
 
 
 def test_input_that_is_not_text_is_refused(shell: Shell) -> None:
