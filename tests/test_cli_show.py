@@ -290,3 +290,32 @@ def test_follow_stops_at_a_question(shell: Shell, shop: str) -> None:
     said = shell("show", "--follow")
     assert "waits for  approval: May shop.buy be called?" in said.out
     assert "what it waits for: paor resume" in said.err
+
+
+@pytest.mark.parametrize("columns", [60, 70])
+def test_a_narrow_terminal_keeps_the_texts(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    """Numbers of single rows and dates go first, so that no name is broken and each row says what it was."""
+    given_run(shell)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    lines = shell("show").out.splitlines()
+    assert max(map(len, lines)) <= columns
+    assert any(line.endswith("selection, ai.process") for line in lines)
+    head = next(line for line in lines if line.startswith("seq"))
+    assert head.split() == ["seq", "trigger", "to", "detail"]
+    assert shell("show", "--documents").out.splitlines()[0].split() == [
+        "#",
+        "reference",
+        "type",
+        "size",
+        "name",
+    ]
+    assert shell("runs").out.splitlines()[0].split() == ["run", "state", "rows", "objective"]
+
+
+def test_a_word_document_is_called_docx(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    kind = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+    given = {"objective": "Write it", "documents": [{"name": "a.docx", "content": "x", "mime": kind}]}
+    shell("run", "--input", json.dumps(given), "--model", shell.script(*DONE))
+    assert shell("show", "--documents").out.splitlines()[1].split()[3] == "docx"

@@ -56,6 +56,9 @@ def width(stream: TextIO | None = None) -> int:
 NARROW = 92
 """Below this width tables leave out what can be seen elsewhere: the phase a row comes from, the year of a date."""
 
+SLIM = 78
+"""Below this one they keep what tells rows apart and their text: no numbers of single rows, no dates."""
+
 
 def arrow() -> str:
     """Return an arrow that standard output can show."""

@@ -16,6 +16,7 @@ from ._cli_io import (
     DIVERGED,
     NARROW,
     OK,
+    SLIM,
     command,
     say,
     say_bytes,
@@ -107,6 +108,8 @@ def runs(limit: int | None, journal: str, as_json: bool) -> int:
         Column("rows", right=True),
         Column("objective", wide=True),
     ]
+    if width() < SLIM:
+        columns, cells = [columns[0], *columns[2:]], [[row[0], *row[2:]] for row in cells]
     say(*table(columns, cells, width()))
     if len(rows) > len(shown):
         tell(styled(f"{count(len(rows) - len(shown), 'older run')}: paor runs --limit 0", "dim"))
