@@ -170,8 +170,9 @@ class Tool:
 
     @property
     def is_async(self) -> bool:
-        """Whether its function is a coroutine function."""
-        return inspect.iscoroutinefunction(self.run)
+        """Whether its function, or the call of its object, is a coroutine function."""
+        call = getattr(self.run, "__call__", None)  # noqa: B004 - of an object, not whether it has one
+        return inspect.iscoroutinefunction(self.run) or inspect.iscoroutinefunction(call)
 
     def spec(self) -> ToolSpec:
         """Return what a run's spec keeps of it."""
