@@ -54,7 +54,10 @@ class Journal(JournalReader):
     ) -> None:
         if durability not in SYNCHRONOUS:
             raise UsageError(f"durability {durability!r}: expected one of {', '.join(SYNCHRONOUS)}")
-        path = os.fspath(path)
+        try:
+            path = os.fsdecode(path)
+        except TypeError:
+            raise UsageError(f"a journal is named by its path, not by {path!a:.80}") from None
         self.durability: Durability = durability
         self.read_only = read_only
         standing = None

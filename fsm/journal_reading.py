@@ -93,6 +93,8 @@ class JournalReader:
         Raises:
             UnknownRun: There is none, or several start like this.
         """
+        if not isinstance(run_id, str):
+            raise UnknownRun(f"a run is named by its id as a text, not by {run_id!a:.80}")
         rows = self.query(f"{_SELECT_RUN} WHERE run_id = ?", (run_id,))
         if not rows and len(run_id) >= 4:
             rows = self.query(f"{_SELECT_RUN} WHERE substr(run_id, 1, ?) = ?", (len(run_id), run_id))

@@ -541,7 +541,12 @@ def test_a_run_is_found_by_an_unambiguous_prefix(tmp_path: Path) -> None:
 
 def test_documents_come_back_as_they_were(tmp_path: Path) -> None:
     """Text as text, bytes as bytes, also where both hold the same bytes."""
-    given = [("a.txt", "same"), ("b.bin", b"same"), ("c.bin", bytes(range(256))), ("d.txt", "x\N{SNOWMAN}\n")]
+    given: list[tuple[str, str | bytes]] = [
+        ("a.txt", "same"),
+        ("b.bin", b"same"),
+        ("c.bin", bytes(range(256))),
+        ("d.txt", "x\N{SNOWMAN}\n"),
+    ]
     produced = [
         Document("e.txt", "same"),
         Document("f.bin", b"same", "application/x-e"),
