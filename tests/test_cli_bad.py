@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from .test_cli_support import DONE, SUCCESS, Shell, Terminal, make_shell, make_shop  # noqa: F401 - the fixtures `shell` and `shop`
+from .test_cli_support import DONE, SUCCESS, Shell, Terminal, environ, make_shell, make_shop  # noqa: F401 - the fixtures `shell` and `shop`
 
 READING = (
     ("runs",),
@@ -404,3 +404,31 @@ def test_every_error_of_paor_has_an_exit_code() -> None:
     assert {name for name, code in codes.items() if code == 3} == {"ReplayDiverged"}
     ours = {"PaorError", "InternalError", "ModelError", "ScriptExhausted", "ToolError", "NotStarted"}
     assert {name for name, code in codes.items() if code == 1} == ours
+
+
+@pytest.mark.parametrize("place", [100, 4096])
+def test_verify_of_a_file_that_sqlite_cannot_read_is_a_defect(shell: Shell, place: int) -> None:
+    """Also as JSON, and it does not advise what was just done."""
+    assert shell.run().code == 0
+    path = shell.folder / "paor.db"
+    data = path.read_bytes()
+    path.write_bytes(data[:place] + b"\xa5" * 200 + data[place + 200 :])
+    said = shell("verify")
+    assert said.code == 4
+    assert "file: paor.db: is damaged (" in said.out
+    assert "run: paor verify" not in said.out + said.err
+    said = shell("verify", "--json")
+    assert (said.code, said.json["ok"], said.json["defects"][0]["place"]) == (4, False, "file")
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_no_internal_error(shell: Shell, closed: str) -> None:
+    """As a daemon or a careless script starts a program; what would be printed goes nowhere."""
+    assert shell.run().code == 0
+    for arguments, code in (("show", 0), ("verify --json", 0), ("export", 0), ("run -", 2), ("nothing", 2)):
+        command = f'"{sys.executable}" -m paor {arguments} {closed}'
+        done = subprocess.run(
+            ["sh", "-c", command], cwd=shell.folder, env=environ({}), capture_output=True, check=False
+        )
+        assert done.returncode == code, (arguments, done)
+        assert b"internal error" not in done.stderr
