@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import mimetypes
 import os
 import re
@@ -146,8 +147,8 @@ def hooks_of(given: Sequence[Hook]) -> tuple[Hook, ...]:
         UsageError: Something that is no list of functions.
     """
     hooks = tuple(given) if isinstance(given, Iterable) else (None,)
-    if not all(map(callable, hooks)):
-        raise UsageError("hooks must be a list of functions that take an event, such as [print]")
+    if not all(callable(hook) and not inspect.iscoroutinefunction(hook) for hook in hooks):
+        raise UsageError("hooks must be a list of functions, not async, that take an event, such as [print]")
     return hooks
 
 

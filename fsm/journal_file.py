@@ -217,4 +217,6 @@ def ours(error: sqlite3.Error, path: str) -> JournalError:
         )
     if name.startswith("SQLITE_CORRUPT") or "malformed JSON" in text:
         return JournalDamaged(f"{path}: is damaged ({text}); run: paor verify --journal {path}")
+    if "closed database" in text:
+        return JournalError(f"{path}: the journal has been closed; open it again")
     return JournalError(f"{path}: {text}")

@@ -54,7 +54,7 @@ class JournalReader:
     ) -> None:
         self._committer = committer
         self.path = path
-        self._place = place_of(path) if place is None else place
+        self.place = place_of(path) if place is None else place
         self._standing = standing
         self._frozen = False
         self._busy_timeout_s = busy_timeout_s
@@ -71,10 +71,10 @@ class JournalReader:
             with self._committer.lock:
                 yield self
             return
-        connection, standing = open_reader(self.path, busy_timeout_s=self._busy_timeout_s, place=self._place)
+        connection, standing = open_reader(self.path, busy_timeout_s=self._busy_timeout_s, place=self.place)
         connection.text_factory = _text
         committer = Committer(connection, self.path)
-        reader = JournalReader(committer, self.path, standing=standing, place=self._place)
+        reader = JournalReader(committer, self.path, standing=standing, place=self.place)
         try:
             reader._frozen = True
             reader.query("BEGIN")
@@ -247,14 +247,14 @@ class JournalReader:
                 rows = self._committer.connection.execute(sql, values).fetchall()
             except sqlite3.Error as found:
                 error = found
-            if identity(self._place) == self._standing and (self._frozen or not has_log(self._place)):
+            if identity(self.place) == self._standing and (self._frozen or not has_log(self.place)):
                 if error is not None:
                     raise error
                 return rows
             if self._frozen:
                 break
             connection, self._standing = open_reader(
-                self.path, busy_timeout_s=self._busy_timeout_s, place=self._place
+                self.path, busy_timeout_s=self._busy_timeout_s, place=self.place
             )
             self._committer.connection.close()
             self._committer.connection = connection

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import inspect
+import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -17,7 +19,9 @@ from paor import (
     Document,
     Engine,
     Journal,
+    JournalError,
     ModelUnavailable,
+    Result,
     ScriptedModel,
     Tool,
     UnknownRun,
@@ -59,6 +63,7 @@ def one_line(error: pytest.ExceptionInfo[UsageError], words: str) -> None:
         ({"tools": Tool(name="a.b", run=print)}, "tools must be a list of tools"),
         ({"hooks": print}, "hooks must be a list of functions"),
         ({"hooks": ["x"]}, "hooks must be a list of functions"),
+        ({"hooks": [asyncio.sleep]}, "functions, not async"),
         ({"prompts": ["x"]}, "prompts must be a mapping"),
         (
             {"prompts": {"review": "{{KEY:ANSWR}}"}},
@@ -152,6 +157,28 @@ def test_a_models_fault_without_words_is_recorded() -> None:
     with made(model=ScriptedModel([ModelUnavailable("timeout", None)])) as engine:  # type: ignore[arg-type]
         result = engine.run("When do you open?")
         assert (result.state, result.reason) == ("Failed", "model_error")
+
+
+def test_a_closed_journal_says_so(tmp_path: Path) -> None:
+    with made(
+        tools=[Tool(name="a.b", run=dict)], model=ScriptedModel(CALLED), journal=tmp_path / "a.db"
+    ) as engine:
+        result = engine.run("Call it")
+    with pytest.raises(JournalError, match=r"a\.db: the journal has been closed; open it again"):
+        result.documents[0].read()
+
+
+def test_a_result_goes_to_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its documents, which are read from the file there; wherever that process works."""
+    monkeypatch.chdir(tmp_path)
+    with made(tools=[Tool(name="a.b", run=dict)], model=ScriptedModel(CALLED), journal="a.db") as engine:
+        result = engine.run("Call it")
+        sent = pickle.dumps(result)
+    monkeypatch.chdir("/")
+    received: Result = pickle.loads(sent)  # noqa: S301 - its own
+    for one in (received, copy.deepcopy(received)):
+        assert one == result
+        assert one.documents[0].read() == "{}"
 
 
 # -- what tools return and are ---------------------------------------------------------------------------------------
