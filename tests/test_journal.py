@@ -82,8 +82,8 @@ def test_every_table_is_strict(path: Path) -> None:
 QUERIES = {
     "SELECT status, state, reason, transitions, steps FROM v_runs": "done|Done|model_stop|11|2",
     "SELECT count(*), min(seq), max(seq) FROM v_steps": "11|0|10",
-    "SELECT action, label, ok, documents FROM v_actions": (
-        "1|round1_task1_action1_page|1|1\n2|round1_task1_action2_page|1|1"
+    "SELECT action, tool, label, ok, documents FROM v_actions": (
+        "1|notes.read|round1_task1_action1_page|1|1\n2|notes.read|round1_task1_action2_page|1|1"
     ),
     "SELECT kind, requests FROM v_usage ORDER BY kind": "parameters|2\nrefinement|2\nreview|1\nselection|2",
     "SELECT head_seq, length(head_hash), workflow_id = run_id, round, task FROM runs": "10|32|1|1|1",
