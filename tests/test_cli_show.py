@@ -319,3 +319,16 @@ def test_a_word_document_is_called_docx(shell: Shell, monkeypatch: pytest.Monkey
     given = {"objective": "Write it", "documents": [{"name": "a.docx", "content": "x", "mime": kind}]}
     shell("run", "--input", json.dumps(given), "--model", shell.script(*DONE))
     assert shell("show", "--documents").out.splitlines()[1].split()[3] == "docx"
+
+
+def test_an_answer_that_is_cut_comes_with_the_command_for_all_of_it(shell: Shell) -> None:
+    lines = [
+        f"The Supplier shall deliver part {n} by {n} May 2026, in full and in good order."
+        for n in range(1, 29)
+    ]
+    shell.write("plan.txt", "\n\n".join(lines).encode())
+    said = shell("run", "List every deadline", "--document", "plan.txt")
+    assert "The whole text stands in" in said.out
+    command = re.search(r"whole text: paor (show \S+ --content \d+)\n", said.err)
+    assert command is not None, said.err
+    assert "28 May 2026" in shell(*command[1].split()).out

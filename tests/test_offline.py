@@ -285,8 +285,9 @@ def test_a_long_answer_ends_with_a_whole_statement() -> None:
     with offline() as own:
         result = own.run("When does the buyer pay each invoice?", documents=[("terms.txt", text)])
         assert result.state == "Done"
-        answer, _, hint = result.answer.rpartition("\n\n")
+        answer, hint, signature = result.answer.rsplit("\n\n", 2)
         assert hint.startswith("The whole text stands in round1_task1_action")
+        assert signature == f"---\n{SIGNATURE}"  # what it is, it says of the cut answer too
         assert "…" not in answer
 
 
