@@ -158,7 +158,8 @@ def _choice(
 
 
 def _gave_up(history: str) -> str:
-    return _dumps(action=None, answer=f"The documents could not be read: {_summary(history) or 'no details'}")
+    why = _summary(history).removeprefix("tool_error: ") or "no details"
+    return _dumps(action=None, answer=f"The documents could not be read: {why}")
 
 
 def _newest(history: str) -> list[str]:
