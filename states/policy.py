@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field
 
 from .settings import Settings
+
+Pattern = Annotated[str, Field(min_length=1)]
+"""An empty one, as a configuration that was split may hold, would match nothing: deny nothing, or allow nothing."""
 
 
 class Policy(Settings):
@@ -27,9 +32,9 @@ class Policy(Settings):
     Source: SPEC A043, A044, D21; document 002, section "Security Considerations".
     """
 
-    allow: tuple[str, ...] = ()
-    deny: tuple[str, ...] = ()
-    task_types: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    approvals: tuple[str, ...] = ()
-    url_schemes: tuple[str, ...] = ("http", "https")
+    allow: tuple[Pattern, ...] = ()
+    deny: tuple[Pattern, ...] = ()
+    task_types: dict[str, tuple[Pattern, ...]] = Field(default_factory=dict)
+    approvals: tuple[Pattern, ...] = ()
+    url_schemes: tuple[Pattern, ...] = ("http", "https")
     private_hosts: bool = False

@@ -27,6 +27,7 @@ from paor import (
     UnknownRun,
     UsageError,
     replay,
+    tool,
 )
 from paor.fsm.intake import RunOptions
 
@@ -129,6 +130,35 @@ def test_a_run_that_is_named_by_no_text_is_unknown(ask: Callable[..., object]) -
 def test_a_replay_wants_a_journal(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="replay takes a Journal"):
         replay(str(tmp_path), "x")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Journal(":memory:", lease_s=0), "lease_s: expected seconds from 0.001 to a year, not 0"),
+        (lambda: Journal(":memory:", lease_s=float("nan")), "lease_s: expected seconds"),
+        (lambda: Journal(":memory:", busy_timeout_s=-1), "busy_timeout_s: expected seconds from 0"),
+        (lambda: Journal(":memory:", busy_timeout_s="x"), "busy_timeout_s: expected seconds"),  # type: ignore[arg-type]
+        (lambda: Journal("a\0b"), "is not a file name"),
+        (lambda: ScriptedModel(None), "takes a list of replies"),  # type: ignore[arg-type]
+        (lambda: Tool(name=5), "tool name 5: expected method.name"),  # type: ignore[arg-type]
+        (lambda: Tool(name="a.b", description=5), "description must be a text"),  # type: ignore[arg-type]
+        (lambda: Tool(name="a.b", label=5), "label 5 may hold"),  # type: ignore[arg-type]
+        (lambda: Tool(name="a.b", reconcile=5), "reconcile must be a function"),  # type: ignore[arg-type]
+        (lambda: Tool(name="a.b", repeat_allowed="no"), "repeat_allowed must be True or False"),  # type: ignore[arg-type]
+        (lambda: tool(made), '@tool needs a name, such as @tool("orders.lookup")'),  # type: ignore[arg-type]
+    ],
+)
+def test_parts_refuse_what_they_cannot_use(make: Callable[[], object], words: str) -> None:
+    """A lease that has run out at once would let two drivers into one run."""
+    with pytest.raises(UsageError) as error:
+        make()
+    one_line(error, words)
+
+
+def test_a_description_that_is_no_utf8_is_mended() -> None:
+    with made(tools=[Tool(name="a.b", description="\ud800", run=print)]) as engine:
+        assert engine.run("When do you open?").state == "Done"
 
 
 def test_criteria_may_come_from_an_iterator() -> None:

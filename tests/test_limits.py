@@ -273,9 +273,10 @@ class Unprintable:
         (Limits, {"max_steps": "x" * 500}, "xxx..."),
         (Limits, {"max_steps": Unprintable()}, "not a value of type Unprintable"),
         (Policy, {"deny": "crm.delete"}, "Policy: deny: must be a list, not 'crm.delete'"),
+        (Policy, {"deny": [""]}, "Policy: deny.0: string should have at least 1 character, not ''"),
         (Policy, {"zz": ()}, "Policy: unknown field 'zz'; there are: allow, deny, "),
     ],
-    ids=["range", "name", "two", "many", "long", "unprintable", "policy", "policy_name"],
+    ids=["range", "name", "two", "many", "long", "unprintable", "policy", "empty", "policy_name"],
 )
 def test_a_bad_limit_or_policy_is_one_line(kind: Any, values: dict[str, Any], told: str) -> None:
     """What a host set wrongly is an error of paor's own tree that says field, rule and value."""

@@ -141,7 +141,7 @@ class Tool:
     typed: bool = False
 
     def __post_init__(self) -> None:
-        if not NAME.match(self.name):
+        if not isinstance(self.name, str) or not NAME.match(self.name):
             raise UsageError(f"tool name {self.name!r}: expected method.name, such as orders.lookup")
         if self.effect not in _EFFECTS:
             raise UsageError(f"tool {self.name}: effect {self.effect!r} is not one of {', '.join(_EFFECTS)}")
@@ -149,7 +149,13 @@ class Tool:
             raise UsageError(f"tool {self.name}: parameters must be a JSON Schema as a mapping")
         if self.run is not None and not callable(self.run):
             raise UsageError(f"tool {self.name}: run must be a function")
-        if not re.fullmatch(r"[A-Za-z0-9_-]{1,60}", self.label):
+        if not isinstance(self.description, str):
+            raise UsageError(f"tool {self.name}: description must be a text")
+        if self.reconcile is not None and not callable(self.reconcile):
+            raise UsageError(f"tool {self.name}: reconcile must be a function of the idempotency key")
+        if not isinstance(self.repeat_allowed, bool):
+            raise UsageError(f"tool {self.name}: repeat_allowed must be True or False")
+        if not isinstance(self.label, str) or not re.fullmatch(r"[A-Za-z0-9_-]{1,60}", self.label):
             raise UsageError(f"tool {self.name}: label {self.label!r} may hold letters, digits, _ and - only")
         if not (isinstance(self.retries, int) and 0 <= self.retries <= 100):
             raise UsageError(f"tool {self.name}: retries must be a whole number from 0 to 100")
@@ -178,7 +184,7 @@ class Tool:
         """Return what a run's spec keeps of it."""
         return ToolSpec(
             name=self.name,
-            description=self.description,
+            description=self.description.encode("utf-8", "replace").decode("utf-8"),
             parameters=dict(self.parameters),
             effect=self.effect,
             label=self.label,
@@ -206,6 +212,8 @@ def tool(
     Raises:
         UsageError: A parameter without annotation, ``*args``, or a name that is not ``method.name``.
     """
+    if not isinstance(name, str):
+        raise UsageError('@tool needs a name, such as @tool("orders.lookup")')
 
     def decorate(function: Callable[..., Any]) -> Tool:
         return Tool(
