@@ -19,6 +19,19 @@ from ..states.spec import ToolSpec
 from .signature import bind, context_parameter, schema_of, summary_of
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)+\Z")
+_BY_KEYWORD = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+_PLAIN = {
+    "$defs",
+    "$schema",
+    "additionalProperties",
+    "description",
+    "properties",
+    "required",
+    "title",
+    "type",
+}
+"""Keywords of schemas that name all their parameters."""
+
 _EFFECTS = ("read", "idempotent", "once")
 
 
@@ -126,7 +139,8 @@ class Tool:
         typed: The schema comes from the function's annotations, so arguments are converted to them.
 
     Raises:
-        UsageError: A name that is not ``method.name``, an unknown effect, a schema that is not JSON Schema.
+        UsageError: A name that is not ``method.name``, an unknown effect, a schema that is not JSON Schema or that
+            the function cannot be called with.
     """
 
     name: str
@@ -159,6 +173,41 @@ class Tool:
             raise UsageError(f"tool {self.name}: label {self.label!r} may hold letters, digits, _ and - only")
         if not (isinstance(self.retries, int) and 0 <= self.retries <= 100):
             raise UsageError(f"tool {self.name}: retries must be a whole number from 0 to 100")
+
+        self._check_function()
+
+    def _names_all(self) -> bool:
+        """Whether the schema names every parameter that there can be."""
+        return self.parameters.keys() <= _PLAIN and not self.parameters.get("additionalProperties")
+
+    def _check_function(self) -> None:
+        """Refuse a function that every call with arguments of the schema would make raise."""
+        if self.run is None or self.typed:
+            return
+        try:
+            parameters = list(inspect.signature(self.run).parameters.values())
+        except (ValueError, TypeError):  # of a builtin, perhaps
+            return
+        properties, required = self.parameters.get("properties", {}), self.parameters.get("required", ())
+        if not (isinstance(properties, Mapping) and isinstance(required, list | tuple)):
+            return  # a schema that is none is refused elsewhere
+        taken, context = (
+            {item.name for item in parameters if item.kind in _BY_KEYWORD},
+            context_parameter(self.run),
+        )
+        if context in properties:
+            raise UsageError(f"tool {self.name}: the parameter {context!a} is its function's ToolContext")
+        refused = [name for name in required if isinstance(name, str) and name not in taken]
+        if refused and not any(item.kind is item.VAR_KEYWORD for item in parameters):
+            raise UsageError(
+                f"tool {self.name}: its function does not take {refused[0]!a}, which its schema requires"
+            )
+        for item in parameters if self._names_all() else ():
+            bare = item.default is item.empty and item.kind not in (item.VAR_POSITIONAL, item.VAR_KEYWORD)
+            if bare and item.name != context and item.name not in properties:
+                raise UsageError(
+                    f"tool {self.name}: its function needs {item.name!a}, which its schema does not have"
+                )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function directly, outside any run; a decorated function stays a function."""
