@@ -92,7 +92,10 @@ def _read(path: Path, size_max: int) -> Document:
             raise UsageError(f"{path}: is a directory; name the files in it")
         if path.stat().st_size > size_max:
             raise UsageError(f"{path}: {path.stat().st_size} bytes, at most {size_max} are taken")
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(size_max + 1)  # a pipe or device does not tell its size
+        if len(data) > size_max:
+            raise UsageError(f"{path}: more than {size_max} bytes, no more are taken")
     except FileNotFoundError:
         raise UsageError(f"{path}: there is no such file") from None
     except OSError as error:

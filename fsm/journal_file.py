@@ -101,6 +101,8 @@ def open_reader(
         raise NotAJournal(f"{path}: there is no such journal; a run creates one (--journal FILE)")
     if file.is_dir():
         raise NotAJournal(f"{path}: is a directory, expected a journal file")
+    if not file.is_file():
+        raise NotAJournal(f"{path}: is not a paor journal but a device or a pipe")
     with translated(path):
         standing = None if has_log(place) else identity(place)
         mode = "mode=ro" if standing is None else "mode=ro&immutable=1"

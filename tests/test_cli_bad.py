@@ -432,3 +432,19 @@ def test_closed_streams_are_no_internal_error(shell: Shell, closed: str) -> None
         )
         assert done.returncode == code, (arguments, done)
         assert b"internal error" not in done.stderr
+
+
+def test_a_device_or_pipe_is_no_trap(shell: Shell) -> None:
+    """Reading one must neither wait nor take all memory."""
+    os.mkfifo(shell.folder / "pipe")
+    for arguments in READING:
+        if "--content" not in arguments:
+            shell(*arguments, "--journal", "pipe").refused(
+                "pipe: is not a paor journal but a device or a pipe"
+            )
+    given = ("--input", '{"objective": "x", "documents": ["/dev/zero"], "limits": {"document_bytes": 5000}}')
+    shell("run", *given).refused("/dev/zero: more than 5000 bytes")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("paor._cli_json.TEXT_BYTES_MAX", 5000)
+        shell.run("--prompt-template", "/dev/zero").refused("/dev/zero: more than 5,000 bytes")
+        shell("run", "--input", "/dev/zero").refused("/dev/zero: more than 5,000 bytes")
