@@ -165,8 +165,8 @@ class Tool:
             raise UsageError(f"tool {self.name}: run must be a function")
         if not isinstance(self.description, str):
             raise UsageError(f"tool {self.name}: description must be a text")
-        if self.reconcile is not None and not callable(self.reconcile):
-            raise UsageError(f"tool {self.name}: reconcile must be a function of the idempotency key")
+        if self.reconcile is not None and not (callable(self.reconcile) and not _is_async(self.reconcile)):
+            raise UsageError(f"tool {self.name}: reconcile must be a function of the key, and not async")
         if not isinstance(self.repeat_allowed, bool):
             raise UsageError(f"tool {self.name}: repeat_allowed must be True or False")
         if not isinstance(self.label, str) or not re.fullmatch(r"[A-Za-z0-9_-]{1,60}", self.label):
@@ -226,8 +226,7 @@ class Tool:
     @property
     def is_async(self) -> bool:
         """Whether its function, or the call of its object, is a coroutine function."""
-        call = getattr(self.run, "__call__", None)  # noqa: B004 - of an object, not whether it has one
-        return inspect.iscoroutinefunction(self.run) or inspect.iscoroutinefunction(call)
+        return _is_async(self.run)
 
     def spec(self) -> ToolSpec:
         """Return what a run's spec keeps of it."""
@@ -240,6 +239,12 @@ class Tool:
             repeat_allowed=self.repeat_allowed,
             step_retries=self.retries,
         )
+
+
+def _is_async(function: object) -> bool:
+    """Whether a function, or the call of an object, is a coroutine function."""
+    call = getattr(function, "__call__", None)  # noqa: B004 - of an object, not whether it has one
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
 
 
 def tool(
