@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import cast, get_args
 
 from pydantic import ValidationError
@@ -95,20 +95,21 @@ def spec_of(
     """
     if not isinstance(objective, str) or not objective.strip():
         raise UsageError("the objective must be a non-empty text")
-    if isinstance(success_criteria, str) or not all(
-        isinstance(item, str) and item.strip() for item in success_criteria
-    ):
+    criteria = texts_of(success_criteria)
+    if criteria is None:
         raise UsageError("success_criteria must be a list of non-empty texts")
+    if not all(isinstance(label, str) and label.isprintable() and label.strip() for label in connections):
+        raise UsageError("the labels of connections must be printable texts")
     texts = {"language": language, "user_language": user_language, "context": context, "task_type": task_type}
     for name, value in texts.items():
         if not isinstance(value, str | None):
             raise UsageError(f"{name} must be a text, not {type(value).__name__}")
-    form = FORMATS.get(final_format.lower().lstrip(".")) if final_format else None
+    form = FORMATS.get(str(final_format).lower().lstrip(".")) if final_format else None
     if final_format and form is None:
         raise UsageError(f"final format {final_format!r}: use one of {', '.join(FORMATS)}")
     return Spec(
         objective=scrubbed(objective.strip()),
-        success_criteria=tuple(scrubbed(item.strip()) for item in success_criteria),
+        success_criteria=tuple(scrubbed(item.strip()) for item in criteria),
         language=scrubbed(language or user_language or "en"),
         task_type=task_type,
         mode=mode,
@@ -143,6 +144,14 @@ def turns_of(transcript: Sequence[Mapping[str, str]]) -> tuple[TranscriptMessage
             'transcript must be a list of {"role": "user", "content": TEXT} (or assistant, system, tool)'
         ) from None
     return tuple(turn.model_copy(update={"content": scrubbed(turn.content)}) for turn in turns)
+
+
+def texts_of(given: object) -> list[str] | None:
+    """Return the texts of a list or of an iterator, read once; None for anything else or an empty text."""
+    if not isinstance(given, Iterable) or isinstance(given, str | bytes | Mapping):
+        return None
+    texts = list(given)
+    return texts if all(isinstance(item, str) and item.strip() for item in texts) else None
 
 
 def scrubbed(text: str) -> str:
