@@ -20,7 +20,7 @@ FACE = ROOT / "src" / "paor"
 FLOORS = ("fsm", "prompts", "states", "tools")
 HEAVY = (
     *("openai", "anthropic", "httpx", "sqlite_utils", "click", "rich", "pypdf", "mammoth", "markdownify"),
-    *("bs4", "jsonschema_rs"),
+    *("bs4", "jsonschema_rs", "lark", "yaml"),
 )
 """What `import paor` must not load: imported on first use, or only there with an extra."""
 
