@@ -36,7 +36,14 @@ PURE = (
     *(f"tools/{name}.py" for name in ("catalog", "policy", "schema*", "signature", "defaults")),
     *(f"fsm/{name}.py" for name in ("table", "guards", "case", "changes", "machine", "fold", "duplicates")),
     *(f"fsm/{name}.py" for name in ("observe", "answers", "record", "kit", "replay", "diagram")),
-    *("fsm/expression*.py", "fsm/placeholders.py", "fsm/source_text.py", "fsm/defects.py", "fsm/validate.py"),
+    *(
+        "fsm/expression*.py",
+        "fsm/placeholders.py",
+        "fsm/plan_steps.py",
+        "fsm/source_text.py",
+        "fsm/defects.py",
+        "fsm/validate.py",
+    ),
     "fsm/workflow_*.py",
 )
 """Files that must be pure; each pattern must match one, so that a renamed file does not leave the gate unseen."""

@@ -61,6 +61,7 @@ def test_json_becomes_the_same_with_places() -> None:
     assert source.place(("steps", 0, "x", 1)) == Place(3, 44)
     assert source.place(("steps", 1, "")) == Place(4, 12)
     assert read_source("\ufeff[1]").data == [1]
+    assert read_source("[NaN, 1]").data == ["NaN", 1]  # no JSON, and in YAML a text
     assert read_source("{a: 1, b: [x]}").data == {"a": 1, "b": ["x"]}
     assert read_source("").data is None and read_source("# nothing\n").data is None
 
