@@ -7,6 +7,7 @@ from typing import Any
 
 from ..states.actions import FORBIDDEN_FIELDS
 from ..states.requests import RequestKind
+from .plan_schemas import PLAN, TASK_PLAN
 
 _TEXT = {"type": "string"}
 _TEXTS = {"type": "array", "items": _TEXT}
@@ -68,7 +69,13 @@ REVIEW: dict[str, Any] = {
     },
     "required": ["status", "improvements"],
 }
-_FIXED = {"selection": SELECTION, "refinement": REFINEMENT, "review": REVIEW}
+_FIXED = {
+    "selection": SELECTION,
+    "refinement": REFINEMENT,
+    "review": REVIEW,
+    "plan": PLAN,
+    "task_plan": TASK_PLAN,
+}
 
 
 def reply_schema(kind: RequestKind) -> dict[str, Any] | None:

@@ -154,8 +154,6 @@ def test_the_manuals_snippets_are_valid_and_its_sessions_look_as_shown(tmp_path:
 def test_the_example_workflows_are_valid() -> None:
     """All of them, without a warning."""
     files = sorted((ROOT / "examples" / "workflows").glob("*.yaml"))
-    assert files
+    assert len(files) >= 6
     for path in files:
-        assert not [
-            item for item in validate(path.read_text(encoding="utf-8")).defects if item.severity == "error"
-        ], path
+        assert validate(path.read_text(encoding="utf-8")).defects == (), path
