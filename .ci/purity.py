@@ -39,7 +39,7 @@ PURE = (
     *(
         "fsm/expression*.py",
         "fsm/placeholders.py",
-        "fsm/plan_steps.py",
+        "fsm/plan*.py",
         "fsm/source_text.py",
         "fsm/defects.py",
         "fsm/validate.py",

@@ -75,10 +75,8 @@ def _goto_path(reader: TaskReader, path: Path) -> Path:
     """Return where a jump's target really stands: in a list, in an object, or as a bare text."""
     *head, index, key = path
     tries: list[Path] = [path, (*head, key), (*head, index), tuple(head)]
-    for candidate in tries:
-        if reader.place(candidate)[0] in reader.source.places:
-            return candidate
-    return tuple(head)
+    there = (candidate for candidate in tries if reader.place(candidate)[0] in reader.source.places)
+    return next(there, tuple(head))
 
 
 def _check_inputs(reader: TaskReader, task: FlowTask) -> None:

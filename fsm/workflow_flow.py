@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from ..states.errors import UsageError
 from ..states.workflow import FlowTask, Goto, Workflow
 from .expressions import holds, rendered
+from .workflow_checks import GIVEN
 
 HOPS_MAX = 1_000
 """Tasks in a row that do nothing but jump and set variables; more are a loop without an end."""
@@ -97,6 +98,8 @@ class Flow:
     def __init__(self, workflow: Workflow) -> None:
         self.workflow = workflow
         self._program = _program_of(workflow.wire_json())
+        posted = (name.removesuffix("[]") for task in workflow.walk() for name in task.post)
+        self._unset: dict[str, Any] = dict.fromkeys((*sorted(GIVEN), *posted))
 
     def start(self, inputs: Mapping[str, Any]) -> Cursor:
         """
@@ -130,7 +133,7 @@ class Flow:
             if cursor.aborted or cursor.at >= len(self._program.instructions):
                 return _with(cursor, changed), None
             task, behind = self._program.instructions[cursor.at]
-            if not holds(task.when, _Reading(cursor.variables)):
+            if not holds(task.when, self._readable(cursor.variables)):
                 cursor = Cursor(behind, cursor.variables)
             elif task.action or task.elicitation:
                 return _with(cursor, changed), task
@@ -196,22 +199,16 @@ class Flow:
         changed = tuple(dict.fromkeys(name.removesuffix("[]") for name in task.post))
         if aborted:
             return Cursor(cursor.at, variables, changed, aborted=task.path)
-        target = next((goto for goto in task.goto if holds(goto.when, _Reading(variables))), None)
+        target = next((goto for goto in task.goto if holds(goto.when, self._readable(variables))), None)
         behind = self._program.instructions[cursor.at].behind
         return Cursor(behind if target is None else self._place(target), variables, changed)
 
+    def _readable(self, variables: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the variables as conditions read them: what is known but not set yet is null."""
+        return self._unset | dict(variables)
+
     def _place(self, goto: Goto) -> int:
         return self._program.places[goto.task]
-
-
-class _Reading(dict[str, Any]):
-    """Variables as conditions read them: the inputs and outputs of built-in actions are null until they are set."""
-
-    def __init__(self, variables: Mapping[str, Any]) -> None:
-        super().__init__(dict.fromkeys(_KNOWN) | dict(variables))
-
-
-_KNOWN = ("plan", "answer", "elicitation", "results", "transcript", "query", "context", "model", "tools")
 
 
 def _with(cursor: Cursor, changed: Mapping[str, None]) -> Cursor:

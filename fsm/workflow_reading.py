@@ -167,13 +167,9 @@ def _homes(tasks: Mapping[str, Any], path: Path) -> dict[str, Path]:
     """Return for each task of a base the path of what holds it; the last one's stands last."""
     found: dict[str, Path] = {}
     for name, task in tasks.items():
-        if not isinstance(task, Mapping):
-            continue
+        found[name] = path
         if "action" not in task:
-            found[name] = path
             found |= _homes(task, (*path, name))
-        else:
-            found[name] = path
     return found
 
 

@@ -494,6 +494,15 @@ def test_a_circle_of_jumps_is_an_error_not_a_hang() -> None:
         flow.upcoming(flow.start({}))
 
 
+def test_a_variable_that_is_set_later_is_null_until_then() -> None:
+    """A condition can ask for it; a name that nothing sets is a typo."""
+    flow = Flow(load_workflow("exec: {post: {seen: '${true}'}}\nlast: {when: seen == null, action: a.b}"))
+    cursor, task = flow.upcoming(flow.start({"query": "q"}))
+    assert task is not None
+    _, last = flow.upcoming(flow.done(cursor, task, {"plan": None}))
+    assert last is not None and last.name == "last"
+
+
 def test_a_condition_that_cannot_be_evaluated_is_a_typed_error() -> None:
     """A typo in a variable's name is not taken for false."""
     flow = Flow(load_workflow("exec: {when: resluts > 0}"))
