@@ -31,12 +31,15 @@ class RunOptions(TypedDict, total=False):
     language: str | None
     user_language: str | None
     task_type: str | None
-    mode: Mode
+    mode: Mode | None
+    react_mode: bool | None
+    workflow_mode: str | None
     connections: Mapping[str, Any] | None
     context: str | None
     tools: Sequence[str] | None
     model: Model | str | None
     prompt_template: str | None
+    transcript: Sequence[Mapping[str, str]]
     final_format: str | None
     limits: Limits | None
 
