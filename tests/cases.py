@@ -7,6 +7,7 @@ For the tests of what is pure: a `Walk` does what the engine's loop does, but it
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -47,7 +48,7 @@ SPECS = tuple(tool.spec() for tool in TOOLS)
 
 def short(value: object) -> str:
     """Return *value* as the id of a test: as much of its text as a line can carry."""
-    text = " ".join(str(value).split())
+    text = re.sub(r" at 0x[0-9a-f]+", "", " ".join(str(value).split()))  # the same in every process
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 

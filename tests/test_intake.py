@@ -29,6 +29,7 @@ from paor import (
 )
 from paor.fsm.intake import RunOptions
 
+from .cases import short
 from .worlds import STOP, SUCCESS
 
 ANSWERED = [{"action": None, "answer": "8 o'clock"}, SUCCESS]
@@ -74,7 +75,7 @@ def one_line(error: pytest.ExceptionInfo[UsageError], words: str) -> None:
         ({"model": Named("a\nb")}, "a model's name is"),
         ({"model": Named("")}, "a model's name is"),
     ],
-    ids=str,
+    ids=short,
 )
 def test_an_engine_refuses_what_it_cannot_use(options: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError) as error:
@@ -103,7 +104,7 @@ def test_an_engine_refuses_what_it_cannot_use(options: dict[str, Any], words: st
         ({"final_format": 5}, "final format 5: use one of"),
         ({"model": Named(5)}, "a model's name is"),
     ],
-    ids=ascii,
+    ids=short,
 )
 def test_a_run_refuses_what_it_cannot_use(options: dict[str, Any], words: str) -> None:
     """Sync and async alike, and nothing is in the journal."""
@@ -238,7 +239,7 @@ class Order:
         ({"file": PurePosixPath("a/b")}, '{\n  "file": "a/b"\n}'),
         ({3, 1}, "[\n  1,\n  3\n]"),
     ],
-    ids=str,
+    ids=short,
 )
 def test_what_databases_return_has_a_json_form(value: object, written: str) -> None:
     """An effect that happened must not be told as failed because of a Decimal in its result."""
