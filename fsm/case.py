@@ -31,13 +31,24 @@ from ..states.outcomes import (
     Replied,
 )
 from ..states.phase import EXECUTING, OBSERVING, PLANNING, REVIEWING, SPECIFYING
+from ..states.plans import Plan
 from ..states.reviews import CriterionCheck, Refinement, Review
 from ..states.run import Run, label_of
+from ..states.waiting import Question
 from ..tools.catalog import CONNECTION, DOCUMENT_LIST
 from ..tools.defaults import filled
 from ..tools.policy import approval_needed, denial, matches, unsafe
 from .duplicates import duplicate_key, rule_broken
 from .kit import Kit
+from .planned import (
+    ask_for_missing,
+    plan_stop,
+    read_other_step,
+    read_planned,
+    step_arguments,
+    step_of,
+    unknown_documents,
+)
 
 
 class Case(Struct):
@@ -63,6 +74,8 @@ class Case(Struct):
         recalled: Bodies that the observation shows.
         refinement, review: The model's judgements.
         criteria: Progress after this outcome.
+        plan: A planner's accepted plan.
+        question: What the user must be asked before the run can go on.
         stop_reason: Why the run should stop now, or None.
     """
 
@@ -85,6 +98,8 @@ class Case(Struct):
     refinement: Refinement | None = None
     review: Review | None = None
     criteria: str = ""
+    plan: Plan | None = None
+    question: Question | None = None
     stop_reason: str | None = None
 
 
@@ -113,6 +128,9 @@ def _hard_stop(run: Run, outcome: Outcome) -> str | None:
 
 
 def _read_planning(case: Case, kit: Kit) -> None:
+    if case.run.spec.mode != "react":
+        read_planned(case, kit)
+        return
     if not isinstance(case.outcome, Replied):
         return
     limits = case.run.spec.limits
@@ -174,6 +192,10 @@ def _read_specifying(case: Case, kit: Kit) -> None:
     selection = run.memory.selection
     assert selection is not None, "Specifying is entered with a selection"
     case.selection = selection
+    step = step_of(run)
+    if step is not None and step.type != "tool":
+        read_other_step(case, step)
+        return
     case.denied = denial(kit.spec.policy, run.spec.task_type, selection.tool)
     if selection.origin == "format" and not matches(selection.tool, kit.spec.policy.deny):
         case.denied = None
@@ -189,8 +211,13 @@ def _read_specifying(case: Case, kit: Kit) -> None:
         values[CONNECTION] = selection.connection
     arguments = filled(run.spec, tool, schema, values)
     problems = schema.check(arguments)
-    if problems:
-        case.invalid = "; ".join(problem.message for problem in problems[:10])
+    case.invalid = "; ".join(problem.message for problem in problems[:10]) or None
+    if step is not None:
+        missing = [problem.path for problem in problems if problem.code == "missing"]
+        if missing and len(missing) == len(problems):
+            ask_for_missing(case, step, missing, tool.parameters)
+        case.invalid = case.invalid or unknown_documents(arguments, run, _unresolved)
+    if case.invalid is not None:
         return
     case.arguments = arguments
     case.unsafe = unsafe(kit.spec.policy, arguments)
@@ -202,6 +229,9 @@ def _parameter_values(case: Case, selection: Selection) -> dict[str, Any] | None
     """Return the values that Stage 2, the plan or an approved intent settles, or None with the reason in *case*."""
     if case.run.memory.intent is not None:
         return dict(case.run.memory.intent.arguments)
+    step = step_of(case.run)
+    if step is not None:
+        return step_arguments(case, step)
     if selection.arguments is not None:
         return selection.arguments
     if not isinstance(case.outcome, Replied):
@@ -270,7 +300,9 @@ def _read_reviewing(case: Case, kit: Kit) -> None:
         case.review = run.memory.review
         return
     if not isinstance(outcome, Replied):
-        case.stop_reason = None if counters.concluded else exhausted(run)
+        if not counters.concluded:
+            planned = plan_stop(run) if run.spec.mode != "react" else None
+            case.stop_reason = exhausted(run) or planned
         return
     if counters.concluded:
         review = read_review(outcome.text, chars_max=limits.reply_chars)

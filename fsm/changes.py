@@ -14,15 +14,17 @@ from msgspec.structs import replace
 
 from ..states.actions import Selection, ToolResult
 from ..states.budgets import exhausted
-from ..states.observations import Message
-from ..states.outcomes import Answered, InDoubt
+from ..states.observations import Message, Turn
+from ..states.outcomes import Answered, InDoubt, Replied
 from ..states.phase import EXECUTING, OBSERVING, PLANNING, REVIEWING, SPECIFYING
+from ..states.plans import Step
 from ..states.run import Change, Counters
-from ..states.waiting import Question
+from ..states.waiting import Answer, Question
 from ..tools.catalog import DOCUMENT_LIST
 from .answers import final_answer
 from .case import Case, stale_after
-from .observe import check_of, message_of, observation_of
+from .observe import TURN_CHARS, answer_text, check_of, clean, cut, message_of, observation_of
+from .planned import selection_of, step_of
 
 Effect = tuple[Change, Counters]
 
@@ -35,12 +37,40 @@ APPROVAL_SCHEMA: dict[str, Any] = {
 
 def _select(case: Case) -> Effect:
     counters = case.run.counters
+    planned: dict[str, Any] = {}
+    if case.plan is not None:
+        planned = {"plan": case.plan, "turn": _said(case)}
     change = Change(
-        selection=case.selection, intent=None, result=None, observation=None, feedback=None, reply=None
+        selection=case.selection,
+        intent=None,
+        result=None,
+        observation=None,
+        feedback=None,
+        reply=None,
+        **planned,
     )
     return change, replace(
-        counters, step=counters.step + 1, selection_retries=0, parameter_retries=0, step_retries=0
+        counters,
+        step=counters.step + 1,
+        plan_step=0,
+        selection_retries=0,
+        parameter_retries=0,
+        step_retries=0,
     )
+
+
+def _said(case: Case) -> Turn:
+    """Return what a planner has said, as a turn of the dialogue."""
+    outcome = case.outcome
+    assert isinstance(outcome, Replied), "a plan is a reply"
+    return Turn("assistant", cut(clean(outcome.text.strip()), TURN_CHARS))
+
+
+def _wait_planning(case: Case) -> Effect:
+    assert case.question is not None, "a planner waits for an answer"
+    counters = case.run.counters
+    change = Change(question=case.question, reply=None, feedback=None, turn=_said(case))
+    return change, replace(counters, elicitations=counters.elicitations + 1, selection_retries=0)
 
 
 def _reselect(case: Case) -> Effect:
@@ -58,7 +88,10 @@ def _problem(case: Case) -> str:
 
 
 def _answer(case: Case) -> Effect:
-    change = Change(answer=case.answer, feedback=None)
+    planned: dict[str, Any] = (
+        {} if case.run.spec.mode == "react" else {"turn": _said(case), "selection": None}
+    )
+    change = Change(answer=case.answer or None, feedback=None, **planned)
     return change, replace(case.run.counters, concluded=1, stop="model_stop", selection_retries=0)
 
 
@@ -77,15 +110,16 @@ def _failed(case: Case, reason: str) -> Effect:
 
 
 def _wait_specifying(case: Case) -> Effect:
-    intent = case.intent
-    assert intent is not None, "an approval is about a complete call"
-    question = Question(
-        kind="approval",
-        message=f"May {intent.tool} be called?",
-        answer_schema=APPROVAL_SCHEMA,
-        tool=intent.tool,
-        key=intent.idempotency_key,
-    )
+    intent, question = case.intent, case.question
+    if question is None:
+        assert intent is not None, "an approval is about a complete call"
+        question = Question(
+            kind="approval",
+            message=f"May {intent.tool} be called?",
+            answer_schema=APPROVAL_SCHEMA,
+            tool=intent.tool,
+            key=intent.idempotency_key,
+        )
     counters = case.run.counters
     change = Change(intent=intent, question=question, reply=None)
     return change, replace(counters, elicitations=counters.elicitations + 1)
@@ -108,6 +142,10 @@ def _refuse(case: Case) -> Effect:
     """The call is not executed: an error result in its place says why (SPEC A155, C7)."""
     run, selection, counters = case.run, case.selection, case.run.counters
     assert selection is not None, "Specifying is entered with a selection"
+    step = step_of(run)
+    if step is not None and step.type != "tool":
+        change = Change(result=_other_result(case, step), intent=None, feedback=None, reply=None)
+        return change, replace(counters, action=counters.action + 1)
     blocked = case.duplicate is not None
     echo = None
     if case.denied is not None:
@@ -134,6 +172,18 @@ def _refuse(case: Case) -> Effect:
         blocked=counters.blocked + (code == "duplicate_call_blocked"),
         refused=counters.refused + 1 if refused else 0,
     )
+
+
+def _other_result(case: Case, step: Step) -> ToolResult:
+    """Return what a plan's step that is no tool came to: the user's answer, or nothing (DESIGN section 2)."""
+    if step.type == "noop":
+        return ToolResult("noop", ok=True, notes=(step.reason.strip() or "nothing was done",))
+    reply = case.run.memory.reply
+    if reply is None or reply.action != "accept" or reply.content in (None, "", {}, []):
+        word = "declined to answer" if reply is not None and reply.action == "decline" else "gave no answer"
+        return ToolResult("elicitation", ok=False, error=f"the user {word}", error_code="declined")
+    content = reply.content
+    return ToolResult("elicitation", ok=True, answer=answer_text(content))
 
 
 def _wait_executing(case: Case) -> Effect:
@@ -173,7 +223,7 @@ def _observe(case: Case) -> Effect:
     change = Change(
         observation=observation,
         check=check_of(observation),
-        message=message_of(case.run, result, observation),
+        message=message_of(case.run, result, observation, case.recalled),
     )
     return change, replace(case.run.counters, review_retries=0)
 
@@ -237,6 +287,7 @@ def _finish(case: Case) -> Effect:
 def _retry(case: Case) -> Effect:
     counters, review = case.run.counters, case.review
     assert review is not None, "a retry is the completion review's word"
+    planned: dict[str, Any] = {} if case.run.spec.mode == "react" else {"plan": None}
     change = Change(
         improvements=review.improvements or None,
         hint=None,
@@ -245,6 +296,7 @@ def _retry(case: Case) -> Effect:
         result=None,
         answer=None,
         feedback=None,
+        **planned,
     )
     return change, replace(
         counters,
@@ -256,9 +308,29 @@ def _retry(case: Case) -> Effect:
     )
 
 
+def _next_step(case: Case) -> Effect:
+    """The plan's next step, without asking the model again."""
+    run, plan = case.run, case.run.memory.plan
+    number = run.counters.plan_step + 1
+    assert plan is not None and number < len(plan.steps), "the plan has steps left"
+    change = Change(
+        selection=selection_of(plan.steps[number], run), intent=None, result=None, feedback=None, reply=None
+    )
+    return change, replace(
+        run.counters,
+        step=run.counters.step + 1,
+        plan_step=number,
+        selection_retries=0,
+        parameter_retries=0,
+        step_retries=0,
+        review_retries=0,
+    )
+
+
 def _proceed(case: Case) -> Effect:
     counters, refinement, check = case.run.counters, case.refinement, case.run.memory.check
     stale, best = stale_after(case.run, refinement)
+    planned: dict[str, Any] = {} if case.run.spec.mode == "react" else {"plan": None}
     change = Change(
         refinement=refinement,
         hint=refinement.hint if refinement is not None else None,
@@ -267,6 +339,7 @@ def _proceed(case: Case) -> Effect:
         intent=None,
         result=None,
         feedback=None,
+        **planned,
     )
     return change, replace(counters, criteria=case.criteria, review_retries=0, stale=stale, best_score=best)
 
@@ -291,18 +364,32 @@ def _fail_reviewing(case: Case) -> Effect:
 
 
 def _fail_stopped(case: Case) -> Effect:
-    return _failed(case, case.stop or "internal_error")
+    change, counters = _failed(case, case.stop or "internal_error")
+    step = step_of(case.run)
+    if case.stop == "aborted" and step is not None and step.reason.strip():
+        change = Change(answer=f"{change.answer}\n\nReason: {step.reason.strip()}", question=None)
+    return change, counters
 
 
 def _provide(case: Case) -> Effect:
     outcome = case.outcome
     assert isinstance(outcome, Answered), "only an answer is valid here"
-    return Change(question=None, reply=outcome.answer), case.run.counters
+    planned: dict[str, Any] = {}
+    if case.run.spec.mode != "react" and case.run.state != EXECUTING:
+        planned = {"turn": Turn("user", cut(clean(_words(outcome.answer)), TURN_CHARS))}
+    return Change(question=None, reply=outcome.answer, **planned), case.run.counters
+
+
+def _words(answer: Answer) -> str:
+    if answer.action == "decline":
+        return "(declined to answer)"
+    return answer_text(answer.content) or "(an empty answer)"
 
 
 CHANGES: dict[tuple[str, str], Callable[[Case], Effect]] = {
     (PLANNING, "fail"): _fail_planning,
     (PLANNING, "answer"): _answer,
+    (PLANNING, "wait"): _wait_planning,
     (PLANNING, "select"): _select,
     (PLANNING, "reselect"): _reselect,
     (PLANNING, "provide"): _provide,
@@ -324,5 +411,6 @@ CHANGES: dict[tuple[str, str], Callable[[Case], Effect]] = {
     (REVIEWING, "format"): _format,
     (REVIEWING, "finish"): _finish,
     (REVIEWING, "retry"): _retry,
+    (REVIEWING, "next_step"): _next_step,
     (REVIEWING, "proceed"): _proceed,
 }

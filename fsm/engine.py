@@ -31,6 +31,7 @@ from .intake import (
     DocumentLike,
     documents_of,
     model_of,
+    planning_template,
     restricted,
     templates_of,
     toolbox,
@@ -143,6 +144,7 @@ class Engine:
         tools: Sequence[str] | None = None,
         model: Model | str | None = None,
         prompt_template: str | None = None,
+        transcript: Sequence[Mapping[str, str]] = (),
         final_format: str | None = None,
         limits: Limits | None = None,
     ) -> Iterator[Event]:
@@ -155,13 +157,15 @@ class Engine:
             documents: Paths, `Document` values, or (name, content) pairs.
             language: Language of the answer; wins over *user_language*, the user's profile; else English.
             task_type: A key of `Policy.task_types`.
-            mode: ``react`` (default): one action at a time.
-            react_mode, workflow_mode: The same under other names: True, or ``React``.
+            mode: ``react`` (default): one action at a time; ``batch``: one plan, reviewed when its steps are used up;
+                ``planner``: plans until one is empty.
+            react_mode, workflow_mode: The same under other names: True or ``React``, False or ``Actionplan``.
             connections: Values by label; only labels reach prompts and journal.
             context: Extra context for selection prompts.
             tools: Names of the tools this run may use; None offers all.
             model: Instead of the engine's.
-            prompt_template: Instead of the selection template.
+            prompt_template: Instead of the template that plans: ``selection`` in react mode, else ``plan``.
+            transcript: The conversation before, for a planner: mappings with ``role`` and ``content``.
             final_format: ``md`` or ``txt``: one last formatting action after a successful review.
             limits: Instead of the engine's.
 
@@ -299,6 +303,7 @@ class Engine:
             raise UsageError("limits must be a Limits value, such as Limits(max_steps=3)")
         chosen = model_of(model) if model is not None else self.model
         limits, template = options.pop("limits", None) or self.limits, options.pop("prompt_template", None)
+        mode = str(options.get("mode", "react"))
         inputs = documents_of(documents, size_max=limits.document_bytes)
         spec = spec_of(
             objective,
@@ -307,8 +312,8 @@ class Engine:
             policy=self.policy,
             model=chosen,
             offered=restricted(self._tools, options.pop("tools", None)),
-            templates=templates_of(self._prompts, template),
-            own_templates=("selection",) if template else (),
+            templates=templates_of(self._prompts, template, mode=mode),
+            own_templates=(planning_template(mode),) if template else (),
             connections=tuple(connections or ()),
             key_salt=self._ids.salt().hex(),
             **options,

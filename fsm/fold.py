@@ -19,7 +19,11 @@ from rpds import HashTrieMap
 from ..states.actions import StoredText
 from ..states.run import HISTORY_MESSAGES, Change, Counters, Memory, Run
 from .duplicates import pushed, window_length
+from .planned import output_place
 from .record import counters_of
+
+_SPOKEN = frozenset({"select", "answer", "wait", "provide"})
+"""Triggers of a plan's run that can add a turn to its dialogue."""
 
 
 def apply(
@@ -38,16 +42,20 @@ def apply(
     updates = _updates(run.memory, change)
     if trigger == "execute":
         updates |= _executed(run, outcome)
+    elif trigger == "select" and len(run.memory.produced):
+        updates["produced"] = HashTrieMap()
     memory = replace(run.memory, **updates)
     return Run(run.run_id, run.number, run.spec, dest, run.seq + 1, counters, memory)
 
 
 def _updates(memory: Memory, change: Change) -> dict[str, Any]:
-    """Return what *change* sets in *memory*; its message goes to the history."""
+    """Return what *change* sets in *memory*; its message goes to the history, its turn to the turns."""
     updates = change.slots()
-    message = updates.pop("message", None)
+    message, turn = updates.pop("message", None), updates.pop("turn", None)
     if message is not None:
         updates["history"] = (*memory.history, message)[-HISTORY_MESSAGES:]
+    if turn is not None:
+        updates["turns"] = (*memory.turns, turn)[-HISTORY_MESSAGES:]
     return updates
 
 
@@ -59,6 +67,8 @@ def _executed(run: Run, outcome: dict[str, Any]) -> dict[str, Any]:
         updates["labels"] = memory.labels.insert(outcome["label"], (outcome["first"], outcome["documents"]))
         if "output" in outcome:
             updates["outputs"] = memory.outputs.insert(key, StoredText(**outcome["output"]))
+    if (output := output_place(outcome)) is not None:
+        updates["produced"] = memory.produced.insert(*output)
     return updates
 
 
@@ -71,9 +81,11 @@ def restore(run: Run, rows: Iterable[tuple[Any, ...]], load: Callable[[str], Cha
         rows: All its rows in order, in `Record` order.
         load: Returns the change that a row's ``change`` column refers to.
     """
-    limits = run.spec.limits
+    limits, planned = run.spec.limits, run.spec.mode != "react"
     last: dict[tuple[str, str], tuple[Any, ...]] = {}
     observed: deque[tuple[Any, ...]] = deque(maxlen=HISTORY_MESSAGES)
+    spoken: deque[tuple[Any, ...]] = deque(maxlen=HISTORY_MESSAGES)
+    produced: dict[int, StoredText] = {}
     window: deque[str] = deque(maxlen=window_length(limits))
     labels: dict[str, tuple[int, int]] = {}
     outputs: dict[str, Any] = {}
@@ -83,6 +95,10 @@ def restore(run: Run, rows: Iterable[tuple[Any, ...]], load: Callable[[str], Cha
         last[row[4], trigger] = row
         if trigger == "observe":
             observed.append(row)
+        elif planned and trigger in _SPOKEN:
+            spoken.append(row)
+            if trigger == "select":
+                produced.clear()
         elif trigger == "execute":
             outcome = orjson.loads(row[8])
             window.append(outcome["key"])
@@ -90,9 +106,11 @@ def restore(run: Run, rows: Iterable[tuple[Any, ...]], load: Callable[[str], Cha
                 labels[outcome["label"]] = (outcome["first"], outcome["documents"])
                 if "output" in outcome:
                     outputs[outcome["key"]] = outcome["output"]
+            if (output := output_place(outcome)) is not None:
+                produced[output[0]] = output[1]
     if row is None:
         return run
-    kept = {item[1]: item for item in (*last.values(), *observed)}
+    kept = {item[1]: item for item in (*last.values(), *observed, *spoken)}
     memory = run.memory
     for seq in sorted(kept):
         memory = replace(memory, **_updates(memory, load(kept[seq][9])))
@@ -100,6 +118,7 @@ def restore(run: Run, rows: Iterable[tuple[Any, ...]], load: Callable[[str], Cha
         memory,
         window=tuple(window),
         labels=memory.labels.update(labels),
+        produced=HashTrieMap(produced),
         outputs=HashTrieMap({key: StoredText(**output) for key, output in outputs.items()}),
     )
     return replace(run, state=row[5], seq=row[1] + 1, counters=counters_of(row), memory=memory)

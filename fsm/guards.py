@@ -12,6 +12,7 @@ from collections.abc import Callable
 from ..states.budgets import exhausted
 from ..states.outcomes import Answered, InDoubt
 from .case import Case
+from .planned import step_of, steps_left_in_plan
 from .table import ROWS
 
 Guard = Callable[[Case], bool]
@@ -23,8 +24,8 @@ def hard_stop(case: Case) -> bool:
 
 
 def elicitation_requested(case: Case) -> bool:
-    """The planner asks the user something (planner mode)."""
-    return False
+    """The planner asks the user something before it can plan."""
+    return case.question is not None
 
 
 def elicitations_left(case: Case) -> bool:
@@ -67,6 +68,11 @@ def approval_needed(case: Case) -> bool:
     return case.approval
 
 
+def argument_missing(case: Case) -> bool:
+    """The plan's step asks the user, or lacks an argument that only the user can give."""
+    return case.question is not None
+
+
 def parameters_valid(case: Case) -> bool:
     """The complete arguments satisfy the tool's schema."""
     return case.arguments is not None
@@ -105,7 +111,9 @@ def step_retries_left(case: Case) -> bool:
     if intent is None:
         return False
     tool = next((tool for tool in case.run.spec.tools if tool.name == intent.tool), None)
-    return tool is not None and case.run.counters.step_retries < tool.step_retries
+    step = step_of(case.run)
+    allowed = max(tool.step_retries if tool is not None else 0, step.retries if step is not None else 0)
+    return case.run.counters.step_retries < allowed
 
 
 def retryable(case: Case) -> bool:
@@ -167,13 +175,14 @@ def retries_left(case: Case) -> bool:
 
 
 def should_continue(case: Case) -> bool:
-    """The iteration was reviewed, nothing stops the run, and the model wants to go on (SPEC A065)."""
-    return case.refinement is not None and case.stop_reason is None
+    """The iteration was reviewed (a plan's steps are not), nothing stops the run, and the model goes on (A065)."""
+    reviewed = case.refinement is not None or (case.run.spec.mode != "react" and not concluded(case))
+    return reviewed and case.stop_reason is None
 
 
 def plan_has_steps(case: Case) -> bool:
     """The plan has steps that were not taken yet (batch and planner mode)."""
-    return False
+    return steps_left_in_plan(case.run) > 0
 
 
 def answer_valid(case: Case) -> bool:

@@ -129,9 +129,11 @@ def restricted(tools: Mapping[str, Tool], names: Sequence[str] | None) -> tuple[
     return tuple(dict.fromkeys(by_key[folded(name)] for name in names))
 
 
-def templates_of(given: Mapping[str, str] | None, selection: str | None = None) -> dict[str, str]:
+def templates_of(
+    given: Mapping[str, str] | None, own: str | None = None, *, mode: str = "react"
+) -> dict[str, str]:
     """
-    Return the templates of a run: the shipped ones, replaced by *given*, and *selection* for the planning prompt.
+    Return the templates of a run: the shipped ones, replaced by *given*, and *own* for the planning prompt of *mode*.
 
     Raises:
         UsageError: An unknown template name, or text that is no template.
@@ -141,13 +143,18 @@ def templates_of(given: Mapping[str, str] | None, selection: str | None = None) 
         if name not in NAMES:
             raise UsageError(f"unknown prompt {name!r}; there are: {', '.join(NAMES)}")
         templates[name] = text
-    if selection:
-        templates["selection"] = selection
+    if own:
+        templates[planning_template(mode)] = own
     for name, text in templates.items():
         if not isinstance(text, str):
             raise UsageError(f"prompt {name}: expected text")
         parse_template(text, name)
     return templates
+
+
+def planning_template(mode: str) -> str:
+    """Return the name of the template that plans in *mode*: what a run can bring itself."""
+    return "selection" if mode == "react" else "plan"
 
 
 def model_of(given: Model | str | None) -> Model:

@@ -6,6 +6,7 @@ See `fsm.lease` for who may replace whom. The fencing token that `acquire` gives
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 import time
@@ -17,6 +18,9 @@ from .lease import Owner, current_owner
 
 LEASE_S = 30.0
 """Seconds without renewal after which an owner that cannot be proven dead is replaced (DESIGN section 5)."""
+
+_HELD: set[tuple[str, int, int]] = set()
+"""File, run and token of everything that this process drives: what names it as owner beside these was left behind."""
 
 
 class LeaseBook:
@@ -33,6 +37,7 @@ class LeaseBook:
         self._committer = committer
         self.path = path
         self.lease_s = lease_s
+        self._file = os.path.realpath(path) if path != ":memory:" else f":memory:{id(committer)}"
         self._held: set[tuple[int, int]] = set()
         self._renewer: threading.Thread | None = None
         self._closed = threading.Event()
@@ -62,7 +67,7 @@ class LeaseBook:
             if lease is None:
                 raise JournalDamaged(f"{self.path}: run number {run} has no lease; run: paor verify")
             owner_text, until, fence = lease
-            if owner_text is not None and not self._replaceable(owner_text, until):
+            if owner_text is not None and not self._replaceable(owner_text, until, (self._file, run, fence)):
                 owner = Owner.decode(owner_text)
                 who = f"process {owner.pid} on {owner.host}" if owner is not None else "another driver"
                 run_id = connection.execute("SELECT run_id FROM specs WHERE run = ?", (run,)).fetchone()[0]
@@ -77,15 +82,16 @@ class LeaseBook:
         self.hold(run, fence + 1)
         return int(fence) + 1
 
-    def _replaceable(self, owner_text: str, until: int | None) -> bool:
+    def _replaceable(self, owner_text: str, until: int | None, lease: tuple[str, int, int]) -> bool:
         owner = Owner.decode(owner_text)
-        if owner is not None and owner.provably_dead():
+        if owner is not None and (owner.provably_dead() or (owner == current_owner() and lease not in _HELD)):
             return True
         return until is None or until < now_us()
 
     def release(self, run: int, fence: int) -> None:
         """Give a lease back; does nothing when it was taken over meanwhile."""
         self._held.discard((run, fence))
+        _HELD.discard((self._file, run, fence))
         with self._committer.lock, translated(self.path):
             self._committer.connection.execute(
                 "UPDATE leases SET owner = NULL, lease_until = NULL WHERE run = ? AND fence = ?", (run, fence)
@@ -107,6 +113,7 @@ class LeaseBook:
     def hold(self, run: int, fence: int) -> None:
         """Keep the lease alive from a daemon thread while a long tool call makes no appends."""
         self._held.add((run, fence))
+        _HELD.add((self._file, run, fence))
         if self._renewer is None:
             self._renewer = threading.Thread(target=self._renew_all, name="paor-lease", daemon=True)
             self._renewer.start()

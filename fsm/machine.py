@@ -32,6 +32,7 @@ from .case import Case, read_case
 from .changes import CHANGES
 from .guards import GUARDS
 from .kit import Kit
+from .planned import step_of, steps_left_in_plan
 from .table import INITIAL, ROWS, Row, rows_of
 
 PHASE_STATES: tuple[Phase, ...] = (
@@ -322,6 +323,8 @@ def _facts(case: Case, row: Row, outcome: Outcome) -> dict[str, Any]:
         facts["stop"] = case.stop_reason
     if case.duplicate is not None:
         facts["duplicate"] = case.duplicate
+    if row.trigger == "conclude" and case.stop_reason == "max_steps" and steps_left_in_plan(case.run):
+        facts["skipped"] = steps_left_in_plan(case.run)
     return facts
 
 
@@ -349,6 +352,8 @@ def _call_facts(case: Case) -> dict[str, Any]:
     }
     if result.ok and result.documents:
         facts["output"] = result.documents[0].payload.wire()
+    if step_of(case.run) is not None:
+        facts["plan_step"] = case.run.counters.plan_step
     return facts
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+import orjson
 from msgspec import UNSET
 from msgspec.structs import replace
 
@@ -14,6 +16,9 @@ from ..states.run import Run
 
 CUT = "…"
 SUMMARY_CHARS = 140
+TURN_CHARS = 2000
+"""Characters of one turn of a dialogue, and of one output, that a planner is shown."""
+
 _LISTED = 5
 
 
@@ -66,6 +71,8 @@ def observation_of(run: Run, result: ToolResult, texts: Sequence[str | None]) ->
     """
     limits = run.spec.limits
     notes = [cut(clean(note), limits.note_chars) for note in result.notes]
+    if result.answer:
+        notes.append(cut(clean(f"the user answered: {result.answer}"), limits.note_chars))
     if not result.ok:
         notes.insert(0, cut(clean(f"{result.error_code or 'error'}: {result.error}"), limits.note_chars))
     hidden = len(result.documents) - limits.previews
@@ -120,8 +127,33 @@ def check_of(observation: Observation) -> Check:
     return Check(status="retry", improvements=observation.notes[:1])
 
 
-def message_of(run: Run, result: ToolResult, observation: Observation) -> Message:
-    """Return what history keeps of the action."""
+def answer_text(content: Any) -> str:
+    """Return what a user answered as text: a text as it is, anything else as JSON."""
+    if content is None:
+        return ""
+    return content if isinstance(content, str) else orjson.dumps(content).decode()
+
+
+def message_of(
+    run: Run, result: ToolResult, observation: Observation, texts: Sequence[str | None] = ()
+) -> Message:
+    """Return what history keeps of the action; for a planner also the call, and what it returned (SPEC A144)."""
+    message = _message_of(run, result, observation)
+    plan, number, intent = run.memory.plan, run.counters.plan_step, run.memory.intent
+    if plan is None or number >= len(plan.steps):
+        return message
+    step = plan.steps[number]
+    shown = result.answer or next((text for text in texts if text is not None), "")
+    return replace(
+        message,
+        call_id=step.id,
+        arguments=intent.arguments if intent is not None else step.args,
+        output=cut(clean(shown), TURN_CHARS),
+        error="" if result.ok else f"{result.error_code or 'error'}: {result.error}",
+    )
+
+
+def _message_of(run: Run, result: ToolResult, observation: Observation) -> Message:
     selection = run.memory.selection
     references = tuple(
         f"docItem:{document.label}#{document.position} {cut(document.name, 80)}"

@@ -96,6 +96,17 @@ def has_placeholders(arguments: Mapping[str, Any]) -> bool:
     return any(START in value for _, value in _texts(arguments))
 
 
+def needed_steps(arguments: Mapping[str, Any]) -> tuple[int, ...]:
+    """Return the numbers of the steps that *arguments* refer to, in order, each once."""
+    found = {
+        reference.step
+        for _, value in _texts(arguments)
+        for reference in _references(value)
+        if reference.step is not None
+    }
+    return tuple(sorted(found))
+
+
 def resolve_arguments(
     arguments: Mapping[str, Any], index: int, outputs: Sequence[StepOutput | None]
 ) -> dict[str, Any] | tuple[PlaceholderDefect, ...]:

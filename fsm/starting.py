@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import cast, get_args
+
+from pydantic import ValidationError
 
 from ..prompts.model import Model
 from ..states.errors import UsageError
 from ..states.limits import Limits
+from ..states.plans import TranscriptMessage
 from ..states.policy import Policy
 from ..states.spec import Mode, Spec
 from ..tools.documents import generate_report
@@ -18,8 +21,7 @@ from .version import VERSION
 FORMATS = {"md": "md", "markdown": "md", "txt": "txt"}
 """Endings that the final formatting writes."""
 
-MODES = ("react",)
-"""Modes of this version, of those that `states.spec.Mode` names."""
+MODES = get_args(Mode)
 
 WORKFLOW_MODES: dict[str, Mode] = {"react": "react", "actionplan": "batch"}
 """What older hosts call a mode (SPEC D12), in lower case."""
@@ -32,17 +34,17 @@ def mode_of(
     Return the mode that a caller chose, under whichever of its names; ``react`` without a choice.
 
     Args:
-        mode: ``react``.
+        mode: One of `MODES`.
         react_mode: True for ``react``, False for ``batch`` (document 002's flag).
         workflow_mode: ``React`` or ``Actionplan``, in any case.
 
     Raises:
-        UsageError: Unknown, not available, or two names that choose differently (SPEC D12).
+        UsageError: Unknown, or two names that choose differently (SPEC D12).
     """
     chosen: dict[str, Mode] = {}
     if mode is not None:
-        if mode not in get_args(Mode):
-            raise UsageError(f"mode {mode!r} is unknown; use {' or '.join(MODES)}")
+        if mode not in MODES:
+            raise UsageError(f"mode {mode!r} is unknown; use {', '.join(MODES)}")
         chosen["mode"] = cast("Mode", mode)
     if react_mode is not None:
         if not isinstance(react_mode, bool):
@@ -56,10 +58,7 @@ def mode_of(
     if len(set(chosen.values())) > 1:
         told = ", ".join(f"{name} says {value}" for name, value in chosen.items())
         raise UsageError(f"the mode is given twice and differently: {told}")
-    value: Mode = next(iter(chosen.values()), "react")
-    if value not in MODES:
-        raise UsageError(f"mode {value!r} is not available in this version; use {' or '.join(MODES)}")
-    return value
+    return next(iter(chosen.values()), "react")
 
 
 def spec_of(
@@ -82,13 +81,14 @@ def spec_of(
     workflow_mode: str | None = None,
     context: str | None = None,
     final_format: str | None = None,
+    transcript: Sequence[Mapping[str, str]] = (),
 ) -> Spec:
     """
     Return the spec of a run, still without documents and ids.
 
     Args:
         objective, success_criteria, language, user_language, task_type, mode, react_mode, workflow_mode, context,
-            final_format: See `fsm.engine.Engine.stream`.
+            final_format, transcript: See `fsm.engine.Engine.stream`.
         limits, policy, model, offered, templates, own_templates: What the engine and the run's options come to.
         connections: Labels only.
         key_salt: Hex salt of the run's keys.
@@ -125,10 +125,27 @@ def spec_of(
         context=scrubbed(context or ""),
         final_format=form,
         formatter=generate_report.spec() if form is not None else None,
+        transcript=turns_of(transcript),
         key_salt=key_salt,
         engine=VERSION,
         machine=fingerprint(),
     )
+
+
+def turns_of(transcript: Sequence[Mapping[str, str]]) -> tuple[TranscriptMessage, ...]:
+    """
+    Return a conversation as it stands in a spec.
+
+    Raises:
+        UsageError: It is not a list of ``{"role": ..., "content": ...}``.
+    """
+    try:
+        turns = [TranscriptMessage.model_validate(turn) for turn in transcript]
+    except (ValidationError, TypeError):
+        raise UsageError(
+            'transcript must be a list of {"role": "user", "content": TEXT} (or assistant, system, tool)'
+        ) from None
+    return tuple(turn.model_copy(update={"content": scrubbed(turn.content)}) for turn in turns)
 
 
 def scrubbed(text: str) -> str:

@@ -6,7 +6,8 @@ pure function in `fsm.guards`; one with a leading ``not`` must not hold. Everyth
 table: the `transitions` machine, the diagrams, the docs' table, the static check, the fuzz rules. What is not in
 the table is illegal: the event raises, and the run stays as it was.
 
-Source: DESIGN section 2. `finish` stands twice, since a row is a conjunction and DESIGN gives it two cases.
+Source: DESIGN section 2. `finish` and the `wait` of Specifying stand twice, since a row is a conjunction and DESIGN
+gives each two cases.
 """
 
 from __future__ import annotations
@@ -77,7 +78,14 @@ TABLE: tuple[Row, ...] = (
         "wait",
         SPECIFYING,
         ("approval_needed", "elicitations_left"),
-        "a person must approve the call, or a step lacks an argument; before the intent row",
+        "a person must approve the call; before the intent row",
+    ),
+    Row(
+        SPECIFYING,
+        "wait",
+        SPECIFYING,
+        ("argument_missing", "elicitations_left"),
+        "a plan's step asks the user, or lacks an argument",
     ),
     Row(
         SPECIFYING,
@@ -93,7 +101,13 @@ TABLE: tuple[Row, ...] = (
         ("not parameters_ok", "not duplicate", "parameter_retries_left"),
         "asked again",
     ),
-    Row(SPECIFYING, "refuse", OBSERVING, (), "not executed: blocked, denied, still invalid or unsafe"),
+    Row(
+        SPECIFYING,
+        "refuse",
+        OBSERVING,
+        (),
+        "not executed: blocked, denied, still invalid or unsafe, or nothing to execute",
+    ),
     # -- Executing: the effect ---------------------------------------------------------------------------------
     Row(EXECUTING, "fail", FAILED, ("hard_stop",), "cancelled, once the tool has ended or is in doubt"),
     Row(EXECUTING, "wait", EXECUTING, ("in_doubt",), "a once effect that may or may not have happened"),

@@ -11,13 +11,15 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import orjson
+
 from ..states.actions import FORBIDDEN_FIELDS, DocumentRef, SchemaField, Selection
 from ..states.observations import Message
 from ..states.reasons import REASONS
 from ..states.requests import RequestKind
 from ..states.run import Run
-from ..states.spec import Spec
-from .history import history_text, message_text
+from ..states.spec import Spec, ToolSpec
+from .history import history_text, message_text, newest_lines, result_text
 from .model import PromptMessage
 from .templates import Template, parse_template
 
@@ -60,6 +62,7 @@ class PromptBuilder:
         self._static = {
             "RULES": "\n".join(f"- {rule}" for rule in RULES),
             "CATALOG": "\n".join(f"- {line}" for line in catalog),
+            "CATALOG_FULL": "\n".join(map(tool_text, spec.tools)) if spec.mode != "react" else "",
             "OBJECTIVE": spec.objective,
             "LANGUAGE": spec.language,
             "CONTEXT": spec.context,
@@ -73,6 +76,7 @@ class PromptBuilder:
             "parameters": self._parameters,
             "refinement": self._refinement,
             "review": self._review,
+            "plan": self._plan,
         }
 
     def build(self, kind: RequestKind, run: Run) -> tuple[PromptMessage, ...]:
@@ -172,6 +176,19 @@ class PromptBuilder:
             "WORKFLOW_HISTORY": self._history(run),
         }
 
+    def _plan(self, run: Run) -> dict[str, str]:
+        """What a planner sees: query, context, tools, results and transcript (SPEC A132, A146)."""
+        chars_max = self._spec.limits.history_chars
+        said = [(turn.role, turn.content) for turn in self._spec.transcript]
+        said += [(turn.role, turn.content) for turn in run.memory.turns]
+        return {
+            "CRITERIA": self._criteria(run),
+            "DOCUMENTS_INDEX": self._documents(run),
+            "IMPROVEMENTS": "\n".join(f"- {text}" for text in run.memory.improvements or ()),
+            "TRANSCRIPT": newest_lines([f"{role}: {_line(text)}" for role, text in said], chars_max),
+            "RESULTS": newest_lines([result_text(message) for message in run.memory.history], 4 * chars_max),
+        }
+
     def _criteria(self, run: Run) -> str:
         progress = run.counters.criteria
         return "\n".join(
@@ -228,6 +245,12 @@ def field_text(field: SchemaField) -> str:
     kind = field.type if not field.values else f"{field.type} of {', '.join(map(str, field.values))}"
     need = "required" if field.required else "optional"
     return _line(f"- {field.name} ({kind}, {need}): {field.description}")
+
+
+def tool_text(tool: ToolSpec) -> str:
+    """Return one line for a tool as a planner needs it: name, description, JSON Schema of its arguments."""
+    schema = orjson.dumps(tool.parameters, option=orjson.OPT_NON_STR_KEYS).decode()
+    return _line(f"- {tool.name}: {tool.description}") + f" Arguments: {schema}"
 
 
 def _property_text(name: str, schema: object) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+import msgspec
 
 from ..states.observations import Message
 
@@ -22,6 +24,32 @@ def message_text(message: Message) -> str:
     if message.learnings:
         lines.append("  Learnings: " + "; ".join(message.learnings))
     return "\n".join(lines)
+
+
+def result_text(message: Message) -> str:
+    """Return one call as a planner sees it: JSON with id, name, args, result and error (SPEC A144, A155)."""
+    data: dict[str, object] = {"id": message.call_id} if message.call_id else {}
+    data |= {"name": message.tool, "args": message.arguments or {}}
+    if message.output or not message.error:
+        data["result"] = message.output
+    if message.error:
+        data["error"] = message.error
+    return msgspec.json.encode(data).decode()
+
+
+def newest_lines(lines: Sequence[str], chars_max: int) -> str:
+    """Return *lines* in their order, the oldest left out until they fit; the newest is always there, cut to size."""
+    kept: list[str] = []
+    left = chars_max
+    for line in reversed(lines):
+        if len(line) > left:
+            if not kept and left > 0:
+                kept.append(line[:left])
+            kept.append(OMITTED)
+            break
+        kept.append(line)
+        left -= len(line) + 1
+    return "\n".join(reversed(kept))
 
 
 def history_text(rendered: Iterable[str], chars_max: int) -> str:

@@ -68,7 +68,36 @@ REVIEW: dict[str, Any] = {
     },
     "required": ["status", "improvements"],
 }
-_FIXED = {"selection": SELECTION, "refinement": REFINEMENT, "review": REVIEW}
+PLAN: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "intention": _TEXT,
+        "steps": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "type": {"enum": ["tool", "elicitation", "noop", "abort"]},
+                    "name": _TEXT,
+                    "args": {"type": "object"},
+                    "reason": _TEXT,
+                    "retries": {"type": "integer", "minimum": 0},
+                    "message": _TEXT,
+                    "requestedSchema": {"type": "object"},
+                },
+                "required": ["type"],
+            },
+        },
+        "elicitation": {
+            "type": "object",
+            "properties": {"message": _TEXT, "requestedSchema": {"type": "object"}},
+            "required": ["message"],
+        },
+        "answer": _TEXT,
+    },
+    "required": ["steps"],
+}
+_FIXED = {"selection": SELECTION, "refinement": REFINEMENT, "review": REVIEW, "plan": PLAN}
 
 
 def reply_schema(kind: RequestKind) -> dict[str, Any] | None:

@@ -59,6 +59,7 @@ class Selection(Wire):
         fields: Stage 1's ``parametersSchema.fields``; None when Stage 1 sent no schema.
         arguments: Business parameters that are settled already (a plan's step, the final formatting, no fields).
         origin: Who chose: the model, a plan, or code (``format``: the one last formatting action).
+        needs: Numbers of the plan's steps whose outputs the arguments refer to.
     """
 
     tool: str
@@ -70,6 +71,7 @@ class Selection(Wire):
     fields: tuple[SchemaField, ...] | None = Field(default=None, strict=False)
     arguments: dict[str, Any] | None = None
     origin: Literal["model", "plan", "format"] = "model"
+    needs: tuple[int, ...] = Field(default=(), strict=False)
 
 
 class Intent(Stored, frozen=True, gc=False):
@@ -153,6 +155,7 @@ class ToolResult(Stored, frozen=True, gc=False):
         echo: For a blocked call: the payload of the last successful output of the same call.
         tool: The call's canonical tool name.
         retryable: The error may be gone next time, as far as the tool says.
+        answer: What the user answered to a plan's question, text or JSON as text.
     """
 
     tool: str
@@ -164,3 +167,4 @@ class ToolResult(Stored, frozen=True, gc=False):
     web: tuple[WebFact, ...] = ()
     echo: StoredText | None = None
     retryable: bool = False
+    answer: str = ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
@@ -53,6 +53,10 @@ class Message(Stored, frozen=True, gc=False, kw_only=True):
         notes: Short facts.
         learnings: What Stage 1 had learnt by then.
         success: How it ended.
+        call_id: Id of the call, as a planner's model gave it.
+        arguments: What it got, for a planner; None where only a summary is kept.
+        output: What it returned as text, cut to size, for a planner.
+        error: Why there is no output, for a planner.
     """
 
     action: int
@@ -66,3 +70,14 @@ class Message(Stored, frozen=True, gc=False, kw_only=True):
     notes: tuple[str, ...] = ()
     learnings: tuple[str, ...] = ()
     success: bool
+    call_id: str = ""
+    arguments: dict[str, Any] | None = None
+    output: str = ""
+    error: str = ""
+
+
+class Turn(Stored, frozen=True, gc=False):
+    """One turn of the dialogue between a planner and the user: who speaks, and what is said, cut to size."""
+
+    role: Literal["assistant", "user"]
+    content: str

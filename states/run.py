@@ -13,8 +13,9 @@ from msgspec import UNSET, Struct, UnsetType
 from rpds import HashTrieMap
 
 from .actions import Intent, Selection, StoredText, ToolResult
-from .observations import Check, Message, Observation
+from .observations import Check, Message, Observation, Turn
 from .phase import DONE, FAILED, FINAL, PLANNING
+from .plans import Plan
 from .reviews import Refinement, Review
 from .spec import Spec
 from .waiting import Answer, Question
@@ -48,6 +49,7 @@ class Counters(Struct, frozen=True, gc=False):
         errors: Tool errors in a row.
         formatted: 1 once the final formatting action has been selected.
         parameter_retries, selection_retries, step_retries: Spent in this step.
+        plan_step: Number of the current step within its plan, from 0.
         refused: Calls refused for their parameters in a row.
         review_retries: Spent in this iteration.
         same_key: How often the last executed call stands at the end of the list of executed calls.
@@ -72,6 +74,7 @@ class Counters(Struct, frozen=True, gc=False):
     errors: int = 0
     formatted: int = 0
     parameter_retries: int = 0
+    plan_step: int = 0
     refused: int = 0
     review_retries: int = 0
     same_key: int = 0
@@ -103,6 +106,8 @@ class Change(Stored, frozen=True, gc=False, kw_only=True):
     answer: str | UnsetType | None = UNSET
     question: Question | UnsetType | None = UNSET
     reply: Answer | UnsetType | None = UNSET
+    plan: Plan | UnsetType | None = UNSET
+    turn: Turn | UnsetType | None = UNSET
 
     def slots(self) -> dict[str, Any]:
         """Return what is set, None where it is cleared."""
@@ -118,11 +123,13 @@ class Memory(Struct, frozen=True, gc=False):
     What a run remembers beside its counters; bounded.
 
     Attributes:
-        selection ... reply: The slots of `Change`; `message` goes to `history`.
+        selection ... plan: The slots of `Change`; `message` goes to `history`, `turn` to `turns`.
         history: The last `HISTORY_MESSAGES` actions, oldest first.
         window: Duplicate keys of the last executed calls, oldest first.
         labels: Labels of documents that later actions may use: number of the first document, and how many.
         outputs: Per duplicate key, the payload of its last successful output.
+        turns: The last `HISTORY_MESSAGES` turns of the dialogue with a planner, oldest first.
+        produced: Per step of the current plan that gave one, the payload of its output.
     """
 
     selection: Selection | None = None
@@ -138,10 +145,13 @@ class Memory(Struct, frozen=True, gc=False):
     answer: str | None = None
     question: Question | None = None
     reply: Answer | None = None
+    plan: Plan | None = None
     history: tuple[Message, ...] = ()
     window: tuple[str, ...] = ()
     labels: HashTrieMap[str, tuple[int, int]] = HashTrieMap()
     outputs: HashTrieMap[str, StoredText] = HashTrieMap()
+    turns: tuple[Turn, ...] = ()
+    produced: HashTrieMap[int, StoredText] = HashTrieMap()
 
 
 class Run(Struct, frozen=True, gc=False):

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from .actions import DocumentRef, Effect
 from .limits import Limits
+from .plans import TranscriptMessage
 from .policy import Policy
 
 Mode = Literal["react", "batch", "planner"]
@@ -59,6 +60,7 @@ class Spec(BaseModel):
         context: Extra context for selection prompts.
         final_format: Ending of the one last formatting action (``md``), or None.
         formatter: The tool of that action; it need not be in the catalog.
+        transcript: The conversation before this run, for a planner.
         workflow_id: The workflow this run belongs to; its own id for a single run.
         round: Round of the workflow, from 1.
         task: Task within the round, from 1.
@@ -85,6 +87,7 @@ class Spec(BaseModel):
     context: str = ""
     final_format: str | None = None
     formatter: ToolSpec | None = None
+    transcript: tuple[TranscriptMessage, ...] = ()
     workflow_id: str = ""
     round: int = 1
     task: int = 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .budgets import hard_limit
 from .phase import SPECIFYING, Phase
-from .requests import NOTHING, ModelRequest, Request
+from .requests import NOTHING, ModelRequest, Recall, Request
 from .run import Run
 
 
@@ -15,8 +15,16 @@ class Specifying(Phase):
         super().__init__(SPECIFYING)
 
     def request(self, run: Run) -> Request:
-        """Return the parameters request; nothing when the selection carries arguments or a limit decides."""
+        """
+        Return the parameters request, or of a plan's step the outputs that it refers to.
+
+        Nothing is needed when the selection carries its arguments or a limit decides.
+        """
         selection = run.memory.selection
+        if selection is not None and selection.needs and run.memory.intent is None:
+            produced = run.memory.produced
+            places = tuple([produced[number] for number in selection.needs if number in produced])
+            return Recall(places) if places else NOTHING
         if (selection is not None and selection.arguments is not None) or hard_limit(run) is not None:
             return NOTHING
         if run.memory.intent is not None:  # approved: the parameters were settled before the wait

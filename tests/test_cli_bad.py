@@ -50,7 +50,7 @@ NAMING = (("resume", "last"), ("cancel", "last"))
         (("--model", "nope"), "unknown model 'nope'"),
         (("--model", "script:nope.json"), "script nope.json: No such file"),
         (("--model", "script:text.txt"), "script text.txt: expected a JSON list"),
-        (("--mode", "batch"), "mode 'batch' is not available in this version"),
+        (("--mode", "chat"), "mode 'chat' is unknown"),
         (("--prompt-template", "nope.md"), "nope.md: cannot be read"),
         (("--prompt-template", "empty.txt"), "empty.txt: the template is empty"),
         (("--prompt-template", "binary.dat"), "binary.dat: is not UTF-8 text"),

@@ -52,10 +52,11 @@ DISJUNCTIONS: dict[str, list[tuple[str, ...]]] = {
         ("budget_used_up", "criteria_met"),
     ],
     "approval_needed or argument_missing (planner mode), elicitations_left": [
-        ("approval_needed", "elicitations_left")
+        ("approval_needed", "elicitations_left"),
+        ("argument_missing", "elicitations_left"),
     ],
 }
-"""A row is a conjunction: DESIGN's two cases of `finish` are two rows; `argument_missing` comes with planner mode."""
+"""A row is a conjunction: DESIGN's two cases of `finish` and of the `wait` in Specifying are two rows each."""
 
 
 def designed() -> Iterator[tuple[str, str, str, tuple[str, ...]]]:

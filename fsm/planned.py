@@ -1,0 +1,221 @@
+"""
+Batch and planner mode: how a planner's reply, a plan's step and the end of a plan are read. Pure.
+
+One machine serves all modes (SPEC D13): a plan is accepted with its first step, each step is specified, executed and
+observed like any action, and Reviewing goes on with the next one instead of asking for a refinement.
+
+Source: document 004 sections 2 to 4; SPEC A084 to A087, A129 to A156, B1, C3; DESIGN section 2, "Modes".
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..prompts.plans import read_plan
+from ..prompts.replies import DirectAnswer, Invalid
+from ..states.actions import Selection, StoredText
+from ..states.outcomes import Recalled, Replied
+from ..states.plans import Elicitation, Plan, Step
+from ..states.run import Run
+from ..states.waiting import Question
+from ..tools.catalog import DOCUMENT_LIST, folded
+from ..tools.policy import denial
+from .kit import Kit
+from .placeholders import StepOutput, has_placeholders, needed_steps, placeholder_defects, resolve_arguments
+
+if TYPE_CHECKING:
+    from .case import Case
+
+_PLAN_IDS = uuid.UUID("6c6d4c1e-2f0b-5c9f-9d43-0a5a8f6f7a11")
+
+
+# -- where a run stands in its plan ------------------------------------------------------------------------------
+
+
+def step_of(run: Run) -> Step | None:
+    """Return the plan's current step, None outside a plan."""
+    plan, number = run.memory.plan, run.counters.plan_step
+    selection = run.memory.selection
+    if plan is None or selection is None or selection.origin != "plan" or number >= len(plan.steps):
+        return None
+    return plan.steps[number]
+
+
+def steps_left_in_plan(run: Run) -> int:
+    """Return how many steps of the plan were not taken yet."""
+    plan = run.memory.plan
+    return max(0, len(plan.steps) - run.counters.plan_step - 1) if plan is not None else 0
+
+
+def selection_of(step: Step, run: Run) -> Selection:
+    """Return a plan's step as the selection that Specifying works on."""
+    key = folded(step.name)
+    names = (tool.name for tool in run.spec.tools if folded(tool.name) == key)
+    return Selection(
+        tool=next(names, step.name) if step.type == "tool" else step.type,
+        objective=step.reason,
+        arguments=step.args,
+        origin="plan",
+        needs=needed_steps(step.args),
+    )
+
+
+def plan_stop(run: Run) -> str | None:
+    """
+    Return why the run should stop after a plan's step, or None to go on.
+
+    A batch is over with its plan; a planner is asked again. Steps that are left at the step limit are skipped.
+    """
+    left = steps_left_in_plan(run)
+    if run.counters.step >= run.spec.limits.max_steps and (left or run.spec.mode == "planner"):
+        return "max_steps"
+    return "model_stop" if run.spec.mode == "batch" and not left else None
+
+
+# -- Planning ----------------------------------------------------------------------------------------------------
+
+
+def read_planned(case: Case, kit: Kit) -> None:
+    """Read a planner's reply into *case*: an accepted plan with its first step, an answer, a question, a problem."""
+    outcome, run = case.outcome, case.run
+    if not isinstance(outcome, Replied):
+        return
+    limits = run.spec.limits
+    reply_id = f"{run.run_id}-{run.counters.calls}"
+    read = read_plan(outcome.text, chars_max=limits.reply_chars, finish=outcome.finish, reply_id=reply_id)
+    if isinstance(read, Invalid):
+        case.problem = read
+    elif isinstance(read, DirectAnswer):
+        case.answer = read.text
+    elif read.question is not None and not any(not step.is_idle for step in read.steps):
+        _ask(case, question_of(read.question, "elicitation"))
+    elif read.is_empty:
+        case.answer = ""
+    else:
+        _accept(case, read, kit)
+
+
+def _accept(case: Case, plan: Plan, kit: Kit) -> None:
+    """Check every step before the first is taken; one that can never be executed makes the plan invalid."""
+    run = case.run
+    for number, step in enumerate(plan.steps):
+        if step.type != "tool" or step.fault is not None:
+            continue
+        tool = kit.catalog.find(step.name)
+        if tool is None:
+            names = ", ".join(item.name for item in kit.catalog)
+            told = f"steps[{number}].name: there is no tool {ascii(step.name)[:80]}; choose from: {names}"
+            case.problem = Invalid("unknown_action", told)
+            return
+        case.denied = case.denied or denial(kit.spec.policy, run.spec.task_type, tool.name)
+    defects = placeholder_defects(plan.steps)
+    if defects:
+        number, defect = defects[0]
+        case.problem = Invalid(defect.code, f"steps[{number}].args: {defect.message}")
+        return
+    name = f"{run.run_id}:{run.counters.calls}"
+    case.plan = plan if plan.id else plan.model_copy(update={"id": str(uuid.uuid5(_PLAN_IDS, name))})
+    case.selection = selection_of(plan.steps[0], run)
+
+
+def _ask(case: Case, question: Question) -> None:
+    """Let the run wait for the user; when nobody may be asked any more, it cannot go on."""
+    if case.run.counters.elicitations >= case.run.spec.limits.max_elicitations:
+        case.stop = "stuck"
+    else:
+        case.question = question
+
+
+def question_of(asked: Elicitation, kind: str, *, tool: str | None = None) -> Question:
+    """Return a plan's question as what the run waits for."""
+    message = asked.message.strip() or "More information is needed."
+    return Question(kind=kind, message=message, answer_schema=asked.requested_schema, tool=tool)  # type: ignore[arg-type]
+
+
+# -- Specifying --------------------------------------------------------------------------------------------------
+
+
+def step_arguments(case: Case, step: Step) -> dict[str, Any] | None:
+    """Return the arguments of a plan's tool step, placeholders resolved, or None with the reason in *case*."""
+    run = case.run
+    if step.fault is not None:
+        case.invalid = step.fault
+        return None
+    arguments: Mapping[str, Any] = step.args
+    if has_placeholders(arguments):
+        resolved = resolve_arguments(arguments, run.counters.plan_step, _outputs(case))
+        if isinstance(resolved, tuple):
+            case.invalid = "; ".join(defect.message for defect in resolved[:5])
+            return None
+        arguments = resolved
+    given = dict(arguments)
+    reply = run.memory.reply
+    if reply is not None and reply.action == "accept" and isinstance(reply.content, dict):
+        given |= {name: value for name, value in reply.content.items() if name not in given}
+    return given
+
+
+def _outputs(case: Case) -> list[StepOutput | None]:
+    """Return what the steps before this one left, as far as it refers to them."""
+    run, selection = case.run, case.selection
+    assert run.memory.plan is not None and selection is not None, "a step belongs to a plan"
+    outputs: list[StepOutput | None] = [None] * len(run.memory.plan.steps)
+    texts = iter(case.outcome.texts if isinstance(case.outcome, Recalled) else ())
+    first = run.counters.step - run.counters.plan_step
+    said = {message.step - first: message for message in run.memory.history}
+    for number in selection.needs:
+        if number >= len(outputs):
+            continue
+        if number in run.memory.produced:
+            text = next(texts, None)
+            outputs[number] = StepOutput(text) if text is not None else None
+        elif number in said:
+            message = said[number]
+            outputs[number] = (
+                StepOutput(message.output) if message.success else StepOutput(error=message.error)
+            )
+    return outputs
+
+
+def read_other_step(case: Case, step: Step) -> None:
+    """Read a step that is no tool: an abort ends the run, a question waits for its answer, a noop does nothing."""
+    if step.type == "abort":
+        case.stop = "aborted"
+    elif step.type == "elicitation" and case.run.memory.reply is None:
+        asked = step.elicitation or Elicitation(message=step.reason)
+        _ask(case, question_of(asked, "elicitation"))
+
+
+def ask_for_missing(case: Case, step: Step, missing: list[str], schema: Mapping[str, Any]) -> None:
+    """Ask the user for the arguments that a step lacks, once; a decline leaves the call invalid (SPEC A150)."""
+    if case.run.memory.reply is not None or case.run.spec.mode != "planner":
+        return
+    properties = schema.get("properties", {})
+    asked = {
+        "type": "object",
+        "properties": {name: properties.get(name, {"type": "string"}) for name in missing},
+        "required": missing,
+    }
+    selection = case.selection
+    assert selection is not None, "Specifying is entered with a selection"
+    reason = f" ({step.reason.strip()})" if step.reason.strip() else ""
+    message = f"{selection.tool} needs {', '.join(missing)}{reason}"
+    _ask(case, Question(kind="argument", message=message, answer_schema=asked, tool=selection.tool))
+
+
+def unknown_documents(arguments: Mapping[str, Any], run: Run, unresolved: Any) -> str | None:
+    """Return why a document that the arguments name does not exist in the run, or None."""
+    named = arguments.get(DOCUMENT_LIST)
+    for reference in named if isinstance(named, list) else ():
+        if isinstance(reference, str) and (reason := unresolved(run, reference)) is not None:
+            return str(reason)
+    return None
+
+
+def output_place(facts: Mapping[str, Any]) -> tuple[int, StoredText] | None:
+    """Return number and payload of a plan's step's output, as its `execute` row tells them."""
+    if not facts.get("ok") or "plan_step" not in facts or "output" not in facts:
+        return None
+    return facts["plan_step"], StoredText(**facts["output"])
