@@ -36,7 +36,8 @@ PURE = (
     *(f"tools/{name}.py" for name in ("catalog", "policy", "schema*", "signature", "defaults", "implied")),
     *(f"fsm/{name}.py" for name in ("table", "guards", "case", "changes", "machine", "fold", "duplicates")),
     *(f"fsm/{name}.py" for name in ("observe", "answers", "record", "kit", "replay", "diagram")),
-    *("fsm/expression*.py", "fsm/placeholders.py"),
+    *("fsm/expression*.py", "fsm/placeholders.py", "fsm/plan*.py", "fsm/workflow_*.py"),
+    *("fsm/source_text.py", "fsm/defects.py", "fsm/validate.py"),
 )
 """Files that must be pure; each pattern must match one, so that a renamed file does not leave the gate unseen."""
 
@@ -45,6 +46,7 @@ MODEL_CLIENTS = {"prompts/openai.py", "prompts/anthropic.py", "prompts/http.py",
 
 ALLOWED = {
     "prompts/templates.py": {"files"},  # the shipped templates, package resources
+    "fsm/workflow_default.py": {"files"},  # the shipped workflow, a package resource
     "prompts/ranking.py": {"sqlite3"},  # full-text ranking of the offline model, in memory only
     "prompts/extractive.py": {"sqlite3"},
 }

@@ -215,7 +215,7 @@ def _read_specifying(case: Case, kit: Kit) -> None:
     if step is not None:
         missing = [problem.path for problem in problems if problem.code == "missing"]
         if missing and len(missing) == len(problems):
-            ask_for_missing(case, step, missing, tool.parameters)
+            ask_for_missing(case, step, missing, tool)
         case.invalid = case.invalid or unknown_documents(arguments, run, _unresolved)
     if case.invalid is not None:
         return

@@ -7,10 +7,10 @@ holds only what it was constructed with.
 
 from __future__ import annotations
 
-import inspect
 import logging
+import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from ..prompts.model import Model
 from ..states.actions import DocumentRef
@@ -29,7 +29,9 @@ from ..tools.tool import Document, Tool
 from .drivers import WriterPool, aperform, perform
 from .intake import (
     DocumentLike,
+    RunOptions,
     documents_of,
+    hooks_of,
     model_of,
     planning_template,
     restricted,
@@ -44,7 +46,7 @@ from .payloads import JSON, Stager
 from .ports import Clock, Ids, RandomIds, SystemClock
 from .result import Result, result_of_run
 from .resuming import answer_of, restaged, restored
-from .starting import spec_of
+from .starting import mode_of, spec_of
 
 Start = Callable[[], tuple[Drive, Steps]]
 """Takes hold of a run: called when the first event is asked for, so that nobody holds a run without driving it."""
@@ -75,7 +77,7 @@ class Engine:
         self,
         model: Model | str | None = None,
         tools: Sequence[Tool] = (),
-        journal: Journal | str | None = None,
+        journal: Journal | str | os.PathLike[str] | None = None,
         limits: Limits | None = None,
         policy: Policy | None = None,
         prompts: Mapping[str, str] | None = None,
@@ -91,11 +93,11 @@ class Engine:
         self.limits = limits if limits is not None else Limits()
         self.policy = policy if policy is not None else Policy()
         self._tools = toolbox(tools, builtins=builtins)
+        templates_of(prompts)
         self._prompts = dict(prompts or {})
-        templates_of(self._prompts)
         self._catalogs: dict[tuple[str, ...], Catalog] = {}
         self._catalog(tuple(self._tools.values()))
-        self._hooks = tuple(hooks)
+        self._hooks = hooks_of(hooks)
         self._clock = clock if clock is not None else SystemClock()
         self._ids = ids if ids is not None else RandomIds()
         self.journal = journal if isinstance(journal, Journal) else Journal(journal or "paor.db")
@@ -103,13 +105,20 @@ class Engine:
 
     # -- public ------------------------------------------------------------------------------------------------
 
-    def run(self, objective: str, success_criteria: Sequence[str] = (), **options: Any) -> Result:
+    def run(
+        self,
+        objective: str,
+        success_criteria: Sequence[str] = (),
+        documents: Sequence[DocumentLike] = (),
+        **options: Unpack[RunOptions],
+    ) -> Result:
         """
         Run an objective to its end, or until it waits for an answer.
 
         Args:
             objective: What to reach, in the user's words.
             success_criteria: Statements that must hold at the end.
+            documents: Paths, `Document` values, or (name, content) pairs.
             **options: See `stream`, which takes the same.
 
         Returns:
@@ -119,20 +128,26 @@ class Engine:
             UsageError: A bad argument; nothing was started.
             JournalError: The journal could not be written; the run can be resumed.
         """
-        start = self._prepared(objective, success_criteria, **options)
+        start = self._prepared(objective, success_criteria, documents, **options)
         return _last_result(self._driven(start, resumed=False, listening=bool(self._hooks)))
 
-    async def arun(self, objective: str, success_criteria: Sequence[str] = (), **options: Any) -> Result:
+    async def arun(
+        self,
+        objective: str,
+        success_criteria: Sequence[str] = (),
+        documents: Sequence[DocumentLike] = (),
+        **options: Unpack[RunOptions],
+    ) -> Result:
         """Do the same as `run` on the running event loop."""
-        start = self._prepared(objective, success_criteria, **options)
+        start = self._prepared(objective, success_criteria, documents, **options)
         return await _alast_result(self._adriven(start, resumed=False, listening=bool(self._hooks)))
 
     def stream(
         self,
         objective: str,
         success_criteria: Sequence[str] = (),
-        *,
         documents: Sequence[DocumentLike] = (),
+        *,
         language: str | None = None,
         user_language: str | None = None,
         task_type: str | None = None,
@@ -159,7 +174,7 @@ class Engine:
             task_type: A key of `Policy.task_types`.
             mode: ``react`` (default): one action at a time; ``batch``: one plan, reviewed when its steps are used up;
                 ``planner``: plans until one is empty.
-            react_mode, workflow_mode: The same under other names: True or ``React``, False or ``Actionplan``.
+            react_mode, workflow_mode: The same under other names: True or ``React``, False or ``Actionplan`` for batch.
             connections: Values by label; only labels reach prompts and journal.
             context: Extra context for selection prompts.
             tools: Names of the tools this run may use; None offers all.
@@ -173,13 +188,19 @@ class Engine:
             UsageError: A bad argument; nothing was started.
         """
         options = {name: value for name, value in locals().items() if name in _OPTIONS}
-        return self._driven(self._prepared(objective, success_criteria, **options), resumed=False)
+        start = self._prepared(objective, success_criteria, documents, **options)
+        return self._driven(start, resumed=False)
 
     def astream(
-        self, objective: str, success_criteria: Sequence[str] = (), **options: Any
+        self,
+        objective: str,
+        success_criteria: Sequence[str] = (),
+        documents: Sequence[DocumentLike] = (),
+        **options: Unpack[RunOptions],
     ) -> AsyncIterator[Event]:
         """Do the same as `stream` on the running event loop."""
-        return self._adriven(self._prepared(objective, success_criteria, **options), resumed=False)
+        start = self._prepared(objective, success_criteria, documents, **options)
+        return self._adriven(start, resumed=False)
 
     def resume(
         self,
@@ -287,8 +308,8 @@ class Engine:
         self,
         objective: str,
         success_criteria: Sequence[str],
-        *,
         documents: Sequence[DocumentLike] = (),
+        *,
         model: Model | str | None = None,
         connections: Mapping[str, Any] | None = None,
         **options: Any,
@@ -303,7 +324,8 @@ class Engine:
             raise UsageError("limits must be a Limits value, such as Limits(max_steps=3)")
         chosen = model_of(model) if model is not None else self.model
         limits, template = options.pop("limits", None) or self.limits, options.pop("prompt_template", None)
-        mode = str(options.get("mode", "react"))
+        names = ("mode", "react_mode", "workflow_mode")
+        mode = options["mode"] = mode_of(**{name: options.pop(name, None) for name in names})
         inputs = documents_of(documents, size_max=limits.document_bytes)
         spec = spec_of(
             objective,
@@ -507,7 +529,7 @@ class Engine:
         return event
 
 
-_OPTIONS = frozenset(inspect.signature(Engine.stream).parameters) - {"self", "objective", "success_criteria"}
+_OPTIONS = frozenset(RunOptions.__annotations__)
 
 
 def _last_result(events: Iterator[Event]) -> Result:

@@ -23,12 +23,16 @@ CHARS_MAX = 1_000_000
 """Longest text that an expression may build."""
 
 
+WORK_MAX = 2_000_000
+"""Most work of one evaluation or template: items and characters that are looked at or built, roughly a second."""
+
+
 class Misfit(Exception):
     """
     A value is of the wrong type or out of range.
 
     Attributes:
-        code: ``type`` or ``range``.
+        code: ``type``, ``range`` or ``limit``.
         problem: What is wrong, in a few words.
     """
 
@@ -36,6 +40,31 @@ class Misfit(Exception):
         super().__init__(code, problem)
         self.code = code
         self.problem = problem
+
+
+class Work:
+    """
+    What one evaluation may still do.
+
+    Attributes:
+        left: Items and characters.
+    """
+
+    __slots__ = ("left",)
+
+    def __init__(self, left: int = WORK_MAX) -> None:
+        self.left = left
+
+    def spend(self, amount: int) -> None:
+        """Take *amount* away; raise `Misfit` when nothing is left."""
+        self.left -= amount
+        if self.left < 0:
+            raise Misfit("limit", "more work than one evaluation may do")
+
+
+def weight_of(value: object) -> int:
+    """Return how many items or characters a value has, itself included; what is within its items does not count."""
+    return 1 + len(value) if isinstance(value, str | list | dict) else 1
 
 
 def kind_of(value: object) -> str:
@@ -60,11 +89,12 @@ def is_number(value: object) -> bool:
     return type(value) in (int, float)
 
 
-def equal(left: Any, right: Any) -> bool:
+def equal(left: Any, right: Any, work: Work) -> bool:
     """Return whether two values are the same JSON: ``1`` and ``1.0`` are, ``1`` and ``true`` are not."""
     pairs = [(left, right)]
     while pairs:
         one, other = pairs.pop()
+        work.spend(1)
         if is_number(one) and is_number(other):
             if one != other:
                 return False
@@ -73,10 +103,12 @@ def equal(left: Any, right: Any) -> bool:
         elif type(one) is list:
             if len(one) != len(other):
                 return False
+            work.spend(len(one))
             pairs += zip(one, other, strict=True)
         elif type(one) is dict:
             if one.keys() != other.keys():
                 return False
+            work.spend(len(one))
             pairs += [(one[key], other[key]) for key in one]
         elif one != other:
             return False
@@ -96,13 +128,14 @@ def ordered(operator: str, left: Any, right: Any) -> bool:
     return bool(left > right) if operator == ">" else bool(left >= right)
 
 
-def within(operator: str, left: Any, right: Any) -> bool:
+def within(operator: str, left: Any, right: Any, work: Work) -> bool:
     """Return what ``in``, ``contains``, ``startsWith`` or ``endsWith`` says."""
+    work.spend(weight_of(left) + weight_of(right))
     if operator == "in":
         if right is None:
             return False
         if type(right) is list:
-            return any(equal(left, item) for item in right)
+            return any(equal(left, item, work) for item in right)
         if type(right) is dict and type(left) is str:
             return left in right
         if type(right) is str and type(left) is str:

@@ -12,6 +12,7 @@ Source: document 004 sections 2 and 5.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
@@ -20,6 +21,7 @@ from .expression_values import (
     CHARS_MAX,
     FUNCTIONS,
     Misfit,
+    Work,
     calculated,
     equal,
     member,
@@ -27,6 +29,7 @@ from .expression_values import (
     signed,
     text,
     truth,
+    weight_of,
     within,
 )
 
@@ -60,7 +63,7 @@ def evaluate(expression: str | Expression, variables: Mapping[str, Any], *, stri
             fit a value. The same expression and variables give the same result or error everywhere.
     """
     parsed = parse_expression(expression) if isinstance(expression, str) else expression
-    return _Evaluation(parsed, variables, strict).value(parsed.root)
+    return _Evaluation(parsed, variables, strict, Work()).value(parsed.root)
 
 
 def holds(condition: str | bool | None, variables: Mapping[str, Any]) -> bool:
@@ -80,10 +83,13 @@ def holds(condition: str | bool | None, variables: Mapping[str, Any]) -> bool:
 
 
 class _Evaluation:
-    """One evaluation: the text for messages, and the variables."""
+    """One evaluation: the text for messages, the variables, and how much it may do."""
 
-    def __init__(self, expression: Expression, variables: Mapping[str, Any], strict: bool) -> None:
+    def __init__(
+        self, expression: Expression, variables: Mapping[str, Any], strict: bool, work: Work
+    ) -> None:
         self.text = expression.text
+        self.work = work
         self.variables = variables
         self.strict = strict
         self.kinds: dict[str, Callable[[Node], Any]] = {
@@ -91,7 +97,7 @@ class _Evaluation:
             "name": self._name,
             "items": lambda node: [self.value(part) for part in node.parts],
             "member": lambda node: member(self.value(node.parts[0]), self.value(node.parts[1])),
-            "call": lambda node: FUNCTIONS[node.value].call(*map(self.value, node.parts)),
+            "call": self._call,
             "binary": self._binary,
             "signed": lambda node: signed(node.value, self.value(node.parts[0])),
             "inverse": lambda node: not truth(self.value(node.parts[0])),
@@ -121,12 +127,21 @@ class _Evaluation:
     def _binary(self, node: Node) -> Any:
         operator, left, right = node.value, self.value(node.parts[0]), self.value(node.parts[1])
         if operator in ("==", "!="):
-            return equal(left, right) is (operator == "==")
+            return equal(left, right, self.work) is (operator == "==")
         if operator in ("<", "<=", ">", ">="):
             return ordered(operator, left, right)
         if operator in ("in", "contains", "startsWith", "endsWith"):
-            return within(operator, left, right)
-        return calculated(operator, left, right)
+            return within(operator, left, right, self.work)
+        result = calculated(operator, left, right)
+        self.work.spend(weight_of(result))
+        return result
+
+    def _call(self, node: Node) -> Any:
+        arguments = [self.value(part) for part in node.parts]
+        self.work.spend(sum(map(weight_of, arguments)))
+        result = FUNCTIONS[node.value].call(*arguments)
+        self.work.spend(weight_of(result))
+        return result
 
     def _default(self, node: Node) -> Any:
         first = self.value(node.parts[0])
@@ -148,7 +163,7 @@ def template_parts(template: str) -> list[str | tuple[int, Expression]]:
     parts: list[str | tuple[int, Expression]] = []
     plain, at = "", 0
     while (start := template.find("${", at)) >= 0:
-        if template[:start].endswith("$"):
+        if start and template[start - 1] == "$":
             plain, at = plain + template[at : start - 1] + "${", start + 2
             continue
         plain += template[at:start]
@@ -195,59 +210,64 @@ def rendered(template: Any, variables: Mapping[str, Any], *, strict: bool = True
     Raises:
         ExpressionError: A placeholder cannot be parsed or evaluated, or the result is too large.
     """
-    result = _rendered(template, variables, strict, TEMPLATE_DEPTH_MAX)
+    result = _rendered(template, _Scope(variables, strict, Work()), TEMPLATE_DEPTH_MAX)
     if type(result) in (list, dict) and not _is_small(result):
         raise ExpressionError("range", f"more than {VALUES_MAX} values or {CHARS_MAX} characters", "", 0)
     return result
 
 
-def _rendered(template: Any, variables: Mapping[str, Any], strict: bool, depth: int) -> Any:
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """What the placeholders of one template share."""
+
+    variables: Mapping[str, Any]
+    strict: bool
+    work: Work
+
+
+def _rendered(template: Any, scope: _Scope, depth: int) -> Any:
     if type(template) is str:
-        return _filled(template, variables, strict)
+        return _filled(template, scope)
     if depth <= 0:
         raise ExpressionError("limit", "a template nested too deep", "", 0)
     if type(template) is list:
-        return [_rendered(item, variables, strict, depth - 1) for item in template]
+        return [_rendered(item, scope, depth - 1) for item in template]
     if type(template) is dict:
-        return {key: _rendered(item, variables, strict, depth - 1) for key, item in template.items()}
+        return {key: _rendered(item, scope, depth - 1) for key, item in template.items()}
     return template
 
 
-def _filled(template: str, variables: Mapping[str, Any], strict: bool) -> Any:
+def _filled(template: str, scope: _Scope) -> Any:
     if "${" not in template:
         return template
-    parts = (
-        template_parts(template.strip()) if template.strip().startswith("${") else template_parts(template)
-    )
+    stripped = template.strip()
+    parts = template_parts(stripped if stripped.startswith("${") else template)
     if len(parts) == 1 and isinstance(parts[0], tuple):
-        return _valued(template, parts[0], variables, strict)
+        start, expression = parts[0]
+        return _valued(template, (start + template.index("${"), expression), scope)
     if isinstance(parts[0], tuple):  # a placeholder first and text after it: spaces around are text as well
         parts = template_parts(template)
-    texts = [
-        part
-        if isinstance(part, str)
-        else _as_text(template, part, _valued(template, part, variables, strict))
-        for part in parts
-    ]
+    texts: list[str] = []
+    for part in parts:
+        try:
+            texts.append(part if isinstance(part, str) else text(_valued(template, part, scope)))
+            scope.work.spend(len(texts[-1]))
+        except Misfit as misfit:
+            at = 0 if isinstance(part, str) else part[0]
+            raise ExpressionError(misfit.code, misfit.problem, template, at) from None
     if sum(map(len, texts)) > CHARS_MAX:
         raise ExpressionError("range", f"a text of more than {CHARS_MAX} characters", template, 0)
     return "".join(texts)
 
 
-def _valued(template: str, part: tuple[int, Expression], variables: Mapping[str, Any], strict: bool) -> Any:
+def _valued(template: str, part: tuple[int, Expression], scope: _Scope) -> Any:
     """Return a placeholder's value; an error's position counts in the whole template."""
     start, expression = part
     try:
-        return evaluate(expression, variables, strict=strict)
+        return _Evaluation(expression, scope.variables, scope.strict, scope.work).value(expression.root)
     except ExpressionError as error:
-        raise ExpressionError(error.code, error.problem, template, error.position + start + 2) from None
-
-
-def _as_text(template: str, part: tuple[int, Expression], value: Any) -> str:
-    try:
-        return text(value)
-    except Misfit as misfit:
-        raise ExpressionError(misfit.code, misfit.problem, template, part[0]) from None
+        position = error.position + start + 2
+        raise ExpressionError(error.code, error.problem, template, position) from None
 
 
 def _is_small(value: Any) -> bool:

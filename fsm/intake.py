@@ -2,20 +2,46 @@
 
 from __future__ import annotations
 
+import inspect
 import mimetypes
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from ..prompts.model import Model
 from ..prompts.templates import NAMES, default_templates, parse_template
 from ..states.errors import UsageError
+from ..states.events import Event
+from ..states.limits import Limits
+from ..states.spec import Mode
 from ..tools.builtin import builtin_tools
 from ..tools.catalog import folded
 from ..tools.tool import Document, Tool
 
+Hook = Callable[[Event], None]
 DocumentLike = str | os.PathLike[str] | Document | tuple[str, str | bytes]
+
+
+class RunOptions(TypedDict, total=False):
+    """What a run takes by keyword beside its objective, criteria and documents; `fsm.engine.Engine.stream` explains."""
+
+    language: str | None
+    user_language: str | None
+    task_type: str | None
+    mode: Mode | None
+    react_mode: bool | None
+    workflow_mode: str | None
+    connections: Mapping[str, Any] | None
+    context: str | None
+    tools: Sequence[str] | None
+    model: Model | str | None
+    prompt_template: str | None
+    transcript: Sequence[Mapping[str, str]]
+    final_format: str | None
+    limits: Limits | None
 
 
 def documents_of(given: Sequence[DocumentLike], *, size_max: int) -> list[Document]:
@@ -25,7 +51,7 @@ def documents_of(given: Sequence[DocumentLike], *, size_max: int) -> list[Docume
     Raises:
         UsageError: A file that is missing, a directory, unreadable, empty or too large; all are named.
     """
-    if isinstance(given, str | bytes | os.PathLike):
+    if isinstance(given, str | bytes | os.PathLike | Mapping) or not isinstance(given, Iterable):
         raise UsageError("documents must be a list, such as ['contract.pdf']")
     documents: list[Document] = []
     problems: list[str] = []
@@ -42,9 +68,12 @@ def documents_of(given: Sequence[DocumentLike], *, size_max: int) -> list[Docume
 def _document(item: DocumentLike, size_max: int) -> Document:
     if isinstance(item, Document):
         document = item
+        if not (isinstance(item.name, str) and isinstance(item.mime, str)):
+            raise UsageError(f"a document's name and mime are texts, not {item.name!a} and {item.mime!a}")
     elif isinstance(item, tuple) and len(item) == 2:
         name, data = item
-        document = Document(str(name), data, mime_of(str(name), data))
+        known = isinstance(data, str | bytes)  # what is neither is refused below
+        document = Document(str(name), data, mime_of(str(name), data) if known else "")
     elif isinstance(item, str | os.PathLike):
         document = _read(Path(item), size_max)
     else:
@@ -66,7 +95,10 @@ def _read(path: Path, size_max: int) -> Document:
             raise UsageError(f"{path}: is a directory; name the files in it")
         if path.stat().st_size > size_max:
             raise UsageError(f"{path}: {path.stat().st_size} bytes, at most {size_max} are taken")
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(size_max + 1)  # a pipe or device does not tell its size
+        if len(data) > size_max:
+            raise UsageError(f"{path}: more than {size_max} bytes, no more are taken")
     except FileNotFoundError:
         raise UsageError(f"{path}: there is no such file") from None
     except OSError as error:
@@ -95,6 +127,8 @@ def toolbox(given: Sequence[Tool], *, builtins: bool) -> dict[str, Tool]:
         UsageError: Something that is no tool, or two tools of one name.
     """
     tools: dict[str, Tool] = {}
+    if isinstance(given, Tool) or not isinstance(given, Iterable):
+        raise UsageError("tools must be a list of tools, such as [lookup]")
     for tool in given:
         if not isinstance(tool, Tool):
             raise UsageError(
@@ -111,6 +145,19 @@ def toolbox(given: Sequence[Tool], *, builtins: bool) -> dict[str, Tool]:
     return tools
 
 
+def hooks_of(given: Sequence[Hook]) -> tuple[Hook, ...]:
+    """
+    Return the hooks of an engine.
+
+    Raises:
+        UsageError: Something that is no list of functions.
+    """
+    hooks = tuple(given) if isinstance(given, Iterable) else (None,)
+    if not all(callable(hook) and not inspect.iscoroutinefunction(hook) for hook in hooks):
+        raise UsageError("hooks must be a list of functions, not async, that take an event, such as [print]")
+    return hooks
+
+
 def restricted(tools: Mapping[str, Tool], names: Sequence[str] | None) -> tuple[Tool, ...]:
     """
     Return the tools that one run is offered; None offers all.
@@ -120,8 +167,10 @@ def restricted(tools: Mapping[str, Tool], names: Sequence[str] | None) -> tuple[
     """
     if names is None:
         return tuple(tools.values())
-    if isinstance(names, str):
-        raise UsageError("tools must be a list of names")
+    listed = isinstance(names, Iterable) and not isinstance(names, str)
+    names = list(names) if listed else ()
+    if not listed or not all(isinstance(name, str) for name in names):
+        raise UsageError("the tools of a run must be a list of names")
     by_key = {folded(name): tool for name, tool in tools.items()}
     unknown = [name for name in names if folded(name) not in by_key]
     if unknown:
@@ -136,20 +185,30 @@ def templates_of(
     Return the templates of a run: the shipped ones, replaced by *given*, and *own* for the planning prompt of *mode*.
 
     Raises:
-        UsageError: An unknown template name, or text that is no template.
+        UsageError: An unknown template name, text that is no template, a placeholder that nobody fills.
     """
-    templates = dict(default_templates())
-    for name, text in (given or {}).items():
+    if not isinstance(given, Mapping | None):
+        raise UsageError("prompts must be a mapping of names to templates")
+    shipped = default_templates()
+    replaced = dict(given or {}) | ({planning_template(mode): own} if own else {})
+    for name, text in replaced.items():
         if name not in NAMES:
             raise UsageError(f"unknown prompt {name!r}; there are: {', '.join(NAMES)}")
-        templates[name] = text
-    if own:
-        templates[planning_template(mode)] = own
-    for name, text in templates.items():
         if not isinstance(text, str):
             raise UsageError(f"prompt {name}: expected text")
         parse_template(text, name)
-    return templates
+        for key in re.findall(r"\{\{KEY:(.*?)\}\}", text):
+            if key not in placeholders():
+                known = ", ".join(sorted(placeholders()))
+                raise UsageError(f"prompt {name}: unknown placeholder {key!a}; there are: {known}")
+    return shipped | replaced
+
+
+@lru_cache(maxsize=1)
+def placeholders() -> frozenset[str]:
+    """Return every placeholder that some template can have; where one is not filled it is empty."""
+    shipped = default_templates()
+    return frozenset(key for name in shipped for key in parse_template(shipped[name], name).keys)
 
 
 def planning_template(mode: str) -> str:
@@ -171,6 +230,11 @@ def model_of(given: Model | str | None) -> Model:
     if not isinstance(given, str):
         if not (hasattr(given, "ask") and hasattr(given, "aask") and hasattr(given, "name")):
             raise UsageError(f"{type(given).__name__} is not a model; it needs name, ask and aask")
+        name = given.name
+        if not (
+            isinstance(name, str) and name and name.isascii() and name.isprintable() and len(name) <= 200
+        ):
+            raise UsageError(f"{type(given).__name__}: a model's name is 1 to 200 printable ASCII characters")
         return given
     kind, _, rest = given.partition(":")
     if kind == "script":

@@ -54,7 +54,14 @@ class Journal(JournalReader):
     ) -> None:
         if durability not in SYNCHRONOUS:
             raise UsageError(f"durability {durability!r}: expected one of {', '.join(SYNCHRONOUS)}")
-        path = os.fspath(path)
+        try:
+            path = os.fsdecode(path)
+        except TypeError:
+            raise UsageError(f"a journal is named by its path, not by {path!a:.80}") from None
+        if "\0" in path:
+            raise UsageError(f"{path!r}: is not a file name")
+        lease_s = _seconds("lease_s", lease_s, least=0.001)
+        busy_timeout_s = _seconds("busy_timeout_s", busy_timeout_s, least=0)
         self.durability: Durability = durability
         self.read_only = read_only
         standing = None
@@ -156,3 +163,15 @@ class Journal(JournalReader):
     def append_all(self, entries: list[Entry]) -> None:
         """Commit transitions of different runs together; each entry tells its own error."""
         self._committer.append_all(entries)
+
+
+def _seconds(name: str, value: float, *, least: float) -> float:
+    """
+    Return a time that a journal is opened with.
+
+    Raises:
+        UsageError: It is no number from *least* to a year; a lease that has run out at once would let two drivers in.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= 31_536_000:
+        raise UsageError(f"{name}: expected seconds from {least} to a year, not {value!a:.80}")
+    return value

@@ -71,28 +71,43 @@ def _use_log(connection: sqlite3.Connection, busy_timeout_s: float) -> None:
             time.sleep(0.005)
 
 
-def open_reader(path: str, *, busy_timeout_s: float) -> tuple[sqlite3.Connection, Identity | None]:
+def place_of(path: str) -> str:
+    """Return where the journal *path* is, whatever becomes the current folder and links; SQLite names its log so."""
+    return path if path in ("", ":memory:") or "\0" in path else os.path.realpath(path)
+
+
+def open_reader(
+    path: str, *, busy_timeout_s: float, place: str | None = None
+) -> tuple[sqlite3.Connection, Identity | None]:
     """
     Return a connection that cannot write and creates no file.
 
     A file without a log beside it is open nowhere. It is read as it stands, since SQLite would create the log; the
     second value then tells it from what it may become, None says that SQLite itself keeps readers and writers apart.
 
+    Args:
+        path: Its name, for messages.
+        busy_timeout_s: Seconds to wait for another process's lock.
+        place: Where it is, if it has been opened before; else where *path* leads now.
+
     Raises:
         NotAJournal: There is no such file, or it is something else.
         JournalTooNew: Written by a newer paor.
         JournalError: Its log cannot be read here.
     """
-    file = Path(path)
+    place = place_of(path) if place is None else place
+    file = Path(place)
     if not file.exists():
         raise NotAJournal(f"{path}: there is no such journal; a run creates one (--journal FILE)")
     if file.is_dir():
         raise NotAJournal(f"{path}: is a directory, expected a journal file")
+    if not file.is_file():
+        raise NotAJournal(f"{path}: is not a paor journal but a device or a pipe")
     with translated(path):
-        standing = None if has_log(path) else identity(path)
+        standing = None if has_log(place) else identity(place)
         mode = "mode=ro" if standing is None else "mode=ro&immutable=1"
         connection = sqlite3.connect(
-            f"{file.resolve().as_uri()}?{mode}",
+            f"{file.as_uri()}?{mode}",
             uri=True,
             timeout=busy_timeout_s,
             isolation_level=None,
@@ -106,20 +121,19 @@ def open_reader(path: str, *, busy_timeout_s: float) -> tuple[sqlite3.Connection
     return connection, standing
 
 
-def identity(path: str) -> Identity:
+def identity(place: str) -> Identity:
     """Return what changes with every write to the file itself: node, size, time of the last change."""
     try:
-        stat = os.stat(path)
+        stat = os.stat(place)
     except OSError:
         return (0, 0, 0)
     return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
-def has_log(path: str) -> bool:
+def has_log(place: str) -> bool:
     """Return whether somebody has the journal open, or has left a log that belongs to it."""
-    file = os.path.realpath(path)  # the name that SQLite gives the log, also behind links
     try:
-        return os.stat(f"{file}-wal").st_size > 0 or os.path.exists(f"{file}-shm")
+        return os.stat(f"{place}-wal").st_size > 0 or os.path.exists(f"{place}-shm")
     except OSError:
         return False
 
@@ -205,4 +219,6 @@ def ours(error: sqlite3.Error, path: str) -> JournalError:
         )
     if name.startswith("SQLITE_CORRUPT") or "malformed JSON" in text:
         return JournalDamaged(f"{path}: is damaged ({text}); run: paor verify --journal {path}")
+    if "closed database" in text:
+        return JournalError(f"{path}: the journal has been closed; open it again")
     return JournalError(f"{path}: {text}")

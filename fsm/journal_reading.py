@@ -17,7 +17,7 @@ from ..states.errors import JournalBusy, JournalDamaged, UnknownRun
 from ..states.run import Change
 from ..states.spec import Spec
 from .committer import Committer
-from .journal_file import Identity, has_log, identity, open_reader, translated
+from .journal_file import Identity, has_log, identity, open_reader, place_of, translated
 from .journal_rows import ROOT_COLUMNS, RunRow, StoredDocument, Transition, transition_of
 from .payloads import Payload
 from .record import Record, root_hash
@@ -38,6 +38,7 @@ class JournalReader:
     Args:
         committer: Holder of the connection and its lock.
         path: Of the file.
+        place: Where that is, if it was opened before now.
         standing: What tells the file from what it may become, if the connection takes it for unchanging.
         busy_timeout_s: Seconds to wait when the file has to be opened again.
     """
@@ -49,9 +50,11 @@ class JournalReader:
         *,
         standing: Identity | None = None,
         busy_timeout_s: float = 30.0,
+        place: str | None = None,
     ) -> None:
         self._committer = committer
         self.path = path
+        self.place = place_of(path) if place is None else place
         self._standing = standing
         self._frozen = False
         self._busy_timeout_s = busy_timeout_s
@@ -68,9 +71,10 @@ class JournalReader:
             with self._committer.lock:
                 yield self
             return
-        connection, standing = open_reader(self.path, busy_timeout_s=self._busy_timeout_s)
+        connection, standing = open_reader(self.path, busy_timeout_s=self._busy_timeout_s, place=self.place)
         connection.text_factory = _text
-        reader = JournalReader(Committer(connection, self.path), self.path, standing=standing)
+        committer = Committer(connection, self.path)
+        reader = JournalReader(committer, self.path, standing=standing, place=self.place)
         try:
             reader._frozen = True
             reader.query("BEGIN")
@@ -89,6 +93,8 @@ class JournalReader:
         Raises:
             UnknownRun: There is none, or several start like this.
         """
+        if not isinstance(run_id, str):
+            raise UnknownRun(f"a run is named by its id as a text, not by {run_id!a:.80}")
         rows = self.query(f"{_SELECT_RUN} WHERE run_id = ?", (run_id,))
         if not rows and len(run_id) >= 4:
             rows = self.query(f"{_SELECT_RUN} WHERE substr(run_id, 1, ?) = ?", (len(run_id), run_id))
@@ -241,13 +247,15 @@ class JournalReader:
                 rows = self._committer.connection.execute(sql, values).fetchall()
             except sqlite3.Error as found:
                 error = found
-            if identity(self.path) == self._standing and (self._frozen or not has_log(self.path)):
+            if identity(self.place) == self._standing and (self._frozen or not has_log(self.place)):
                 if error is not None:
                     raise error
                 return rows
             if self._frozen:
                 break
-            connection, self._standing = open_reader(self.path, busy_timeout_s=self._busy_timeout_s)
+            connection, self._standing = open_reader(
+                self.path, busy_timeout_s=self._busy_timeout_s, place=self.place
+            )
             self._committer.connection.close()
             self._committer.connection = connection
             if self._standing is None:

@@ -95,7 +95,7 @@ CREATE VIEW v_steps AS
   FROM transitions JOIN specs ON specs.run = transitions.run;
 
 CREATE VIEW v_actions AS
-  SELECT run_id, action, step, outcome ->> '$.label' AS label, coalesce(outcome ->> '$.ok', 0) AS ok,
+  SELECT run_id, action, step, request ->> '$.tool' AS tool, outcome ->> '$.label' AS label, coalesce(outcome ->> '$.ok', 0) AS ok,
          outcome ->> '$.documents' AS documents,
          CASE WHEN "trigger" = 'execute' THEN outcome ->> '$.error'
               WHEN NOT guards ->> '$.action_allowed' THEN 'denied'

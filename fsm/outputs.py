@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import orjson
-from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
 
 from ..states.actions import DocumentRef, Intent, ToolResult, WebFact
 from ..states.errors import NotStarted, ToolError
@@ -24,7 +25,8 @@ def output_of(value: Any) -> ToolOutput:
     """
     Return a tool's return value as documents and notes.
 
-    Text becomes a text document, JSON-able data a JSON document, bytes a binary one, None nothing at all.
+    Text becomes a text document, JSON-able data a JSON document (models, dataclasses, decimals, dates and paths
+    too), bytes a binary one, None nothing at all.
 
     Raises:
         ToolError: The value has none of these forms.
@@ -46,19 +48,30 @@ def output_of(value: Any) -> ToolOutput:
 
 def _json(value: Any) -> str:
     try:
-        if isinstance(value, BaseModel):
-            value = value.model_dump(mode="json")
         return orjson.dumps(value, option=_JSON_OPTIONS, default=_plain).decode()
-    except Exception:  # also of a model's own serializers
-        raise ToolError(f"the tool returned a {type(value).__name__}, which has no JSON form") from None
+    except Exception as error:  # also of a model's own serializers
+        what = _foreign(error) or type(value).__name__
+        raise ToolError(f"the tool ran and returned a {what}, which has no JSON form") from None
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, BaseModel):
-        return value.model_dump(mode="json")
+    """Return the JSON form of what orjson does not know: sets sorted, decimals and durations as text, models."""
     if isinstance(value, set | frozenset):
         return sorted(value, key=str)
-    raise TypeError(type(value).__name__)
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if callable(value) or isinstance(value, Iterator | BaseException):
+        raise TypeError(type(value).__name__)
+    try:
+        return to_jsonable_python(value)
+    except Exception:
+        raise TypeError(type(value).__name__) from None
+
+
+def _foreign(error: BaseException) -> str:
+    """Return the name of the type within a value that `_plain` refused, if that was the reason."""
+    cause = error.__cause__
+    return str(cause) if type(cause) is TypeError and str(cause).isidentifier() else ""
 
 
 def result_of(intent: Intent, value: Any, *, first: int, limits: Limits, stager: Stager) -> ToolResult:

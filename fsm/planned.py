@@ -19,11 +19,13 @@ from ..states.actions import Selection, StoredText
 from ..states.outcomes import Recalled, Replied
 from ..states.plans import Elicitation, Plan, Step
 from ..states.run import Run
+from ..states.spec import ToolSpec
 from ..states.waiting import Question
 from ..tools.catalog import DOCUMENT_LIST, folded
 from ..tools.policy import denial
 from .kit import Kit
 from .placeholders import StepOutput, has_placeholders, needed_steps, placeholder_defects, resolve_arguments
+from .plan_steps import missing_question
 
 if TYPE_CHECKING:
     from .case import Case
@@ -188,21 +190,14 @@ def read_other_step(case: Case, step: Step) -> None:
         _ask(case, question_of(asked, "elicitation"))
 
 
-def ask_for_missing(case: Case, step: Step, missing: list[str], schema: Mapping[str, Any]) -> None:
+def ask_for_missing(case: Case, step: Step, missing: list[str], tool: ToolSpec) -> None:
     """Ask the user for the arguments that a step lacks, once; a decline leaves the call invalid (SPEC A150)."""
     if case.run.memory.reply is not None or case.run.spec.mode != "planner":
         return
-    properties = schema.get("properties", {})
-    asked = {
-        "type": "object",
-        "properties": {name: properties.get(name, {"type": "string"}) for name in missing},
-        "required": missing,
-    }
-    selection = case.selection
-    assert selection is not None, "Specifying is entered with a selection"
-    reason = f" ({step.reason.strip()})" if step.reason.strip() else ""
-    message = f"{selection.tool} needs {', '.join(missing)}{reason}"
-    _ask(case, Question(kind="argument", message=message, answer_schema=asked, tool=selection.tool))
+    question = question_of(missing_question(tool, missing), "argument", tool=tool.name)
+    if step.reason.strip():
+        question = question.model_copy(update={"message": f"{question.message} {step.reason.strip()}"})
+    _ask(case, question)
 
 
 def unknown_documents(arguments: Mapping[str, Any], run: Run, unresolved: Any) -> str | None:

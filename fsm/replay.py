@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from pydantic import ValidationError
 
 from ..states.actions import StoredText
-from ..states.errors import JournalDamaged, PaorError, ReplayDiverged
+from ..states.errors import JournalDamaged, PaorError, ReplayDiverged, UsageError
 from ..states.outcomes import (
     Answered,
     Cancelled,
@@ -37,6 +37,7 @@ from ..states.spec import Spec
 from ..states.waiting import Answer
 from .fold import apply
 from .journal import Journal, Transition
+from .journal_reading import JournalReader
 from .kit import Kit
 from .machine import Decision, Moment, decide, request_of
 from .record import counters_text
@@ -110,6 +111,8 @@ def replay(journal: Journal, run_id: str, engine: SpecSource | None = None) -> R
         UnknownRun: There is none.
         JournalDamaged: Its spec cannot be read.
     """
+    if not isinstance(journal, JournalReader):
+        raise UsageError("replay takes a Journal, such as replay(engine.journal, run_id)")
     row = journal.run(run_id)
     try:
         spec = journal.spec(row.run_id)

@@ -30,7 +30,7 @@ class ResultDocument:
     mime: str
     bytes: int
     digest: str
-    _journal: Journal = field(repr=False, compare=False)
+    _journal: Journal | str = field(repr=False, compare=False)
     _run_id: str = field(repr=False, compare=False)
 
     @property
@@ -40,7 +40,16 @@ class ResultDocument:
 
     def read(self) -> str | builtins.bytes | None:
         """Return the content: text, or bytes; None once erased."""
-        return self._journal.document(self._run_id, self.number)
+        if isinstance(self._journal, Journal):
+            return self._journal.document(self._run_id, self.number)
+        with Journal(self._journal, read_only=True) as journal:
+            return journal.document(self._run_id, self.number)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Go to another process, which has the file and not the open journal."""
+        place = self._journal.place if isinstance(self._journal, Journal) else self._journal
+        values = [getattr(self, name) for name in self.__slots__]
+        return ResultDocument, (*values[:-2], place, self._run_id)
 
     def wire(self) -> dict[str, Any]:
         """Return the JSON form."""

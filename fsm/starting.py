@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import cast, get_args
 
 from pydantic import ValidationError
@@ -34,7 +34,7 @@ def mode_of(
     Return the mode that a caller chose, under whichever of its names; ``react`` without a choice.
 
     Args:
-        mode: One of `MODES`.
+        mode: ``react``, ``batch`` or ``planner``.
         react_mode: True for ``react``, False for ``batch`` (document 002's flag).
         workflow_mode: ``React`` or ``Actionplan``, in any case.
 
@@ -76,9 +76,7 @@ def spec_of(
     language: str | None = None,
     user_language: str | None = None,
     task_type: str | None = None,
-    mode: Mode | None = None,
-    react_mode: bool | None = None,
-    workflow_mode: str | None = None,
+    mode: Mode = "react",
     context: str | None = None,
     final_format: str | None = None,
     transcript: Sequence[Mapping[str, str]] = (),
@@ -87,8 +85,7 @@ def spec_of(
     Return the spec of a run, still without documents and ids.
 
     Args:
-        objective, success_criteria, language, user_language, task_type, mode, react_mode, workflow_mode, context,
-            final_format, transcript: See `fsm.engine.Engine.stream`.
+        objective, success_criteria, language, user_language, task_type, mode, context, final_format, transcript: See `fsm.engine.Engine.stream`.
         limits, policy, model, offered, templates, own_templates: What the engine and the run's options come to.
         connections: Labels only.
         key_salt: Hex salt of the run's keys.
@@ -98,23 +95,24 @@ def spec_of(
     """
     if not isinstance(objective, str) or not objective.strip():
         raise UsageError("the objective must be a non-empty text")
-    if isinstance(success_criteria, str) or not all(
-        isinstance(item, str) and item.strip() for item in success_criteria
-    ):
+    criteria = texts_of(success_criteria)
+    if criteria is None:
         raise UsageError("success_criteria must be a list of non-empty texts")
+    if not all(isinstance(label, str) and label.isprintable() and label.strip() for label in connections):
+        raise UsageError("the labels of connections must be printable texts")
     texts = {"language": language, "user_language": user_language, "context": context, "task_type": task_type}
     for name, value in texts.items():
         if not isinstance(value, str | None):
             raise UsageError(f"{name} must be a text, not {type(value).__name__}")
-    form = FORMATS.get(final_format.lower().lstrip(".")) if final_format else None
+    form = FORMATS.get(str(final_format).lower().lstrip(".")) if final_format else None
     if final_format and form is None:
         raise UsageError(f"final format {final_format!r}: use one of {', '.join(FORMATS)}")
     return Spec(
         objective=scrubbed(objective.strip()),
-        success_criteria=tuple(scrubbed(item.strip()) for item in success_criteria),
+        success_criteria=tuple(scrubbed(item.strip()) for item in criteria),
         language=scrubbed(language or user_language or "en"),
         task_type=task_type,
-        mode=mode_of(mode, react_mode=react_mode, workflow_mode=workflow_mode),
+        mode=mode,
         limits=limits,
         policy=policy,
         tools=tuple(tool.spec() for tool in offered),
@@ -146,6 +144,14 @@ def turns_of(transcript: Sequence[Mapping[str, str]]) -> tuple[TranscriptMessage
             'transcript must be a list of {"role": "user", "content": TEXT} (or assistant, system, tool)'
         ) from None
     return tuple(turn.model_copy(update={"content": scrubbed(turn.content)}) for turn in turns)
+
+
+def texts_of(given: object) -> list[str] | None:
+    """Return the texts of a list or of an iterator, read once; None for anything else or an empty text."""
+    if not isinstance(given, Iterable) or isinstance(given, str | bytes | Mapping):
+        return None
+    texts = list(given)
+    return texts if all(isinstance(item, str) and item.strip() for item in texts) else None
 
 
 def scrubbed(text: str) -> str:

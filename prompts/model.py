@@ -93,7 +93,7 @@ class ModelUnavailable(ModelError):
     def __init__(self, code: str, message: str, usage: Usage | None = None) -> None:
         super().__init__(code, message, usage)
         self.code = code if code in FAULT_CODES else "unexpected"
-        self.message = message
+        self.message = str(message)
         self.usage = usage if usage is None or _countable(usage) else None
 
     def __str__(self) -> str:

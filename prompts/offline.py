@@ -158,7 +158,8 @@ def _choice(
 
 
 def _gave_up(history: str) -> str:
-    return _dumps(action=None, answer=f"The documents could not be read: {_summary(history) or 'no details'}")
+    why = _summary(history).removeprefix("tool_error: ") or "no details"
+    return _dumps(action=None, answer=f"The documents could not be read: {why}")
 
 
 def _newest(history: str) -> list[str]:
@@ -256,7 +257,8 @@ def _answer(observation: dict[str, Any]) -> str:
     if snippet.endswith("…") and len(statements) > 1:
         lines.pop()  # cut in its middle; what stands before it is whole
     label = observation.get("resultLabel", "")
-    more = f"\n\nThe whole text stands in {label}." if label and snippet.endswith("…") else ""
+    cut = label and snippet.endswith("…")  # and so is the signature at its end
+    more = f"\n\nThe whole text stands in {label}.\n\n---\n{SIGNATURE}" if cut else ""
     return "\n".join(lines).strip() + more
 
 

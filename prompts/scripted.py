@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..states.errors import ScriptExhausted, UsageError
@@ -33,7 +33,7 @@ class ScriptedModel:
         cycle: bool = False,
         name: str = "scripted",
     ) -> None:
-        if isinstance(replies, str | bytes | Mapping):
+        if isinstance(replies, str | bytes | Mapping) or not isinstance(replies, Iterable):
             raise UsageError("ScriptedModel takes a list of replies, one for each model request")
         self._replies = [_prepared(reply, index) for index, reply in enumerate(replies)]
         self._cycle = cycle
@@ -46,7 +46,8 @@ class ScriptedModel:
         if self._cycle and self._replies:
             index %= len(self._replies)
         if index >= len(self._replies):
-            message = f"the script has {len(self._replies)} replies and was asked for reply {index + 1} ({call.kind})"
+            there = "1 reply" if len(self._replies) == 1 else f"{len(self._replies)} replies"
+            message = f"the script has {there} and was asked for reply {index + 1} ({call.kind})"
             raise ModelUnavailable("script_exhausted", message)
         self._used.add(index)
         reply = self._replies[index]

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..states.actions import FORBIDDEN_FIELDS
 from ..states.requests import RequestKind
+from .plan_schemas import PLAN, TASK_PLAN
 
 _TEXT = {"type": "string"}
 _TEXTS = {"type": "array", "items": _TEXT}
@@ -68,36 +69,13 @@ REVIEW: dict[str, Any] = {
     },
     "required": ["status", "improvements"],
 }
-PLAN: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "intention": _TEXT,
-        "steps": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "type": {"enum": ["tool", "elicitation", "noop", "abort"]},
-                    "name": _TEXT,
-                    "args": {"type": "object"},
-                    "reason": _TEXT,
-                    "retries": {"type": "integer", "minimum": 0},
-                    "message": _TEXT,
-                    "requestedSchema": {"type": "object"},
-                },
-                "required": ["type"],
-            },
-        },
-        "elicitation": {
-            "type": "object",
-            "properties": {"message": _TEXT, "requestedSchema": {"type": "object"}},
-            "required": ["message"],
-        },
-        "answer": _TEXT,
-    },
-    "required": ["steps"],
+_FIXED = {
+    "selection": SELECTION,
+    "refinement": REFINEMENT,
+    "review": REVIEW,
+    "plan": PLAN,
+    "task_plan": TASK_PLAN,
 }
-_FIXED = {"selection": SELECTION, "refinement": REFINEMENT, "review": REVIEW, "plan": PLAN}
 
 
 def reply_schema(kind: RequestKind) -> dict[str, Any] | None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from .settings import Settings
 
 MAX_STEPS_CEILING = 1_000_000
 GUARD_CEILING = 10_000
 
 
-class Limits(BaseModel):
+class Limits(Settings):
     """
     Bounds and budgets of one run; a loop without a bound is a bug.
 
@@ -42,10 +44,11 @@ class Limits(BaseModel):
         document_bytes: Size of one document.
         result_bytes: Size of all that one tool call may return.
 
+    Raises:
+        UsageError: A value out of its range or an unknown name.
+
     Source: DESIGN sections 2 and 6; the duplicate rules are SPEC C1.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     max_steps: int = Field(default=5, ge=1, le=MAX_STEPS_CEILING)
     selection_retries: int = Field(default=1, ge=0, le=GUARD_CEILING)

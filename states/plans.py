@@ -63,7 +63,7 @@ class Elicitation(Wire):
             return data
         given = {key: value for key, value in data.items() if key not in _SCHEMA_KEYS}
         found = [data[key] for key in _SCHEMA_KEYS if data.get(key) is not None]
-        schema = next((value for value in found if not isinstance(value, str)), None)
+        schema = next((value for value in found if not isinstance(value, str) and value != {}), None)
         text = next((value for value in found if isinstance(value, str)), "")
         if schema is None:
             return given | {"requested_schema": _object_of(text), "schema_text": text}

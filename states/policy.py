@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Annotated
+
+from pydantic import Field
+
+from .settings import Settings
+
+Pattern = Annotated[str, Field(min_length=1)]
+"""An empty one, as a configuration that was split may hold, would match nothing: deny nothing, or allow nothing."""
 
 
-class Policy(BaseModel):
+class Policy(Settings):
     """
     Which tools a run may use; deny wins over the task type, which wins over the run's own tools list.
 
@@ -19,14 +26,15 @@ class Policy(BaseModel):
         url_schemes: Schemes a URL argument may have.
         private_hosts: Whether URL arguments may name private, loopback or link-local hosts.
 
+    Raises:
+        UsageError: Something that is no list of patterns, or an unknown name.
+
     Source: SPEC A043, A044, D21; document 002, section "Security Considerations".
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-
-    allow: tuple[str, ...] = ()
-    deny: tuple[str, ...] = ()
-    task_types: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    approvals: tuple[str, ...] = ()
-    url_schemes: tuple[str, ...] = ("http", "https")
+    allow: tuple[Pattern, ...] = ()
+    deny: tuple[Pattern, ...] = ()
+    task_types: dict[str, tuple[Pattern, ...]] = Field(default_factory=dict)
+    approvals: tuple[Pattern, ...] = ()
+    url_schemes: tuple[Pattern, ...] = ("http", "https")
     private_hosts: bool = False

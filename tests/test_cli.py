@@ -53,7 +53,8 @@ def test_a_failed_run_names_the_command_that_shows_why(shell: Shell) -> None:
     assert "Failed (model_error)" in said.err
     assert re.search(r"what it did: paor show [0-9a-f-]+\n", said.err)
     shown = shell("show", said.err.split()[-1])
-    assert "fault script_exhausted [hard_stop]" in " ".join(shown.out.split())
+    told = " ".join(shown.out.split())
+    assert "fault script_exhausted: the script has " in told and "[hard_stop]" in told
 
 
 def test_run_as_a_process_keeps_the_streams_apart(shell: Shell) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from .test_cli_support import DONE, SUCCESS, Shell, Terminal, make_shell, make_shop  # noqa: F401 - the fixtures `shell` and `shop`
+from .test_cli_support import DONE, SUCCESS, Shell, Terminal, environ, make_shell, make_shop  # noqa: F401 - the fixtures `shell` and `shop`
 
 READING = (
     ("runs",),
@@ -121,7 +121,7 @@ def test_run_refuses_what_it_cannot_use_before_anything_starts(
         (("run", "x", "--modle", "offline"), "No such option"),
         (("run", "x", "--max-steps", "five"), "'five' is not a valid integer"),
         (("run", "x", "--journal", ""), "--journal: expected a file name"),
-        (("run", "x", "y"), "unexpected extra argument"),
+        (("run", "list", "it's", "all"), """put it in quotes: 'list it'"'"'s all'"""),
         (("resume",), "Missing argument 'RUN'"),
         (("resume", "x", "--outcome", "maybe"), "'maybe' is not one of"),
         (("cancel",), "Missing argument 'RUN'"),
@@ -139,6 +139,13 @@ def test_usage_errors_are_short_and_name_the_help(
     said.refused(words, lines=2)
     assert "help: paor" in said.err or "objective" in words
     assert shell.files() == set()
+
+
+@pytest.mark.parametrize("words", [("Write it", "a note.md"), ("a note.md", "Write it", "none.md")])
+def test_a_document_without_its_option_is_told_the_option(shell: Shell, words: tuple[str, ...]) -> None:
+    shell.write("a note.md", b"# Tea")
+    shell("run", *words).refused("are given with an option: --document 'a note.md'", lines=2)
+    assert shell.files() == {"a note.md"}
 
 
 def test_input_that_is_not_text_is_refused(shell: Shell) -> None:
@@ -160,7 +167,7 @@ def test_no_command_but_run_creates_a_journal(shell: Shell, arguments: tuple[str
     shell(*arguments, "--journal", "foreign.db").refused("foreign.db: is not a paor journal")
     shell(*arguments, "--journal", "wal.db").refused("wal.db: is not a paor journal")
     shell(*arguments, "--journal", "nowhere/a.db").refused("nowhere/a.db: there is no such journal")
-    shell(*arguments, "--journal", "bad\0name").refused("bad␀name: there is no such journal")
+    shell(*arguments, "--journal", "bad\0name").refused("is not a file name")
     assert shell.files() == before
 
 
@@ -397,3 +404,47 @@ def test_every_error_of_paor_has_an_exit_code() -> None:
     assert {name for name, code in codes.items() if code == 3} == {"ReplayDiverged"}
     ours = {"PaorError", "InternalError", "ModelError", "ScriptExhausted", "ToolError", "NotStarted"}
     assert {name for name, code in codes.items() if code == 1} == ours
+
+
+@pytest.mark.parametrize("place", [100, 4096])
+def test_verify_of_a_file_that_sqlite_cannot_read_is_a_defect(shell: Shell, place: int) -> None:
+    """Also as JSON, and it does not advise what was just done."""
+    assert shell.run().code == 0
+    path = shell.folder / "paor.db"
+    data = path.read_bytes()
+    path.write_bytes(data[:place] + b"\xa5" * 200 + data[place + 200 :])
+    said = shell("verify")
+    assert said.code == 4
+    assert "file: paor.db: is damaged (" in said.out
+    assert "run: paor verify" not in said.out + said.err
+    said = shell("verify", "--json")
+    assert (said.code, said.json["ok"], said.json["defects"][0]["place"]) == (4, False, "file")
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_no_internal_error(shell: Shell, closed: str) -> None:
+    """As a daemon or a careless script starts a program; what would be printed goes nowhere."""
+    assert shell.run().code == 0
+    for arguments, code in (("show", 0), ("verify --json", 0), ("export", 0), ("run -", 2), ("nothing", 2)):
+        command = f'"{sys.executable}" -m paor {arguments} {closed}'
+        done = subprocess.run(
+            ["sh", "-c", command], cwd=shell.folder, env=environ({}), capture_output=True, check=False
+        )
+        assert done.returncode == code, (arguments, done)
+        assert b"internal error" not in done.stderr
+
+
+def test_a_device_or_pipe_is_no_trap(shell: Shell) -> None:
+    """Reading one must neither wait nor take all memory."""
+    os.mkfifo(shell.folder / "pipe")
+    for arguments in READING:
+        if "--content" not in arguments:
+            shell(*arguments, "--journal", "pipe").refused(
+                "pipe: is not a paor journal but a device or a pipe"
+            )
+    given = ("--input", '{"objective": "x", "documents": ["/dev/zero"], "limits": {"document_bytes": 5000}}')
+    shell("run", *given).refused("/dev/zero: more than 5000 bytes")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("paor._cli_json.TEXT_BYTES_MAX", 5000)
+        shell.run("--prompt-template", "/dev/zero").refused("/dev/zero: more than 5,000 bytes")
+        shell("run", "--input", "/dev/zero").refused("/dev/zero: more than 5,000 bytes")

@@ -72,13 +72,17 @@ def test_an_answer_that_does_not_fit_leaves_the_run_waiting(shell: Shell, shop: 
 
 def test_a_run_with_a_hosts_tools_needs_its_app(shell: Shell, shop: str) -> None:
     shell("run", "Buy tea", "--app", f"{shop}:engine")
-    said = shell("resume", "last", "--answer", '{"approve": true}', "--model", "offline")
-    said.refused("shop.look, shop.buy", "--app MODULE:ENGINE")
+    for model in ((), ("--model", "offline")):
+        said = shell("resume", "last", "--answer", '{"approve": true}', *model)
+        said.refused("shop.look, shop.buy", "--app MODULE:ENGINE")
 
 
-def test_a_model_that_cannot_be_made_from_its_name_has_to_be_named(shell: Shell, shop: str) -> None:
-    shell("run", "Buy tea", "--app", f"{shop}:engine")
-    shell("resume", "last", "--answer", '{"approve": true}').refused("had the model 'scripted'", "--model")
+def test_a_model_that_cannot_be_made_from_its_name_has_to_be_named(shell: Shell) -> None:
+    model = shell.script({"action": None, "answer": "x"}, SUCCESS)
+    assert shell("run", "Write it", "--model", model).code == 0
+    shell.sql("DELETE FROM transitions WHERE seq > 0")
+    shell("resume", "last").refused("had the model 'scripted'", "--model script:FILE")
+    assert shell("resume", "last", "--model", model).code == 0
 
 
 def test_a_killed_run_goes_on_where_it_was(shell: Shell, shop: str) -> None:

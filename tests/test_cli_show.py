@@ -290,3 +290,45 @@ def test_follow_stops_at_a_question(shell: Shell, shop: str) -> None:
     said = shell("show", "--follow")
     assert "waits for  approval: May shop.buy be called?" in said.out
     assert "what it waits for: paor resume" in said.err
+
+
+@pytest.mark.parametrize("columns", [60, 70])
+def test_a_narrow_terminal_keeps_the_texts(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    """Numbers of single rows and dates go first, so that no name is broken and each row says what it was."""
+    given_run(shell)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    lines = shell("show").out.splitlines()
+    assert max(map(len, lines)) <= columns
+    assert any(line.endswith("selection, ai.process") for line in lines)
+    head = next(line for line in lines if line.startswith("seq"))
+    assert head.split() == ["seq", "trigger", "to", "detail"]
+    assert shell("show", "--documents").out.splitlines()[0].split() == [
+        "#",
+        "reference",
+        "type",
+        "size",
+        "name",
+    ]
+    assert shell("runs").out.splitlines()[0].split() == ["run", "state", "rows", "objective"]
+
+
+def test_a_word_document_is_called_docx(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    kind = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+    given = {"objective": "Write it", "documents": [{"name": "a.docx", "content": "x", "mime": kind}]}
+    shell("run", "--input", json.dumps(given), "--model", shell.script(*DONE))
+    assert shell("show", "--documents").out.splitlines()[1].split()[3] == "docx"
+
+
+def test_an_answer_that_is_cut_comes_with_the_command_for_all_of_it(shell: Shell) -> None:
+    lines = [
+        f"The Supplier shall deliver part {n} by {n} May 2026, in full and in good order."
+        for n in range(1, 29)
+    ]
+    shell.write("plan.txt", "\n\n".join(lines).encode())
+    said = shell("run", "List every deadline", "--document", "plan.txt")
+    assert "The whole text stands in" in said.out
+    command = re.search(r"whole text: paor (show \S+ --content \d+)\n", said.err)
+    assert command is not None, said.err
+    assert "28 May 2026" in shell(*command[1].split()).out

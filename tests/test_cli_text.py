@@ -77,3 +77,8 @@ def test_facts_leave_empty_values_out_and_are_bounded(width: int) -> None:
     assert lines[0].startswith("bc  word")
     assert lines[-1].endswith("…")
     assert max(map(len, lines)) <= width
+
+
+def test_a_value_with_too_many_lines_ends_with_a_mark_of_its_own() -> None:
+    """The first words of a line that is not shown would look like a part of the one before."""
+    assert facts([("a", "- one\n- two\n- three", "")], 40, lines_max=2)[-1].endswith("- two …")

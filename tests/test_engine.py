@@ -8,7 +8,6 @@ import datetime
 import json
 import threading
 from collections.abc import Callable, Sequence
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -290,7 +289,6 @@ FAILS: dict[str, Any] = {
     "a function": len,
     "a generator": (n for n in (1, 2)),
     "an exception": ValueError("returned, not raised"),
-    "a decimal": Decimal("1.5"),
     "a number beyond 64 bits": {"a": 2**70},
     "a loop": recursive(),
     "a deep value": nested(2000),

@@ -375,6 +375,7 @@ def test_templates(template: Any, value: Any) -> None:
         ("a ${1 +} b", "syntax", 7),
         ("a ${missing} b", "unknown_name", 4),
         ("${missing}", "unknown_name", 2),
+        (" \n${missing} ", "unknown_name", 4),
         ("n: ${iteration < 'a'}", "type", 15),
     ],
 )
@@ -419,6 +420,34 @@ def test_variables_cannot_grow_without_bound() -> None:
         deep = [deep]
     with pytest.raises(ExpressionError, match="nested too deep"):
         rendered(deep, {})
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "${" + " || ".join(["x in big"] * 60) + "}",
+        "${" + " || ".join(["big == same"] * 60) + "}",
+        "${" + " || ".join(["objects == others"] * 60) + "}",
+        "${big}" * 60,
+        [{"a": "${string(big) contains '-'}"}] * 60,
+        ["${len(big)}"] * 60,
+        "${text}" * 60,
+    ],
+    ids=lambda template: str(template)[:20],
+)
+def test_the_work_of_a_template_is_bounded(template: Any) -> None:
+    """All of its placeholders share one budget; no time is measured."""
+    variables = {
+        "x": -1,
+        "big": list(range(100_000)),
+        "same": [*range(99_999), 0],
+        "text": "x" * 40_000,
+        "objects": {str(n): n for n in range(50_000)},
+        "others": {str(n): -n for n in range(50_000)},
+    }
+    with pytest.raises(ExpressionError) as caught:
+        rendered(template, variables)
+    assert caught.value.code in ("limit", "range")
 
 
 JSON = st.recursive(

@@ -82,8 +82,8 @@ def test_every_table_is_strict(path: Path) -> None:
 QUERIES = {
     "SELECT status, state, reason, transitions, steps FROM v_runs": "done|Done|model_stop|11|2",
     "SELECT count(*), min(seq), max(seq) FROM v_steps": "11|0|10",
-    "SELECT action, label, ok, documents FROM v_actions": (
-        "1|round1_task1_action1_page|1|1\n2|round1_task1_action2_page|1|1"
+    "SELECT action, tool, label, ok, documents FROM v_actions": (
+        "1|notes.read|round1_task1_action1_page|1|1\n2|notes.read|round1_task1_action2_page|1|1"
     ),
     "SELECT kind, requests FROM v_usage ORDER BY kind": "parameters|2\nrefinement|2\nreview|1\nselection|2",
     "SELECT head_seq, length(head_hash), workflow_id = run_id, round, task FROM runs": "10|32|1|1|1",
@@ -459,6 +459,40 @@ def test_an_export_of_a_closed_file_that_is_written_meanwhile_stops(tmp_path: Pa
         assert [line["line"] for line in reader.export(run_id)][-1] == "head"
 
 
+@pytest.mark.parametrize("way", ["folder", "link"])
+def test_a_journal_stays_the_same_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    """Whatever becomes of the current folder or of a link: an open journal reads the file it has opened."""
+    here, there = tmp_path / "here", tmp_path / "there"
+    for folder in (here, there):
+        folder.mkdir()
+    run_ids = []
+    for folder in (here, there):
+        with engine(folder, SCRIPT, ids=SeededIds(folder.name)) as scripted:
+            run_ids.append(scripted.run("Read").run_id)
+    name = JOURNAL if way == "folder" else str(tmp_path / "link.db")
+
+    def lead_to(folder: Path) -> None:
+        if way == "folder":
+            monkeypatch.chdir(folder)
+        else:
+            Path(name).unlink(missing_ok=True)
+            Path(name).symlink_to(folder / JOURNAL)
+
+    lead_to(there)
+    Journal(name, read_only=True).close()
+    lead_to(here)
+    with Journal(name) as writer, Journal(name, read_only=True) as reader:
+        with paor.Engine(paor.ScriptedModel(["not JSON"] * 2), journal=writer) as second:
+            lead_to(there)
+            second.run("Read again")
+            assert writer.verify() == []
+            assert {row.run_id for row in reader.runs()} == {row.run_id for row in writer.runs()}
+            assert run_ids[0] in {row.run_id for row in reader.runs()}
+            assert len(reader.runs()) == 2
+        with Journal(name, read_only=True) as other:
+            assert [row.run_id for row in other.runs()] == [run_ids[1]]
+
+
 def test_verify_gives_up_on_a_file_that_never_rests(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After three attempts, with an error and not with defects that are none; wherever it was when it noticed."""
     from paor.fsm import journal_file, journal_reading
@@ -507,7 +541,12 @@ def test_a_run_is_found_by_an_unambiguous_prefix(tmp_path: Path) -> None:
 
 def test_documents_come_back_as_they_were(tmp_path: Path) -> None:
     """Text as text, bytes as bytes, also where both hold the same bytes."""
-    given = [("a.txt", "same"), ("b.bin", b"same"), ("c.bin", bytes(range(256))), ("d.txt", "x\N{SNOWMAN}\n")]
+    given: list[tuple[str, str | bytes]] = [
+        ("a.txt", "same"),
+        ("b.bin", b"same"),
+        ("c.bin", bytes(range(256))),
+        ("d.txt", "x\N{SNOWMAN}\n"),
+    ]
     produced = [
         Document("e.txt", "same"),
         Document("f.bin", b"same", "application/x-e"),

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from paor import Limits, Policy, Reply, ScriptedModel, Usage, replay
+from paor import Limits, Policy, Reply, ScriptedModel, Usage, UsageError, replay
 from paor.states.reasons import LIMIT_REASONS, REASONS
 
 from .cases import Walk, short, spec
@@ -230,7 +230,7 @@ def test_refused_and_blocked_calls_are_steps_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize("steps_max", [0, -1, 1_000_001, 2.5, "many", None])
 def test_A072_max_steps_is_validated(steps_max: Any) -> None:
     """Zero is refused at construction, and so is everything that is not a whole number within the ceiling."""
-    with pytest.raises(ValidationError):
+    with pytest.raises(UsageError, match=r"^Limits: max_steps: must be "):
         Limits(max_steps=steps_max)
 
 
@@ -252,8 +252,39 @@ def test_A072_max_steps_is_validated(steps_max: Any) -> None:
 )
 def test_a_limit_that_bounds_nothing_is_refused(values: Mapping[str, Any]) -> None:
     """A loop without a bound is a bug, and so is a misspelt limit."""
-    with pytest.raises(ValidationError):
+    with pytest.raises(UsageError, match=f"^Limits: .*{next(iter(values))}"):
         Limits(**values)
+
+
+class Unprintable:
+    """A value of a host's own that cannot even be shown."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "told"),
+    [
+        (Limits, {"max_steps": 0}, "Limits: max_steps: must be greater than or equal to 1, not 0"),
+        (Limits, {"max_step": 3}, "Limits: unknown field 'max_step'; did you mean max_steps?"),
+        (Limits, {"max_steps": 0, "previews": -1}, "not 0; previews: must be greater"),
+        (Limits, dict.fromkeys(list(Limits.model_fields)[:7], -1), "; and 2 more"),
+        (Limits, {"max_steps": "x" * 500}, "xxx..."),
+        (Limits, {"max_steps": Unprintable()}, "not a value of type Unprintable"),
+        (Policy, {"deny": "crm.delete"}, "Policy: deny: must be a list, not 'crm.delete'"),
+        (Policy, {"deny": [""]}, "Policy: deny.0: string should have at least 1 character, not ''"),
+        (Policy, {"zz": ()}, "Policy: unknown field 'zz'; there are: allow, deny, "),
+    ],
+    ids=["range", "name", "two", "many", "long", "unprintable", "policy", "empty", "policy_name"],
+)
+def test_a_bad_limit_or_policy_is_one_line(kind: Any, values: dict[str, Any], told: str) -> None:
+    """What a host set wrongly is an error of paor's own tree that says field, rule and value."""
+    with pytest.raises(UsageError) as caught:
+        kind(**values)
+    assert isinstance(caught.value, ValueError)
+    assert told in str(caught.value)
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 500
 
 
 def test_limits_do_not_change() -> None:

@@ -277,6 +277,16 @@ def test_names_of_documents_do_not_confuse_it(name: str) -> None:
         assert "within thirty days" in result.answer
 
 
+def test_a_broken_document_is_named_once_and_the_advice_is_whole() -> None:
+    """The answer is for a person: no code of ours, and not cut before it says what to do."""
+    with offline() as own:
+        result = own.run("When is it due?", documents=[("broken.pdf", b"%PDF-1.4\nrubbish")])
+        assert (result.state, result.reason) == ("Failed", "review_failed")
+        assert result.answer.startswith("The documents could not be read: 'broken.pdf' is damaged")
+        assert result.answer.endswith("save it again")
+        assert result.answer.count("broken.pdf") == 1
+
+
 def test_a_long_answer_ends_with_a_whole_statement() -> None:
     """What the observation cut in its middle is left out, and the answer says where the whole text stands."""
     text = "\n\n".join(
@@ -285,8 +295,9 @@ def test_a_long_answer_ends_with_a_whole_statement() -> None:
     with offline() as own:
         result = own.run("When does the buyer pay each invoice?", documents=[("terms.txt", text)])
         assert result.state == "Done"
-        answer, _, hint = result.answer.rpartition("\n\n")
+        answer, hint, signature = result.answer.rsplit("\n\n", 2)
         assert hint.startswith("The whole text stands in round1_task1_action")
+        assert signature == f"---\n{SIGNATURE}"  # what it is, it says of the cut answer too
         assert "…" not in answer
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonschema_rs import Draft202012Validator, meta
 from pydantic import ValidationError
 
 from paor.prompts.plan_data import plan_of
@@ -15,6 +16,7 @@ from paor.prompts.plans import REASON_CHARS, read_plan
 from paor.prompts.replies import DirectAnswer, Invalid
 from paor.prompts.task_plans import read_task_plan
 from paor.prompts.tool_calls import derived_id, native_reply
+from paor.prompts.wire_schemas import reply_schema
 from paor.states.plans import (
     RETRIES_MAX,
     STEPS_MAX,
@@ -538,6 +540,30 @@ def test_a_plan_survives_the_wire(plan: Plan) -> None:
     """What the journal keeps is what was accepted."""
     assert plan_of(plan.wire()) == plan
     assert Plan.model_validate_json(plan.wire_json()) == plan
+
+
+@pytest.mark.parametrize("kind", ["plan", "task_plan"])
+def test_replies_that_a_model_is_held_to_are_read(kind: Any) -> None:
+    """The schema of the reply is valid, and what fits it is what the reader takes."""
+    schema = reply_schema(kind)
+    assert schema is not None
+    meta.validate(schema)
+    validator = Draft202012Validator(schema)
+    if kind == "task_plan":
+        plan = read_tasks(TASKS)
+        assert isinstance(plan, TaskPlan)
+        validator.validate(plan.wire())
+        assert not validator.is_valid({"overview": "x", "tasks": []})
+        return
+    for reply in (
+        {"steps": [FETCH, {"type": "noop"}]},
+        {"steps": [], "answer": "done"},
+        {"steps": [], "elicitation": {"message": "Which?", "requestedSchema": SCHEMA}},
+        {"steps": [{"type": "elicitation", "elicitation": {"message": "Which?"}}], "elicitation": None},
+    ):
+        validator.validate(reply)
+        assert not isinstance(read(reply), Invalid)
+    assert not validator.is_valid({"steps": [{"type": "toool"}]})
 
 
 # -- task plans ------------------------------------------------------------------------------------------------------

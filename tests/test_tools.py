@@ -72,7 +72,7 @@ def used(own: Tool, desk: Desk, **arguments: Any) -> ToolOutput:
 )
 def test_a_tools_name_is_a_compound_name(name: Any) -> None:
     """`method.name`, in ASCII, since it stands in journals and prompts."""
-    with pytest.raises((UsageError, TypeError)):
+    with pytest.raises(UsageError):
         Tool(name=name, run=print)
 
 
@@ -148,8 +148,49 @@ def test_arguments_are_converted_to_the_annotations() -> None:
         seen.append((path, context.objective))
 
     take.invoke({"path": "a/b"}, Desk())
-    Tool(name="notes.raw", run=lambda path: seen.append(path)).invoke({"path": "a/b"}, Desk())
+    raw = Tool(name="notes.raw", parameters={"properties": {"path": {}}}, run=lambda path: seen.append(path))
+    raw.invoke({"path": "a/b"}, Desk())
     assert seen == [(Path("a/b"), "Find the day"), "a/b"]
+
+
+def needing(context: ToolContext, order: str, note: str = "") -> None:
+    """Take an order."""
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ({"properties": {"note": {}}}, "its function needs 'order', which its schema does not have"),
+        ({}, "its function needs 'order'"),
+        (
+            {"properties": {"order": {}, "x": {}}, "required": ["x"]},
+            "does not take 'x', which its schema requires",
+        ),
+        ({"properties": {"order": {}, "context": {}}}, "'context' is its function's ToolContext"),
+    ],
+    ids=short,
+)
+def test_a_function_that_its_schema_cannot_call_is_refused(schema: dict[str, Any], words: str) -> None:
+    """When it is declared and not when a model first chooses it."""
+    with pytest.raises(UsageError, match=words):
+        Tool(name="notes.take", parameters=schema, run=needing)
+
+
+@pytest.mark.parametrize(
+    ("schema", "function"),
+    [
+        ({"properties": {"order": {}, "extra": {}}, "required": ["order"]}, needing),
+        ({"$ref": "#/$defs/all", "$defs": {"all": {"properties": {"order": {}}}}}, needing),
+        ({"additionalProperties": {"type": "string"}}, needing),
+        ({"properties": {"a": {}}, "required": ["a"]}, lambda **arguments: arguments),
+        ({"properties": {"a": {}}, "required": "a"}, needing),
+        ({"properties": {"a": {}}, "required": ["a"]}, dict),
+    ],
+    ids=short,
+)
+def test_a_function_that_its_schema_may_call_is_taken(schema: dict[str, Any], function: Any) -> None:
+    """Only what can never work is refused here."""
+    assert Tool(name="notes.take", parameters=schema, run=function).run is function
 
 
 def test_the_size_of_a_document_is_that_of_its_bytes() -> None:
@@ -177,7 +218,7 @@ def test_C26_what_cannot_be_read_is_a_note_as_long_as_something_can() -> None:
     """The error surfaces; only when nothing at all can be read is the call an error."""
     texts, notes = readable([BROKEN, Document("a.txt", "A")])
     assert [item.name for item in texts] == ["a.txt"]
-    assert len(notes) == 1 and notes[0].startswith("scan.png: ")
+    assert len(notes) == 1 and notes[0].startswith("'scan.png' is a picture")
     with pytest.raises(ToolError, match=r"scan\.png.*; .*scan\.png"):
         readable([BROKEN, BROKEN])
     assert readable([]) == ([], [])

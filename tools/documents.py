@@ -54,7 +54,8 @@ def readable(documents: Sequence[Document]) -> tuple[list[Readable], list[str]]:
         try:
             converted = convert(document.name, data)
         except ConversionError as error:
-            errors.append(f"{document.name}: {error.message}")
+            named = document.name in error.message
+            errors.append(error.message if named else f"{document.name}: {error.message}")
             continue
         notes.extend(f"{document.name}: {note}" for note in converted.notes)
         texts.append(Readable(document.name, converted.text, converted.mime, document.size_bytes))

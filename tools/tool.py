@@ -19,6 +19,19 @@ from ..states.spec import ToolSpec
 from .signature import bind, context_parameter, schema_of, summary_of
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)+\Z")
+_BY_KEYWORD = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+_PLAIN = {
+    "$defs",
+    "$schema",
+    "additionalProperties",
+    "description",
+    "properties",
+    "required",
+    "title",
+    "type",
+}
+"""Keywords of schemas that name all their parameters."""
+
 _EFFECTS = ("read", "idempotent", "once")
 
 
@@ -126,7 +139,8 @@ class Tool:
         typed: The schema comes from the function's annotations, so arguments are converted to them.
 
     Raises:
-        UsageError: A name that is not ``method.name``, an unknown effect, a schema that is not JSON Schema.
+        UsageError: A name that is not ``method.name``, an unknown effect, a schema that is not JSON Schema or that
+            the function cannot be called with.
     """
 
     name: str
@@ -141,7 +155,7 @@ class Tool:
     typed: bool = False
 
     def __post_init__(self) -> None:
-        if not NAME.match(self.name):
+        if not isinstance(self.name, str) or not NAME.match(self.name):
             raise UsageError(f"tool name {self.name!r}: expected method.name, such as orders.lookup")
         if self.effect not in _EFFECTS:
             raise UsageError(f"tool {self.name}: effect {self.effect!r} is not one of {', '.join(_EFFECTS)}")
@@ -149,10 +163,51 @@ class Tool:
             raise UsageError(f"tool {self.name}: parameters must be a JSON Schema as a mapping")
         if self.run is not None and not callable(self.run):
             raise UsageError(f"tool {self.name}: run must be a function")
-        if not re.fullmatch(r"[A-Za-z0-9_-]{1,60}", self.label):
+        if not isinstance(self.description, str):
+            raise UsageError(f"tool {self.name}: description must be a text")
+        if self.reconcile is not None and not (callable(self.reconcile) and not _is_async(self.reconcile)):
+            raise UsageError(f"tool {self.name}: reconcile must be a function of the key, and not async")
+        if not isinstance(self.repeat_allowed, bool):
+            raise UsageError(f"tool {self.name}: repeat_allowed must be True or False")
+        if not isinstance(self.label, str) or not re.fullmatch(r"[A-Za-z0-9_-]{1,60}", self.label):
             raise UsageError(f"tool {self.name}: label {self.label!r} may hold letters, digits, _ and - only")
         if not (isinstance(self.retries, int) and 0 <= self.retries <= 100):
             raise UsageError(f"tool {self.name}: retries must be a whole number from 0 to 100")
+
+        self._check_function()
+
+    def _names_all(self) -> bool:
+        """Whether the schema names every parameter that there can be."""
+        return self.parameters.keys() <= _PLAIN and not self.parameters.get("additionalProperties")
+
+    def _check_function(self) -> None:
+        """Refuse a function that every call with arguments of the schema would make raise."""
+        if self.run is None or self.typed:
+            return
+        try:
+            parameters = list(inspect.signature(self.run).parameters.values())
+        except (ValueError, TypeError):  # of a builtin, perhaps
+            return
+        properties, required = self.parameters.get("properties", {}), self.parameters.get("required", ())
+        if not (isinstance(properties, Mapping) and isinstance(required, list | tuple)):
+            return  # a schema that is none is refused elsewhere
+        taken, context = (
+            {item.name for item in parameters if item.kind in _BY_KEYWORD},
+            context_parameter(self.run),
+        )
+        if context in properties:
+            raise UsageError(f"tool {self.name}: the parameter {context!a} is its function's ToolContext")
+        refused = [name for name in required if isinstance(name, str) and name not in taken]
+        if refused and not any(item.kind is item.VAR_KEYWORD for item in parameters):
+            raise UsageError(
+                f"tool {self.name}: its function does not take {refused[0]!a}, which its schema requires"
+            )
+        for item in parameters if self._names_all() else ():
+            bare = item.default is item.empty and item.kind not in (item.VAR_POSITIONAL, item.VAR_KEYWORD)
+            if bare and item.name != context and item.name not in properties:
+                raise UsageError(
+                    f"tool {self.name}: its function needs {item.name!a}, which its schema does not have"
+                )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function directly, outside any run; a decorated function stays a function."""
@@ -170,20 +225,26 @@ class Tool:
 
     @property
     def is_async(self) -> bool:
-        """Whether its function is a coroutine function."""
-        return inspect.iscoroutinefunction(self.run)
+        """Whether its function, or the call of its object, is a coroutine function."""
+        return _is_async(self.run)
 
     def spec(self) -> ToolSpec:
         """Return what a run's spec keeps of it."""
         return ToolSpec(
             name=self.name,
-            description=self.description,
+            description=self.description.encode("utf-8", "replace").decode("utf-8"),
             parameters=dict(self.parameters),
             effect=self.effect,
             label=self.label,
             repeat_allowed=self.repeat_allowed,
             step_retries=self.retries,
         )
+
+
+def _is_async(function: object) -> bool:
+    """Whether a function, or the call of an object, is a coroutine function."""
+    call = getattr(function, "__call__", None)  # noqa: B004 - of an object, not whether it has one
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
 
 
 def tool(
@@ -205,6 +266,8 @@ def tool(
     Raises:
         UsageError: A parameter without annotation, ``*args``, or a name that is not ``method.name``.
     """
+    if not isinstance(name, str):
+        raise UsageError('@tool needs a name, such as @tool("orders.lookup")')
 
     def decorate(function: Callable[..., Any]) -> Tool:
         return Tool(

@@ -204,6 +204,9 @@ class Ending:
         flags = journal_flag(self.journal.path)
         if result.status == "failed":
             return [f"{styled('what it did:', 'dim')} paor show {name}{flags}"]
+        named = next((item for item in reversed(result.documents) if item.label in result.answer), None)
+        if named is not None and self.output is None:
+            return [f"{styled('whole text:', 'dim')} paor show {name} --content {named.number}{flags}"]
         if result.documents and self.output is None:
             return [f"{styled('documents:', 'dim')} paor show {name} --documents{flags}"]
         return []

@@ -17,6 +17,7 @@ from .fsm.starting import FORMATS, mode_of
 from .prompts.model import Model
 from .states.errors import UsageError
 from .states.limits import Limits
+from .states.settings import problems_of
 from .states.spec import Mode
 from .tools.convert import DOCX, ConversionError, convert
 from .tools.tool import Document
@@ -65,19 +66,13 @@ class RunInput:
         Return *base* with the bounds that were given.
 
         Raises:
-            UsageError: One is out of its range or unknown; the first is named.
+            UsageError: Some are out of their range or unknown; by name.
         """
         try:
             return Limits.model_validate(base.model_dump() | self.bounds)
         except ValidationError as error:
-            first = error.errors()[0]
-            name = ".".join(map(str, first["loc"]))
-            if first["type"] == "extra_forbidden":
-                raise UsageError(
-                    f"limits: unknown field {name!r}; there are: {', '.join(Limits.model_fields)}"
-                ) from None
-            told = first["msg"].lower().replace("input should be", "must be")
-            raise UsageError(f"{name}: {told}, not {first['input']!r}") from None
+            told = problems_of(error, Limits)
+            raise UsageError(f"limits: {told}" if told.startswith("unknown field") else told) from None
 
 
 def run_input(flags: Mapping[str, Any], source: str | None) -> RunInput:

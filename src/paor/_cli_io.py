@@ -33,7 +33,10 @@ DEFAULT_JOURNAL = "paor.db"
 
 
 def prepare_streams() -> None:
-    """Make sure that no text can fail to be written because of the terminal's encoding."""
+    """Make sure that no text can fail because of the terminal's encoding, or because a stream was closed (``>&-``)."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - for the whole process
     for stream in (sys.stdout, sys.stderr):
         with suppress(AttributeError, ValueError):
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
@@ -55,6 +58,9 @@ def width(stream: TextIO | None = None) -> int:
 
 NARROW = 92
 """Below this width tables leave out what can be seen elsewhere: the phase a row comes from, the year of a date."""
+
+SLIM = 78
+"""Below this one they keep what tells rows apart and their text: no numbers of single rows, no dates."""
 
 
 def arrow() -> str:

@@ -37,6 +37,9 @@ _LISTS = ("documents", "success_criteria", "tools")
 _MAPPINGS = ("limits", "connections")
 _FLAGS = ("react_mode",)
 BOUNDS = ("max_steps", "token_budget", "time_budget_s")
+TEXT_BYTES_MAX = 100_000_000
+"""Most that is read of a file of input or of a template; a device has no end."""
+
 FIELDS = (*_TEXTS, *_LISTS, *_MAPPINGS, *_FLAGS, *BOUNDS)
 
 
@@ -104,10 +107,16 @@ def text_file(name: str) -> str:
     Return the text of a file.
 
     Raises:
-        UsageError: It is missing, unreadable, or not UTF-8.
+        UsageError: It is missing, unreadable, too large, or not UTF-8.
     """
     try:
-        return Path(name).read_text(encoding="utf-8-sig")
+        with Path(name).open("rb") as file:
+            data = file.read(TEXT_BYTES_MAX + 1)
+        if len(data) > TEXT_BYTES_MAX:
+            raise UsageError(f"{name}: more than {TEXT_BYTES_MAX:,} bytes, no more are read")
+        return data.decode("utf-8-sig")
+    except UsageError:
+        raise
     except UnicodeDecodeError:
         raise UsageError(f"{name}: is not UTF-8 text") from None
     except (OSError, ValueError) as error:

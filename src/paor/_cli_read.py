@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from ._cli_io import (
     DIVERGED,
     NARROW,
     OK,
+    SLIM,
     command,
     say,
     say_bytes,
@@ -31,6 +34,7 @@ from .fsm.diagram import diagram as picture
 from .fsm.journal import Journal, RunRow
 from .fsm.replay import Replay
 from .fsm.replay import replay as replay_run
+from .fsm.verify import Defect
 from .states.errors import JournalDamaged
 
 SHOWN = 20
@@ -107,6 +111,8 @@ def runs(limit: int | None, journal: str, as_json: bool) -> int:
         Column("rows", right=True),
         Column("objective", wide=True),
     ]
+    if width() < SLIM:
+        columns, cells = [columns[0], *columns[2:]], [[row[0], *row[2:]] for row in cells]
     say(*table(columns, cells, width()))
     if len(rows) > len(shown):
         tell(styled(f"{count(len(rows) - len(shown), 'older run')}: paor runs --limit 0", "dim"))
@@ -144,13 +150,17 @@ def verify(journal: str, as_json: bool) -> int:
 
     Exit codes: 0 everything holds, 4 with a line for each defect, 2 not a paor journal.
     """
-    with reading(journal) as reader:
-        defects = reader.verify()
-        try:
+    defects: list[Defect] = []
+    rows: list[RunRow] = []
+    try:
+        with reading(journal) as reader:
+            defects = reader.verify()
             rows = reader.runs()
-        except JournalDamaged:
-            rows = []
-        transitions = sum(row.head_seq + 1 for row in rows)
+    except JournalDamaged as error:
+        defects = defects or [Defect("", "file", str(error))]
+    transitions = sum(row.head_seq + 1 for row in rows)
+    advice = re.compile("; run: paor verify.*")  # is what was done
+    defects = [replace(item, problem=advice.sub("", item.problem)) for item in defects]
     if as_json:
         found = [{"run_id": item.run_id, "place": item.place, "problem": item.problem} for item in defects]
         say_json({"ok": not defects, "runs": len(rows), "transitions": transitions, "defects": found})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ._cli_history import change_of
-from ._cli_text import Cell, Column, count, duration
+from ._cli_text import Cell, Column, count, cut, duration
 from .fsm.journal import Journal, Transition
 from .fsm.table import ROWS, rows_of
 from .states.phase import PLANNING, REVIEWING, SPECIFYING
@@ -13,6 +13,10 @@ from .states.phase import PLANNING, REVIEWING, SPECIFYING
 TRIGGER_STYLES = {"finish": "good", "fail": "bad", "wait": "warn"} | dict.fromkeys(
     ("reselect", "respecify", "refuse", "retry_step", "reassess", "retry"), "warn"
 )
+
+
+FAULT_CELLS = 200
+"""Cells of a model's fault that are shown; the rest stands in the journal."""
 
 
 def row_columns(*, narrow: bool, arrow: str) -> list[Column]:
@@ -64,7 +68,7 @@ def detail_of(journal: Journal, row: Transition) -> str:
         f"{name} {outcome[name]}" for name in ("invalid", "error", "stop", "duplicate") if outcome.get(name)
     ]
     if outcome.get("kind") == "fault":
-        parts.append(f"fault {outcome.get('code')}")
+        parts.append(f"fault {outcome.get('code')}{_fault_of(journal, row)}")
     if outcome.get("kind") in ("cancelled", "in_doubt"):
         parts.append(str(outcome["kind"]).replace("_", " "))
     if outcome.get("kind") == "answer":
@@ -73,6 +77,13 @@ def detail_of(journal: Journal, row: Transition) -> str:
         parts.append(count(int(outcome.get("documents", 0)), "document"))
     guards = deciding(row.source, row.trigger, row.dest, row.guards)
     return ", ".join(parts) + (f" [{', '.join(guards)}]" if guards else "")
+
+
+def _fault_of(journal: Journal, row: Transition) -> str:
+    """Return what the model's fault says, with a colon before; nothing once erased."""
+    place = row.outcome.get("message")
+    body = journal.payload(row.run, place["n"]).body if isinstance(place, dict) else None
+    return f": {cut(body, FAULT_CELLS)}" if isinstance(body, str) and body.strip() else ""
 
 
 def _tool_of(journal: Journal, row: Transition) -> list[str]:

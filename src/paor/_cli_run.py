@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import sys
 from collections.abc import Callable
 from contextlib import closing, redirect_stdout
@@ -42,7 +44,7 @@ from .tools.builtin import builtin_tools
     'paor run "Compare both offers" --document a.docx --document b.docx --output report.md',
     'paor run --input \'{"objective": "...", "documents": ["a.pdf"], "maxSteps": 8}\'',
 )
-@click.argument("objective", required=False)
+@click.argument("words", nargs=-1, metavar="[OBJECTIVE]")
 @click.option(
     "--document", "documents", multiple=True, metavar="FILE", help="Input document, - for stdin; repeatable."
 )
@@ -70,7 +72,14 @@ from .tools.builtin import builtin_tools
 @click.option("--durability", metavar="D", help="full (default), normal or off: what a power loss may take.")
 @click.option("--app", metavar="MODULE:ENGINE", help=APP_HELP)
 @click.option("--input", "source", metavar="JSON|FILE|-", help="The same fields as one JSON object.")
-def run(source: str | None, criteria: tuple[str, ...], journal: str, as_json: bool, **flags: Any) -> int:
+def run(
+    words: tuple[str, ...],
+    source: str | None,
+    criteria: tuple[str, ...],
+    journal: str,
+    as_json: bool,
+    **flags: Any,
+) -> int:
     """
     Run an objective to its end, or until it waits for an answer.
 
@@ -79,6 +88,7 @@ def run(source: str | None, criteria: tuple[str, ...], journal: str, as_json: bo
 
     Exit codes: 0 Done, 1 Failed, 2 bad input or journal, 5 waiting for an answer, 6 Failed by a limit.
     """
+    flags["objective"] = _objective(words)
     flags["success_criteria"] = criteria
     if flags["tools"] is not None:
         flags["tools"] = [flags["tools"]]
@@ -93,6 +103,22 @@ def run(source: str | None, criteria: tuple[str, ...], journal: str, as_json: bo
 
     with driving(given.app, journal, durability=given.durability, model=given.model) as engine:
         return _driven(engine, drive, watch, given.app, given.output, as_json)
+
+
+def _objective(words: tuple[str, ...]) -> str | None:
+    """
+    Return the objective, None when it was not given here.
+
+    Raises:
+        UsageError: More than one argument: a file without its option, or a text without quotes.
+    """
+    if len(words) <= 1:
+        return words[0] if words else None
+    files = [word for word in words if os.path.isfile(word)]
+    if files:
+        options = " ".join(f"--document {shlex.quote(file)}" for file in files)
+        raise click.UsageError(f"documents are given with an option: {options}")
+    raise click.UsageError(f"OBJECTIVE is one argument, put it in quotes: {shlex.quote(' '.join(words))}")
 
 
 def _streamed(engine: Engine, given: RunInput, watch: Watch) -> Result | None:
@@ -205,10 +231,9 @@ def resume(
                 tell(f"paor: run {row.run_id} has ended; the answer is not needed")
             result = Engine(journal=reader).resume(row.run_id)
             return Ending(result, reader, app, target, as_json).told()
-        if chosen is None and app is None:
-            chosen = _model_of_run(reader, row)
         if app is None:
-            _check_tools(reader, row)
+            _check_tools(reader, row)  # first: an app that has them has a model too
+            chosen = chosen or _model_of_run(reader, row)
     watch = Watch()
     watch.run_id = row.run_id
     with driving(app, journal, model=chosen, hooks=(watch,)) as engine:
@@ -228,8 +253,9 @@ def _model_of_run(journal: Journal, row: RunRow) -> Model:
     try:
         return model_of(name)
     except UsageError:
+        usual = "script:FILE" if name == "scripted" else "M"
         raise UsageError(
-            f"run {row.run_id} had the model {name!r}; name the one to go on with: --model M"
+            f"run {row.run_id} had the model {name!r}; name the one to go on with: --model {usual}"
         ) from None
 
 

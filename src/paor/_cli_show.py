@@ -14,6 +14,7 @@ from ._cli_history import Head, action_cells, action_columns, actions_of
 from ._cli_io import (
     NARROW,
     OK,
+    SLIM,
     arrow,
     command,
     journal_flag,
@@ -112,7 +113,21 @@ def _table(journal: Journal, rows: list[Transition], before: Transition | None, 
     for row in rows:
         cells.append(row_cells(journal, row, before, narrow=narrow, arrow=sign))
         before = row
-    return table(row_columns(narrow=narrow, arrow=sign), cells, width(), wrap=True, head=head)
+    columns = row_columns(narrow=narrow, arrow=sign)
+    if width() < SLIM:
+        columns, cells = _without(NUMBERS, columns, cells)
+    return table(columns, cells, width(), wrap=True, head=head)
+
+
+NUMBERS = ("step", "tokens", "time")
+
+
+def _without(
+    heads: tuple[str, ...], columns: list[Column], rows: list[list[Cell]]
+) -> tuple[list[Column], list[list[Cell]]]:
+    """Return a table without the columns that have one of these headings."""
+    kept = [index for index, column in enumerate(columns) if column.head not in heads]
+    return [columns[index] for index in kept], [[row[index] for index in kept] for row in rows]
 
 
 def _follow(journal: Journal, row: RunRow, as_json: bool) -> None:
@@ -177,7 +192,7 @@ def _documents(journal: Journal, row: RunRow, as_json: bool) -> None:
             Cell(str(item.number), "dim"),
             Cell("given" if "_action0_" in item.label else "produced"),
             Cell(f"{item.label}#{item.position}", "strong"),
-            Cell(item.mime.rpartition("/")[2][-16:] if short or len(item.mime) > 24 else item.mime, "dim"),
+            Cell(_kind(item.mime) if short or len(item.mime) > 24 else item.mime, "dim"),
             Cell(size(item.bytes)),
             Cell(item.name),
         ]
@@ -189,10 +204,22 @@ def _documents(journal: Journal, row: RunRow, as_json: bool) -> None:
         Column("reference"),
         Column("type"),
         Column("size", right=True),
+        Column("name", wide=True),
     ]
-    say(*table([*columns, Column("name", wide=True)], cells, width()))
+    if width() < SLIM:
+        columns, cells = _without(("",), columns, cells)
+    say(*table(columns, cells, width()))
     name = short_id(journal, row.run_id)
     tell(f"{styled('print one:', 'dim')} paor show {name} --content NUMBER{journal_flag(journal.path)}")
+
+
+OFFICE = {"wordprocessingml": "docx", "spreadsheetml": "xlsx", "presentationml": "pptx"}
+
+
+def _kind(mime: str) -> str:
+    """Return a media type in at most 16 characters."""
+    name = mime.rpartition("/")[2]
+    return next((short for part, short in OFFICE.items() if part in name), name[-16:])
 
 
 def document_wire(document: StoredDocument) -> dict[str, object]:

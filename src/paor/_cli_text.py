@@ -221,7 +221,7 @@ def facts(pairs: Iterable[tuple[str, str, str]], width: int, *, lines_max: int =
         found = folded(value, width - names - 2)
         texts = found[:lines_max]
         if len(found) > lines_max:
-            texts[-1] = cut(f"{texts[-1]} {found[lines_max]}", width - names - 2)
+            texts[-1] = f"{cut(texts[-1], width - names - 4).removesuffix(CUT)} {CUT}"
         for index, text in enumerate(texts):
             head = styled(name.ljust(names), "dim") if index == 0 else " " * names
             lines.append(f"{head}  {styled(text, style)}".rstrip())

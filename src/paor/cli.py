@@ -88,6 +88,7 @@ COMMANDS = {
     "replay": ("_cli_read", "Derive runs again and compare with the record."),
     "export": ("_cli_read", "Print a run as JSON lines."),
     "diagram": ("_cli_read", "Draw the machine, or what a run did on it."),
+    "validate": ("_cli_validate", "Check a plan or workflow file."),
     "tools": ("_cli_doctor", "List the tools that runs can use."),
     "doctor": ("_cli_doctor", "Tell whether everything needed is here."),
 }
