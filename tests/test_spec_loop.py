@@ -10,7 +10,6 @@ import pytest
 from pydantic import BaseModel
 
 from paor import Document, Limits, Reply, Tool, ToolOutput, Usage, UsageError, replay, tool
-from paor.fsm.starting import MODES
 
 from .recording import World, observation
 from .stored import parts, prompts, query, started_with, triggers
@@ -88,13 +87,13 @@ def test_A053_D12_names_that_disagree_are_an_error(
         assert world.journal.runs() == []
 
 
-def test_D12_the_old_flag_means_batch_and_says_so_where_that_is_missing(tmp_path: Path) -> None:
-    """False is not react: it is taken for batch, and refused by that name while there is none."""
-    with World(tmp_path, ONE_STEP) as world:
-        for options in ({"react_mode": False}, {"workflow_mode": "actionplan"}):
-            if "batch" not in MODES:
-                with pytest.raises(UsageError, match="mode 'batch' is not available"):
-                    world.run(**options)
+@pytest.mark.parametrize("options", [{"react_mode": False}, {"workflow_mode": "actionplan"}], ids=str)
+def test_A053_D12_the_old_flag_means_batch(tmp_path: Path, options: dict[str, Any]) -> None:
+    """False is not react: the run asks for one plan, and its spec says why."""
+    with World(tmp_path, []) as world:
+        world.run(**options)
+        assert world.model.kinds == ["plan"]
+    assert started_with(world.path)["mode"] == "batch"
 
 
 def test_A053_D12_the_command_line_takes_the_documents_names(shell: Shell) -> None:
