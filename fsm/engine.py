@@ -23,10 +23,12 @@ from ..states.policy import Policy
 from ..states.run import Run, initial_run, label_of
 from ..states.spec import Mode, Spec
 from ..states.waiting import Answer
+from ..states.workflow import Workflow
 from ..tools.catalog import Catalog, folded
 from ..tools.documents import generate_report
 from ..tools.tool import Document, Tool
 from .drivers import WriterPool, aperform, perform
+from .flow_start import given_workflow, planner_mode
 from .intake import (
     DocumentLike,
     RunOptions,
@@ -162,6 +164,8 @@ class Engine:
         transcript: Sequence[Mapping[str, str]] = (),
         final_format: str | None = None,
         limits: Limits | None = None,
+        workflow: Workflow | Mapping[str, Any] | str | os.PathLike[str] | None = None,
+        variables: Mapping[str, Any] | None = None,
     ) -> Iterator[Event]:
         """
         Run an objective and yield its events as they become durable; the last one is `RunEnded`.
@@ -183,6 +187,8 @@ class Engine:
             transcript: The conversation before, for a planner: mappings with ``role`` and ``content``.
             final_format: ``md`` or ``txt``: one last formatting action after a successful review.
             limits: Instead of the engine's.
+            workflow: A workflow file, its text, or a `Workflow`; implies the mode ``planner``.
+            variables: Values of the workflow's variables, JSON; they win over those of the file.
 
         Raises:
             UsageError: A bad argument; nothing was started.
@@ -324,8 +330,11 @@ class Engine:
             raise UsageError("limits must be a Limits value, such as Limits(max_steps=3)")
         chosen = model_of(model) if model is not None else self.model
         limits, template = options.pop("limits", None) or self.limits, options.pop("prompt_template", None)
-        names = ("mode", "react_mode", "workflow_mode")
-        mode = options["mode"] = mode_of(**{name: options.pop(name, None) for name in names})
+        flow = given_workflow(options.pop("workflow", None), options.pop("variables", None))
+        modes = {name: options.pop(name, None) for name in ("mode", "react_mode", "workflow_mode")}
+        mode = options["mode"] = mode_of(**modes) if flow is None else planner_mode(modes)
+        names = options.pop("tools", None)
+        offered = restricted(self._tools, names)
         inputs = documents_of(documents, size_max=limits.document_bytes)
         spec = spec_of(
             objective,
@@ -333,13 +342,16 @@ class Engine:
             limits=limits,
             policy=self.policy,
             model=chosen,
-            offered=restricted(self._tools, options.pop("tools", None)),
+            offered=offered if flow is None else flow.offered(self._tools, offered),
             templates=templates_of(self._prompts, template, mode=mode),
             own_templates=(planning_template(mode),) if template else (),
             connections=tuple(connections or ()),
             key_salt=self._ids.salt().hex(),
             **options,
         )
+        if flow is not None:
+            listed = [tool.name for tool in offered] if names is not None else None
+            spec, chosen = flow.begun(spec, chosen, tools=listed, own_model=model is not None)
 
         def start() -> tuple[Drive, Steps]:
             drive = self._created(spec, inputs, chosen, dict(connections or {}))

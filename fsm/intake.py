@@ -17,6 +17,7 @@ from ..states.errors import UsageError
 from ..states.events import Event
 from ..states.limits import Limits
 from ..states.spec import Mode
+from ..states.workflow import Workflow
 from ..tools.builtin import builtin_tools
 from ..tools.catalog import folded
 from ..tools.tool import Document, Tool
@@ -42,6 +43,8 @@ class RunOptions(TypedDict, total=False):
     transcript: Sequence[Mapping[str, str]]
     final_format: str | None
     limits: Limits | None
+    workflow: Workflow | Mapping[str, Any] | str | os.PathLike[str] | None
+    variables: Mapping[str, Any] | None
 
 
 def documents_of(given: Sequence[DocumentLike], *, size_max: int) -> list[Document]:

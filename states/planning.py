@@ -15,8 +15,10 @@ class Planning(Phase):
         super().__init__(PLANNING)
 
     def request(self, run: Run) -> Request:
-        """Return the selection (or plan) request, or nothing when a hard limit already decides."""
+        """Return the selection (or plan) request; nothing when a hard limit decides, or the workflow names no planner."""
         if hard_limit(run) is not None:
+            return NOTHING
+        if run.memory.flow is not None and run.memory.flow.kind != "plan":
             return NOTHING
         kind: RequestKind = "selection" if run.spec.mode == "react" else "plan"
         return ModelRequest(kind, run.counters.selection_retries)
