@@ -39,7 +39,7 @@ from ..tools.catalog import CONNECTION, DOCUMENT_LIST
 from ..tools.defaults import filled
 from ..tools.policy import approval_needed, denial, matches, unsafe
 from .duplicates import duplicate_key, rule_broken
-from .flowing import CODED, Moved, flow_arguments, read_flow
+from .flowing import CODED, Moved, check_listed, flow_arguments, read_flow
 from .kit import Kit
 from .planned import (
     ask_for_missing,
@@ -206,6 +206,8 @@ def _read_specifying(case: Case, kit: Kit) -> None:
     if selection.origin == "workflow" and selection.tool == "noop":
         return
     case.denied = denial(kit.spec.policy, run.spec.task_type, selection.tool)
+    if step is not None and run.memory.flow is not None:
+        check_listed(case, kit, selection)
     if selection.origin == "format" and not matches(selection.tool, kit.spec.policy.deny):
         case.denied = None
     values = _parameter_values(case, selection, kit)

@@ -335,6 +335,19 @@ def flow_arguments(case: Case, kit: Kit, selection: Selection) -> dict[str, Any]
         return None
 
 
+def check_listed(case: Case, kit: Kit, selection: Selection) -> None:
+    """Deny the call of a plan's step that the task's own list of tools does not allow (SPEC A160, C20)."""
+    assert kit.flow is not None, "a plan's step belongs to a task of the workflow"
+    try:
+        cursor = cursor_of(case.run)
+        allowed = allowed_tools(kit.flow.call(cursor, kit.flow.task(cursor)).input, cursor, case.run.spec)
+    except UsageError as error:
+        fail(case, error)
+        return
+    if case.denied is None and selection.tool not in {tool.name for tool in allowed}:
+        case.denied = f"{selection.tool} is not among the tools that the workflow executes"
+
+
 def failed_step(run: Run) -> tuple[dict[str, Any], str]:
     """Return the step whose failure a hook is told, and its error."""
     plan, number, message = run.memory.plan, run.counters.plan_step, run.memory.history[-1]
