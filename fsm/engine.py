@@ -23,12 +23,11 @@ from ..states.policy import Policy
 from ..states.run import Run, initial_run, label_of
 from ..states.spec import Mode, Spec
 from ..states.waiting import Answer
-from ..states.workflow import Workflow
 from ..tools.catalog import Catalog, folded
 from ..tools.documents import generate_report
 from ..tools.tool import Document, Tool
 from .drivers import WriterPool, aperform, perform
-from .flow_start import given_workflow, planner_mode
+from .flow_start import WorkflowLike, given_workflow, planner_mode
 from .intake import (
     DocumentLike,
     RunOptions,
@@ -164,7 +163,7 @@ class Engine:
         transcript: Sequence[Mapping[str, str]] = (),
         final_format: str | None = None,
         limits: Limits | None = None,
-        workflow: Workflow | Mapping[str, Any] | str | os.PathLike[str] | None = None,
+        workflow: WorkflowLike | None = None,
         variables: Mapping[str, Any] | None = None,
     ) -> Iterator[Event]:
         """

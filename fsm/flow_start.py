@@ -30,8 +30,6 @@ from .starting import mode_of
 from .workflow_flow import Flow
 from .workflow_reading import load_workflow
 
-WorkflowLike = Workflow | Mapping[str, Any] | str | os.PathLike[str]
-
 TEMPLATE_BYTES_MAX = 1_000_000
 _NAMED_MAX = 1_000
 
@@ -107,8 +105,12 @@ class GivenWorkflow:
         return spec.model_copy(update={"flow": state_at(flow, cursor, task, spec)}), model
 
 
+WorkflowLike = Workflow | GivenWorkflow | Mapping[str, Any] | str | os.PathLike[str]
+"""What a caller gives as a workflow."""
+
+
 def given_workflow(
-    given: WorkflowLike | GivenWorkflow | None, variables: Mapping[str, Any] | None = None
+    given: WorkflowLike | None, variables: Mapping[str, Any] | None = None
 ) -> GivenWorkflow | None:
     """
     Return a workflow from a path, the text of a file, its data, or a `Workflow`; None for None.

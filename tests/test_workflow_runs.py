@@ -47,7 +47,7 @@ def test_A129_a_workflow_is_given_as_path_text_data_or_value(tmp_path: Path) -> 
     file = tmp_path / "flow.yaml"
     file.write_text(POST, encoding="utf-8")
     specs = []
-    data = {"postproc": {"action": "my/tool:summarise", "when": "len(results) > 0"}}
+    data: dict[str, Any] = {"postproc": {"action": "my/tool:summarise", "when": "len(results) > 0"}}
     data["postproc"] |= {"input": {"data": "${results[-1].result}"}, "post": {"summary": "${summary}"}}
     for number, given in enumerate((file, str(file), POST, data, load_workflow(POST))):
         with world(tmp_path / str(number), [EMPTY, OK]) as own:
