@@ -235,6 +235,34 @@ def test_a_workflow_that_cannot_be_followed_ends_in_failed(
         check_journal(own)
 
 
+def test_C12_a_step_that_asks_keeps_its_place_and_is_one_result(tmp_path: Path) -> None:
+    """The question is not lost to the next plan; its answer stands once among the results, between the calls."""
+    plan = PLAN(1, 2)
+    plan["steps"].insert(1, {"type": "elicitation", "elicitation": {"message": "Go on?"}})
+    flow = "after: {action: 'my/tool:summarise', input: {data: '${results}'}}"
+    calls = Calls()
+    with World(tmp_path, [plan, EMPTY, OK], calls.tools) as own:
+        waiting = own.run(workflow=flow)
+        assert (waiting.state, own.model.kinds) == ("Specifying", ["plan"])
+        assert own.engine.resume(waiting.run_id, answer="yes").state == "Done"
+        check_journal(own)
+    assert [item["result"] for item in calls.summarised[0]] == ["page 1", "yes", "page 2"]
+
+
+@pytest.mark.parametrize("text", ["", HOOK])
+def test_C13_a_plan_that_aborts_keeps_its_results_and_calls_no_hook(tmp_path: Path, text: str) -> None:
+    """Nothing is planned or called again; the step's reason is told."""
+    plan = PLAN(1)
+    plan["steps"].append({"type": "abort", "reason": "this makes no sense"})
+    calls = Calls()
+    with World(tmp_path, [plan], calls.tools) as own:
+        result = own.run(workflow=text)
+        assert (result.state, result.reason, len(result.documents)) == ("Failed", "aborted", 1)
+        assert "this makes no sense" in result.answer
+        check_journal(own)
+    assert calls.sent == []
+
+
 def test_a_task_that_aborts_ends_the_run(tmp_path: Path) -> None:
     """Reaching it does; results are kept, and the plan before it is not executed twice."""
     flow = "enough: {when: 'len(results) > 0', abort: true}"
