@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from ..states.actions import Selection, ToolResult
 from ..states.budgets import exhausted
 from ..states.observations import Message, Turn
-from ..states.outcomes import Answered, InDoubt, Replied
+from ..states.outcomes import Answered, InDoubt, ModelFault, Replied
 from ..states.phase import EXECUTING, OBSERVING, PLANNING, REVIEWING, SPECIFYING
 from ..states.plans import Step
 from ..states.run import Change, Counters
@@ -23,7 +23,7 @@ from ..states.waiting import Answer, Question
 from ..tools.catalog import DOCUMENT_LIST
 from .answers import final_answer
 from .case import Case, stale_after
-from .observe import TURN_CHARS, answer_text, check_of, clean, cut, message_of, observation_of
+from .observe import TURN_CHARS, answer_text, check_of, clean, cut, line, message_of, observation_of
 from .planned import selection_of, step_of
 
 Effect = tuple[Change, Counters]
@@ -96,8 +96,9 @@ def _answer(case: Case) -> Effect:
 
 
 def _fail_planning(case: Case) -> Effect:
-    reason = case.stop or ("selection_invalid" if _steps_left(case) else "max_steps")
-    return _failed(case, reason)
+    if case.stop is not None:
+        return _fail_stopped(case)
+    return _failed(case, "selection_invalid" if _steps_left(case) else "max_steps")
 
 
 def _steps_left(case: Case) -> bool:
@@ -347,8 +348,9 @@ def _proceed(case: Case) -> Effect:
 def _fail_reviewing(case: Case) -> Effect:
     counters, review = case.run.counters, case.review
     if case.stop is not None:
-        reason = case.stop
-    elif review is not None and review.status == "retry":
+        change, after = _fail_stopped(case)
+        return change, replace(after, criteria=case.criteria)
+    if review is not None and review.status == "retry":
         if counters.stop == "no_improvement":
             reason = counters.stop
         elif not _steps_left(case):
@@ -365,6 +367,9 @@ def _fail_reviewing(case: Case) -> Effect:
 
 def _fail_stopped(case: Case) -> Effect:
     change, counters = _failed(case, case.stop or "internal_error")
+    if isinstance(case.outcome, ModelFault) and case.outcome.message.strip():
+        told = f"{change.answer}\n\nThe model: {cut(line(case.outcome.message), TURN_CHARS)}"
+        return Change(answer=told, question=None), counters
     step = step_of(case.run)
     if case.stop == "aborted" and step is not None and step.reason.strip():
         change = Change(answer=f"{change.answer}\n\nReason: {step.reason.strip()}", question=None)

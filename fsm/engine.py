@@ -292,7 +292,7 @@ class Engine:
         return tuple(self._tools.values())
 
     def close(self) -> None:
-        """Close the journal and end the writer threads."""
+        """Close the journal, also one that was passed in, and end the writer threads."""
         self._writers.close()
         self.journal.close()
 

@@ -39,7 +39,7 @@ from .journal import Journal
 from .journal_rows import document_row
 from .kit import Kit
 from .machine import Decision, Moment, decide, request_of
-from .outputs import error_of, result_of
+from .outputs import error_of, output_of, result_of, told_by
 from .payloads import JSON, Stager
 from .ports import Clock
 from .record import Record, canonical, chained, counters_text
@@ -148,7 +148,7 @@ def _fault(drive: Drive, error: object) -> ModelFault:
     if isinstance(error, ModelUnavailable):
         fault = error
     else:
-        fault = ModelUnavailable("unexpected", f"{type(error).__name__}: {error}")
+        fault = ModelUnavailable("unexpected", f"{type(error).__name__}: {told_by(error)}")
     payload = drive.stager.stage(fault.message)
     if fault.usage is not None:
         return ModelFault(fault.code, fault.message, payload, fault.usage)
@@ -202,7 +202,8 @@ def _settled(drive: Drive, tool: Tool, intent: Intent) -> Outcome | None:
         return InDoubt()
     try:
         value = tool.reconcile(intent.idempotency_key)
-    except Exception:
+        output_of(value)
+    except (Exception, SystemExit):  # also of a value that no journal can hold: it says nothing
         return InDoubt()
     return None if value is None else _reconciled(drive, "done", value)
 
