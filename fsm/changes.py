@@ -19,6 +19,7 @@ from ..states.outcomes import Answered, InDoubt, ModelFault, Replied
 from ..states.phase import EXECUTING, OBSERVING, PLANNING, REVIEWING, SPECIFYING
 from ..states.plans import Step
 from ..states.run import Change, Counters
+from ..states.spec import TASK_TOOL
 from ..states.waiting import Answer, Question
 from ..tools.catalog import DOCUMENT_LIST
 from .answers import final_answer
@@ -59,10 +60,11 @@ def _select(case: Case) -> Effect:
     )
 
 
-def _said(case: Case) -> Turn:
-    """Return what a planner has said, as a turn of the dialogue."""
+def _said(case: Case) -> Turn | None:
+    """Return what a planner has said, as a turn of the dialogue; nothing when the host gave the tasks."""
     outcome = case.outcome
-    assert isinstance(outcome, Replied), "a plan is a reply"
+    if not isinstance(outcome, Replied):
+        return None
     return Turn("assistant", cut(clean(outcome.text.strip()), TURN_CHARS))
 
 
@@ -192,7 +194,9 @@ def _wait_executing(case: Case) -> Effect:
     assert intent is not None and isinstance(case.outcome, InDoubt), "only an effect can be in doubt"
     question = Question(
         kind="in_doubt",
-        message=f"{intent.tool} may or may not have taken effect before the driver was lost; what is its outcome?",
+        message=f"The task {intent.arguments.get('id')} waits for an answer."
+        if intent.tool == TASK_TOOL.name
+        else f"{intent.tool} may or may not have taken effect before the driver was lost; what is its outcome?",
         tool=intent.tool,
         key=intent.idempotency_key,
     )

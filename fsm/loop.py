@@ -33,7 +33,7 @@ from ..states.run import Run
 from ..tools.tool import Tool
 from .committer import Entry
 from .context import CallContext, Loader
-from .effects import AskModel, Commit, Effect, Emit, Returned, UseTool
+from .effects import AskModel, Commit, Effect, EffectPending, Emit, Returned, UseTool
 from .fold import apply
 from .journal import Journal
 from .journal_rows import document_row
@@ -179,6 +179,8 @@ def _use(drive: Drive, intent: Intent) -> Generator[Effect, Any, tuple[dict[str,
         connection=drive.connections.get(label) if label is not None else None,
     )
     came_to = yield UseTool(tool, intent.arguments, context)
+    if isinstance(came_to, EffectPending):
+        return asked, InDoubt()
     if isinstance(came_to, Returned):
         result = result_of(
             intent,
