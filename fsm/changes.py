@@ -15,15 +15,16 @@ from msgspec.structs import replace
 from ..states.actions import Selection, ToolResult
 from ..states.budgets import exhausted
 from ..states.observations import Message, Turn
-from ..states.outcomes import Answered, InDoubt, Replied
+from ..states.outcomes import Answered, InDoubt, ModelFault, Replied
 from ..states.phase import EXECUTING, OBSERVING, PLANNING, REVIEWING, SPECIFYING
 from ..states.plans import Step
 from ..states.run import Change, Counters
+from ..states.spec import TASK_TOOL
 from ..states.waiting import Answer, Question
 from ..tools.catalog import DOCUMENT_LIST
 from .answers import final_answer
 from .case import Case, stale_after
-from .observe import TURN_CHARS, answer_text, check_of, clean, cut, message_of, observation_of
+from .observe import TURN_CHARS, answer_text, check_of, clean, cut, line, message_of, observation_of
 from .planned import selection_of, step_of
 
 Effect = tuple[Change, Counters]
@@ -60,7 +61,7 @@ def _select(case: Case) -> Effect:
 
 
 def _said(case: Case) -> Turn | None:
-    """Return what a planner has said, or what a workflow asks, as a turn of the dialogue."""
+    """Return what a planner has said, or what a workflow asks, as a turn of the dialogue; nothing when code decides."""
     outcome = case.outcome
     if not isinstance(outcome, Replied):
         return Turn("assistant", cut(clean(case.question.message), TURN_CHARS)) if case.question else None
@@ -97,8 +98,9 @@ def _answer(case: Case) -> Effect:
 
 
 def _fail_planning(case: Case) -> Effect:
-    reason = case.stop or ("selection_invalid" if _steps_left(case) else "max_steps")
-    return _failed(case, reason)
+    if case.stop is not None:
+        return _fail_stopped(case)
+    return _failed(case, "selection_invalid" if _steps_left(case) else "max_steps")
 
 
 def _steps_left(case: Case) -> bool:
@@ -196,7 +198,9 @@ def _wait_executing(case: Case) -> Effect:
     assert intent is not None and isinstance(case.outcome, InDoubt), "only an effect can be in doubt"
     question = Question(
         kind="in_doubt",
-        message=f"{intent.tool} may or may not have taken effect before the driver was lost; what is its outcome?",
+        message=f"The task {intent.arguments.get('id')} waits for an answer."
+        if intent.tool == TASK_TOOL.name
+        else f"{intent.tool} may or may not have taken effect before the driver was lost; what is its outcome?",
         tool=intent.tool,
         key=intent.idempotency_key,
     )
@@ -362,8 +366,9 @@ def _proceed(case: Case) -> Effect:
 def _fail_reviewing(case: Case) -> Effect:
     counters, review = case.run.counters, case.review
     if case.stop is not None:
-        reason = case.stop
-    elif review is not None and review.status == "retry":
+        change, after = _fail_stopped(case)
+        return change, replace(after, criteria=case.criteria)
+    if review is not None and review.status == "retry":
         if counters.stop == "no_improvement":
             reason = counters.stop
         elif not _steps_left(case):
@@ -380,6 +385,9 @@ def _fail_reviewing(case: Case) -> Effect:
 
 def _fail_stopped(case: Case) -> Effect:
     change, counters = _failed(case, case.stop or "internal_error")
+    if isinstance(case.outcome, ModelFault) and case.outcome.message.strip():
+        told = f"{change.answer}\n\nThe model: {cut(line(case.outcome.message), TURN_CHARS)}"
+        return Change(answer=told, question=None), counters
     step = step_of(case.run)
     if case.stop == "aborted" and step is not None and step.reason.strip():
         change = Change(answer=f"{change.answer}\n\nReason: {step.reason.strip()}", question=None)

@@ -139,6 +139,14 @@ def given_workflow(
     )
 
 
+def followed(spec: Spec) -> dict[str, Any]:
+    """Return the options with which a next round follows the workflow of a run; none without one."""
+    if spec.workflow is None:
+        return {}
+    variables = spec.flow.variables if spec.flow is not None else {}
+    return {"workflow": Workflow.model_validate(spec.workflow), "variables": variables}
+
+
 def planner_mode(modes: Mapping[str, Any]) -> Mode:
     """
     Return ``planner``, the mode of every workflow.

@@ -75,6 +75,7 @@ class OfflineModel:
             "parameters": _parameters,
             "refinement": _refine,
             "review": _review,
+            "task_plan": _tasks,
         }
         answer = answers.get(call.kind, _review)
         if call.kind not in answers and call.kind != "text":
@@ -101,6 +102,13 @@ def sections_of(prompt: str) -> dict[str, str]:
 
 def _dumps(**data: Any) -> str:
     return json.dumps(data, ensure_ascii=False)
+
+
+def _tasks(sections: dict[str, str]) -> str:
+    """Return the whole objective as one task: what to divide it into takes a language model."""
+    objective, criteria = sections.get("Objective", ""), _criteria(sections)
+    task = {"id": "task_1", "objective": objective, "success_criteria": criteria, "dependencies": []}
+    return _dumps(overview="one task", tasks=[task])
 
 
 def _select(sections: dict[str, str]) -> str:

@@ -59,6 +59,7 @@ class Message(Stored, frozen=True, gc=False, kw_only=True):
         error: Why there is no output, for a planner.
         origin: ``workflow`` or ``hook`` for a call that the workflow file names; empty for any other.
         data: The output is JSON that the tool returned as data, for a workflow.
+        round: Of a message of an earlier round; 0: this one.
     """
 
     action: int
@@ -78,6 +79,7 @@ class Message(Stored, frozen=True, gc=False, kw_only=True):
     error: str = ""
     origin: str = ""
     data: bool = False
+    round: int = 0
 
 
 class Turn(Stored, frozen=True, gc=False):

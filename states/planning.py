@@ -15,10 +15,14 @@ class Planning(Phase):
         super().__init__(PLANNING)
 
     def request(self, run: Run) -> Request:
-        """Return the selection (or plan) request; nothing when a hard limit decides, or the workflow names no planner."""
+        """Return the request for an action, a plan or tasks; nothing when a limit or code decides."""
         if hard_limit(run) is not None:
             return NOTHING
         if run.memory.flow is not None and run.memory.flow.kind != "plan":
             return NOTHING
-        kind: RequestKind = "selection" if run.spec.mode == "react" else "plan"
+        if run.spec.task == 0 and run.spec.tasks:
+            return NOTHING
+        kind: RequestKind = (
+            "selection" if run.spec.mode == "react" else "plan" if run.spec.task else "task_plan"
+        )
         return ModelRequest(kind, run.counters.selection_retries)

@@ -314,6 +314,22 @@ def test_a_long_dialogue_is_restored_as_it_was(tmp_path: Path) -> None:
         check_journal(own)
 
 
+def test_the_next_round_follows_the_same_workflow(tmp_path: Path) -> None:
+    """With the caller's variables; another mode leaves it, and a workflow of several tasks has none."""
+    flow = "after: {action: 'my/tool:summarise', input: {data: '${word} ${query}'}}"
+    calls = Calls()
+    with World(tmp_path, [EMPTY, OK], calls.tools) as own:
+        first = own.run("one", workflow=flow, variables={"word": "about"})
+        second = own.engine.follow_up(first.run_id, "two")
+        assert second.state == "Done" and own.journal.spec(second.run_id).round == 2
+        assert calls.summarised == ["about one", "about two"]
+        check_journal(own)
+        other = own.engine.follow_up(second.run_id, "three", mode="batch")
+        assert own.journal.spec(other.run_id).workflow is None
+        with pytest.raises(UsageError, match="one run"):
+            own.engine.run_workflow("four", workflow=flow)
+
+
 # -- before anything is started ------------------------------------------------------------------------------------
 
 
