@@ -149,7 +149,8 @@ def _replied(case: Case, flow: Flow, cursor: Cursor) -> None:
         transcript=cursor.variables["transcript"],
     )
     plan = plan if plan is not None else Plan() if isinstance(reply, Plan) else None
-    cursor, following = advanced(flow, flow.done(cursor, task, outputs), plan)
+    cursor = flow.done(Cursor(cursor.at, {**cursor.variables, **outputs}), task, outputs)
+    cursor, following = advanced(flow, cursor, plan)
     _enter(case, flow, cursor, following, plan)
 
 
