@@ -7,7 +7,7 @@ policy) happens here, once and purely; a guard only looks at the result.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -39,7 +39,6 @@ from ..tools.catalog import CONNECTION, DOCUMENT_LIST
 from ..tools.defaults import filled
 from ..tools.policy import approval_needed, denial, matches, unsafe
 from .duplicates import duplicate_key, rule_broken
-from .flowing import CODED, Moved, check_listed, flow_arguments, read_flow
 from .kit import Kit
 from .planned import (
     ask_for_missing,
@@ -50,6 +49,9 @@ from .planned import (
     step_of,
     unknown_documents,
 )
+
+if TYPE_CHECKING:
+    from .flowing import Moved
 
 
 class Case(Struct):
@@ -115,6 +117,8 @@ def read_case(run: Run, outcome: Outcome, kit: Kit) -> Case:
     if run.memory.question is None:
         _READERS[run.state](case, kit)
     if run.memory.flow is not None:
+        from .flowing import read_flow
+
         read_flow(case, kit)
     return case
 
@@ -207,6 +211,8 @@ def _read_specifying(case: Case, kit: Kit) -> None:
         return
     case.denied = denial(kit.spec.policy, run.spec.task_type, selection.tool)
     if step is not None and run.memory.flow is not None:
+        from .flowing import check_listed
+
         check_listed(case, kit, selection)
     if selection.origin == "format" and not matches(selection.tool, kit.spec.policy.deny):
         case.denied = None
@@ -243,7 +249,9 @@ def _parameter_values(case: Case, selection: Selection, kit: Kit) -> dict[str, A
     step = step_of(case.run)
     if step is not None:
         return step_arguments(case, step)
-    if selection.origin in CODED:
+    if selection.origin in ("workflow", "hook"):
+        from .flowing import flow_arguments
+
         return flow_arguments(case, kit, selection)
     if selection.arguments is not None:
         return selection.arguments

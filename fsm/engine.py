@@ -12,7 +12,7 @@ import logging
 import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from ..prompts.model import Model
 from ..states.actions import DocumentRef
@@ -30,7 +30,6 @@ from ..tools.catalog import Catalog, folded
 from ..tools.documents import generate_report
 from ..tools.tool import Document, Tool
 from .drivers import WriterPool, aperform, perform
-from .flow_start import WorkflowLike, followed, given_workflow, planner_mode
 from .intake import (
     DocumentLike,
     RunOptions,
@@ -52,6 +51,9 @@ from .result import Result, result_of_run
 from .resuming import answer_of, restaged, restored
 from .starting import mode_of, placed, spec_of
 from .workflows import Place, Task, grouped, next_round, task_tool, waiting_task, workflow_place
+
+if TYPE_CHECKING:
+    from .flow_start import GivenWorkflow, WorkflowLike
 
 _PLACE = ("workflow_id", "round", "task", "history")
 Start = Callable[[], tuple[Drive, Steps]]
@@ -326,8 +328,8 @@ class Engine:
         if place.task == 0:
             start = self._workflow(text, (), documents, None, {**place.options, **given}, place)
         else:
-            same = given.get("mode") in (None, spec.mode)
-            given = (followed(spec) if same else {}) | {"mode": spec.mode, **given}
+            same = spec.workflow is not None and given.get("mode") in (None, spec.mode)
+            given = (_followed(spec) if same else {}) | {"mode": spec.mode, **given}
             start = self._prepared(text, (), documents, place=place, **given)
         return self._settled(_last_result(self._driven(start, resumed=False, listening=bool(self._hooks))))
 
@@ -449,9 +451,9 @@ class Engine:
             raise UsageError("limits must be a Limits value, such as Limits(max_steps=3)")
         chosen = model_of(model) if model is not None else self.model
         limits, template = options.pop("limits", None) or self.limits, options.pop("prompt_template", None)
-        flow = given_workflow(options.pop("workflow", None), options.pop("variables", None))
+        flow = _given_flow(options.pop("workflow", None), options.pop("variables", None))
         modes = {name: options.pop(name, None) for name in ("mode", "react_mode", "workflow_mode")}
-        mode = options["mode"] = mode_of(**modes) if flow is None else planner_mode(modes)
+        mode = options["mode"] = mode_of(**modes) if flow is None else flow.mode(modes)
         inputs = documents_of(documents, size_max=limits.document_bytes)
         whole = place is not None and place.task == 0
         names = options.pop("tools", None)
@@ -681,6 +683,22 @@ class Engine:
 
 
 _OPTIONS = frozenset(RunOptions.__annotations__)
+
+
+def _given_flow(given: WorkflowLike | None, variables: Mapping[str, Any] | None) -> GivenWorkflow | None:
+    """Return a workflow file, None without one; what reads it is imported on first use."""
+    if given is None and variables is None:
+        return None
+    from .flow_start import given_workflow
+
+    return given_workflow(given, variables)
+
+
+def _followed(spec: Spec) -> dict[str, Any]:
+    """Return the options with which a next round follows the workflow file of a run."""
+    from .flow_start import followed
+
+    return followed(spec)
 
 
 def _last_result(events: Iterator[Event]) -> Result:

@@ -49,6 +49,17 @@ class GivenWorkflow:
     folder: Path = Path()
     variables: Mapping[str, Any] = field(default_factory=dict)
 
+    def mode(self, modes: Mapping[str, Any]) -> Mode:
+        """
+        Return ``planner``, the mode of every workflow file.
+
+        Raises:
+            UsageError: The caller chose another.
+        """
+        if any(value is not None for value in modes.values()) and (mode := mode_of(**modes)) != "planner":
+            raise UsageError(f"a workflow runs in the mode planner, not {mode}")
+        return "planner"
+
     def offered(self, tools: Mapping[str, Tool], chosen: Sequence[Tool]) -> tuple[Tool, ...]:
         """
         Return the tools of a run: those it may choose from, and those that the workflow calls itself.
@@ -140,23 +151,9 @@ def given_workflow(
 
 
 def followed(spec: Spec) -> dict[str, Any]:
-    """Return the options with which a next round follows the workflow of a run; none without one."""
-    if spec.workflow is None:
-        return {}
+    """Return the options with which a next round follows the workflow of a run."""
     variables = spec.flow.variables if spec.flow is not None else {}
     return {"workflow": Workflow.model_validate(spec.workflow), "variables": variables}
-
-
-def planner_mode(modes: Mapping[str, Any]) -> Mode:
-    """
-    Return ``planner``, the mode of every workflow.
-
-    Raises:
-        UsageError: The caller chose another.
-    """
-    if any(value is not None for value in modes.values()) and (mode := mode_of(**modes)) != "planner":
-        raise UsageError(f"a workflow runs in the mode planner, not {mode}")
-    return "planner"
 
 
 def _path_of(given: str | os.PathLike[str]) -> Path | None:

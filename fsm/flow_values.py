@@ -46,11 +46,6 @@ INPUT_CHARS_MAX = CHARS_MAX - 100_000
 """Most characters of the newest result that a task's input is given."""
 
 
-def flow_of(spec: Spec) -> Flow | None:
-    """Return the workflow of a spec, None when it has none."""
-    return Flow(Workflow.model_validate(spec.workflow)) if spec.workflow is not None else None
-
-
 # -- variables ---------------------------------------------------------------------------------------------------
 
 

@@ -53,9 +53,6 @@ if TYPE_CHECKING:
 NO_FAILURE = frozenset(("duplicate_call_blocked", "declined"))
 """Errors after which no hook is called: the planner, or the user, is told, and nothing has failed."""
 
-CODED = ("workflow", "hook")
-"""Origins of a selection that the workflow file makes."""
-
 
 class Moved(Struct, frozen=True, gc=False):
     """

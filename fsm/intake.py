@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from ..prompts.model import Model
 from ..prompts.templates import NAMES, default_templates, parse_template
@@ -17,10 +17,12 @@ from ..states.errors import UsageError
 from ..states.events import Event
 from ..states.limits import Limits
 from ..states.spec import Mode
-from ..states.workflow import Workflow
 from ..tools.builtin import builtin_tools
 from ..tools.catalog import folded
 from ..tools.tool import Document, Tool
+
+if TYPE_CHECKING:
+    from ..states.workflow import Workflow
 
 Hook = Callable[[Event], None]
 DocumentLike = str | os.PathLike[str] | Document | tuple[str, str | bytes]

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..prompts.builders import PromptBuilder
 from ..prompts.model import PromptMessage
 from ..prompts.wire_schemas import parameters_schema, reply_schema
 from ..states.actions import Selection
-from ..states.errors import InternalError
+from ..states.errors import InternalError, UsageError
 from ..states.requests import RequestKind
 from ..states.run import Run
 from ..states.spec import Spec, ToolSpec
 from ..tools.catalog import Catalog
 from ..tools.schema import ParameterSchema
-from .expressions import ExpressionError
-from .flow_values import cursor_of, flow_of, plan_input
-from .workflow_flow import FlowError
+
+if TYPE_CHECKING:
+    from .workflow_flow import Flow
 
 
 class Kit:
@@ -38,19 +38,18 @@ class Kit:
         self.spec = spec
         self.catalog = catalog if catalog is not None else Catalog(spec.tools)
         self.prompts = PromptBuilder(spec, self.catalog.lines())
-        self.flow = flow_of(spec)
+        self.flow = _flow_of(spec) if spec.workflow is not None else None
         self._formatter_schema: ParameterSchema | None = None
         self._replies: dict[str, dict[str, Any] | None] = {}
 
     def messages(self, kind: RequestKind, run: Run) -> tuple[PromptMessage, ...]:
         """Return the messages of a *kind* request; a workflow has a say in what its planner is told."""
         if self.flow is not None and kind == "plan":
+            from .flow_values import cursor_of, plan_input
+
             try:
                 return self.prompts.plan(run, plan_input(self.flow, cursor_of(run), self.spec))
-            except (
-                ExpressionError,
-                FlowError,
-            ):  # the same words as without; what is wrong ends the run when it is read
+            except UsageError:  # the same words as without; what is wrong ends the run when it is read
                 return self.prompts.build(kind, run)
         return self.prompts.build(kind, run)
 
@@ -79,3 +78,11 @@ class Kit:
         if self._formatter_schema is None:
             self._formatter_schema = ParameterSchema(tool.parameters)
         return self._formatter_schema
+
+
+def _flow_of(spec: Spec) -> Flow:
+    """Return the workflow file of a spec; what it takes is imported on first use."""
+    from ..states.workflow import Workflow
+    from .workflow_flow import Flow
+
+    return Flow(Workflow.model_validate(spec.workflow))

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from .fsm.ports import Clock, Ids, RandomIds, SeededIds, SteppingClock, SystemClock
     from .fsm.replay import Divergence, Replay, replay
     from .fsm.result import Result
+    from .fsm.validate import validate
     from .fsm.version import VERSION as __version__
+    from .fsm.workflow_reading import load_workflow
     from .fsm.workflows import Task
     from .prompts.model import Model, ModelCall, ModelUnavailable, PromptMessage, Reply
     from .prompts.offline import OfflineModel
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
     from .states.limits import Limits
     from .states.outcomes import Usage
     from .states.policy import Policy
+    from .states.workflow import Workflow
     from .tools.builtin import builtin_tools
     from .tools.tool import Document, Tool, ToolContext, ToolOutput, tool
 
@@ -109,10 +112,13 @@ __all__ = [
     "Usage",
     "UsageError",
     "WebFact",
+    "Workflow",
     "__version__",
     "builtin_tools",
+    "load_workflow",
     "replay",
     "tool",
+    "validate",
 ]
 
 _PLACES = {
@@ -132,7 +138,9 @@ _PLACES = {
         "replay",
     ),
     ".fsm.result": ("Result",),
+    ".fsm.workflow_reading": ("load_workflow",),
     ".fsm.workflows": ("Task",),
+    ".fsm.validate": ("validate",),
     ".prompts.model": (
         "Model",
         "ModelCall",
@@ -176,6 +184,7 @@ _PLACES = {
     ".states.limits": ("Limits",),
     ".states.outcomes": ("Usage",),
     ".states.policy": ("Policy",),
+    ".states.workflow": ("Workflow",),
     ".tools.builtin": ("builtin_tools",),
     ".tools.tool": (
         "Document",

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ._cli_json import BOUNDS, input_fields, standard_input, text_file
-from .fsm.flow_start import GivenWorkflow, given_workflow, planner_mode
+from .fsm.flow_start import GivenWorkflow, given_workflow
 from .fsm.intake import documents_of, mime_of, model_of, restricted, templates_of, toolbox
 from .fsm.journal_file import SYNCHRONOUS, Durability
 from .fsm.starting import FORMATS, mode_of
@@ -116,7 +116,7 @@ def _typed(values: Mapping[str, Any]) -> RunInput:
         objective=values.get("objective", ""),
         success_criteria=[item.strip() for item in values.get("success_criteria", ())],
         model=values.get("model"),
-        mode=mode_of(**modes) if workflow is None else planner_mode(modes),
+        mode=mode_of(**modes) if workflow is None else workflow.mode(modes),
         tools=_names(values["tools"]) if "tools" in values else None,
         task_type=values.get("task_type"),
         language=values.get("language"),
