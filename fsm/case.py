@@ -213,7 +213,7 @@ def _read_specifying(case: Case, kit: Kit) -> None:
     problems = schema.check(arguments)
     case.invalid = "; ".join(problem.message for problem in problems[:10]) or None
     if step is not None:
-        missing = [problem.path for problem in problems if problem.code == "missing"]
+        missing = [item.path for item in problems if item.code == "missing" and item.path in schema.required]
         if missing and len(missing) == len(problems):
             ask_for_missing(case, step, missing, tool)
         case.invalid = case.invalid or unknown_documents(arguments, run, _unresolved)

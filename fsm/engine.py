@@ -45,8 +45,8 @@ from .observe import cut, line
 from .payloads import JSON, Stager
 from .ports import Clock, Ids, RandomIds, SystemClock
 from .result import Result, result_of_run
-from .resuming import answer_of, restaged, restored
-from .starting import mode_of, spec_of
+from .resuming import answer_of, restaged, restored, timed_out
+from .starting import PLANNER_STEPS, mode_of, spec_of
 
 Start = Callable[[], tuple[Drive, Steps]]
 """Takes hold of a run: called when the first event is asked for, so that nobody holds a run without driving it."""
@@ -90,6 +90,7 @@ class Engine:
         if not isinstance(limits, Limits | None) or not isinstance(policy, Policy | None):
             raise UsageError("limits and policy must be a Limits and a Policy value")
         self.model = model_of(model)
+        self._limits = limits
         self.limits = limits if limits is not None else Limits()
         self.policy = policy if policy is not None else Policy()
         self._tools = toolbox(tools, builtins=builtins)
@@ -226,7 +227,8 @@ class Engine:
 
         Returns:
             The result. Of a finished run it is read, and of a run that waits without an answer the status is
-            ``waiting``; in both cases nothing is appended.
+            ``waiting``; in both cases nothing is appended. A question that is older than
+            `Limits.elicitation_timeout_s` is declined instead, and the run goes on.
 
         Raises:
             UnknownRun: There is none.
@@ -286,6 +288,12 @@ class Engine:
         templates = templates_of(self._prompts) | {name: spec.templates[name] for name in spec.own_templates}
         return spec.model_copy(update={"templates": templates, "tools": tools, "policy": self.policy})
 
+    def limits_of(self, mode: Mode) -> Limits:
+        """Return the bounds of a run that brings none: the engine's own, else the defaults of *mode* (SPEC D14)."""
+        if self._limits is None and mode == "planner":
+            return Limits(max_steps=PLANNER_STEPS)
+        return self.limits
+
     @property
     def tools(self) -> tuple[Tool, ...]:
         """The tools that a run is offered unless it names some, a host's own before the built-in ones."""
@@ -323,9 +331,10 @@ class Engine:
         if not isinstance(options.get("limits"), Limits | None):
             raise UsageError("limits must be a Limits value, such as Limits(max_steps=3)")
         chosen = model_of(model) if model is not None else self.model
-        limits, template = options.pop("limits", None) or self.limits, options.pop("prompt_template", None)
         names = ("mode", "react_mode", "workflow_mode")
         mode = options["mode"] = mode_of(**{name: options.pop(name, None) for name in names})
+        limits, template = options.pop("limits", None), options.pop("prompt_template", None)
+        limits = limits or self.limits_of(mode)
         inputs = documents_of(documents, size_max=limits.document_bytes)
         spec = spec_of(
             objective,
@@ -457,15 +466,17 @@ class Engine:
         given = answer is not None or outcome is not None
         if row.status in ("done", "failed") or (row.status == "waiting" and not given):
             run, head = restored(self.journal, row.run_id)
-            stager = Stager(self.journal.next_payload(row.run), self._ids.salt)
-            return self._drive(run, head, 0, Kit(run.spec), self.model, stager, {}), None
+            if self._timed_out(run) is None:
+                stager = Stager(self.journal.next_payload(row.run), self._ids.salt)
+                return self._drive(run, head, 0, Kit(run.spec), self.model, stager, {}), None
         if given and row.status != "waiting":
             raise InvalidAnswer(f"run {row.run_id} waits for nothing; it is {row.status} in {row.state}")
         drive = self._taken(row.run_id)
         drive.connections.update(connections or {})
         drive.model = chosen
         if not given:
-            return drive, steps(drive)
+            declined = self._timed_out(drive.run)
+            return drive, steps(drive) if declined is None else self._answered(drive, declined)
         try:
             question = drive.run.waiting_for
             if question is None:
@@ -477,6 +488,12 @@ class Engine:
             self.journal.leases.release(drive.run.number, drive.fence)
             raise
         return drive, self._answered(drive, reply)
+
+    def _timed_out(self, run: Run) -> Answer | None:
+        """Return the decline that a run's unanswered question counts as by now, None while it may wait."""
+        if run.waiting_for is None or run.spec.limits.elicitation_timeout_s is None:
+            return None
+        return timed_out(run, self.journal.rows(run.number), self._clock.now_us())
 
     def _answered(self, drive: Drive, reply: Answer) -> Steps:
         payload = drive.stager.stage(reply.wire_json(), JSON)

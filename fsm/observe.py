@@ -143,12 +143,12 @@ def message_of(
     if plan is None or number >= len(plan.steps):
         return message
     step = plan.steps[number]
-    shown = result.answer or next((text for text in texts if text is not None), "")
+    shown = cut(clean(next((text for text in texts if text is not None), "")), TURN_CHARS)
     return replace(
         message,
         call_id=step.id,
         arguments=intent.arguments if intent is not None else step.args,
-        output=cut(clean(shown), TURN_CHARS),
+        output=clean(result.answer) or shown,
         error="" if result.ok else f"{result.error_code or 'error'}: {result.error}",
     )
 

@@ -23,6 +23,9 @@ FORMATS = {"md": "md", "markdown": "md", "txt": "txt"}
 
 MODES = get_args(Mode)
 
+PLANNER_STEPS = 1000
+"""Steps of a run in planner mode whose host has set no limits: document 004 loops until a plan is empty (SPEC D14)."""
+
 WORKFLOW_MODES: dict[str, Mode] = {"react": "react", "actionplan": "batch"}
 """What older hosts call a mode (SPEC D12), in lower case."""
 

@@ -17,12 +17,14 @@ class Limits(Settings):
     Attributes:
         max_steps: Actions a run may start, from 1 to 1,000,000. On the last one the refinement and the completion
             review are still asked.
+        max_plans: Plans that may be accepted in one run (batch and planner mode), those after a retry included.
         selection_retries: How often an invalid selection is asked again, per step.
         parameter_retries: How often invalid parameters are asked again, per step.
         review_retries: How often an invalid refinement or completion review is asked again, per iteration.
         max_retries: Completion reviews that may answer ``retry`` before the run is Failed(retries_exhausted).
         max_elicitations: Questions to the user per run, approvals included.
-        elicitation_timeout_s: Seconds until an unanswered question counts as declined; None waits for ever.
+        elicitation_timeout_s: Seconds after which a question or an approval that is still unanswered when the run is
+            resumed counts as declined; None waits for ever. An effect in doubt always waits.
         no_improvement_limit: Consecutive refinements with a ``score`` that does not rise before the run stops.
         max_consecutive_errors: Tool errors in a row before the run is Failed(consecutive_errors).
         max_consecutive_refused: Calls in a row refused for their parameters before Failed(stuck).
@@ -51,6 +53,7 @@ class Limits(Settings):
     """
 
     max_steps: int = Field(default=5, ge=1, le=MAX_STEPS_CEILING)
+    max_plans: int = Field(default=50, ge=1, le=MAX_STEPS_CEILING)
     selection_retries: int = Field(default=1, ge=0, le=GUARD_CEILING)
     parameter_retries: int = Field(default=1, ge=0, le=GUARD_CEILING)
     review_retries: int = Field(default=1, ge=0, le=GUARD_CEILING)

@@ -31,7 +31,9 @@ from ._cli_text import STATE_STYLES, styled
 from .fsm.engine import Engine
 from .fsm.intake import model_of
 from .fsm.journal import Journal, RunRow
+from .fsm.ports import SystemClock
 from .fsm.result import Result
+from .fsm.resuming import restored, timed_out
 from .prompts.model import Model
 from .states.errors import UsageError
 from .states.events import RunEnded
@@ -138,7 +140,7 @@ def _streamed(engine: Engine, given: RunInput, watch: Watch) -> Result | None:
         model=given.model,
         prompt_template=given.prompt_template,
         final_format=given.final_format,
-        limits=given.limits(engine.limits),
+        limits=given.limits(engine.limits_of(given.mode)),
     )
     with closing(stream):  # type: ignore[type-var]
         for event in stream:
@@ -224,9 +226,8 @@ def resume(
         check_output(target, journal)
     with looking(app, journal) as reader:
         row = find_run(reader, name)
-        if row.status in ("done", "failed") or (
-            row.status == "waiting" and answer is None and outcome is None
-        ):
+        idle = row.status == "waiting" and answer is None and outcome is None
+        if row.status in ("done", "failed") or (idle and not overdue(reader, row.run_id)):
             if answer is not None or outcome is not None:
                 tell(f"paor: run {row.run_id} has ended; the answer is not needed")
             result = Engine(journal=reader).resume(row.run_id)
@@ -240,6 +241,12 @@ def resume(
         if app is not None and chosen is not None:
             engine.model = chosen
         return _driven(engine, lambda engine: engine.resume(row.run_id, **given), watch, app, target, as_json)
+
+
+def overdue(reader: Journal, run_id: str) -> bool:
+    """Return whether the question that a run waits for counts as declined by now."""
+    run, _ = restored(reader, run_id)
+    return timed_out(run, reader.rows(run.number), SystemClock().now_us()) is not None
 
 
 def _model_of_run(journal: Journal, row: RunRow) -> Model:
