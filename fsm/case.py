@@ -38,7 +38,7 @@ from ..states.waiting import Question
 from ..tools.catalog import CONNECTION, DOCUMENT_LIST
 from ..tools.defaults import filled
 from ..tools.policy import approval_needed, denial, matches, unsafe
-from .duplicates import duplicate_key, rule_broken
+from .duplicates import duplicate_key, limits_for, rule_broken
 from .kit import Kit
 from .planned import (
     ask_for_missing,
@@ -252,7 +252,9 @@ def _propose(case: Case, kit: Kit) -> None:
     key = duplicate_key(run.spec.key_salt, tool.name, arguments)
     action = run.counters.action + 1
     if selection.origin != "format" and not tool.repeat_allowed:
-        case.duplicate = rule_broken(key, run.memory.window, run.counters.same_key, run.spec.limits)
+        limits, counters = limits_for(run.spec.limits, tool.duplicate_limits), run.counters
+        succeeded = counters.errors == 0  # an executed call that succeeds sets it back
+        case.duplicate = rule_broken(key, run.memory.window, counters.same_key, limits, succeeded=succeeded)
     name = "final_format" if selection.origin == "format" else tool.label
     case.intent = Intent(
         tool=tool.name,

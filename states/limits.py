@@ -35,6 +35,7 @@ class Limits(Settings):
         consecutive_limit: The n-th identical call in a row is blocked.
         window_size: Executed calls that the frequency rule looks back on.
         window_freq_limit: Identical calls within the window after which the next one is blocked.
+        block_repeated_success: Whether a call is blocked at once when the same call was the last one and succeeded.
         observation_chars: Characters of an observation's JSON.
         snippet_chars: Characters of one preview's snippet.
         note_chars: Characters of one note.
@@ -70,6 +71,7 @@ class Limits(Settings):
     consecutive_limit: int = Field(default=3, ge=2, le=GUARD_CEILING)
     window_size: int = Field(default=8, ge=1, le=GUARD_CEILING)
     window_freq_limit: int = Field(default=4, ge=1, le=GUARD_CEILING)
+    block_repeated_success: bool = False
     observation_chars: int = Field(default=4000, ge=400, le=1_000_000)
     snippet_chars: int = Field(default=500, ge=20, le=1_000_000)
     note_chars: int = Field(default=300, ge=20, le=10_000)

@@ -26,6 +26,7 @@ class ToolSpec(BaseModel):
         label: Label for its documents.
         repeat_allowed: A polling tool: exempt from the duplicate guard.
         step_retries: How often a retryable error is tried again within the step.
+        duplicate_limits: Bounds of the duplicate guard for this tool, by name; the run's for what is not there.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
@@ -37,6 +38,7 @@ class ToolSpec(BaseModel):
     label: str = "result"
     repeat_allowed: bool = False
     step_retries: int = 0
+    duplicate_limits: dict[str, int] = Field(default_factory=dict)
 
 
 class Spec(BaseModel):
