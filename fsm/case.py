@@ -134,7 +134,12 @@ def _read_planning(case: Case, kit: Kit) -> None:
     if not isinstance(case.outcome, Replied):
         return
     limits = case.run.spec.limits
-    read = read_selection(case.outcome.text, chars_max=limits.reply_chars, context_chars=limits.context_chars)
+    read = read_selection(
+        case.outcome.text,
+        chars_max=limits.reply_chars,
+        context_chars=limits.context_chars,
+        profile=case.run.spec.profile,
+    )
     if case.outcome.finish in ("refusal", "content_filter") and isinstance(read, Invalid):
         read = Invalid(case.outcome.finish, "the model declined to answer")
     if isinstance(read, Invalid):
@@ -236,7 +241,10 @@ def _parameter_values(case: Case, selection: Selection) -> dict[str, Any] | None
         return selection.arguments
     if not isinstance(case.outcome, Replied):
         return None
-    read = read_parameters(case.outcome.text, selection.fields, chars_max=case.run.spec.limits.reply_chars)
+    spec = case.run.spec
+    read = read_parameters(
+        case.outcome.text, selection.fields, chars_max=spec.limits.reply_chars, profile=spec.profile
+    )
     if isinstance(read, Invalid):
         case.problem, case.invalid = read, read.message
         return None

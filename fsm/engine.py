@@ -20,6 +20,7 @@ from ..states.limits import Limits
 from ..states.outcomes import Answered, Cancelled
 from ..states.phase import EXECUTING
 from ..states.policy import Policy
+from ..states.profile import Profile, Stage
 from ..states.run import Run, initial_run, label_of
 from ..states.spec import Mode, Spec
 from ..states.waiting import Answer
@@ -34,7 +35,9 @@ from .intake import (
     hooks_of,
     model_of,
     planning_template,
+    profile_of,
     restricted,
+    rules_of,
     templates_of,
     toolbox,
 )
@@ -65,6 +68,7 @@ class Engine:
         limits: Bounds of every run unless a run brings its own.
         policy: What runs may do.
         prompts: Templates by name that replace the shipped ones.
+        rules: One to seven business rules of one line each, instead of the shipped five in selection prompts.
         hooks: Functions called with every event, after its row is durable; an exception in one is logged.
         clock, ids: Ports for time, ids and salts.
         builtins: Whether the built-in tools are offered.
@@ -86,6 +90,7 @@ class Engine:
         ids: Ids | None = None,
         *,
         builtins: bool = True,
+        rules: Sequence[str] | None = None,
     ) -> None:
         if not isinstance(limits, Limits | None) or not isinstance(policy, Policy | None):
             raise UsageError("limits and policy must be a Limits and a Policy value")
@@ -96,6 +101,7 @@ class Engine:
         self._tools = toolbox(tools, builtins=builtins)
         templates_of(prompts)
         self._prompts = dict(prompts or {})
+        self._rules = rules_of(rules)
         self._catalogs: dict[tuple[str, ...], Catalog] = {}
         self._catalog(tuple(self._tools.values()))
         self._hooks = hooks_of(hooks)
@@ -163,6 +169,8 @@ class Engine:
         transcript: Sequence[Mapping[str, str]] = (),
         final_format: str | None = None,
         limits: Limits | None = None,
+        profile: Profile | str | None = None,
+        stage: Stage | None = None,
     ) -> Iterator[Event]:
         """
         Run an objective and yield its events as they become durable; the last one is `RunEnded`.
@@ -184,6 +192,9 @@ class Engine:
             transcript: The conversation before, for a planner: mappings with ``role`` and ``content``.
             final_format: ``md`` or ``txt``: one last formatting action after a successful review.
             limits: Instead of the engine's.
+            profile: ``lenient`` (default) takes every form of a reply that the documents have, ``strict`` one; or a
+                `Profile`. For react mode.
+            stage: ``two_stage`` (default) asks for document 003's whole Stage 1, ``single`` for 002's bare choice.
 
         Raises:
             UsageError: A bad argument; nothing was started.
@@ -285,8 +296,10 @@ class Engine:
         """
         own = {folded(name): tool.spec() for name, tool in self._tools.items()}
         tools = tuple(own.get(folded(tool.name), tool) for tool in spec.tools)
-        templates = templates_of(self._prompts) | {name: spec.templates[name] for name in spec.own_templates}
-        return spec.model_copy(update={"templates": templates, "tools": tools, "policy": self.policy})
+        templates = templates_of(self._prompts, stage=spec.profile.stage)
+        templates |= {name: spec.templates[name] for name in spec.own_templates}
+        own_parts = {"templates": templates, "tools": tools, "policy": self.policy, "rules": self._rules}
+        return spec.model_copy(update=own_parts)
 
     def limits_of(self, mode: Mode) -> Limits:
         """Return the bounds of a run that brings none: the engine's own, else the defaults of *mode* (SPEC D14)."""
@@ -335,6 +348,7 @@ class Engine:
         mode = options["mode"] = mode_of(**{name: options.pop(name, None) for name in names})
         limits, template = options.pop("limits", None), options.pop("prompt_template", None)
         limits = limits or self.limits_of(mode)
+        profile = profile_of(options.pop("profile", None), options.pop("stage", None))
         inputs = documents_of(documents, size_max=limits.document_bytes)
         spec = spec_of(
             objective,
@@ -343,7 +357,9 @@ class Engine:
             policy=self.policy,
             model=chosen,
             offered=restricted(self._tools, options.pop("tools", None)),
-            templates=templates_of(self._prompts, template, mode=mode),
+            templates=templates_of(self._prompts, template, mode=mode, stage=profile.stage),
+            profile=profile,
+            rules=self._rules,
             own_templates=(planning_template(mode),) if template else (),
             connections=tuple(connections or ()),
             key_salt=self._ids.salt().hex(),

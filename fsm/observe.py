@@ -176,7 +176,7 @@ def _message_of(run: Run, result: ToolResult, observation: Observation) -> Messa
 
 
 def summary_of(observation: Observation) -> str:
-    """Return one or two sentences on an observation; never empty (SPEC A099, A125)."""
+    """Return one or two sentences on an observation, from its texts or else its notes; never empty (SPEC A099, A125)."""
     if not observation.success:
         return cut(observation.notes[0] if observation.notes else "failed", SUMMARY_CHARS)
     count = observation.documents_count
@@ -189,4 +189,5 @@ def summary_of(observation: Observation) -> str:
         ),
         "",
     )
+    first = first or next(iter(observation.notes), "")
     return cut(f"{head}: {first}" if first else head, SUMMARY_CHARS)

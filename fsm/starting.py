@@ -12,6 +12,7 @@ from ..states.errors import UsageError
 from ..states.limits import Limits
 from ..states.plans import TranscriptMessage
 from ..states.policy import Policy
+from ..states.profile import Profile
 from ..states.spec import Mode, Spec
 from ..tools.documents import generate_report
 from ..tools.tool import Tool
@@ -74,6 +75,8 @@ def spec_of(
     offered: Sequence[Tool],
     templates: dict[str, str],
     own_templates: tuple[str, ...],
+    profile: Profile,
+    rules: tuple[str, ...],
     connections: tuple[str, ...],
     key_salt: str,
     language: str | None = None,
@@ -89,7 +92,7 @@ def spec_of(
 
     Args:
         objective, success_criteria, language, user_language, task_type, mode, context, final_format, transcript: See `fsm.engine.Engine.stream`.
-        limits, policy, model, offered, templates, own_templates: What the engine and the run's options come to.
+        limits, policy, model, offered, templates, own_templates, profile, rules: What the engine and the run's options come to.
         connections: Labels only.
         key_salt: Hex salt of the run's keys.
 
@@ -121,6 +124,8 @@ def spec_of(
         tools=tuple(tool.spec() for tool in offered),
         templates=templates,
         own_templates=own_templates,
+        profile=profile,
+        rules=rules,
         model=model.name,
         connections=connections,
         context=scrubbed(context or ""),

@@ -10,6 +10,7 @@ from .actions import DocumentRef, Effect
 from .limits import Limits
 from .plans import TranscriptMessage
 from .policy import Policy
+from .profile import Profile
 
 Mode = Literal["react", "batch", "planner"]
 
@@ -51,6 +52,8 @@ class Spec(BaseModel):
         language: Language of the answer, resolved: the workflow's, else the user's, else ``en`` (SPEC A075).
         task_type: Name of the task type for the policy, or None.
         mode: ``react`` (one action at a time), ``batch`` or ``planner``.
+        profile: How strictly replies are held to their form.
+        rules: The host's own business rules of a selection prompt; empty for the shipped ones.
         limits: Bounds and budgets.
         policy: What the host allows.
         tools: The catalog offered to this run, in order.
@@ -78,6 +81,8 @@ class Spec(BaseModel):
     language: str = "en"
     task_type: str | None = None
     mode: Mode = "react"
+    profile: Profile = Field(default_factory=Profile)
+    rules: tuple[str, ...] = ()
     limits: Limits = Field(default_factory=Limits)
     policy: Policy = Field(default_factory=Policy)
     tools: tuple[ToolSpec, ...] = ()

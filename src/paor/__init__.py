@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from .states.limits import Limits
     from .states.outcomes import Usage
     from .states.policy import Policy
+    from .states.profile import Profile
     from .tools.builtin import builtin_tools
     from .tools.tool import Document, Tool, ToolContext, ToolOutput, tool
 
@@ -83,6 +84,7 @@ __all__ = [
     "OfflineModel",
     "PaorError",
     "Policy",
+    "Profile",
     "PromptMessage",
     "RandomIds",
     "Replay",
@@ -173,6 +175,7 @@ _PLACES = {
     ".states.limits": ("Limits",),
     ".states.outcomes": ("Usage",),
     ".states.policy": ("Policy",),
+    ".states.profile": ("Profile",),
     ".tools.builtin": ("builtin_tools",),
     ".tools.tool": (
         "Document",
