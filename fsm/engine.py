@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from typing import Any, Self, Unpack
+from typing import Any, Literal, Self, Unpack
 
 from ..prompts.model import Model
 from ..states.actions import DocumentRef
@@ -28,6 +28,7 @@ from ..tools.catalog import Catalog, folded
 from ..tools.documents import generate_report
 from ..tools.tool import Document, Tool
 from .drivers import WriterPool, aperform, perform
+from .fallback import fallback_of, fallback_spec, warn_of_legacy
 from .intake import (
     DocumentLike,
     RunOptions,
@@ -171,6 +172,7 @@ class Engine:
         limits: Limits | None = None,
         profile: Profile | str | None = None,
         stage: Stage | None = None,
+        fallback: Literal["batch"] | None = None,
     ) -> Iterator[Event]:
         """
         Run an objective and yield its events as they become durable; the last one is `RunEnded`.
@@ -195,6 +197,8 @@ class Engine:
             profile: ``lenient`` (default) takes every form of a reply that the documents have, ``strict`` one; or a
                 `Profile`. For react mode.
             stage: ``two_stage`` (default) asks for document 003's whole Stage 1, ``single`` for 002's bare choice.
+            fallback: ``batch``: when this react run fails (not cancelled, out of budget or without its model), the task
+                is started once more as a batch run of the same workflow, whose result counts. Each has its own bounds.
 
         Raises:
             UsageError: A bad argument; nothing was started.
@@ -348,6 +352,8 @@ class Engine:
         mode = options["mode"] = mode_of(**{name: options.pop(name, None) for name in names})
         limits, template = options.pop("limits", None), options.pop("prompt_template", None)
         limits = limits or self.limits_of(mode)
+        warn_of_legacy(mode)
+        options["fallback"] = fallback_of(options.get("fallback"), mode)
         profile = profile_of(options.pop("profile", None), options.pop("stage", None))
         inputs = documents_of(documents, size_max=limits.document_bytes)
         spec = spec_of(
@@ -366,11 +372,26 @@ class Engine:
             **options,
         )
 
+        return self._start(spec, inputs, chosen, dict(connections or {}))
+
+    def _start(
+        self, spec: Spec, inputs: Sequence[Document], model: Model, connections: dict[str, Any]
+    ) -> Start:
         def start() -> tuple[Drive, Steps]:
-            drive = self._created(spec, inputs, chosen, dict(connections or {}))
+            drive = self._created(spec, inputs, model, connections)
             return drive, steps(drive)
 
         return start
+
+    def _fallback(self, drive: Drive) -> Start | None:
+        """Return the start of the run that stands in for one that has failed, None when there is to be none."""
+        if drive.run.spec.fallback is None:
+            return None
+        spec = fallback_spec(drive.run, self._ids.salt().hex())
+        if spec is None:
+            return None
+        inputs = self._documents(drive.run.number, 0, len(spec.documents))
+        return self._start(spec, inputs, drive.model, drive.connections)
 
     def _created(
         self, spec: Spec, inputs: Sequence[Document], model: Model, connections: dict[str, Any]
@@ -389,7 +410,8 @@ class Engine:
             )
             for position, document in enumerate(inputs)
         )
-        spec = spec.model_copy(update={"documents": references, "workflow_id": run_id})
+        workflow = spec.workflow_id or run_id
+        spec = spec.model_copy(update={"documents": references, "workflow_id": workflow})
         place = stager.stage(spec.model_dump_json(), JSON)
         number, root, fence = self.journal.create(
             run_id,
@@ -531,6 +553,8 @@ class Engine:
             self._let_go(drive)
         result = result_of_run(drive.run, self.journal)
         yield self._told(RunEnded(result.run_id, result))
+        if (again := self._fallback(drive)) is not None:
+            yield from self._driven(again, resumed=False, listening=listening)
 
     async def _adriven(self, start: Start, *, resumed: bool, listening: bool = True) -> AsyncIterator[Event]:
         drive, walk = start()
@@ -544,6 +568,9 @@ class Engine:
             self._let_go(drive)
         result = result_of_run(drive.run, self.journal)
         yield self._told(RunEnded(result.run_id, result))
+        if (again := self._fallback(drive)) is not None:
+            async for event in self._adriven(again, resumed=False, listening=listening):
+                yield event
 
     def _let_go(self, drive: Drive) -> None:
         """Give the lease back; a journal that cannot be written now must not hide why the driver stops."""

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from ..prompts.model import Model
 from ..prompts.templates import NAMES, default_templates, parse_template, single_stage_templates
@@ -49,6 +49,7 @@ class RunOptions(TypedDict, total=False):
     limits: Limits | None
     profile: Profile | str | None
     stage: Stage | None
+    fallback: Literal["batch"] | None
 
 
 def documents_of(given: Sequence[DocumentLike], *, size_max: int) -> list[Document]:

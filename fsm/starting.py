@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import cast, get_args
+from typing import Literal, cast, get_args
 
 from pydantic import ValidationError
 
@@ -85,13 +85,14 @@ def spec_of(
     mode: Mode = "react",
     context: str | None = None,
     final_format: str | None = None,
+    fallback: Literal["batch"] | None = None,
     transcript: Sequence[Mapping[str, str]] = (),
 ) -> Spec:
     """
     Return the spec of a run, still without documents and ids.
 
     Args:
-        objective, success_criteria, language, user_language, task_type, mode, context, final_format, transcript: See `fsm.engine.Engine.stream`.
+        objective, success_criteria, language, user_language, task_type, mode, context, final_format, fallback, transcript: See `fsm.engine.Engine.stream`.
         limits, policy, model, offered, templates, own_templates, profile, rules: What the engine and the run's options come to.
         connections: Labels only.
         key_salt: Hex salt of the run's keys.
@@ -119,6 +120,7 @@ def spec_of(
         language=scrubbed(language or user_language or "en"),
         task_type=task_type,
         mode=mode,
+        fallback=fallback,
         limits=limits,
         policy=policy,
         tools=tuple(tool.spec() for tool in offered),

@@ -54,6 +54,9 @@ class Spec(BaseModel):
         mode: ``react`` (one action at a time), ``batch`` or ``planner``.
         profile: How strictly replies are held to their form.
         rules: The host's own business rules of a selection prompt; empty for the shipped ones.
+        fallback: Mode in which the task is started again when this run fails, or None.
+        fallback_for: Id of the failed run that this one stands in for; empty for none.
+        fallback_reason: Why that one failed.
         limits: Bounds and budgets.
         policy: What the host allows.
         tools: The catalog offered to this run, in order.
@@ -81,6 +84,9 @@ class Spec(BaseModel):
     language: str = "en"
     task_type: str | None = None
     mode: Mode = "react"
+    fallback: Literal["batch"] | None = None
+    fallback_for: str = ""
+    fallback_reason: str = ""
     profile: Profile = Field(default_factory=Profile)
     rules: tuple[str, ...] = ()
     limits: Limits = Field(default_factory=Limits)

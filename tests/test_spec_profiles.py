@@ -38,7 +38,7 @@ def first(folder: Path, *script: Any, **options: Any) -> tuple[str, str]:
 def test_D1_D9_A103_the_lenient_profile_takes_every_form(tmp_path: Path, reply: Any, profile: Any) -> None:
     """A text, an object, an alias, the extensions; it is the default."""
     parameters = PARAMETERS() if reply is ARRAY else PARAMETERS(page=1)
-    values = {"parametersSchema": {"fields": []}} if reply is ARRAY else {}
+    values: dict[str, Any] = {"parametersSchema": {"fields": []}} if reply is ARRAY else {}
     script = [reply | values, PARAMETERS(page=1)] if not values else [reply, parameters]
     with World(tmp_path, [*script, STOP, SUCCESS]) as world:
         world.run("Read page 1", profile=profile)
@@ -142,10 +142,10 @@ def test_D1_documents_can_be_named_beside_the_bare_choice(tmp_path: Path) -> Non
 
 def test_D1_a_hosts_own_template_wins_in_every_stage(tmp_path: Path) -> None:
     """Of the engine, and of the run."""
-    for number, options in enumerate(({"prompts": {"selection": "OWN {{KEY:RULES}}"}}, {})):
-        with World(tmp_path / str(number), [SINGLE, BARE, STOP, SUCCESS], **options) as world:
-            own = {} if options else {"prompt_template": "OWN {{KEY:RULES}}"}
-            world.run(stage="single", **own)
+    text = "OWN {{KEY:RULES}}"
+    for number, prompts in enumerate(({"selection": text}, None)):
+        with World(tmp_path / str(number), [SINGLE, BARE, STOP, SUCCESS], prompts=prompts) as world:
+            world.run(stage="single", prompt_template=None if prompts else text)
             check(world)
             assert world.model.calls[0].messages[-1].text.startswith("OWN - Pick")
 

@@ -54,7 +54,16 @@ from .tools.builtin import builtin_tools
     "--criterion", "criteria", multiple=True, metavar="TEXT", help="What must hold at the end; repeatable."
 )
 @click.option("--model", metavar="M", help="offline (default) or script:FILE.")
-@click.option("--mode", metavar="MODE", help="react (default): one action at a time.")
+@click.option(
+    "--mode",
+    metavar="MODE",
+    help="react (default): one action at a time; planner: plans until one is empty; batch (legacy): one plan.",
+)
+@click.option("--fallback", metavar="MODE", help="batch: when a react run fails, once more as one plan.")
+@click.option(
+    "--profile", metavar="NAME", help="lenient (default) or strict: which forms of replies are taken."
+)
+@click.option("--stage", metavar="NAME", help="two_stage (default) or single: what Stage 1 is asked for.")
 @click.option(
     "--tools", metavar="A,B", help="Names of the tools the run may use; default: all. See: paor tools."
 )
@@ -140,6 +149,9 @@ def _streamed(engine: Engine, given: RunInput, watch: Watch) -> Result | None:
         model=given.model,
         prompt_template=given.prompt_template,
         final_format=given.final_format,
+        profile=given.profile,
+        stage=given.stage,  # type: ignore[arg-type]  # checked when the input was read
+        fallback=given.fallback,  # type: ignore[arg-type]
         limits=given.limits(engine.limits_of(given.mode)),
     )
     with closing(stream):  # type: ignore[type-var]
