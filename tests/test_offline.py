@@ -328,7 +328,7 @@ def test_any_text_and_any_objective_end_in_an_answer(text: str, objective: str) 
 # -- the model by itself -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["plan", "task_plan"])
+@pytest.mark.parametrize("kind", ["task_plan"])
 def test_kinds_of_later_modes_are_refused(kind: Any) -> None:
     """As a model that cannot, not with a made-up reply."""
     with pytest.raises(ModelUnavailable, match=kind) as caught:
