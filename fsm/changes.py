@@ -15,15 +15,16 @@ from msgspec.structs import replace
 from ..states.actions import Selection, ToolResult
 from ..states.budgets import exhausted
 from ..states.observations import Message, Turn
-from ..states.outcomes import Answered, InDoubt, Replied
+from ..states.outcomes import Answered, InDoubt, ModelFault, Replied
 from ..states.phase import EXECUTING, OBSERVING, PLANNING, REVIEWING, SPECIFYING
 from ..states.plans import Step
 from ..states.run import Change, Counters
+from ..states.spec import TASK_TOOL
 from ..states.waiting import Answer, Question
 from ..tools.catalog import DOCUMENT_LIST
 from .answers import final_answer
 from .case import Case, stale_after
-from .observe import TURN_CHARS, answer_text, check_of, clean, cut, message_of, observation_of
+from .observe import TURN_CHARS, answer_text, check_of, clean, cut, line, message_of, observation_of
 from .planned import plans_left, selection_of, step_of
 
 Effect = tuple[Change, Counters]
@@ -60,10 +61,11 @@ def _select(case: Case) -> Effect:
     )
 
 
-def _said(case: Case) -> Turn:
-    """Return what a planner has said, as a turn of the dialogue."""
+def _said(case: Case) -> Turn | None:
+    """Return what a planner has said, as a turn of the dialogue; nothing when the host gave the tasks."""
     outcome = case.outcome
-    assert isinstance(outcome, Replied), "a plan is a reply"
+    if not isinstance(outcome, Replied):
+        return None
     return Turn("assistant", cut(clean(outcome.text.strip()), TURN_CHARS))
 
 
@@ -97,7 +99,9 @@ def _answer(case: Case) -> Effect:
 
 
 def _fail_planning(case: Case) -> Effect:
-    return _failed(case, case.stop or _bound_reached(case) or "selection_invalid")
+    if case.stop is not None:
+        return _fail_stopped(case)
+    return _failed(case, _bound_reached(case) or "selection_invalid")
 
 
 def _bound_reached(case: Case) -> str | None:
@@ -194,7 +198,9 @@ def _wait_executing(case: Case) -> Effect:
     assert intent is not None and isinstance(case.outcome, InDoubt), "only an effect can be in doubt"
     question = Question(
         kind="in_doubt",
-        message=f"{intent.tool} may or may not have taken effect before the driver was lost; what is its outcome?",
+        message=f"The task {intent.arguments.get('id')} waits for an answer."
+        if intent.tool == TASK_TOOL.name
+        else f"{intent.tool} may or may not have taken effect before the driver was lost; what is its outcome?",
         tool=intent.tool,
         key=intent.idempotency_key,
     )
@@ -350,8 +356,9 @@ def _proceed(case: Case) -> Effect:
 def _fail_reviewing(case: Case) -> Effect:
     counters, review = case.run.counters, case.review
     if case.stop is not None:
-        reason = case.stop
-    elif review is not None and review.status == "retry":
+        change, after = _fail_stopped(case)
+        return change, replace(after, criteria=case.criteria)
+    if review is not None and review.status == "retry":
         if counters.stop == "no_improvement":
             reason = counters.stop
         else:
@@ -366,6 +373,9 @@ def _fail_reviewing(case: Case) -> Effect:
 
 def _fail_stopped(case: Case) -> Effect:
     change, counters = _failed(case, case.stop or "internal_error")
+    if isinstance(case.outcome, ModelFault) and case.outcome.message.strip():
+        told = f"{change.answer}\n\nThe model: {cut(line(case.outcome.message), TURN_CHARS)}"
+        return Change(answer=told, question=None), counters
     step = step_of(case.run)
     if case.stop == "aborted" and step is not None and step.reason.strip():
         change = Change(answer=f"{change.answer}\n\nReason: {step.reason.strip()}", question=None)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections import deque
+from contextlib import suppress
 
 from msgspec import Struct
 
@@ -134,8 +135,9 @@ class Committer:
                 self._write(connection, entry)
             connection.execute("COMMIT")
         except BaseException as error:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
+            with suppress(sqlite3.ProgrammingError):  # of a journal that was closed meanwhile
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
             if isinstance(error, sqlite3.Error):
                 raise ours(error, self._path) from error
             raise

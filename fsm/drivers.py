@@ -8,6 +8,7 @@ tools run in threads, and appends of all runs of an event loop are committed tog
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -46,10 +47,10 @@ def perform(steps: Steps, journal: Journal) -> Iterator[Event]:
             yield effect.event
 
 
-def _asked(model: Model, call: ModelCall) -> Reply | Exception:
+def _asked(model: Model, call: ModelCall) -> Reply | BaseException:
     try:
         return checked_reply(model.ask(call))
-    except Exception as error:
+    except _OF_THE_CALL as error:
         return error
 
 
@@ -57,9 +58,14 @@ def _used(effect: UseTool) -> Returned | BaseException:
     try:
         if effect.tool.is_async:
             return Returned(_in_new_loop(lambda: effect.tool.invoke(effect.arguments, effect.context)))
-        return Returned(effect.tool.invoke(effect.arguments, effect.context))
-    except (Exception, SystemExit, asyncio.CancelledError) as error:  # an exit is the tool's, not the host's
+        value = effect.tool.invoke(effect.arguments, effect.context)
+        return Returned(_in_new_loop(lambda: value) if inspect.isawaitable(value) else value)
+    except _OF_THE_CALL as error:
         return error
+
+
+_OF_THE_CALL = (Exception, SystemExit, asyncio.CancelledError)
+"""What a model or a tool may raise without ending its host: an exit is the call's."""
 
 
 def _in_new_loop(start: Callable[[], Any]) -> Any:
@@ -149,10 +155,14 @@ async def aperform(steps: Steps, writer: AsyncWriter) -> AsyncIterator[Event]:
             yield effect.event
 
 
-async def _aasked(model: Model, call: ModelCall) -> Reply | Exception:
+async def _aasked(model: Model, call: ModelCall) -> Reply | BaseException:
     try:
         return checked_reply(await model.aask(call))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
+        return error
+    except asyncio.CancelledError as error:
+        if _is_cancelled():
+            raise
         return error
 
 
@@ -166,12 +176,15 @@ async def _aused(effect: UseTool) -> Returned | BaseException:
     except (Exception, SystemExit) as error:
         return error
     except asyncio.CancelledError as error:
-        task = asyncio.current_task()
-        if (
-            task is None or task.cancelling()
-        ):  # the run's own task is cancelled, not something within the tool
+        if _is_cancelled():
             raise
         return error
+
+
+def _is_cancelled() -> bool:
+    """Whether the run's own task is cancelled, not something within the call."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
 
 
 class WriterPool:

@@ -31,6 +31,10 @@ class Returned(Struct, frozen=True):
     value: Any
 
 
+class EffectPending(Exception):
+    """Raised by a tool of the engine's own that drives other runs: it has begun, and waits for somebody's answer."""
+
+
 class UseTool(Struct, frozen=True):
     """Call *tool*; comes to `Returned` or the exception that it raised."""
 

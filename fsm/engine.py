@@ -7,9 +7,11 @@ holds only what it was constructed with.
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, Self, Unpack
 
 from ..prompts.model import Model
@@ -19,10 +21,11 @@ from ..states.events import Event, RunEnded, RunStarted
 from ..states.limits import Limits
 from ..states.outcomes import Answered, Cancelled
 from ..states.phase import EXECUTING
+from ..states.plans import TASKS_MAX
 from ..states.policy import Policy
 from ..states.profile import Profile, Stage
 from ..states.run import Run, initial_run, label_of
-from ..states.spec import Mode, Spec
+from ..states.spec import TASK_TOOL, Mode, Spec
 from ..states.waiting import Answer
 from ..tools.catalog import Catalog, folded
 from ..tools.documents import generate_report
@@ -50,8 +53,10 @@ from .payloads import JSON, Stager
 from .ports import Clock, Ids, RandomIds, SystemClock
 from .result import Result, result_of_run
 from .resuming import answer_of, restaged, restored, timed_out
-from .starting import PLANNER_STEPS, mode_of, spec_of
+from .starting import PLANNER_STEPS, mode_of, placed, spec_of
+from .workflows import Place, Task, grouped, next_round, task_tool, waiting_task, workflow_place
 
+_PLACE = ("workflow_id", "round", "task", "history")
 Start = Callable[[], tuple[Drive, Steps]]
 """Takes hold of a run: called when the first event is asked for, so that nobody holds a run without driving it."""
 
@@ -253,8 +258,8 @@ class Engine:
         """
         drive, walk = self._resumed(run_id, answer, outcome, result, connections, model)
         if walk is None:
-            return result_of_run(drive.run, self.journal)
-        return _last_result(self._driven(lambda: (drive, walk), resumed=True))
+            return self._settled(result_of_run(drive.run, self.journal))
+        return self._settled(_last_result(self._driven(lambda: (drive, walk), resumed=True)))
 
     async def aresume(
         self,
@@ -271,6 +276,117 @@ class Engine:
         if walk is None:
             return result_of_run(drive.run, self.journal)
         return await _alast_result(self._adriven(lambda: (drive, walk), resumed=True))
+
+    def run_workflow(
+        self,
+        objective: str,
+        success_criteria: Sequence[str] = (),
+        documents: Sequence[DocumentLike] = (),
+        *,
+        tasks: Sequence[Task] | None = None,
+        **options: Unpack[RunOptions],
+    ) -> Result:
+        """
+        Run an objective as a workflow: planned as tasks, each driven as a run of its own, reviewed as a whole.
+
+        Args:
+            objective: What to reach.
+            success_criteria: Statements that must hold when all tasks are done.
+            documents: What every task gets.
+            tasks: The tasks, if the host knows them; None: the model plans them.
+            **options: See `stream`; they are those of each task. Without a language it is the one that the model
+                detects in the objective.
+
+        Returns:
+            The result of the whole; its documents are those of the tasks. ``waiting`` when a task waits: `resume` of
+            either run takes the answer.
+
+        Raises:
+            UsageError: A bad argument; nothing was started.
+        """
+        start = self._workflow(objective, success_criteria, documents, tasks, dict(options))
+        return self._settled(_last_result(self._driven(start, resumed=False, listening=bool(self._hooks))))
+
+    async def arun_workflow(
+        self,
+        objective: str,
+        success_criteria: Sequence[str] = (),
+        documents: Sequence[DocumentLike] = (),
+        *,
+        tasks: Sequence[Task] | None = None,
+        **options: Unpack[RunOptions],
+    ) -> Result:
+        """Do the same as `run_workflow` on the running event loop; its tasks are driven in threads."""
+        start = self._workflow(objective, success_criteria, documents, tasks, dict(options))
+        events = self._adriven(start, resumed=False, listening=bool(self._hooks))
+        return self._settled(await _alast_result(events))
+
+    def follow_up(self, run_id: str, text: str, **options: Unpack[RunOptions]) -> Result:
+        """
+        Open the next round of a finished run or workflow: a new objective with the history and documents so far.
+
+        Args:
+            run_id: Any run of the workflow.
+            text: What the user wants next.
+            **options: See `stream`; mode and language are by default those of the last round.
+
+        Raises:
+            UsageError: A run of the workflow is not finished.
+        """
+        place, spec, documents = next_round(self.journal, run_id)
+        given: dict[str, Any] = {"language": spec.language or None, **options}
+        if place.task == 0:
+            start = self._workflow(text, (), documents, None, {**place.options, **given}, place)
+        else:
+            given.setdefault("mode", spec.mode)
+            start = self._prepared(text, (), documents, place=place, **given)
+        return self._settled(_last_result(self._driven(start, resumed=False, listening=bool(self._hooks))))
+
+    def start_in(
+        self,
+        place: Place,
+        objective: str,
+        success_criteria: Sequence[str],
+        documents: Sequence[Document],
+        **options: Any,
+    ) -> Result:
+        """Run one task of a workflow; what `fsm.workflows` calls."""
+        start = self._prepared(objective, success_criteria, documents, place=place, **options)
+        return _last_result(self._driven(start, resumed=False, listening=bool(self._hooks)))
+
+    def _workflow(
+        self,
+        objective: str,
+        success_criteria: Sequence[str],
+        documents: Sequence[DocumentLike],
+        tasks: Sequence[Task] | None,
+        options: dict[str, Any],
+        place: Place | None = None,
+    ) -> Start:
+        """Check the arguments of a workflow, those of its tasks included."""
+        limits = options.get("limits")
+        at = workflow_place(tasks, options, limits if isinstance(limits, Limits) else None)
+        if place is not None:
+            at = replace(at, **{name: getattr(place, name) for name in _PLACE})
+        self._prepared(objective, success_criteria, (), **options)  # the tasks will be started with them
+        own = ("language", "user_language", "context", "model", "connections")
+        kept = {name: options[name] for name in own if name in options}
+        chosen = limits if isinstance(limits, Limits) else self.limits
+        bounds = chosen.model_copy(update={"max_steps": TASKS_MAX})
+        return self._prepared(
+            objective, success_criteria, documents, place=at, mode="batch", limits=bounds, **kept
+        )
+
+    def _settled(self, result: Result) -> Result:
+        """Return *result*; of a workflow whose task waits, with what that task asks."""
+        if result.status != "waiting":
+            return result
+        row = self.journal.run(result.run_id)
+        waiting = waiting_task(self.journal, row.workflow_id, row.round) if row.task == 0 else None
+        if waiting is None:
+            return result
+        question = restored(self.journal, waiting)[0].waiting_for
+        return dataclasses.replace(result, waiting_for=question)
 
     def cancel(self, run_id: str) -> Result:
         """
@@ -317,7 +433,7 @@ class Engine:
         return tuple(self._tools.values())
 
     def close(self) -> None:
-        """Close the journal and end the writer threads."""
+        """Close the journal, also one that was passed in, and end the writer threads."""
         self._writers.close()
         self.journal.close()
 
@@ -337,6 +453,7 @@ class Engine:
         *,
         model: Model | str | None = None,
         connections: Mapping[str, Any] | None = None,
+        place: Place | None = None,
         **options: Any,
     ) -> Start:
         """Check every argument now; what is returned creates the run when the first event is asked for."""
@@ -352,17 +469,20 @@ class Engine:
         mode = options["mode"] = mode_of(**{name: options.pop(name, None) for name in names})
         limits, template = options.pop("limits", None), options.pop("prompt_template", None)
         limits = limits or self.limits_of(mode)
-        warn_of_legacy(mode)
+        whole = place is not None and place.task == 0
+        if not whole:
+            warn_of_legacy(mode)
         options["fallback"] = fallback_of(options.get("fallback"), mode)
         profile = profile_of(options.pop("profile", None), options.pop("stage", None))
         inputs = documents_of(documents, size_max=limits.document_bytes)
+        offered = restricted(self._tools, options.pop("tools", None))
         spec = spec_of(
             objective,
             success_criteria,
             limits=limits,
-            policy=self.policy,
+            policy=self.policy if not whole else Policy(),
             model=chosen,
-            offered=restricted(self._tools, options.pop("tools", None)),
+            offered=() if whole else offered,
             templates=templates_of(self._prompts, template, mode=mode, stage=profile.stage),
             profile=profile,
             rules=self._rules,
@@ -372,6 +492,10 @@ class Engine:
             **options,
         )
 
+        if place is not None:
+            spec = placed(
+                spec, place, detect=whole and not (options.get("language") or options.get("user_language"))
+            )
         return self._start(spec, inputs, chosen, dict(connections or {}))
 
     def _start(
@@ -398,20 +522,23 @@ class Engine:
     ) -> Drive:
         run_id = self._ids.run_id()
         stager = Stager(0, self._ids.salt)
-        label = label_of(spec, 0, "input")
+        own = label_of(spec, 0, "input")
+        within = bool(
+            spec.workflow_id
+        )  # documents of a workflow keep the labels under which they were produced
+        placed_inputs = grouped(inputs if within else [replace(item, label="") for item in inputs], own)
         references = tuple(
             DocumentRef(
-                number=position,
+                number=number,
                 label=label,
                 position=position,
                 name=cut(line(document.name), 200) or "document",
                 mime=cut(line(document.mime), 100),
                 payload=stager.stage(document.data, cut(line(document.mime), 100)),
             )
-            for position, document in enumerate(inputs)
+            for number, (label, position, document) in enumerate(placed_inputs)
         )
-        workflow = spec.workflow_id or run_id
-        spec = spec.model_copy(update={"documents": references, "workflow_id": workflow})
+        spec = spec.model_copy(update={"documents": references, "workflow_id": spec.workflow_id or run_id})
         place = stager.stage(spec.model_dump_json(), JSON)
         number, root, fence = self.journal.create(
             run_id,
@@ -422,7 +549,9 @@ class Engine:
             documents=references,
         )
         run = initial_run(run_id, number, spec)
-        kit = Kit(spec, self._catalog(restricted(self._tools, [tool.name for tool in spec.tools])))
+        kit = Kit(spec)
+        if spec.task:
+            kit = Kit(spec, self._catalog(restricted(self._tools, [tool.name for tool in spec.tools])))
         return self._drive(run, root, fence, kit, model, stager, connections)
 
     def _catalog(self, tools: tuple[Tool, ...]) -> Catalog:
@@ -447,6 +576,8 @@ class Engine:
         tools = dict(self._tools)
         if run.spec.formatter is not None:
             tools.setdefault(generate_report.name, generate_report)
+        if run.spec.task == 0:
+            tools[TASK_TOOL.name] = task_tool(self, run.spec, connections)
         drive = Drive(
             run=run,
             head=head,
@@ -502,6 +633,13 @@ class Engine:
         chosen = model_of(model) if model is not None else self.model
         row = self.journal.run(run_id)
         given = answer is not None or outcome is not None
+        if row.task == 0 and row.status == "waiting" and outcome is None:
+            waiting = waiting_task(self.journal, row.workflow_id, row.round)
+            if waiting is not None and answer is not None:
+                self.resume(waiting, answer=answer, connections=connections, model=model)
+                answer = None
+            if waiting_task(self.journal, row.workflow_id, row.round) is None:
+                outcome, given = "retry", True
         if row.status in ("done", "failed") or (row.status == "waiting" and not given):
             run, head = restored(self.journal, row.run_id)
             if self._timed_out(run) is None:

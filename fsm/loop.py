@@ -33,13 +33,13 @@ from ..states.run import Run
 from ..tools.tool import Tool
 from .committer import Entry
 from .context import CallContext, Loader
-from .effects import AskModel, Commit, Effect, Emit, Returned, UseTool
+from .effects import AskModel, Commit, Effect, EffectPending, Emit, Returned, UseTool
 from .fold import apply
 from .journal import Journal
 from .journal_rows import document_row
 from .kit import Kit
 from .machine import Decision, Moment, decide, request_of
-from .outputs import error_of, is_empty, result_of
+from .outputs import error_of, is_empty, output_of, result_of, told_by
 from .payloads import JSON, Stager
 from .ports import Clock
 from .record import Record, canonical, chained, counters_text
@@ -148,7 +148,7 @@ def _fault(drive: Drive, error: object) -> ModelFault:
     if isinstance(error, ModelUnavailable):
         fault = error
     else:
-        fault = ModelUnavailable("unexpected", f"{type(error).__name__}: {error}")
+        fault = ModelUnavailable("unexpected", f"{type(error).__name__}: {told_by(error)}")
     payload = drive.stager.stage(fault.message)
     if fault.usage is not None:
         return ModelFault(fault.code, fault.message, payload, fault.usage)
@@ -179,6 +179,8 @@ def _use(drive: Drive, intent: Intent) -> Generator[Effect, Any, tuple[dict[str,
         connection=drive.connections.get(label) if label is not None else None,
     )
     came_to = yield UseTool(tool, intent.arguments, context)
+    if isinstance(came_to, EffectPending):
+        return asked, InDoubt()
     if isinstance(came_to, Returned):
         result = result_of(
             intent,
@@ -204,7 +206,8 @@ def _settled(drive: Drive, tool: Tool, intent: Intent) -> Outcome | None:
         return InDoubt()
     try:
         value = tool.reconcile(intent.idempotency_key)
-    except Exception:
+        output_of(value)
+    except (Exception, SystemExit):  # also of a value that no journal can hold: it says nothing
         return InDoubt()
     return None if value is None else _reconciled(drive, "done", value)
 

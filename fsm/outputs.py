@@ -169,13 +169,17 @@ def _cleaned(document: Document) -> Document:
     return dataclasses.replace(document, name=name, mime=mime, data=data)
 
 
+def told_by(error: object) -> str:
+    """Return an exception's words; none when its class, a host's own, cannot say them."""
+    try:
+        return str(error)
+    except Exception:
+        return ""
+
+
 def error_of(intent: Intent, error: BaseException, *, code: str = "tool_error") -> ToolResult:
     """Return the result of a call that raised *error*: one line, no traceback."""
-    name = type(error).__name__
-    try:
-        text = str(error)
-    except Exception:  # an exception class of a host's own
-        text = ""
+    name, text = type(error).__name__, told_by(error)
     text = cut(line(text if isinstance(error, ToolError) else f"{name}: {text}"), ERROR_CHARS) or name
     retryable = isinstance(error, NotStarted) or intent.effect != "once"
     return ToolResult(tool=intent.tool, ok=False, error=text, error_code=code, retryable=retryable)

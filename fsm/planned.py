@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from ..prompts.plans import read_plan
 from ..prompts.replies import DirectAnswer, Invalid
+from ..prompts.task_plans import read_task_plan
 from ..states.actions import Selection, StoredText
-from ..states.outcomes import Recalled, Replied
+from ..states.outcomes import Nought, Recalled, Replied
 from ..states.plans import Elicitation, Plan, Step
 from ..states.run import Run
-from ..states.spec import ToolSpec
+from ..states.spec import TASK_TOOL, ToolSpec
 from ..states.waiting import Question
 from ..tools.catalog import DOCUMENT_LIST, folded
 from ..tools.policy import denial
@@ -89,9 +90,12 @@ def plan_stop(run: Run) -> str | None:
 def read_planned(case: Case, kit: Kit) -> None:
     """Read a planner's reply into *case*: an accepted plan with its first step, an answer, a question, a problem."""
     outcome, run = case.outcome, case.run
+    limits = run.spec.limits
+    if run.spec.task == 0:
+        _read_tasks(case)
+        return
     if not isinstance(outcome, Replied):
         return
-    limits = run.spec.limits
     reply_id = f"{run.run_id}-{run.counters.calls}"
     read = read_plan(
         outcome.text,
@@ -137,9 +141,37 @@ def _accept(case: Case, plan: Plan, kit: Kit) -> None:
         number, defect = defects[0]
         case.problem = Invalid(defect.code, f"steps[{number}].args: {defect.message}")
         return
-    name = f"{run.run_id}:{run.counters.calls}"
-    case.plan = plan if plan.id else plan.model_copy(update={"id": str(uuid.uuid5(_PLAN_IDS, name))})
+    case.plan = plan if plan.id else plan.model_copy(update={"id": _plan_id(run)})
     case.selection = selection_of(plan.steps[0], run)
+
+
+def _read_tasks(case: Case) -> None:
+    """Read a workflow's tasks into *case*: each is a step that calls the tool which drives it."""
+    outcome, spec = case.outcome, case.run.spec
+    overview, language = "", spec.language
+    if isinstance(outcome, Replied):
+        read = read_task_plan(outcome.text, chars_max=spec.limits.reply_chars)
+        if isinstance(read, Invalid):
+            case.problem = read
+            return
+        tasks, overview = read.tasks, read.overview
+        language = language or read.language_user_detected
+    elif isinstance(outcome, Nought) and spec.tasks:
+        tasks = spec.tasks
+    else:
+        return
+    steps = []
+    for task in tasks:
+        args: dict[str, Any] = {"id": task.id, "objective": task.objective, "language": language or "en"}
+        args["success_criteria"] = list(task.success_criteria)
+        args["dependencies"] = list(task.dependencies)
+        steps.append(Step(name=TASK_TOOL.name, args=args, reason=task.user_message or task.objective))
+    case.plan = Plan(id=_plan_id(case.run), intention=overview, steps=tuple(steps), language=language or "en")
+    case.selection = selection_of(steps[0], case.run)
+
+
+def _plan_id(run: Run) -> str:
+    return str(uuid.uuid5(_PLAN_IDS, f"{run.run_id}:{run.counters.calls}:{run.counters.step}"))
 
 
 def _ask(case: Case, question: Question) -> None:

@@ -13,11 +13,12 @@ from ..states.limits import Limits
 from ..states.plans import TranscriptMessage
 from ..states.policy import Policy
 from ..states.profile import Profile
-from ..states.spec import Mode, Spec
+from ..states.spec import TASK_TOOL, Mode, Spec
 from ..tools.documents import generate_report
 from ..tools.tool import Tool
 from .table import fingerprint
 from .version import VERSION
+from .workflows import Place
 
 FORMATS = {"md": "md", "markdown": "md", "txt": "txt"}
 """Endings that the final formatting writes."""
@@ -138,6 +139,28 @@ def spec_of(
         engine=VERSION,
         machine=fingerprint(),
     )
+
+
+def placed(spec: Spec, place: Place, *, detect: bool) -> Spec:
+    """
+    Return *spec* at its place in a workflow.
+
+    Args:
+        spec: As `spec_of` gives it.
+        place: Where it stands.
+        detect: The language is the one that the planner of the tasks detects.
+    """
+    update: dict[str, object] = {
+        "workflow_id": place.workflow_id,
+        "round": place.round,
+        "task": place.task,
+        "task_id": place.task_id,
+        "history": place.history,
+    }
+    if place.task == 0:
+        update |= {"tools": (TASK_TOOL,), "tasks": place.tasks, "children": dict(place.options)}
+        update |= {"formatter": None, "final_format": None} | ({"language": ""} if detect else {})
+    return spec.model_copy(update=update)
 
 
 def turns_of(transcript: Sequence[Mapping[str, str]]) -> tuple[TranscriptMessage, ...]:

@@ -64,7 +64,7 @@ class PromptBuilder:
             "CATALOG": "\n".join(f"- {line}" for line in catalog),
             "CATALOG_FULL": "\n".join(map(tool_text, spec.tools)) if spec.mode != "react" else "",
             "OBJECTIVE": spec.objective,
-            "LANGUAGE": spec.language,
+            **({"LANGUAGE": spec.language} if spec.language else {}),
             "CONTEXT": spec.context,
             "FINAL_FORMAT": FINAL_FORMAT.format(spec.final_format) if spec.final_format else "",
             "CONNECTIONS_INDEX": "\n".join(f"- {label}" for label in spec.connections),
@@ -77,6 +77,7 @@ class PromptBuilder:
             "refinement": self._refinement,
             "review": self._review,
             "plan": self._plan,
+            "task_plan": self._task_plan,
         }
 
     def build(self, kind: RequestKind, run: Run) -> tuple[PromptMessage, ...]:
@@ -87,6 +88,8 @@ class PromptBuilder:
         values = self._dynamic[kind](run)
         values |= self._static
         values["FEEDBACK"] = run.memory.feedback or ""
+        if not self._spec.language and run.memory.plan is not None:
+            values["LANGUAGE"] = run.memory.plan.language
         return self._render(name, values)
 
     def text(self, task: TextTask) -> tuple[PromptMessage, ...]:
@@ -189,6 +192,15 @@ class PromptBuilder:
             "RESULTS": newest_lines([result_text(message) for message in run.memory.history], 4 * chars_max),
         }
 
+    def _task_plan(self, run: Run) -> dict[str, str]:
+        """What the planner of a workflow's tasks sees (SPEC A069, B3.23)."""
+        return {
+            "CRITERIA": self._criteria(run),
+            "DOCUMENTS_INDEX": self._documents(run),
+            "IMPROVEMENTS": "\n".join(f"- {text}" for text in run.memory.improvements or ()),
+            "WORKFLOW_HISTORY": self._history(run),
+        }
+
     def _criteria(self, run: Run) -> str:
         progress = run.counters.criteria
         return "\n".join(
@@ -205,17 +217,22 @@ class PromptBuilder:
         return "\n".join(lines)
 
     def _history(self, run: Run) -> str:
-        texts = (self._rendered(message)[1] for message in reversed(run.memory.history))
+        messages = (*self._spec.history, *run.memory.history)
+        texts = (self._rendered(message)[1] for message in reversed(messages))
         return history_text(texts, self._spec.limits.history_chars)
 
     def _rendered(self, message: Message) -> tuple[Message, str, str]:
         """Return *message* with its text and its line in the index of documents, rendered once."""
-        known = self._messages.get(message.step)
+        known = self._messages.get(message.round << 32 | message.step)
         if known is None or known[0] is not message:
             if len(self._messages) > 200:
                 self._messages.clear()
             line = f"- docList:{message.label} ({message.documents_count} from {message.tool})"
-            known = self._messages[message.step] = (message, message_text(message), line)
+            known = self._messages[message.round << 32 | message.step] = (
+                message,
+                message_text(message),
+                line,
+            )
         return known
 
 

@@ -15,7 +15,10 @@ SHORTENED = "(shortened)"
 def message_text(message: Message) -> str:
     """Return one action as a few lines; what it lacks leaves no empty heading."""
     outcome = "ok" if message.success else "failed"
-    lines = [f"- Step {message.step}: {message.tool} [{outcome}] {message.objective}".rstrip()]
+    place = f"Step {message.step}"
+    if message.round:
+        place = f"Round {message.round}, step {message.step}" if message.step else f"Round {message.round}"
+    lines = [f"- {place}: {message.tool} [{outcome}] {message.objective}".rstrip()]
     if message.label and message.documents_count:
         lines.append(f"  Documents: docList:{message.label} ({message.documents_count})")
         lines.extend(f"    {document}" for document in message.documents)

@@ -81,6 +81,7 @@ class OfflineModel:
             "parameters": _parameters,
             "refinement": _refine,
             "review": _review,
+            "task_plan": _tasks,
         }
         answer = answers.get(call.kind, _review)
         if call.kind not in answers and call.kind != "text":
@@ -119,6 +120,13 @@ def _select(sections: dict[str, str]) -> str:
 
 def _dumps(**data: Any) -> str:
     return json.dumps(data, ensure_ascii=False)
+
+
+def _tasks(sections: dict[str, str]) -> str:
+    """Return the whole objective as one task: what to divide it into takes a language model."""
+    objective, criteria = sections.get("Objective", ""), criteria_of(sections)
+    task = {"id": "task_1", "objective": objective, "success_criteria": criteria, "dependencies": []}
+    return _dumps(overview="one task", tasks=[task])
 
 
 def _chosen(sections: dict[str, str]) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ..states.errors import UsageError
 
-NAMES = ("selection", "parameters", "parameters_full", "refinement", "review", "plan", "text")
+NAMES = ("selection", "parameters", "parameters_full", "refinement", "review", "plan", "task_plan", "text")
 """The templates that a host can replace, by name."""
 
 DIVIDER = "=== user ==="

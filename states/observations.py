@@ -57,6 +57,7 @@ class Message(Stored, frozen=True, gc=False, kw_only=True):
         arguments: What it got, for a planner; None where only a summary is kept.
         output: What it returned as text, cut to size, for a planner; a user's answer is whole, since later steps use it.
         error: Why there is no output, for a planner.
+        round: Of a message of an earlier round; 0: this one.
     """
 
     action: int
@@ -74,6 +75,7 @@ class Message(Stored, frozen=True, gc=False, kw_only=True):
     arguments: dict[str, Any] | None = None
     output: str = ""
     error: str = ""
+    round: int = 0
 
 
 class Turn(Stored, frozen=True, gc=False):

@@ -15,8 +15,12 @@ class Planning(Phase):
         super().__init__(PLANNING)
 
     def request(self, run: Run) -> Request:
-        """Return the selection (or plan) request, or nothing when a hard limit already decides."""
+        """Return the request for an action, a plan or tasks; nothing when a limit decides or the host gave the tasks."""
         if hard_limit(run) is not None:
             return NOTHING
-        kind: RequestKind = "selection" if run.spec.mode == "react" else "plan"
+        if run.spec.task == 0 and run.spec.tasks:
+            return NOTHING
+        kind: RequestKind = (
+            "selection" if run.spec.mode == "react" else "plan" if run.spec.task else "task_plan"
+        )
         return ModelRequest(kind, run.counters.selection_retries)

@@ -114,12 +114,14 @@ class Plan(Wire):
         intention: What the plan is for.
         steps: In the order of execution.
         elicitation: What the planner must know first.
+        language: Of a workflow's plan: the user's language as the model detected it; empty when it named none.
     """
 
     id: str | None = None
     intention: str = ""
     steps: tuple[Step, ...] = Field(default=(), strict=False, max_length=STEPS_MAX)
     elicitation: Elicitation | None = None
+    language: str = Field(default="", max_length=35)
 
     @property
     def question(self) -> Elicitation | None:

@@ -8,7 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from .actions import DocumentRef, Effect
 from .limits import Limits
-from .plans import TranscriptMessage
+from .observations import Message
+from .plans import PlannedTask, TranscriptMessage
 from .policy import Policy
 from .profile import Profile
 
@@ -42,6 +43,28 @@ class ToolSpec(BaseModel):
     duplicate_limits: dict[str, int] = Field(default_factory=dict)
 
 
+TASK_TOOL = ToolSpec(
+    name="workflow.task",
+    description="Drive one task of the workflow as a run of its own.",
+    parameters={
+        "type": "object",
+        "properties": {
+            "id": {"type": "string"},
+            "objective": {"type": "string"},
+            "success_criteria": {"type": "array", "items": {"type": "string"}},
+            "dependencies": {"type": "array", "items": {"type": "string"}},
+            "language": {"type": "string"},
+        },
+        "required": ["id", "objective"],
+        "additionalProperties": False,
+    },
+    effect="idempotent",
+    label="task",
+    repeat_allowed=True,
+)
+"""What the steps of a workflow's own run call; never offered to a model."""
+
+
 class Spec(BaseModel):
     """
     Everything that decides a run besides what comes from outside.
@@ -71,7 +94,11 @@ class Spec(BaseModel):
         transcript: The conversation before this run, for a planner.
         workflow_id: The workflow this run belongs to; its own id for a single run.
         round: Round of the workflow, from 1.
-        task: Task within the round, from 1.
+        task: Task within the round, from 1; 0 is the workflow itself, whose steps are its tasks.
+        task_id: Name of the task in its workflow's plan.
+        tasks: Of a workflow: tasks that the host has given; empty: the model plans them.
+        children: Of a workflow: what its tasks are started with (mode, tools, limits and so on).
+        history: What earlier rounds of the workflow did, as summaries, newest last.
         key_salt: Hex salt of this run's duplicate and idempotency keys.
         engine: Version of paor.
         machine: Fingerprint of the transition table.
@@ -104,6 +131,10 @@ class Spec(BaseModel):
     workflow_id: str = ""
     round: int = 1
     task: int = 1
+    task_id: str = ""
+    tasks: tuple[PlannedTask, ...] = ()
+    children: dict[str, Any] = Field(default_factory=dict)
+    history: tuple[Message, ...] = ()
     key_salt: str = ""
     engine: str = ""
     machine: str = ""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .fsm.replay import Divergence, Replay, replay
     from .fsm.result import Result
     from .fsm.version import VERSION as __version__
+    from .fsm.workflows import Task
     from .prompts.model import Model, ModelCall, ModelUnavailable, PromptMessage, Reply
     from .prompts.offline import OfflineModel
     from .prompts.scripted import ScriptedModel
@@ -100,6 +101,7 @@ __all__ = [
     "StepCompleted",
     "SteppingClock",
     "SystemClock",
+    "Task",
     "Tool",
     "ToolContext",
     "ToolError",
@@ -132,6 +134,7 @@ _PLACES = {
         "replay",
     ),
     ".fsm.result": ("Result",),
+    ".fsm.workflows": ("Task",),
     ".prompts.model": (
         "Model",
         "ModelCall",
