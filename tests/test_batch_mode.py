@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from paor import Limits, Policy, Tool, ToolContext, ToolError, TransitionTaken
+from paor import Document, Limits, Policy, Tool, ToolContext, ToolError, ToolOutput, TransitionTaken, tool
 
 from .planning import ABORT, END, NOTHING, PLAN, STEP, World, check, counted, counters, ends, results
 from .recording import sections
@@ -320,3 +320,34 @@ def test_A141_a_denied_approval_is_an_error_result(tmp_path: Path, mode: Any) ->
         assert world.engine.resume(world.run_id, answer={"approve": False}).state == "Done"
         check(world)
     assert world.count("refuse") == 1 and world.count("execute") == 1
+
+
+def test_A054_A090_every_form_that_a_tool_may_return_is_the_same_in_both_modes(tmp_path: Path) -> None:
+    """Text, data, bytes, nothing, a document, a whole output: the same documents, notes and labels."""
+    forms: list[Any] = [
+        "text",
+        {"a": [1, 2.5, None]},
+        b"\x00\xff",
+        None,
+        Document("a.csv", "a,b", "text/csv"),
+        [Document("b.txt", "B"), Document("c.txt", "C")],
+        ToolOutput(documents=[Document("d.md", "# D", "text/markdown")], notes=["noted"]),
+    ]
+
+    @tool("notes.read", effect="read", label="page")
+    def give(page: int) -> Any:
+        """Give."""
+        return forms[page]
+
+    react = [reply for number in range(len(forms)) for reply in (*READ(number), CONTINUE)]
+    plan = PLAN(*[STEP(page=number) for number in range(len(forms))])
+    found = []
+    for mode, script in (("react", [*react[:-1], STOP, SUCCESS]), ("batch", [plan, SUCCESS])):
+        with World(tmp_path / mode, script, [give]) as world:
+            result = world.run(mode=mode, limits=LIMITS)
+            check(world)
+            found.append([(item.name, item.mime, item.label, item.read()) for item in result.documents])
+            statement = """SELECT body ->> '$.observation' FROM transitions JOIN payloads USING (run)
+                           WHERE "trigger" = 'observe' AND n = change ->> '$.n' ORDER BY seq"""
+            found[-1] += query(world.path, statement)
+    assert found[0] == found[1] and len(found[0]) == 7 + len(forms)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -364,3 +365,32 @@ def test_A160_C3_20_a_plan_may_only_use_what_is_offered_and_allowed(tmp_path: Pa
             "choose from: notes.read" in sections(world.model.calls[1])["Your last reply could not be used"]
         )
     assert calls == []
+
+
+def test_A133_A135_A137_A165_what_plan_and_execution_leave_to_the_next_round(tmp_path: Path) -> None:
+    """After a plan: plan, answer, question and what was said; after its steps: one result each, earlier ones first."""
+    asked = {"elicitation": {"message": "Which?"}}
+    script = [PLAN(STEP(page=1), STEP(page=2)), asked, PLAN(STEP(page=3)), END("Three."), REVIEW("success")]
+    with World(tmp_path, script) as world:
+        waits = plan_run(world)
+        assert waits.status == "waiting"
+        assert world.engine.resume(world.run_id, answer="the third").answer == "Three."
+        check(world)
+        changes = [json.loads(str(world.journal.payload(1, row.change["n"]).body)) for row in world.rows]
+        shown = [results(call) for call in world.model.of("plan")]
+        said = [len(transcript(call)) for call in world.model.of("plan")]
+    after = [
+        (row.trigger, sorted(slot for slot in ("plan", "answer", "question", "turn") if change.get(slot)))
+        for row, change in zip(world.rows, changes, strict=True)
+        if row.source == "Planning"
+    ]
+    assert after == [
+        ("select", ["plan", "turn"]),
+        ("wait", ["question", "turn"]),
+        ("provide", ["turn"]),
+        ("select", ["plan", "turn"]),
+        ("answer", ["answer", "turn"]),
+    ]
+    assert [len(found) for found in shown] == [0, 2, 2, 3]
+    assert all(later[: len(found)] == found for found, later in itertools.pairwise(shown))
+    assert said == [0, 1, 3, 4]
