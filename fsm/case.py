@@ -38,7 +38,7 @@ from ..states.waiting import Question
 from ..tools.catalog import CONNECTION, DOCUMENT_LIST
 from ..tools.defaults import filled
 from ..tools.policy import approval_needed, denial, matches, unsafe
-from .duplicates import duplicate_key, rule_broken
+from .duplicates import duplicate_key, limits_for, rule_broken
 from .kit import Kit
 from .planned import (
     ask_for_missing,
@@ -145,7 +145,12 @@ def _read_planning(case: Case, kit: Kit) -> None:
     if not isinstance(case.outcome, Replied):
         return
     limits = case.run.spec.limits
-    read = read_selection(case.outcome.text, chars_max=limits.reply_chars, context_chars=limits.context_chars)
+    read = read_selection(
+        case.outcome.text,
+        chars_max=limits.reply_chars,
+        context_chars=limits.context_chars,
+        profile=case.run.spec.profile,
+    )
     if case.outcome.finish in ("refusal", "content_filter") and isinstance(read, Invalid):
         read = Invalid(case.outcome.finish, "the model declined to answer")
     if isinstance(read, Invalid):
@@ -230,7 +235,7 @@ def _read_specifying(case: Case, kit: Kit) -> None:
     problems = schema.check(arguments)
     case.invalid = "; ".join(problem.message for problem in problems[:10]) or None
     if step is not None:
-        missing = [problem.path for problem in problems if problem.code == "missing"]
+        missing = [item.path for item in problems if item.code == "missing" and item.path in schema.required]
         if missing and len(missing) == len(problems):
             ask_for_missing(case, step, missing, tool)
         case.invalid = case.invalid or unknown_documents(arguments, run, _unresolved)
@@ -257,7 +262,10 @@ def _parameter_values(case: Case, selection: Selection, kit: Kit) -> dict[str, A
         return selection.arguments
     if not isinstance(case.outcome, Replied):
         return None
-    read = read_parameters(case.outcome.text, selection.fields, chars_max=case.run.spec.limits.reply_chars)
+    spec = case.run.spec
+    read = read_parameters(
+        case.outcome.text, selection.fields, chars_max=spec.limits.reply_chars, profile=spec.profile
+    )
     if isinstance(read, Invalid):
         case.problem, case.invalid = read, read.message
         return None
@@ -273,7 +281,9 @@ def _propose(case: Case, kit: Kit) -> None:
     key = duplicate_key(run.spec.key_salt, tool.name, arguments)
     action = run.counters.action + 1
     if selection.origin != "format" and not tool.repeat_allowed:
-        case.duplicate = rule_broken(key, run.memory.window, run.counters.same_key, run.spec.limits)
+        limits, counters = limits_for(run.spec.limits, tool.duplicate_limits), run.counters
+        succeeded = counters.errors == 0  # an executed call that succeeds sets it back
+        case.duplicate = rule_broken(key, run.memory.window, counters.same_key, limits, succeeded=succeeded)
     name = "final_format" if selection.origin == "format" else tool.label
     case.intent = Intent(
         tool=tool.name,

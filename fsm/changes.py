@@ -25,7 +25,7 @@ from ..tools.catalog import DOCUMENT_LIST
 from .answers import final_answer
 from .case import Case, stale_after
 from .observe import TURN_CHARS, answer_text, check_of, clean, cut, line, message_of, observation_of
-from .planned import selection_of, step_of
+from .planned import plans_left, selection_of, step_of
 
 Effect = tuple[Change, Counters]
 
@@ -54,6 +54,7 @@ def _select(case: Case) -> Effect:
         counters,
         step=counters.step + 1,
         plan_step=0,
+        plans=counters.plans + (case.plan is not None),
         selection_retries=0,
         parameter_retries=0,
         step_retries=0,
@@ -100,11 +101,14 @@ def _answer(case: Case) -> Effect:
 def _fail_planning(case: Case) -> Effect:
     if case.stop is not None:
         return _fail_stopped(case)
-    return _failed(case, "selection_invalid" if _steps_left(case) else "max_steps")
+    return _failed(case, _bound_reached(case) or "selection_invalid")
 
 
-def _steps_left(case: Case) -> bool:
-    return case.run.counters.step < case.run.spec.limits.max_steps
+def _bound_reached(case: Case) -> str | None:
+    """Return the bound that forbids another action, or None."""
+    if case.run.counters.step >= case.run.spec.limits.max_steps:
+        return "max_steps"
+    return None if plans_left(case.run) else "max_plans"
 
 
 def _failed(case: Case, reason: str) -> Effect:
@@ -371,10 +375,8 @@ def _fail_reviewing(case: Case) -> Effect:
     if review is not None and review.status == "retry":
         if counters.stop == "no_improvement":
             reason = counters.stop
-        elif not _steps_left(case):
-            reason = "max_steps"
         else:
-            reason = "retries_exhausted"
+            reason = _bound_reached(case) or "retries_exhausted"
     elif review is not None or case.problem is not None:
         reason = "review_failed"
     else:

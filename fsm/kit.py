@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..prompts.builders import PromptBuilder
 from ..prompts.model import PromptMessage
-from ..prompts.wire_schemas import parameters_schema, reply_schema
+from ..prompts.wire_schemas import SINGLE_SELECTION, parameters_schema, reply_schema
 from ..states.actions import Selection
 from ..states.errors import InternalError, UsageError
 from ..states.requests import RequestKind
@@ -64,6 +64,8 @@ class Kit:
 
     def reply_schema(self, kind: RequestKind, run: Run) -> dict[str, Any] | None:
         """Return the JSON Schema of the reply to a *kind* request, None for free text."""
+        if kind == "selection" and self.spec.profile.stage == "single":
+            return SINGLE_SELECTION
         selection = run.memory.selection
         if kind != "parameters" or selection is None:
             return reply_schema(kind)

@@ -65,6 +65,11 @@ def selection_of(step: Step, run: Run) -> Selection:
     )
 
 
+def plans_left(run: Run) -> bool:
+    """Return whether another plan may be made; without plans there is nothing to count (SPEC C23, D14)."""
+    return run.counters.plans < run.spec.limits.max_plans
+
+
 def plan_stop(run: Run) -> str | None:
     """
     Return why the run should stop after a plan's step, or None to go on.
@@ -74,6 +79,8 @@ def plan_stop(run: Run) -> str | None:
     left = steps_left_in_plan(run)
     if run.counters.step >= run.spec.limits.max_steps and (left or run.spec.mode == "planner"):
         return "max_steps"
+    if not left and run.spec.mode == "planner" and not plans_left(run):
+        return "max_plans"
     return "model_stop" if run.spec.mode == "batch" and not left else None
 
 
@@ -90,7 +97,13 @@ def read_planned(case: Case, kit: Kit) -> None:
     if not isinstance(outcome, Replied):
         return
     reply_id = f"{run.run_id}-{run.counters.calls}"
-    read = read_plan(outcome.text, chars_max=limits.reply_chars, finish=outcome.finish, reply_id=reply_id)
+    read = read_plan(
+        outcome.text,
+        chars_max=limits.reply_chars,
+        finish=outcome.finish,
+        reply_id=reply_id,
+        words=run.spec.mode == "planner",
+    )
     if isinstance(read, Invalid):
         case.problem = read
     elif isinstance(read, DirectAnswer):
@@ -104,8 +117,15 @@ def read_planned(case: Case, kit: Kit) -> None:
 
 
 def _accept(case: Case, plan: Plan, kit: Kit) -> None:
-    """Check every step before the first is taken; one that can never be executed makes the plan invalid."""
+    """
+    Check every step before the first is taken; one that can never be executed makes the plan invalid.
+
+    A question beside steps is asked once they are done, as a last step of its own: it is never lost (SPEC C12).
+    """
     run = case.run
+    if plan.question is not None:
+        last = Step(type="elicitation", elicitation=plan.question)
+        plan = plan.model_copy(update={"steps": (*plan.steps, last), "elicitation": None})
     for number, step in enumerate(plan.steps):
         if step.type != "tool" or step.fault is not None:
             continue

@@ -74,7 +74,7 @@ class PromptBuilder:
         self._spec = spec
         self._templates: dict[str, tuple[Template, PromptMessage | None]] = {}
         self._static = {
-            "RULES": "\n".join(f"- {rule}" for rule in RULES),
+            "RULES": "\n".join(f"- {rule}" for rule in spec.rules or RULES),
             "CATALOG": "\n".join(f"- {line}" for line in catalog),
             "CATALOG_FULL": "\n".join(map(tool_text, spec.tools)) if spec.mode != "react" else "",
             "OBJECTIVE": spec.objective,

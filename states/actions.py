@@ -156,7 +156,8 @@ class ToolResult(Stored, frozen=True, gc=False):
         web: Per-URL facts of a web tool, best first.
         echo: For a blocked call: the payload of the last successful output of the same call.
         tool: The call's canonical tool name.
-        retryable: The error may be gone next time, as far as the tool says.
+        retryable: The error may be gone next time, as far as the tool says; of a plan's step also that an empty result
+            may.
         answer: What the user answered to a plan's question, text or JSON as text.
     """
 

@@ -7,6 +7,7 @@ REASONS = {
     "model_stop": "the model decided to stop",
     "no_improvement": "no further action improved the score",
     "max_steps": "the step limit was reached",
+    "max_plans": "the limit of plans was reached",
     "token_budget": "the token budget is used up",
     "time_budget": "the time budget is used up",
     "cost_budget": "the cost budget is used up",
@@ -22,5 +23,5 @@ REASONS = {
     "internal_error": "an unexpected error in the engine or one of its parts",
 }
 
-LIMIT_REASONS = frozenset({"max_steps", "token_budget", "time_budget", "cost_budget"})
+LIMIT_REASONS = frozenset({"max_steps", "max_plans", "token_budget", "time_budget", "cost_budget"})
 """Reasons for which a Failed run has the exit code 6 (DESIGN section 6)."""

@@ -51,6 +51,7 @@ class Counters(Struct, frozen=True, gc=False):
         formatted: 1 once the final formatting action has been selected.
         parameter_retries, selection_retries, step_retries: Spent in this step.
         plan_step: Number of the current step within its plan, from 0.
+        plans: Plans accepted so far.
         refused: Calls refused for their parameters in a row.
         review_retries: Spent in this iteration.
         same_key: How often the last executed call stands at the end of the list of executed calls.
@@ -76,6 +77,7 @@ class Counters(Struct, frozen=True, gc=False):
     formatted: int = 0
     parameter_retries: int = 0
     plan_step: int = 0
+    plans: int = 0
     refused: int = 0
     review_retries: int = 0
     same_key: int = 0

@@ -12,6 +12,7 @@ from .limits import Limits
 from .observations import Message
 from .plans import PlannedTask, TranscriptMessage
 from .policy import Policy
+from .profile import Profile
 
 Mode = Literal["react", "batch", "planner"]
 
@@ -28,6 +29,7 @@ class ToolSpec(BaseModel):
         label: Label for its documents.
         repeat_allowed: A polling tool: exempt from the duplicate guard.
         step_retries: How often a retryable error is tried again within the step.
+        duplicate_limits: Bounds of the duplicate guard for this tool, by name; the run's for what is not there.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
@@ -39,6 +41,7 @@ class ToolSpec(BaseModel):
     label: str = "result"
     repeat_allowed: bool = False
     step_retries: int = 0
+    duplicate_limits: dict[str, int] = Field(default_factory=dict)
 
 
 TASK_TOOL = ToolSpec(
@@ -73,6 +76,11 @@ class Spec(BaseModel):
         language: Language of the answer, resolved: the workflow's, else the user's, else ``en`` (SPEC A075).
         task_type: Name of the task type for the policy, or None.
         mode: ``react`` (one action at a time), ``batch`` or ``planner``.
+        profile: How strictly replies are held to their form.
+        rules: The host's own business rules of a selection prompt; empty for the shipped ones.
+        fallback: Mode in which the task is started again when this run fails, or None.
+        fallback_for: Id of the failed run that this one stands in for; empty for none.
+        fallback_reason: Why that one failed.
         limits: Bounds and budgets.
         policy: What the host allows.
         tools: The catalog offered to this run, in order.
@@ -106,6 +114,11 @@ class Spec(BaseModel):
     language: str = "en"
     task_type: str | None = None
     mode: Mode = "react"
+    fallback: Literal["batch"] | None = None
+    fallback_for: str = ""
+    fallback_reason: str = ""
+    profile: Profile = Field(default_factory=Profile)
+    rules: tuple[str, ...] = ()
     limits: Limits = Field(default_factory=Limits)
     policy: Policy = Field(default_factory=Policy)
     tools: tuple[ToolSpec, ...] = ()

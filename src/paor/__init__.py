@@ -54,9 +54,13 @@ if TYPE_CHECKING:
     from .states.limits import Limits
     from .states.outcomes import Usage
     from .states.policy import Policy
+    from .states.profile import Profile
     from .states.workflow import Workflow
     from .tools.builtin import builtin_tools
     from .tools.tool import Document, Tool, ToolContext, ToolOutput, tool
+    from .tools.web import web_tools
+    from .tools.web_search import SearchBackend, SearchHit, SearchQuery, SearchReply
+    from .tools.web_settings import WebSettings
 
 __all__ = [
     "Clock",
@@ -87,6 +91,7 @@ __all__ = [
     "OfflineModel",
     "PaorError",
     "Policy",
+    "Profile",
     "PromptMessage",
     "RandomIds",
     "Replay",
@@ -98,6 +103,10 @@ __all__ = [
     "RunWaiting",
     "ScriptExhausted",
     "ScriptedModel",
+    "SearchBackend",
+    "SearchHit",
+    "SearchQuery",
+    "SearchReply",
     "SeededIds",
     "StepCompleted",
     "SteppingClock",
@@ -112,6 +121,7 @@ __all__ = [
     "Usage",
     "UsageError",
     "WebFact",
+    "WebSettings",
     "Workflow",
     "__version__",
     "builtin_tools",
@@ -119,6 +129,7 @@ __all__ = [
     "replay",
     "tool",
     "validate",
+    "web_tools",
 ]
 
 _PLACES = {
@@ -184,6 +195,7 @@ _PLACES = {
     ".states.limits": ("Limits",),
     ".states.outcomes": ("Usage",),
     ".states.policy": ("Policy",),
+    ".states.profile": ("Profile",),
     ".states.workflow": ("Workflow",),
     ".tools.builtin": ("builtin_tools",),
     ".tools.tool": (
@@ -193,6 +205,14 @@ _PLACES = {
         "ToolOutput",
         "tool",
     ),
+    ".tools.web": ("web_tools",),
+    ".tools.web_search": (
+        "SearchBackend",
+        "SearchHit",
+        "SearchQuery",
+        "SearchReply",
+    ),
+    ".tools.web_settings": ("WebSettings",),
 }
 """Public names by module; one is imported when it is first asked for, so that ``import paor`` costs next to nothing."""
 

@@ -11,8 +11,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from ._cli_json import BOUNDS, input_fields, standard_input, text_file
+from .fsm.fallback import fallback_of
 from .fsm.flow_start import GivenWorkflow, given_workflow
-from .fsm.intake import documents_of, mime_of, model_of, restricted, templates_of, toolbox
+from .fsm.intake import documents_of, mime_of, model_of, profile_of, restricted, templates_of, toolbox
 from .fsm.journal_file import SYNCHRONOUS, Durability
 from .fsm.starting import FORMATS, mode_of
 from .prompts.model import Model
@@ -34,7 +35,7 @@ class RunInput:
 
     Attributes:
         objective, success_criteria, documents, model, mode, tools, task_type, language, user_language, context,
-            connections: As `Engine.run` takes them.
+            connections, profile, stage, fallback: As `Engine.run` takes them.
         workflow: The workflow file, read and checked, with its variables.
         sources: Paths of the documents that were read from files.
         prompt_template: Its text.
@@ -60,6 +61,9 @@ class RunInput:
     prompt_template: str | None = None
     bounds: dict[str, Any] = field(default_factory=dict)
     final_format: str | None = None
+    profile: str | None = None
+    stage: str | None = None
+    fallback: str | None = None
     output: Path | None = None
     durability: Durability = "full"
     app: str | None = None
@@ -127,6 +131,9 @@ def _typed(values: Mapping[str, Any]) -> RunInput:
         prompt_template=_template(values),
         bounds=bounds,
         final_format=values.get("final_format"),
+        profile=values.get("profile"),
+        stage=values.get("stage"),
+        fallback=values.get("fallback"),
         output=Path(values["output"]) if "output" in values else None,
         durability=values.get("durability", "full"),
         app=values.get("app"),
@@ -219,6 +226,8 @@ def _check(given: RunInput, *, tools_known: bool) -> None:
         raise UsageError("a criterion is empty")
     if given.final_format and given.final_format.lower().lstrip(".") not in FORMATS:
         raise UsageError(f"final format {given.final_format!r}: use one of {', '.join(FORMATS)}")
+    profile_of(given.profile, given.stage)
+    fallback_of(given.fallback, given.mode)
     if given.durability not in SYNCHRONOUS:
         raise UsageError(f"durability {given.durability!r}: expected one of {', '.join(SYNCHRONOUS)}")
     if given.model is not None:

@@ -32,6 +32,9 @@ _TEXTS = (
     "durability",
     "app",
     "final_format",
+    "fallback",
+    "profile",
+    "stage",
 )
 _LISTS = ("documents", "success_criteria", "tools")
 _MAPPINGS = ("limits", "connections", "variables")
