@@ -324,7 +324,7 @@ def test_the_next_round_follows_the_same_workflow(tmp_path: Path) -> None:
         assert second.state == "Done" and own.journal.spec(second.run_id).round == 2
         assert calls.summarised == ["about one", "about two"]
         check_journal(own)
-        other = own.engine.follow_up(second.run_id, "three", mode="batch")
+        other = own.engine.follow_up(second.run_id, "three", mode="react")
         assert own.journal.spec(other.run_id).workflow is None
         with pytest.raises(UsageError, match="one run"):
             own.engine.run_workflow("four", workflow=flow)
