@@ -1679,7 +1679,7 @@ def test_what_is_neither_yes_nor_no_is_refused_and_the_run_waits_on(tmp_path: Pa
     with World(tmp_path, SEND, [sending(sent)], policy=APPROVALS) as world:
         waiting = world.run()
         rows = len(world.rows)
-        with pytest.raises(InvalidAnswer, match="approve|object"):
+        with pytest.raises(InvalidAnswer, match=r"approve|object"):
             world.engine.resume(waiting.run_id, answer={"action": "accept", "content": content})
         assert (sent, len(world.rows)) == ([], rows)
         assert world.engine.resume(waiting.run_id, answer={"approve": True}).state == "Done"
