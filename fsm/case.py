@@ -39,6 +39,7 @@ from ..tools.catalog import CONNECTION, DOCUMENT_LIST
 from ..tools.defaults import filled
 from ..tools.policy import approval_needed, denial, matches, unsafe
 from .duplicates import duplicate_key, limits_for, rule_broken
+from .flowing import CODED, Moved, check_listed, flow_arguments, read_flow
 from .kit import Kit
 from .planned import (
     ask_for_missing,
@@ -77,6 +78,8 @@ class Case(Struct):
         plan: A planner's accepted plan.
         question: What the user must be asked before the run can go on.
         stop_reason: Why the run should stop now, or None.
+        moved: Where the workflow goes, in a run with one.
+        trouble: Why the workflow ends the run, for the final message.
     """
 
     run: Run
@@ -101,6 +104,8 @@ class Case(Struct):
     plan: Plan | None = None
     question: Question | None = None
     stop_reason: str | None = None
+    moved: Moved | None = None
+    trouble: str = ""
 
 
 def read_case(run: Run, outcome: Outcome, kit: Kit) -> Case:
@@ -109,6 +114,8 @@ def read_case(run: Run, outcome: Outcome, kit: Kit) -> Case:
     case.stop = _hard_stop(run, outcome)
     if run.memory.question is None:
         _READERS[run.state](case, kit)
+    if run.memory.flow is not None:
+        read_flow(case, kit)
     return case
 
 
@@ -201,10 +208,14 @@ def _read_specifying(case: Case, kit: Kit) -> None:
     if step is not None and step.type != "tool":
         read_other_step(case, step)
         return
+    if selection.origin == "workflow" and selection.tool == "noop":
+        return
     case.denied = denial(kit.spec.policy, run.spec.task_type, selection.tool)
+    if step is not None and run.memory.flow is not None:
+        check_listed(case, kit, selection)
     if selection.origin == "format" and not matches(selection.tool, kit.spec.policy.deny):
         case.denied = None
-    values = _parameter_values(case, selection)
+    values = _parameter_values(case, selection, kit)
     if values is None:
         return
     tool = kit.tool(selection)
@@ -230,13 +241,15 @@ def _read_specifying(case: Case, kit: Kit) -> None:
         _propose(case, kit)
 
 
-def _parameter_values(case: Case, selection: Selection) -> dict[str, Any] | None:
+def _parameter_values(case: Case, selection: Selection, kit: Kit) -> dict[str, Any] | None:
     """Return the values that Stage 2, the plan or an approved intent settles, or None with the reason in *case*."""
     if case.run.memory.intent is not None:
         return dict(case.run.memory.intent.arguments)
     step = step_of(case.run)
     if step is not None:
         return step_arguments(case, step)
+    if selection.origin in CODED:
+        return flow_arguments(case, kit, selection)
     if selection.arguments is not None:
         return selection.arguments
     if not isinstance(case.outcome, Replied):

@@ -32,6 +32,7 @@ from ..tools.documents import generate_report
 from ..tools.tool import Document, Tool
 from .drivers import WriterPool, aperform, perform
 from .fallback import fallback_of, fallback_spec, warn_of_legacy
+from .flow_start import WorkflowLike, followed, given_workflow, planner_mode
 from .intake import (
     DocumentLike,
     RunOptions,
@@ -178,6 +179,8 @@ class Engine:
         profile: Profile | str | None = None,
         stage: Stage | None = None,
         fallback: Literal["batch"] | None = None,
+        workflow: WorkflowLike | None = None,
+        variables: Mapping[str, Any] | None = None,
     ) -> Iterator[Event]:
         """
         Run an objective and yield its events as they become durable; the last one is `RunEnded`.
@@ -204,6 +207,8 @@ class Engine:
             stage: ``two_stage`` (default) asks for document 003's whole Stage 1, ``single`` for 002's bare choice.
             fallback: ``batch``: when this react run fails (not cancelled, out of budget or without its model), the task
                 is started once more as a batch run of the same workflow, whose result counts. Each has its own bounds.
+            workflow: A workflow file, its text, or a `Workflow`; implies the mode ``planner``.
+            variables: Values of the workflow's variables, JSON; they win over those of the file.
 
         Raises:
             UsageError: A bad argument; nothing was started.
@@ -338,7 +343,8 @@ class Engine:
         if place.task == 0:
             start = self._workflow(text, (), documents, None, {**place.options, **given}, place)
         else:
-            given.setdefault("mode", spec.mode)
+            same = given.get("mode") in (None, spec.mode)
+            given = (followed(spec) if same else {}) | {"mode": spec.mode, **given}
             start = self._prepared(text, (), documents, place=place, **given)
         return self._settled(_last_result(self._driven(start, resumed=False, listening=bool(self._hooks))))
 
@@ -364,6 +370,8 @@ class Engine:
         place: Place | None = None,
     ) -> Start:
         """Check the arguments of a workflow, those of its tasks included."""
+        if options.get("workflow") is not None:
+            raise UsageError("a workflow file is for one run; a workflow of several tasks has none")
         limits = options.get("limits")
         at = workflow_place(tasks, options, limits if isinstance(limits, Limits) else None)
         if place is not None:
@@ -465,8 +473,9 @@ class Engine:
         if not isinstance(options.get("limits"), Limits | None):
             raise UsageError("limits must be a Limits value, such as Limits(max_steps=3)")
         chosen = model_of(model) if model is not None else self.model
-        names = ("mode", "react_mode", "workflow_mode")
-        mode = options["mode"] = mode_of(**{name: options.pop(name, None) for name in names})
+        flow = given_workflow(options.pop("workflow", None), options.pop("variables", None))
+        modes = {name: options.pop(name, None) for name in ("mode", "react_mode", "workflow_mode")}
+        mode = options["mode"] = mode_of(**modes) if flow is None else planner_mode(modes)
         limits, template = options.pop("limits", None), options.pop("prompt_template", None)
         limits = limits or self.limits_of(mode)
         whole = place is not None and place.task == 0
@@ -475,14 +484,15 @@ class Engine:
         options["fallback"] = fallback_of(options.get("fallback"), mode)
         profile = profile_of(options.pop("profile", None), options.pop("stage", None))
         inputs = documents_of(documents, size_max=limits.document_bytes)
-        offered = restricted(self._tools, options.pop("tools", None))
+        names = options.pop("tools", None)
+        offered = restricted(self._tools, names)
         spec = spec_of(
             objective,
             success_criteria,
             limits=limits,
             policy=self.policy if not whole else Policy(),
             model=chosen,
-            offered=() if whole else offered,
+            offered=() if whole else offered if flow is None else flow.offered(self._tools, offered),
             templates=templates_of(self._prompts, template, mode=mode, stage=profile.stage),
             profile=profile,
             rules=self._rules,
@@ -491,7 +501,9 @@ class Engine:
             key_salt=self._ids.salt().hex(),
             **options,
         )
-
+        if flow is not None:
+            listed = [tool.name for tool in offered] if names is not None else None
+            spec, chosen = flow.begun(spec, chosen, tools=listed, own_model=model is not None)
         if place is not None:
             spec = placed(
                 spec, place, detect=whole and not (options.get("language") or options.get("user_language"))

@@ -190,7 +190,9 @@ def should_continue(case: Case) -> bool:
 
 
 def plan_has_steps(case: Case) -> bool:
-    """The plan has steps that were not taken yet (batch and planner mode)."""
+    """The plan has steps that were not taken yet, or the workflow names an action (batch and planner mode)."""
+    if case.moved is not None:
+        return case.moved.selection is not None
     return steps_left_in_plan(case.run) > 0
 
 

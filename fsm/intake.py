@@ -18,6 +18,7 @@ from ..states.events import Event
 from ..states.limits import Limits
 from ..states.profile import NAMED, Profile, Stage
 from ..states.spec import Mode
+from ..states.workflow import Workflow
 from ..tools.builtin import builtin_tools
 from ..tools.catalog import folded
 from ..tools.tool import Document, Tool
@@ -50,6 +51,8 @@ class RunOptions(TypedDict, total=False):
     profile: Profile | str | None
     stage: Stage | None
     fallback: Literal["batch"] | None
+    workflow: Workflow | Mapping[str, Any] | str | os.PathLike[str] | None
+    variables: Mapping[str, Any] | None
 
 
 def documents_of(given: Sequence[DocumentLike], *, size_max: int) -> list[Document]:

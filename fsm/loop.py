@@ -119,7 +119,7 @@ def _recalled(drive: Drive, number: int) -> str | bytes | None:
 
 def _ask(drive: Drive, request: ModelRequest) -> Generator[Effect, Any, tuple[dict[str, Any], Outcome]]:
     run = drive.run
-    messages = drive.kit.prompts.build(request.kind, run)
+    messages = drive.kit.messages(request.kind, run)
     asked: dict[str, Any] = {
         "kind": request.kind,
         "model": drive.model.name,

@@ -109,7 +109,7 @@ def read_planned(case: Case, kit: Kit) -> None:
     elif isinstance(read, DirectAnswer):
         case.answer = read.text
     elif read.question is not None and not any(not step.is_idle for step in read.steps):
-        _ask(case, question_of(read.question, "elicitation"))
+        ask(case, question_of(read.question, "elicitation"))
     elif read.is_empty:
         case.answer = ""
     else:
@@ -174,7 +174,7 @@ def _plan_id(run: Run) -> str:
     return str(uuid.uuid5(_PLAN_IDS, f"{run.run_id}:{run.counters.calls}:{run.counters.step}"))
 
 
-def _ask(case: Case, question: Question) -> None:
+def ask(case: Case, question: Question) -> None:
     """Let the run wait for the user; when nobody may be asked any more, it cannot go on."""
     if case.run.counters.elicitations >= case.run.spec.limits.max_elicitations:
         case.stop = "stuck"
@@ -218,7 +218,7 @@ def _outputs(case: Case) -> list[StepOutput | None]:
     outputs: list[StepOutput | None] = [None] * len(run.memory.plan.steps)
     texts = iter(case.outcome.texts if isinstance(case.outcome, Recalled) else ())
     first = run.counters.step - run.counters.plan_step
-    said = {message.step - first: message for message in run.memory.history}
+    said = {message.step - first: message for message in run.memory.history if not message.origin}
     for number in selection.needs:
         if number >= len(outputs):
             continue
@@ -239,7 +239,7 @@ def read_other_step(case: Case, step: Step) -> None:
         case.stop = "aborted"
     elif step.type == "elicitation" and case.run.memory.reply is None:
         asked = step.elicitation or Elicitation(message=step.reason)
-        _ask(case, question_of(asked, "elicitation"))
+        ask(case, question_of(asked, "elicitation"))
 
 
 def ask_for_missing(case: Case, step: Step, missing: list[str], tool: ToolSpec) -> None:
@@ -249,7 +249,7 @@ def ask_for_missing(case: Case, step: Step, missing: list[str], tool: ToolSpec) 
     question = question_of(missing_question(tool, missing), "argument", tool=tool.name)
     if step.reason.strip():
         question = question.model_copy(update={"message": f"{question.message} {step.reason.strip()}"})
-    _ask(case, question)
+    ask(case, question)
 
 
 def unknown_documents(arguments: Mapping[str, Any], run: Run, unresolved: Any) -> str | None:

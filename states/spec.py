@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from .actions import DocumentRef, Effect
+from .flow import FlowState
 from .limits import Limits
 from .observations import Message
 from .plans import PlannedTask, TranscriptMessage
@@ -92,6 +93,8 @@ class Spec(BaseModel):
         final_format: Ending of the one last formatting action (``md``), or None.
         formatter: The tool of that action; it need not be in the catalog.
         transcript: The conversation before this run, for a planner.
+        workflow: The workflow file as JSON (`states.workflow.Workflow`), for a planner; None: plan until it is empty.
+        flow: Where that begins, with the first values of its variables.
         workflow_id: The workflow this run belongs to; its own id for a single run.
         round: Round of the workflow, from 1.
         task: Task within the round, from 1; 0 is the workflow itself, whose steps are its tasks.
@@ -128,6 +131,8 @@ class Spec(BaseModel):
     final_format: str | None = None
     formatter: ToolSpec | None = None
     transcript: tuple[TranscriptMessage, ...] = ()
+    workflow: dict[str, Any] | None = None
+    flow: FlowState | None = None
     workflow_id: str = ""
     round: int = 1
     task: int = 1

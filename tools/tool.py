@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from ..states.actions import Effect, WebFact
 from ..states.errors import UsageError
 from ..states.limits import GUARD_CEILING
+from ..states.policy import Policy
 from ..states.spec import ToolSpec
 from .signature import bind, context_parameter, schema_of, summary_of
 
@@ -97,6 +98,7 @@ class ToolContext(Protocol):
         idempotency_key: The same for every attempt of this action, also after a crash.
         answer: The run's answer so far; empty before there is one.
         connection: The value that the host gave for the selected connection, or None.
+        policy: The run's policy, for tools that fetch URLs of their own.
     """
 
     run_id: str
@@ -107,6 +109,7 @@ class ToolContext(Protocol):
     idempotency_key: str
     answer: str
     connection: Any
+    policy: Policy
 
     def documents(self, references: Sequence[str]) -> list[Document]:
         """Return the documents behind ``docList:`` and ``docItem:`` references, in order, each once."""

@@ -55,6 +55,9 @@ if TYPE_CHECKING:
     from .states.profile import Profile
     from .tools.builtin import builtin_tools
     from .tools.tool import Document, Tool, ToolContext, ToolOutput, tool
+    from .tools.web import web_tools
+    from .tools.web_search import SearchBackend, SearchHit, SearchQuery, SearchReply
+    from .tools.web_settings import WebSettings
 
 __all__ = [
     "Clock",
@@ -97,6 +100,10 @@ __all__ = [
     "RunWaiting",
     "ScriptExhausted",
     "ScriptedModel",
+    "SearchBackend",
+    "SearchHit",
+    "SearchQuery",
+    "SearchReply",
     "SeededIds",
     "StepCompleted",
     "SteppingClock",
@@ -111,10 +118,12 @@ __all__ = [
     "Usage",
     "UsageError",
     "WebFact",
+    "WebSettings",
     "__version__",
     "builtin_tools",
     "replay",
     "tool",
+    "web_tools",
 ]
 
 _PLACES = {
@@ -187,6 +196,14 @@ _PLACES = {
         "ToolOutput",
         "tool",
     ),
+    ".tools.web": ("web_tools",),
+    ".tools.web_search": (
+        "SearchBackend",
+        "SearchHit",
+        "SearchQuery",
+        "SearchReply",
+    ),
+    ".tools.web_settings": ("WebSettings",),
 }
 """Public names by module; one is imported when it is first asked for, so that ``import paor`` costs next to nothing."""
 

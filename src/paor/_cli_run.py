@@ -78,6 +78,12 @@ from .tools.builtin import builtin_tools
     metavar="FILE",
     help="Instead of the shipped planning prompt.",
 )
+@click.option(
+    "--workflow",
+    "workflow_file",
+    metavar="FILE",
+    help="Follow a workflow file, YAML or JSON; implies --mode planner.",
+)
 @click.option("--output", metavar="FILE", help="Write the final report (.md, .markdown or .txt).")
 @click.option("--context", metavar="TEXT", help="Extra context for choosing actions.")
 @click.option("--durability", metavar="D", help="full (default), normal or off: what a power loss may take.")
@@ -153,6 +159,7 @@ def _streamed(engine: Engine, given: RunInput, watch: Watch) -> Result | None:
         stage=given.stage,  # type: ignore[arg-type]  # checked when the input was read
         fallback=given.fallback,  # type: ignore[arg-type]
         limits=given.limits(engine.limits_of(given.mode)),
+        workflow=given.workflow,
     )
     with closing(stream):  # type: ignore[type-var]
         for event in stream:
