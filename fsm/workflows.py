@@ -18,9 +18,11 @@ from ..states.errors import ToolError, UsageError
 from ..states.limits import Limits
 from ..states.observations import Message
 from ..states.plans import TASKS_MAX, PlannedTask
+from ..states.profile import Profile
 from ..states.spec import TASK_TOOL, Spec
 from ..tools.tool import Document, Tool, ToolContext, ToolOutput
 from .effects import EffectPending
+from .intake import profile_of
 from .observe import cut, line
 from .result import Result
 from .resuming import restored
@@ -33,7 +35,7 @@ SUMMARY_CHARS = 400
 """Characters of an earlier round's answer that the next round's history keeps."""
 
 HISTORY_MAX = 50
-_CHILD_OPTIONS = ("mode", "tools", "task_type", "context", "prompt_template", "final_format")
+_CHILD_OPTIONS = ("mode", "tools", "task_type", "context", "prompt_template", "final_format", "fallback")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,8 @@ def workflow_place(tasks: Sequence[Task] | None, options: dict[str, Any], limits
     kept = {name: options[name] for name in _CHILD_OPTIONS if options.get(name) is not None}
     if limits is not None:
         kept["limits"] = limits.model_dump(mode="json", exclude_defaults=True)
+    if options.get("profile") is not None or options.get("stage") is not None:
+        kept["profile"] = profile_of(options.get("profile"), options.get("stage")).model_dump()
     return Place(task=0, tasks=planned_tasks(tasks or ()), options=kept)
 
 
@@ -146,6 +150,8 @@ def task_tool(engine: Engine, workflow: Spec, connections: Mapping[str, Any]) ->
             options = dict(workflow.children)
             if "limits" in options:
                 options["limits"] = Limits.model_validate(options["limits"])
+            if "profile" in options:
+                options["profile"] = Profile.model_validate(options["profile"])
             inputs = context.documents([f"docList:{label}" for label in _labels(workflow)])
             given = _documents_for(engine.journal, place, dependencies)
             result = engine.start_in(

@@ -19,17 +19,20 @@ from paor import (
     ModelCall,
     ModelUnavailable,
     Policy,
+    Profile,
     Reply,
     RunEnded,
     RunStarted,
     SeededIds,
     SteppingClock,
+    Task,
     Tool,
     UsageError,
     replay,
     tool,
 )
 
+from .journey import Lost
 from .planning import PLAN, STEP
 from .worlds import CONTINUE, JOURNAL, PARAMETERS, REVIEW, SELECT, SUCCESS, TOOLS
 
@@ -252,3 +255,47 @@ def test_A074_A086_a_batch_is_still_a_plan_once_executed_in_order(tmp_path: Path
     with host(tmp_path, model, [read]) as engine:
         assert engine.run("Read", mode="batch").state == "Done"
     assert (calls, model.kinds) == ([2, 1], ["plan", "review"])
+
+
+def test_A086_D1_the_tasks_of_a_workflow_fall_back_and_keep_their_profile(tmp_path: Path) -> None:
+    """Each task by itself, within its place; what the batch came to is what the task came to."""
+    with host(tmp_path, failing()) as engine:
+        result = engine.run_workflow(
+            "Read both",
+            tasks=[Task("Read 1"), Task("Read 2")],
+            fallback="batch",
+            profile="strict",
+            stage="single",
+        )
+        assert result.state == "Done"
+        found = [(row.task, engine.journal.spec(row.run_id)) for row in reversed(engine.journal.runs())]
+        assert [(task, spec.mode) for task, spec in found] == [
+            (0, "batch"),
+            (1, "react"),
+            (1, "batch"),
+            (2, "react"),
+            (2, "batch"),
+        ]
+        assert all(
+            spec.profile == Profile(strict=True, stage="single", forbidden="reject") for _, spec in found[1:]
+        )
+        assert len({spec.workflow_id for _, spec in found}) == 1
+        assert engine.journal.verify() == []
+        assert all(replay(engine.journal, row.run_id).identical for row in engine.journal.runs())
+
+
+def test_A086_a_run_that_is_lost_before_its_fallback_stands_as_it_is(tmp_path: Path) -> None:
+    """It has ended, and a run that has ended is read, never started again."""
+    lost = [True]
+
+    def lose(event: Any) -> None:
+        if lost[0] and isinstance(event, RunEnded) and event.result.reason == "selection_invalid":
+            lost[0] = False
+            raise Lost
+
+    with host(tmp_path, failing(), hooks=[lose]) as engine:
+        with pytest.raises(Lost):
+            engine.run("Read", fallback="batch")
+        first = engine.journal.runs()[0]
+        assert engine.resume(first.run_id).reason == "selection_invalid"
+        assert len(engine.journal.runs()) == 1

@@ -360,3 +360,28 @@ def test_an_approval_that_nobody_gives_in_time_is_denied_and_an_effect_in_doubt_
         assert world.answer().state == "Done"
         assert results(world.model.calls[0])[0]["error"] == "denied: the call was not approved"
         assert replay(world.journal, world.run_id).identical
+
+
+def test_a_question_that_is_overdue_is_declined_on_the_command_line_too(tmp_path: Path) -> None:
+    """By the machine's clock; the same command only shows a question that may still wait."""
+    script = [ASKED, END("Nobody there."), SUCCESS]
+    (tmp_path / "script.json").write_text(json.dumps(script))
+    model = [
+        "--model",
+        f"script:{tmp_path / 'script.json'}",
+        "--journal",
+        str(tmp_path / "runs.db"),
+        "--json",
+    ]
+    command = [sys.executable, "-m", "paor"]
+    for seconds, code in ((10_000, 5), (0.001, 0)):
+        given = {"objective": "Ask", "mode": "planner", "limits": {"elicitation_timeout_s": seconds}}
+        first = run(
+            [*command, "run", "--input", json.dumps(given), *model],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert first.returncode == 5, first.stderr
+        again = run([*command, "resume", "last", *model], capture_output=True, text=True, check=False)
+        assert again.returncode == code, again.stderr
