@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from ._cli_app import asked_tools
 from ._cli_json import BOUNDS, input_fields, standard_input, text_file
 from .fsm.intake import documents_of, mime_of, model_of, restricted, templates_of, toolbox
 from .fsm.journal_file import SYNCHRONOUS, Durability
@@ -40,6 +41,7 @@ class RunInput:
         final_format: Of the last formatting action; the ending of *output* unless it was given.
         output: Where the report goes.
         durability, app: Of the engine.
+        web: Whether the web tools are offered.
     """
 
     objective: str = ""
@@ -60,6 +62,7 @@ class RunInput:
     output: Path | None = None
     durability: Durability = "full"
     app: str | None = None
+    web: bool = False
 
     def limits(self, base: Limits) -> Limits:
         """
@@ -128,6 +131,7 @@ def _typed(values: Mapping[str, Any]) -> RunInput:
         output=Path(values["output"]) if "output" in values else None,
         durability=values.get("durability", "full"),
         app=values.get("app"),
+        web=values.get("web", False),
     )
     size_max = given.limits(Limits()).document_bytes
     given.documents = read_documents(values.get("documents", ()), size_max, any_kind=given.app is not None)
@@ -217,5 +221,5 @@ def _check(given: RunInput, *, tools_known: bool) -> None:
         given.model = model_of(given.model)
     if given.prompt_template is not None:
         templates_of({}, given.prompt_template)
-    if tools_known:
-        restricted(toolbox((), builtins=True), given.tools)
+    if tools_known or given.web:
+        restricted(toolbox(asked_tools(given.app, web=given.web), builtins=True), given.tools)
