@@ -103,6 +103,25 @@ def test_packed_pages_are_unpacked(form: str, encoding: str) -> None:
         assert "exactly one state" in text_of(scraped(site.url("/a")))
 
 
+def test_a_packed_page_in_several_parts_is_one_page() -> None:
+    """As gzip allows, also with zeros behind; what is neither is damaged."""
+    first, second = (
+        article("Parts", "The first part."),
+        "<p>And here is the second part of the very same page.</p>",
+    )
+    body = packed(first, "gzip") + packed(second, "gzip")
+    answers = {
+        f"/{n}": sends(body + tail, Content_Encoding="gzip")
+        for n, tail in enumerate((b"", b"\0" * 9, b"junk"))
+    }
+    with Site(answers) as site:
+        for path in ("/0", "/1"):
+            text = text_of(scraped(site.url(path), format="text", includeRawContent=True))
+            assert "The first part." in text and "the second part" in text
+        with pytest.raises(ToolError, match="is packed and damaged"):
+            scraped(site.url("/2"))
+
+
 def test_other_documents_than_pages_are_read_too() -> None:
     """Plain text, JSON and PDF go the way of documents; the type of a server that does not know is not believed."""
     from fpdf import FPDF
