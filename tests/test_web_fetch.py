@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from paor import Document, ToolError
+from paor.tools.web_pages import urls_in
 
 from .websites import (
     ARTICLES,
@@ -102,6 +103,25 @@ def test_packed_pages_are_unpacked(form: str, encoding: str) -> None:
         assert "exactly one state" in text_of(scraped(site.url("/a")))
 
 
+def test_a_packed_page_in_several_parts_is_one_page() -> None:
+    """As gzip allows, also with zeros behind; what is neither is damaged."""
+    first, second = (
+        article("Parts", "The first part."),
+        "<p>And here is the second part of the very same page.</p>",
+    )
+    body = packed(first, "gzip") + packed(second, "gzip")
+    answers = {
+        f"/{n}": sends(body + tail, Content_Encoding="gzip")
+        for n, tail in enumerate((b"", b"\0" * 9, b"junk"))
+    }
+    with Site(answers) as site:
+        for path in ("/0", "/1"):
+            text = text_of(scraped(site.url(path), format="text", includeRawContent=True))
+            assert "The first part." in text and "the second part" in text
+        with pytest.raises(ToolError, match="is packed and damaged"):
+            scraped(site.url("/2"))
+
+
 def test_other_documents_than_pages_are_read_too() -> None:
     """Plain text, JSON and PDF go the way of documents; the type of a server that does not know is not believed."""
     from fpdf import FPDF
@@ -135,6 +155,34 @@ def test_a_page_with_ten_thousand_links_is_read_and_a_crawl_of_it_stays_bounded(
     assert sorted(site.paths) == sorted(["/many.html", *links[:5]])
     assert len(output.documents) == 6
     assert len(str(output.documents[0].data)) <= settings.text_chars + 200
+
+
+def test_a_page_of_nothing_but_tags_is_read_without_structure() -> None:
+    """As fast as any: text and title are there, menus and scripts are not, and a note says so."""
+    many = "<p>word<br>" * 60_000
+    page = (
+        f"<html><head><title>Tags</title></head><body><nav>menu</nav><script>x</script>{many}</body></html>"
+    )
+    with Site({"/a": sends(page)}) as site:
+        output = scraped(site.url("/a"))
+    assert text_of(output).startswith("# Tags\n\nSource: ")
+    assert "word\nword" in text_of(output) and "menu" not in text_of(output)
+    assert "very many tags" in output.notes[-2] and "cut after 200,000 characters" in output.notes[-1]
+
+
+def test_urls_of_a_text_are_found_in_time_that_grows_with_the_text() -> None:
+    """A line of a million blanks, a million URLs, and texts in several forms."""
+    assert urls_in(" " * 1_000_000 + "https://a.org x\n" + "\t" * 1_000_000, 9) == ["https://a.org"]
+    assert urls_in("https://a.org " * 1_000_000, 9) == ["https://a.org"]
+    assert urls_in("See (https://a.org/b), [c](http://c.org/d) and http://[::1]:80/e.", 9) == [
+        "https://a.org/b",
+        "http://c.org/d",
+        "http://[::1]:80/e",
+    ]
+    assert urls_in("http://x.org in words\n 1. <https://a.org/1>\n- https://a.org/2\n", 9) == [
+        "https://a.org/1",
+        "https://a.org/2",
+    ]
 
 
 # -- bad pages -------------------------------------------------------------------------------------------------------

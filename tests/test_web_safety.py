@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
+import ssl
+import subprocess
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -237,3 +242,34 @@ def test_A092_proxies_and_credentials_of_the_environment_are_not_used(
     with Site() as site:
         assert "exactly one state" in text_of(scraped(site.url("/fsm.html")))
         assert all("Authorization" not in headers for _, _, headers in site.visits)
+
+
+@pytest.fixture
+def secure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    """A site with TLS for the name secure.example, whose certificate is trusted."""
+    if shutil.which("openssl") is None:
+        pytest.skip("needs the program openssl to make a certificate")
+    key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "certificate.pem")
+    names = ["-subj", "/CN=secure.example", "-addext", "subjectAltName=DNS:secure.example"]
+    making = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *names]
+    subprocess.run([*making, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(certificate, key)
+    trusted = ssl.create_default_context(cafile=certificate)
+    monkeypatch.setattr("paor.tools.web_connect._certificates", lambda: trusted)
+    with Site(tls=server) as site:
+        yield site
+
+
+def test_A092_tls_checks_the_name_though_the_address_is_connected_to(secure: Site) -> None:
+    """The right name is read, another one for the same server is not."""
+
+    def resolver(host: str, port: int) -> list[str]:
+        return ["127.0.0.1"]
+
+    url = secure.url("/fsm.html", "secure.example").replace("http:", "https:")
+    assert "exactly one state" in text_of(scraped(url, resolver=resolver))
+    other = url.replace("secure.example", "other.example")
+    with pytest.raises(ToolError, match="certificate is not valid"):
+        scraped(other, resolver=resolver)
+    assert {visit[2]["Host"].partition(":")[0] for visit in secure.visits} == {"secure.example"}

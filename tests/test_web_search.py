@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import replace
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-from paor import Document, MissingExtra, ToolError, UsageError, WebFact, WebSettings, web_tools
+from paor import Document, MissingExtra, ToolError, UsageError, WebSettings, web_tools
 from paor.tools.web_backends import MetaSearch, SearxngSearch, TavilySearch, missing_extra
-from paor.tools.web_enrich import enrich
-from paor.tools.web_pages import Page, urls_in
+from paor.tools.web_pages import urls_in
 from paor.tools.web_search import BACKENDS, SearchHit, SearchQuery, backend_of
 
-from .websites import ARTICLES, FAST, Answer, Context, Index, Site, Visit, sends, text_of, tools
+from .websites import ARTICLES, Answer, Context, Index, Site, Visit, sends, text_of, tools
 
 KEY = "tvly-secret-0123456789"
 FULL = SearchQuery(
@@ -197,8 +194,9 @@ class _Engines:
 
     def _search(self, kind: str, words: str, options: dict[str, Any]) -> list[dict[str, Any]]:
         type(self).asked.append((kind, words, options))
-        if type(self).error is not None:
-            raise type(self).error
+        error = type(self).error
+        if error is not None:
+            raise error
         return [
             {"title": "One", "href" if kind == "text" else "url": "http://example.org/1", "body": "First."}
         ]
@@ -236,7 +234,8 @@ def test_the_keyless_search_fails_in_our_words(engines: type[_Engines], name: st
     """What engines say is not repeated; nothing found is no failure."""
     from ddgs import exceptions
 
-    engines.error = {"OSError": OSError, **vars(exceptions)}[name]("secret page")
+    kind: type[Exception] = getattr(exceptions, name, OSError)
+    engines.error = kind("secret page")
     with pytest.raises(ToolError, match="ddgs: ") as caught:
         MetaSearch().search(SearchQuery("x"))
     assert "secret" not in str(caught.value)
@@ -274,14 +273,15 @@ def test_a_search_that_cannot_be_used_is_told_at_once() -> None:
             web_tools(given)  # type: ignore[arg-type]
     with pytest.raises(UsageError):
         web_tools(Index(), enrich="yes")  # type: ignore[arg-type]
-    for settings in (
+    refused: tuple[dict[str, Any], ...] = (
         {"pages": 0},
         {"call_s": -1},
         {"page_s": float("nan")},
         {"user_agent": "a\nb"},
-    ):
+    )
+    for settings in refused:
         with pytest.raises(UsageError):
-            WebSettings(**settings)  # type: ignore[arg-type]
+            WebSettings(**settings)
 
 
 def test_a_missing_extra_is_told_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -329,8 +329,8 @@ def test_domains_hold_whatever_a_back_end_does() -> None:
         "http://example.org/",
         "http://www.example.org/",
     ]
-    given = {"query": "x", "maxResults": 1}
-    assert urls_in(text_of(search.invoke(given, Context())), 9) == ["http://example.org/"]
+    one = search.invoke({"query": "x", "maxResults": 1}, Context())
+    assert urls_in(text_of(one), 9) == ["http://example.org/"]
     asked = index.asked[0]
     assert (asked.include_domains, asked.exclude_domains) == (("Example.org.",), ("*.bad.example.org",))
 
@@ -379,78 +379,3 @@ def test_a_crawl_reads_what_documents_name_and_says_when_they_name_nothing() -> 
     assert len(further.documents) == 4
     with pytest.raises(ToolError, match="names no document with a URL"):
         crawl.invoke({"documentList": ["docList:x"]}, Context([Document("a.txt", "no address")]))
-
-
-# -- A078: enrichment ------------------------------------------------------------------------------------------------------
-
-
-def test_A078_off_nothing_is_enriched_and_on_the_order_changes() -> None:
-    """The hook is not called unless it is on; then the best page comes first."""
-    called: list[str] = []
-
-    def hook(query: str, pages: Any) -> list[WebFact]:
-        called.append(query)
-        return [
-            WebFact(page.url, 0.1 + 0.2 * number, ("point",), ("Leeds",)) for number, page in enumerate(pages)
-        ]
-
-    with Site() as site:
-        urls = [site.url(path) for path in ("/rice.html", "/guards.html", "/fsm.html")]
-        names = {}
-        for switch in (False, hook, True):
-            scrape = tools(Index(*urls), enrich=switch)["web.scrape"]
-            output = scrape.invoke({"query": "guard on a transition"}, Context())
-            names[str(switch)[:5]] = [document.name[3:-3] for document in output.documents]
-            if switch is False:
-                assert called == [] and list(output.web) == []
-            else:
-                assert [fact.relevance_score for fact in output.web] == sorted(
-                    (fact.relevance_score or 0 for fact in output.web), reverse=True
-                )
-    assert called == ["guard on a transition"]
-    assert list(names.values()) == [
-        ["rice", "guards", "fsm"],
-        ["fsm", "guards", "rice"],
-        ["guards", "rice", "fsm"],
-    ]
-
-
-def test_A078_an_enrichment_that_fails_costs_nothing_but_the_facts() -> None:
-    """Pages are there, with a note; facts on other pages are dropped, as many kept as the settings say."""
-
-    def broken(query: str, pages: Any) -> list[WebFact]:
-        raise RuntimeError("secret")
-
-    def foreign(query: str, pages: Any) -> list[WebFact]:
-        return [WebFact("http://other.org/", 1.0), *(WebFact(page.url, 0.5) for page in pages)]
-
-    with Site() as site:
-        index = Index(*(site.url(path) for path in ARTICLES))
-        output = tools(index, enrich=broken)["web.scrape"].invoke({"query": "x"}, Context())
-        assert len(output.documents) == 4
-        assert "the pages could not be enriched (RuntimeError)" in output.notes
-        scrape = tools(index, replace(FAST, enrich_top=2), enrich=foreign)["web.scrape"]
-        assert len(scrape.invoke({"query": "x"}, Context()).web) == 2
-
-
-def test_A078_the_built_in_enrichment_is_deterministic() -> None:
-    """Score by words, sentences that answer, names that are mentioned; the same every time, also for no pages."""
-    text = "It was built in Leeds. The Mealy machine is named after George Mealy. Rice is cooked. George Mealy wrote it."
-    pages = [
-        Page("http://a/", "Rice", "Rice is cooked with water in a pot.", "text"),
-        Page("http://b/", "FSM", text, "text"),
-    ]
-    first, second = enrich("Who was the Mealy machine named after?", pages)
-    assert (first.relevance_score or 0) < (second.relevance_score or 0) == 1.0
-    assert second.key_points[0] == "The Mealy machine is named after George Mealy."
-    assert second.entities[0] == "George Mealy" and "Leeds" in second.entities
-    assert enrich("Who was the Mealy machine named after?", pages) == [first, second]
-    assert enrich("x", []) == []
-    assert enrich("", pages)[0].relevance_score == 0.0
-
-
-def test_A015_scores_of_the_search_stand_where_nothing_better_is_known(tmp_path: Path) -> None:
-    """By URL; a search without scores has none."""
-    index = Index(SearchHit("http://example.org/1", "One", "x", 0.25), SearchHit("http://example.org/2"))
-    output = tools(index)["web.search"].invoke({"query": "x"}, Context())
-    assert list(output.web) == [WebFact("http://example.org/1", 0.25)]

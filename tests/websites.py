@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import ssl
 import threading
 import time
 import zlib
@@ -125,13 +126,17 @@ class Site:
         bodies: JSON bodies that were posted.
     """
 
-    def __init__(self, answers: dict[str, Answer] | None = None) -> None:
+    def __init__(
+        self, answers: dict[str, Answer] | None = None, *, tls: ssl.SSLContext | None = None
+    ) -> None:
         self.answers = dict(answers or {})
         self.visits: list[tuple[float, str, dict[str, str]]] = []
         self.bodies: list[Any] = []
         self.closing = threading.Event()
         self._server = _Server(("127.0.0.1", 0), Visit)
         self._server.site = self
+        if tls is not None:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
         self.port = self._server.server_port
         threading.Thread(
             target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True

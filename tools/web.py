@@ -60,7 +60,11 @@ def web_tools(
         raise UsageError("web_tools: enrich is True, False or a function of a query and pages")
     hook = (enriched_by_words if enrich else None) if isinstance(enrich, bool) else enrich
     settings = settings or WebSettings()
-    web = _Web(backend_of(search), settings, Fetcher(settings, resolver), hook)
+    return _offered(_Web(backend_of(search), settings, Fetcher(settings, resolver), hook))
+
+
+def _offered(web: _Web) -> tuple[Tool, ...]:
+    """Return the tools over *web*, in catalog order."""
     return (
         Tool(
             name="web.search",

@@ -22,7 +22,7 @@ POINTS, POINT_CHARS, ENTITIES = 3, 240, 8
 _CHARS = 50_000
 _WORD = re.compile(r"\w+")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
-_MARKUP = re.compile(r"<[^>]{0,500}>|\]\([^)\s]{0,2000}\)|[*_`#|\[\]]+")
+_MARKUP = re.compile(r"<[^>]{0,500}>|\]\([^)\s]{0,300}\)|[*_`#|\[\]]+")
 _ENTITY = re.compile(
     r"(?<![.!?:]\s)(?<!^)\b[A-Z][\w'’-]+(?:\s+(?:(?:of|de|la|von|van|der|the)\s+)?[A-Z][\w'’-]+)*",
     re.MULTILINE,

@@ -18,8 +18,8 @@ Value = TypeVar("Value")
 ROBOTS_BYTES = 512_000
 """Bytes of robots.txt that are read; the rest is ignored. Source: RFC 9309 asks for 500 KiB at least."""
 
-_RULE_CHARS, _RULE_STARS = 2000, 8
-"""A rule beyond these is left out: patterns with many stars take time that grows with every star."""
+_RULE_CHARS = 2000
+"""A longer line holds no rule for a URL that is fetched."""
 
 
 class Cache(Generic[Value]):
@@ -127,14 +127,10 @@ def rules_of(status: int, body: bytes) -> Rules:
     from protego import Protego
 
     text = body[:ROBOTS_BYTES].decode("utf-8", "replace")
-    lines = [line for line in re.split(r"\r\n|\r|\n", text) if _plain(line)]
+    lines = [line for line in re.split(r"\r\n|\r|\n", text) if len(line) <= _RULE_CHARS]
     parsed = Protego.parse("\n".join(lines))
     delay = parsed.crawl_delay(PRODUCT)
     return Rules(lambda url: bool(parsed.can_fetch(url, PRODUCT)), float(delay or 0.0))
-
-
-def _plain(line: str) -> bool:
-    return len(line) <= _RULE_CHARS and line.count("*") <= _RULE_STARS
 
 
 def robots_url(url: str) -> str:

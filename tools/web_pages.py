@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import logging
 import re
-import warnings
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -22,6 +22,9 @@ _HTML = ("text/html", "application/xhtml+xml")
 _META = re.compile(rb"<meta[^>]{0,200}charset\s*=\s*[\"']?([\w.:-]{1,40})", re.IGNORECASE)
 _HEADER = re.compile(r"charset\s*=\s*[\"']?([\w.:-]{1,40})", re.IGNORECASE)
 _AROUND = frozenset({"nav", "header", "footer", "aside"})
+_TAGS_MAX = 50_000
+"""Opening and closing tags of a page that is taken apart with care; at twice as many that can take ten seconds (2026)."""
+
 _ANCHORS_MAX = 2000
 """Links of one page that are looked at."""
 
@@ -80,7 +83,10 @@ def page_of(fetched: Fetched, form: str, depth: str, settings: WebSettings) -> P
         if len(fetched.data) > settings.html_bytes:
             raise ToolError(f"is a page of more than {settings.html_bytes:,} bytes")
         source, notes = text_of(fetched.data, _charset(fetched))
-        found = _extracted(source, fetched.url, form, depth) or _whole(fetched, name)
+        if source.count("<") > _TAGS_MAX:
+            found = _plain(source)
+        else:
+            found = _extracted(source, fetched.url, form, depth) or _whole(fetched, name)
         found = Converted(found.text, found.mime, found.title, notes=(*notes, *found.notes))
     else:
         found = convert(name, fetched.data, mime=fetched.mime or None)
@@ -105,10 +111,8 @@ def _extracted(source: str, url: str, form: str, depth: str) -> Converted | None
         "include_links": depth == "advanced",
     }
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            text = trafilatura.extract(source, **options)
-            head = trafilatura.extract_metadata(source, default_url=url, extensive=False)
+        text = trafilatura.extract(source, **options)
+        head = trafilatura.extract_metadata(source, default_url=url, extensive=False)
     except Exception:  # noqa: BLE001 - whatever a library makes of a page: it is read whole instead
         return None
     if not text or not text.strip():
@@ -122,9 +126,35 @@ def _config() -> Any:
     """Return the library's settings; short pages too keep their structure, not only pages of 250 characters or more."""
     from trafilatura.settings import use_config
 
+    for name in (
+        "trafilatura",
+        "htmldate",
+        "courlan",
+    ):  # what they say of odd pages is not for a host's terminal
+        logging.getLogger(name).addHandler(logging.NullHandler())
     config = use_config()
     config["DEFAULT"]["MIN_EXTRACTED_SIZE"] = config["DEFAULT"]["MIN_OUTPUT_SIZE"] = "20"
     return config
+
+
+def _plain(source: str) -> Converted:
+    """Return the bare text of a page with so many tags that taking it apart would take long."""
+    from lxml import etree
+    from lxml import html as lxml_html
+
+    try:
+        tree = lxml_html.document_fromstring(source.encode("utf-8", "replace"))
+        etree.strip_elements(tree, "script", "style", "template", *sorted(_AROUND), with_tail=False)
+    except (etree.LxmlError, ValueError):
+        raise ToolError("is a page that cannot be taken apart") from None
+    title = tree.findtext(".//title")
+    body = tree.find("body")
+    parts = (str(part).strip() for part in (tree if body is None else body).itertext())
+    text = tidy("\n".join(part for part in parts if part))
+    if not text:
+        raise ToolError("holds no text")
+    note = "the page has very many tags; its text stands here without structure"
+    return Converted(text, "text/plain", one_line(title) if title else None, notes=(note,))
 
 
 def _whole(fetched: Fetched, name: str) -> Converted:
@@ -182,7 +212,7 @@ def _site(url: str) -> str:
 
 
 _URL = re.compile(r"https?://(?:\[[0-9a-f:.]+\])?[^\s<>\"'`\[\]})|\\]*", re.IGNORECASE)
-_ALONE = re.compile(r"(?im)^[ \t]*(?:[-*+]|\d+[.)])?[ \t]*<?(https?://[^\s<>\"'`|\\]+)>?[ \t]*$")
+_ALONE = re.compile(r"(?:[-*+]|\d{1,4}[.)])?[ \t]*<?(https?://[^\s<>\"'`|\\]+)>?", re.IGNORECASE)
 
 
 def urls_in(text: str, count_max: int) -> list[str]:
@@ -191,10 +221,14 @@ def urls_in(text: str, count_max: int) -> list[str]:
 
     Those that stand alone on a line, as in a list of results; without any such line every URL in the text.
     """
-    pattern, group = (_ALONE, 1) if _ALONE.search(text) else (_URL, 0)
+    alone = (_ALONE.fullmatch(line.strip()) for line in text.splitlines() if "://" in line)
     found: dict[str, None] = {}
-    for match in pattern.finditer(text):
-        found.setdefault(match[group].rstrip(".,;:!?"))
+    for url in (match[1] for match in alone if match):
+        found.setdefault(url)
+        if len(found) >= count_max:
+            return list(found)
+    for match in () if found else _URL.finditer(text):
+        found.setdefault(match[0].rstrip(".,;:!?"))
         if len(found) >= count_max:
             break
     return list(found)

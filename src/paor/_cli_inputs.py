@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from ._cli_app import asked_tools
 from ._cli_json import BOUNDS, input_fields, standard_input, text_file
 from .fsm.fallback import fallback_of
 from .fsm.flow_start import GivenWorkflow, given_workflow
@@ -43,6 +44,7 @@ class RunInput:
         final_format: Of the last formatting action; the ending of *output* unless it was given.
         output: Where the report goes.
         durability, app: Of the engine.
+        web: Whether the web tools are offered.
     """
 
     objective: str = ""
@@ -67,6 +69,7 @@ class RunInput:
     output: Path | None = None
     durability: Durability = "full"
     app: str | None = None
+    web: bool = False
 
     def limits(self, base: Limits) -> Limits:
         """
@@ -137,6 +140,7 @@ def _typed(values: Mapping[str, Any]) -> RunInput:
         output=Path(values["output"]) if "output" in values else None,
         durability=values.get("durability", "full"),
         app=values.get("app"),
+        web=values.get("web", False),
     )
     size_max = given.limits(Limits()).document_bytes
     given.documents = read_documents(values.get("documents", ()), size_max, any_kind=given.app is not None)
@@ -234,8 +238,8 @@ def _check(given: RunInput, *, tools_known: bool) -> None:
         given.model = model_of(given.model)
     if given.prompt_template is not None:
         templates_of({}, given.prompt_template)
-    if tools_known:
-        tools = toolbox((), builtins=True)
+    if tools_known or given.web:
+        tools = toolbox(asked_tools(given.app, web=given.web), builtins=True)
         offered = restricted(tools, given.tools)
         if given.workflow is not None:
             given.workflow.offered(tools, offered)

@@ -39,7 +39,7 @@ _TEXTS = (
 _LISTS = ("documents", "success_criteria", "tools")
 _MAPPINGS = ("limits", "connections", "variables")
 _EITHER = ("workflow",)
-_FLAGS = ("react_mode",)
+_FLAGS = ("react_mode", "web")
 BOUNDS = ("max_steps", "token_budget", "time_budget_s")
 TEXT_BYTES_MAX = 100_000_000
 """Most that is read of a file of input or of a template; a device has no end."""

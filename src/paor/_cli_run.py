@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from ._cli_app import APP_HELP, driving, looking
+from ._cli_app import APP_HELP, WEB_HELP, asked_tools, driving, looking
 from ._cli_ending import Ending, check_output
 from ._cli_inputs import RunInput, run_input
 from ._cli_io import (
@@ -67,6 +67,7 @@ from .tools.builtin import builtin_tools
 @click.option(
     "--tools", metavar="A,B", help="Names of the tools the run may use; default: all. See: paor tools."
 )
+@click.option("--web", is_flag=True, help=WEB_HELP)
 @click.option("--task-type", metavar="T", help="A task type of the policy.")
 @click.option("--max-steps", type=int, metavar="N", help="Actions the run may start; default 5.")
 @click.option("--token-budget", type=int, metavar="N", help="Input plus output tokens.")
@@ -107,6 +108,7 @@ def run(
     """
     flags["objective"] = _objective(words)
     flags["success_criteria"] = criteria
+    flags["web"] = flags["web"] or None  # a flag that was not given leaves what the JSON says
     if flags["tools"] is not None:
         flags["tools"] = [flags["tools"]]
     given = run_input(flags, source)
@@ -118,7 +120,7 @@ def run(
     def drive(engine: Engine) -> Result | None:
         return _streamed(engine, given, watch)
 
-    with driving(given.app, journal, durability=given.durability, model=given.model) as engine:
+    with driving(given.app, journal, durability=given.durability, model=given.model, web=given.web) as engine:
         return _driven(engine, drive, watch, given.app, given.output, as_json)
 
 
@@ -206,6 +208,7 @@ def _driven(
 @click.option("--result", "returned", metavar="JSON", help="What the effect returned, with --outcome done.")
 @click.option("--model", metavar="M", help="offline or script:FILE; default: the model the run had.")
 @click.option("--output", metavar="FILE", help="Write the final report (.md, .markdown or .txt).")
+@click.option("--web", is_flag=True, help=WEB_HELP)
 @click.option("--app", metavar="MODULE:ENGINE", help=APP_HELP)
 def resume(
     name: str,
@@ -214,6 +217,7 @@ def resume(
     returned: str | None,
     model: str | None,
     output: str | None,
+    web: bool,
     app: str | None,
     journal: str,
     as_json: bool,
@@ -252,11 +256,11 @@ def resume(
             result = Engine(journal=reader).resume(row.run_id)
             return Ending(result, reader, app, target, as_json).told()
         if app is None:
-            _check_tools(reader, row)  # first: an app that has them has a model too
+            _check_tools(reader, row, web=web)  # first: an app that has them has a model too
             chosen = chosen or _model_of_run(reader, row)
     watch = Watch()
     watch.run_id = row.run_id
-    with driving(app, journal, model=chosen, hooks=(watch,)) as engine:
+    with driving(app, journal, model=chosen, hooks=(watch,), web=web) as engine:
         if app is not None and chosen is not None:
             engine.model = chosen
         return _driven(engine, lambda engine: engine.resume(row.run_id, **given), watch, app, target, as_json)
@@ -285,10 +289,12 @@ def _model_of_run(journal: Journal, row: RunRow) -> Model:
         ) from None
 
 
-def _check_tools(journal: Journal, row: RunRow) -> None:
-    """Raise `UsageError` when a run uses tools that only its host's engine has."""
-    own = {tool.name for tool in builtin_tools()}
+def _check_tools(journal: Journal, row: RunRow, *, web: bool) -> None:
+    """Raise `UsageError` when a run uses tools that only its host's engine has, or those of the web without *web*."""
+    own = {tool.name for tool in (*builtin_tools(), *asked_tools(None, web=web))}
     missing = [tool.name for tool in journal.spec(row.run_id).tools if tool.name not in own]
+    if missing and not web and all(name.startswith("web.") for name in missing):
+        raise UsageError(f"run {row.run_id} uses {', '.join(missing)}; allow the network with --web")
     if missing:
         raise UsageError(
             f"run {row.run_id} uses {', '.join(missing)}, which are not built in; give its engine: --app MODULE:ENGINE"
