@@ -350,3 +350,20 @@ def test_a_follow_up_needs_a_finished_round(started: Callable[..., Engine]) -> N
         result = engine.run("find the pen")
         with pytest.raises(UsageError, match=f"run {result.run_id} of this workflow is waiting"):
             engine.follow_up(result.run_id, "more")
+
+
+def test_documents_of_earlier_rounds_and_tasks_are_given_ones(
+    started: Callable[..., Engine], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`show --documents` and the head of `show` say what the run itself produced."""
+    with started(Office()) as engine:
+        result = engine.run_workflow("Find both", documents=[("list.txt", "pen, ink")])
+        task = engine.journal.runs()[0].run_id
+    journal = ("--journal", str(tmp_path / "runs.db"))
+    assert main(["show", task, "--documents", *journal]) == 0
+    words = [line.split()[1] for line in capsys.readouterr().out.splitlines() if "round1" in line]
+    assert words == ["given", "given", "produced"]
+    assert main(["show", task, *journal]) == 0
+    assert "2 given, 1 produced" in capsys.readouterr().out
+    assert main(["show", result.run_id, *journal]) == 0
+    assert "1 given, 4 produced" in capsys.readouterr().out

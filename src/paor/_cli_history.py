@@ -35,6 +35,11 @@ def spec_of(journal: Journal, row: RunRow) -> Spec | None:
         raise JournalDamaged(f"run {row.run_id}: {told}") from None
 
 
+def is_given(row: RunRow, label: str) -> bool:
+    """Whether a run was given a document: an input, or what another task or round of its workflow produced."""
+    return not label.startswith(f"round{row.round}_task{row.task}_action") or "_action0_" in label
+
+
 def change_of(journal: Journal, row: Transition) -> Change:
     """
     Return what a row set; nothing once erased.
@@ -80,7 +85,7 @@ class Head:
         last = rows[-1] if rows else None
         labels = [document.label for document in journal.documents(row.run_id)]
         spec = spec_of(journal, row)
-        given = len(spec.documents) if spec is not None else sum("_action0_" in label for label in labels)
+        given = sum(is_given(row, label) for label in labels)
         change = change_of(journal, last) if last is not None else Change()
         return cls(row, spec, last, change, given, len(labels) - given)
 
