@@ -367,3 +367,15 @@ def test_documents_of_earlier_rounds_and_tasks_are_given_ones(
     assert "2 given, 1 produced" in capsys.readouterr().out
     assert main(["show", result.run_id, *journal]) == 0
     assert "1 given, 4 produced" in capsys.readouterr().out
+
+
+def test_blank_criteria_and_objectives_of_a_models_tasks_do_not_fail_the_task(
+    started: Callable[..., Engine],
+) -> None:
+    """Blank criteria are left out; a blank objective is asked for again."""
+    task = {"id": "pen", "objective": "find the pen", "success_criteria": ["", " ", "a pen is found"]}
+    office = Office(task_plan=[{"tasks": [{"objective": "  "}]}, {"tasks": [task]}])
+    with started(office) as engine:
+        assert engine.run_workflow("Find it").state == "Done"
+        assert "tasks.0.objective" in office.of("task_plan")[1]["Your last reply could not be used"]
+        assert engine.journal.spec(engine.journal.runs()[0].run_id).success_criteria == ("a pen is found",)
