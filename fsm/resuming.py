@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import orjson
+
 from ..states.actions import StoredText
 from ..states.errors import InvalidAnswer, JournalDamaged
 from ..states.run import Run, initial_run
@@ -68,8 +70,12 @@ def answer_of(question: Question, answer: Any, outcome: str | None, result: Any)
     """
     given = _answer_of(question, answer, outcome, result)
     try:
-        return Answer.model_validate_json(given.wire_json())
-    except ValueError:  # pydantic's errors for what it cannot write are among them
+        read = Answer.model_validate_json(given.wire_json())
+        orjson.dumps(
+            read.content
+        )  # it refuses what no row could hold, such as a number of hundreds of digits
+        return read
+    except (ValueError, TypeError):  # pydantic's errors for what it cannot write are among them
         raise InvalidAnswer(
             f"a {type(given.content).__name__} like this has no JSON form; {question.message}"
         ) from None

@@ -324,6 +324,16 @@ def waiting_task(journal: Journal, row: RunRow) -> str | None:
     return tasks[-1] if tasks and journal.run(tasks[-1]).status == "waiting" else None
 
 
+def used_tools(journal: Journal, row: RunRow) -> list[str]:
+    """Return the names of the tools that a run is offered; of a workflow those of its tasks, as far as they are known."""
+    if row.task != 0:
+        return [tool.name for tool in journal.spec(row.run_id).tools]
+    tasks = [run for run, _, task in _runs_of(journal, row.workflow_id, row.round) if task > 0]
+    names = list(journal.spec(row.run_id).children.get("tools", ()))
+    names += [tool.name for run in tasks for tool in journal.spec(run).tools]
+    return list(dict.fromkeys(names))
+
+
 def unfinished_tasks(journal: Journal, row: RunRow) -> list[str]:
     """Return the runs of a workflow's tasks that have not ended; none of any other run."""
     if row.task != 0:

@@ -17,6 +17,7 @@ from paor import (
     Policy,
     Reply,
     Result,
+    RunStarted,
     Task,
     Tool,
     TransitionTaken,
@@ -24,6 +25,7 @@ from paor import (
     replay,
     tool,
 )
+from paor._cli_progress import Watch
 from paor.cli import main
 from paor.fsm import engine as engine_module
 
@@ -653,3 +655,67 @@ def test_documents_of_earlier_rounds_and_tasks_are_given_ones(
     assert "2 given, 1 produced" in capsys.readouterr().out
     assert main(["show", result.run_id, *journal]) == 0
     assert "1 given, 4 produced" in capsys.readouterr().out
+
+
+# -- the command line --------------------------------------------------------------------------------------------
+
+
+def test_the_command_line_shows_what_a_workflows_task_asks_and_goes_on_after_it(
+    started: Callable[..., Engine], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The call to approve is the task's; once it is answered there, the workflow is resumed without an answer."""
+    with started(Office(), policy=Policy(approvals=("shop.find",))) as engine:
+        workflow = engine.run_workflow("Find both").run_id
+        task = engine.journal.runs()[0].run_id
+    journal = ("--journal", str(tmp_path / "runs.db"))
+    assert main(["show", workflow, *journal]) == 0
+    assert "approval: May shop.find be called?" in capsys.readouterr().out
+    assert main(["resume", workflow, *journal]) == 5
+    shown = capsys.readouterr().out
+    assert "  name: pen" in shown and "objective" not in shown
+    assert main(["resume", workflow, "--answer", '{"approve": true}', *journal]) == 2
+    assert "uses shop.find, which are not built in" in capsys.readouterr().err
+    with started(Office(review=SUCCESS)) as engine:
+        engine.resume(task, answer={"approve": True})
+    assert main(["resume", workflow, *journal]) == 2, "it goes on, which needs its engine"
+    assert "uses shop.find, which are not built in" in capsys.readouterr().err
+
+
+def test_the_command_line_resumes_a_workflow_of_built_in_tools(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its own tool is the engine's, so no other engine has to be named."""
+    lost = [4]
+
+    def hook(event: Any) -> None:
+        if isinstance(event, TransitionTaken):
+            lost[0] -= 1
+            if lost[0] == 0:
+                raise Gone
+
+    path = str(tmp_path / "runs.db")
+    notes = ("notes.txt", "The supplier delivers the goods within thirty days of the order. " * 3)
+    with Engine("offline", journal=path, hooks=[hook]) as engine, pytest.raises(Gone):
+        engine.run_workflow("Summarise the notes", documents=[notes])
+    with Engine("offline", journal=path) as engine:
+        workflow = engine.journal.runs()[-1].run_id
+    assert main(["resume", workflow, "--journal", path]) == 0
+    assert "thirty days" in capsys.readouterr().out
+
+
+def test_an_answer_that_no_row_can_hold_is_refused(started: Callable[..., Engine]) -> None:
+    """The run goes on waiting, whatever kind of question it asked."""
+    asks = {"steps": [{"type": "elicitation", "elicitation": {"message": "How many?"}}]}
+    with started(Office(plan=[asks, {"steps": []}])) as engine:
+        result = engine.run("Find", mode="planner")
+        with pytest.raises(UsageError, match="has no JSON form"):
+            engine.resume(result.run_id, answer=10**400)
+        assert engine.resume(result.run_id, answer=12).state == "Done"
+
+
+def test_the_run_to_go_on_with_after_an_interruption_is_the_workflow() -> None:
+    """Not the task that started last."""
+    watch = Watch()
+    for name in ("workflow", "task"):
+        watch(RunStarted(name, "Find both", False))
+    assert watch.run_id == "workflow"

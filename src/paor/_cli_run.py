@@ -32,6 +32,7 @@ from .fsm.engine import Engine
 from .fsm.intake import model_of
 from .fsm.journal import Journal, RunRow
 from .fsm.result import Result
+from .fsm.workflows import used_tools, waiting_task
 from .prompts.model import Model
 from .states.errors import UsageError
 from .states.events import RunEnded
@@ -224,9 +225,10 @@ def resume(
         check_output(target, journal)
     with looking(app, journal) as reader:
         row = find_run(reader, name)
-        if row.status in ("done", "failed") or (
-            row.status == "waiting" and answer is None and outcome is None
-        ):
+        unanswered = row.status == "waiting" and answer is None and outcome is None
+        if unanswered and row.task == 0:  # one whose task waits no more goes on
+            unanswered = waiting_task(reader, row) is not None
+        if row.status in ("done", "failed") or unanswered:
             if answer is not None or outcome is not None:
                 tell(f"paor: run {row.run_id} has ended; the answer is not needed")
             result = Engine(journal=reader).resume(row.run_id)
@@ -262,7 +264,8 @@ def _model_of_run(journal: Journal, row: RunRow) -> Model:
 def _check_tools(journal: Journal, row: RunRow) -> None:
     """Raise `UsageError` when a run uses tools that only its host's engine has."""
     own = {tool.name for tool in builtin_tools()}
-    missing = [tool.name for tool in journal.spec(row.run_id).tools if tool.name not in own]
+    used = used_tools(journal, row)
+    missing = [name for name in used if name not in own]
     if missing:
         raise UsageError(
             f"run {row.run_id} uses {', '.join(missing)}, which are not built in; give its engine: --app MODULE:ENGINE"
