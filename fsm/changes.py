@@ -202,7 +202,7 @@ def _wait_executing(case: Case) -> Effect:
     assert intent is not None and isinstance(case.outcome, InDoubt), "only an effect can be in doubt"
     question = Question(
         kind="in_doubt",
-        message=f"The task {intent.arguments.get('id')} waits for an answer."
+        message=f"The task {intent.arguments.get('id')} is not settled: it waits, or somebody else drives it."
         if intent.tool == TASK_TOOL.name
         else f"{intent.tool} may or may not have taken effect before the driver was lost; what is its outcome?",
         tool=intent.tool,

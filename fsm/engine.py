@@ -54,7 +54,19 @@ from .ports import Clock, Ids, RandomIds, SystemClock
 from .result import Result, result_of_run
 from .resuming import answer_of, restaged, restored, timed_out
 from .starting import PLANNER_STEPS, mode_of, placed, spec_of
-from .workflows import Place, Task, grouped, next_round, task_tool, waiting_task, workflow_place
+from .workflows import (
+    Place,
+    Task,
+    TaskCall,
+    grouped,
+    listed,
+    next_round,
+    task_options,
+    task_tool,
+    unfinished_tasks,
+    waiting_task,
+    workflow_place,
+)
 
 if TYPE_CHECKING:
     from .flow_start import GivenWorkflow, WorkflowLike
@@ -263,6 +275,12 @@ class Engine:
             InvalidAnswer: The answer does not fit; the run goes on waiting.
             JournalDamaged: The run's chain is broken.
         """
+        task = self._task_to_answer(run_id, answer, outcome)
+        if task is not None:
+            self.resume(
+                task, answer=answer, outcome=outcome, result=result, connections=connections, model=model
+            )
+            answer = outcome = result = None
         drive, walk = self._resumed(run_id, answer, outcome, result, connections, model)
         if walk is None:
             return self._settled(result_of_run(drive.run, self.journal))
@@ -279,10 +297,16 @@ class Engine:
         model: Model | str | None = None,
     ) -> Result:
         """Do the same as `resume` on the running event loop."""
+        task = self._task_to_answer(run_id, answer, outcome)
+        if task is not None:
+            await self.aresume(
+                task, answer=answer, outcome=outcome, result=result, connections=connections, model=model
+            )
+            answer = outcome = result = None
         drive, walk = self._resumed(run_id, answer, outcome, result, connections, model)
         if walk is None:
-            return result_of_run(drive.run, self.journal)
-        return await _alast_result(self._adriven(lambda: (drive, walk), resumed=True))
+            return self._settled(result_of_run(drive.run, self.journal))
+        return self._settled(await _alast_result(self._adriven(lambda: (drive, walk), resumed=True)))
 
     def run_workflow(
         self,
@@ -311,7 +335,7 @@ class Engine:
         Raises:
             UsageError: A bad argument; nothing was started.
         """
-        start = self._workflow(objective, success_criteria, documents, tasks, dict(options))
+        start = self._workflow(objective, success_criteria, documents, tasks, task_options(options))
         return self._settled(_last_result(self._driven(start, resumed=False, listening=bool(self._hooks))))
 
     async def arun_workflow(
@@ -323,8 +347,8 @@ class Engine:
         tasks: Sequence[Task] | None = None,
         **options: Unpack[RunOptions],
     ) -> Result:
-        """Do the same as `run_workflow` on the running event loop; its tasks are driven in threads."""
-        start = self._workflow(objective, success_criteria, documents, tasks, dict(options))
+        """Do the same as `run_workflow` on the running event loop; its tasks are driven there, too."""
+        start = self._workflow(objective, success_criteria, documents, tasks, task_options(options))
         events = self._adriven(start, resumed=False, listening=bool(self._hooks))
         return self._settled(await _alast_result(events))
 
@@ -341,26 +365,49 @@ class Engine:
             UsageError: A run of the workflow is not finished.
         """
         place, spec, documents = next_round(self.journal, run_id)
-        given: dict[str, Any] = {"language": spec.language or None, **options}
+        given: dict[str, Any] = dict(options)
+        if given.get("language") is None and given.get("user_language") is None:
+            given["language"] = spec.language or None
         if place.task == 0:
-            start = self._workflow(text, (), documents, None, {**place.options, **given}, place)
+            start = self._workflow(text, (), documents, None, task_options(given, place.options), place)
         else:
             same = spec.workflow is not None and given.get("mode") in (None, spec.mode)
-            given = (_followed(spec) if same else {}) | {"mode": spec.mode, **given}
-            start = self._prepared(text, (), documents, place=place, **given)
+            given = (_followed(spec) if same else {}) | given
+            mode = {} if same else {"mode": spec.mode}
+            start = self._prepared(text, (), documents, place=place, **task_options(given, mode))
         return self._settled(_last_result(self._driven(start, resumed=False, listening=bool(self._hooks))))
 
-    def start_in(
-        self,
-        place: Place,
-        objective: str,
-        success_criteria: Sequence[str],
-        documents: Sequence[Document],
-        **options: Any,
-    ) -> Result:
-        """Run one task of a workflow; what `fsm.workflows` calls."""
-        start = self._prepared(objective, success_criteria, documents, place=place, **options)
+    def drive_task(self, workflow: Drive, call: TaskCall) -> Result:
+        """Drive one task of a workflow to its end, or until it waits; what `fsm.workflows` calls."""
+        if call.known is not None:
+            return self.resume(call.known, connections=workflow.connections, model=workflow.model)
+        start = self._task(workflow, call)
         return _last_result(self._driven(start, resumed=False, listening=bool(self._hooks)))
+
+    async def adrive_task(self, workflow: Drive, call: TaskCall) -> Result:
+        """Do the same as `drive_task` on the running event loop."""
+        if call.known is not None:
+            return await self.aresume(call.known, connections=workflow.connections, model=workflow.model)
+        start = self._task(workflow, call)
+        return await _alast_result(self._adriven(start, resumed=False, listening=bool(self._hooks)))
+
+    def _task(self, workflow: Drive, call: TaskCall) -> Start:
+        """Return the start of a task; a workflow that is cancelled meanwhile cancels it, too."""
+        start = self._prepared(
+            call.objective,
+            call.success_criteria,
+            call.documents,
+            place=call.place,
+            model=workflow.model,
+            **call.options,
+        )
+
+        def begin() -> tuple[Drive, Steps]:
+            drive, walk = start()
+            drive.cancelled = self.journal.leases.cancel_requested(workflow.run.number)
+            return drive, walk
+
+        return begin
 
     def _workflow(
         self,
@@ -374,14 +421,14 @@ class Engine:
         """Check the arguments of a workflow, those of its tasks included."""
         if options.get("workflow") is not None:
             raise UsageError("a workflow file is for one run; a workflow of several tasks has none")
-        limits = options.get("limits")
-        at = workflow_place(tasks, options, limits if isinstance(limits, Limits) else None)
+        success_criteria = listed(success_criteria)
+        self._prepared(objective, success_criteria, (), **options)  # the tasks will be started with them
+        at = workflow_place(tasks, options)
         if place is not None:
             at = replace(at, **{name: getattr(place, name) for name in _PLACE})
-        self._prepared(objective, success_criteria, (), **options)  # the tasks will be started with them
         own = ("language", "user_language", "context", "model", "connections")
         kept = {name: options[name] for name in own if name in options}
-        chosen = limits if isinstance(limits, Limits) else self.limits
+        chosen = options.get("limits") or self.limits
         bounds = chosen.model_copy(update={"max_steps": TASKS_MAX})
         return self._prepared(
             objective, success_criteria, documents, place=at, mode="batch", limits=bounds, **kept
@@ -389,26 +436,32 @@ class Engine:
 
     def _settled(self, result: Result) -> Result:
         """Return *result*; of a workflow whose task waits, with what that task asks."""
-        if result.status != "waiting":
-            return result
-        row = self.journal.run(result.run_id)
-        waiting = waiting_task(self.journal, row.workflow_id, row.round) if row.task == 0 else None
+        waiting = waiting_task(self.journal, self.journal.run(result.run_id))
         if waiting is None:
             return result
         question = restored(self.journal, waiting)[0].waiting_for
         return dataclasses.replace(result, waiting_for=question)
+
+    def _task_to_answer(self, run_id: str, answer: Any, outcome: str | None) -> str | None:
+        """Return the task that an answer to its workflow is for, or None."""
+        if answer is None and outcome is None:
+            return None
+        return waiting_task(self.journal, self.journal.run(run_id))
 
     def cancel(self, run_id: str) -> Result:
         """
         Ask a run to stop, from any thread or process.
 
         A run that is driven stops before its next effect; one that nobody drives ends at once in
-        Failed(cancelled). Of a finished run the result is returned unchanged.
+        Failed(cancelled). With a workflow its unfinished tasks are cancelled. Of a finished run the result is
+        returned unchanged.
         """
         row = self.journal.run(run_id)
         if row.status in ("done", "failed"):
             return result_of_run(restored(self.journal, row.run_id)[0], self.journal)
         self.journal.leases.request_cancel(row.run)
+        for task in unfinished_tasks(self.journal, row):
+            self.cancel(task)
         try:
             drive = self._taken(row.run_id)
         except LeaseHeld:
@@ -424,10 +477,12 @@ class Engine:
 
         A tool that this engine does not have keeps its recorded form, so that the difference shows where it is used.
         """
-        own = {folded(name): tool.spec() for name, tool in self._tools.items()}
-        tools = tuple(own.get(folded(tool.name), tool) for tool in spec.tools)
         templates = templates_of(self._prompts, stage=spec.profile.stage)
         templates |= {name: spec.templates[name] for name in spec.own_templates}
+        if spec.task == 0:  # a workflow calls its tasks whatever the policy says; the tasks obey it
+            return spec.model_copy(update={"templates": templates})
+        own = {folded(name): tool.spec() for name, tool in self._tools.items()}
+        tools = tuple(own.get(folded(tool.name), tool) for tool in spec.tools)
         own_parts = {"templates": templates, "tools": tools, "policy": self.policy, "rules": self._rules}
         return spec.model_copy(update=own_parts)
 
@@ -590,8 +645,6 @@ class Engine:
         tools = dict(self._tools)
         if run.spec.formatter is not None:
             tools.setdefault(generate_report.name, generate_report)
-        if run.spec.task == 0:
-            tools[TASK_TOOL.name] = task_tool(self, run.spec, connections)
         drive = Drive(
             run=run,
             head=head,
@@ -606,6 +659,8 @@ class Engine:
             mark_us=self._clock.active_us(),
         )
         drive.load = lambda first, count: self._documents(run.number, first, count)
+        if run.spec.task == 0:
+            drive.tools[TASK_TOOL.name] = task_tool(self, drive)
         return drive
 
     def _documents(self, number: int, first: int, count: int) -> list[Document]:
@@ -647,13 +702,8 @@ class Engine:
         chosen = model_of(model) if model is not None else self.model
         row = self.journal.run(run_id)
         given = answer is not None or outcome is not None
-        if row.task == 0 and row.status == "waiting" and outcome is None:
-            waiting = waiting_task(self.journal, row.workflow_id, row.round)
-            if waiting is not None and answer is not None:
-                self.resume(waiting, answer=answer, connections=connections, model=model)
-                answer = None
-            if waiting_task(self.journal, row.workflow_id, row.round) is None:
-                outcome, given = "retry", True
+        if row.task == 0 and row.status == "waiting" and not given and not waiting_task(self.journal, row):
+            outcome, given = "retry", True  # its task waits no more: the workflow goes on
         if row.status in ("done", "failed") or (row.status == "waiting" and not given):
             run, head = restored(self.journal, row.run_id)
             if self._timed_out(run) is None:
@@ -711,6 +761,8 @@ class Engine:
     async def _adriven(self, start: Start, *, resumed: bool, listening: bool = True) -> AsyncIterator[Event]:
         drive, walk = start()
         drive.listening = listening
+        if drive.run.spec.task == 0:
+            drive.tools[TASK_TOOL.name] = task_tool(self, drive, is_async=True)
         try:
             yield self._told(RunStarted(drive.run.run_id, drive.run.spec.objective, resumed))
             async for event in aperform(walk, self._writers.writer()):

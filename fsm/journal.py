@@ -8,12 +8,13 @@ file without this package.
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Self
 
 from ..states.actions import DocumentRef, StoredText
-from ..states.errors import JournalBusy, UsageError
+from ..states.errors import JournalBusy, LeaseHeld, UsageError
 from ..states.spec import Spec
 from .committer import INSERT_DOCUMENT, INSERT_PAYLOAD, Committer, Entry
 from .journal_file import SYNCHRONOUS, Durability, open_reader, open_writer, transaction, translated
@@ -128,6 +129,9 @@ class Journal(JournalReader):
 
         Returns:
             The run's number, the hash that its first row follows, and the fencing token.
+
+        Raises:
+            LeaseHeld: Another driver has started the same round or task of a workflow.
         """
         connection = self._committer.connection
         columns = {
@@ -143,6 +147,8 @@ class Journal(JournalReader):
         }
         root = root_hash(columns)
         with self._committer.lock, translated(self.path), transaction(connection):
+            if parent is None and columns["workflow_id"] != run_id:
+                self._check_place(connection, spec)
             run = connection.execute("SELECT coalesce(max(run), 0) + 1 FROM specs").fetchone()[0]
             connection.execute(
                 f"INSERT INTO specs (run, {', '.join(columns)}, root_hash) VALUES (?, {', '.join('?' * 9)}, ?)",
@@ -155,6 +161,21 @@ class Journal(JournalReader):
                 connection.execute(INSERT_DOCUMENT, document_row(run, document))
         self.leases.hold(run, fence)
         return run, root, fence
+
+    def _check_place(self, connection: sqlite3.Connection, spec: Spec) -> None:
+        """
+        See to it that no place in a workflow is taken twice, whoever else starts rounds and tasks of it.
+
+        Raises:
+            LeaseHeld: Another driver has started this one.
+        """
+        found = connection.execute(
+            "SELECT run_id FROM specs WHERE workflow_id = ? AND round = ? AND task = ?",
+            (spec.workflow_id, spec.round, spec.task),
+        ).fetchone()
+        if found is not None:
+            place = f"round {spec.round}, task {spec.task} of workflow {spec.workflow_id}"
+            raise LeaseHeld(f"{place} has been started by another driver as run {found[0]}")
 
     def append(self, entry: Entry) -> None:
         """Commit one transition; see `fsm.committer.Committer.append`."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import orjson
+
 from ..states.actions import StoredText
 from ..states.errors import InvalidAnswer, JournalDamaged
 from ..states.run import Run, initial_run
@@ -70,7 +72,8 @@ def answer_of(question: Question, answer: Any, outcome: str | None, result: Any)
     given = _answer_of(question, answer, outcome, result)
     try:
         read = Answer.model_validate_json(given.wire_json())
-    except ValueError:  # pydantic's errors for what it cannot write are among them
+        orjson.dumps(read.content)  # refuses what no row could hold, such as a number of hundreds of digits
+    except (ValueError, TypeError):  # pydantic's errors for what it cannot write are among them
         raise InvalidAnswer(
             f"a {type(given.content).__name__} like this has no JSON form; {question.message}"
         ) from None

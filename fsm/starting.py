@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, cast, get_args
+from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from pydantic import ValidationError
 
@@ -18,7 +18,9 @@ from ..tools.documents import generate_report
 from ..tools.tool import Tool
 from .table import fingerprint
 from .version import VERSION
-from .workflows import Place
+
+if TYPE_CHECKING:
+    from .workflows import Place
 
 FORMATS = {"md": "md", "markdown": "md", "txt": "txt"}
 """Endings that the final formatting writes."""

@@ -10,15 +10,15 @@ Source: documents 000 to 003 (rounds, tasks, labels), SPEC A011, A037, A038, A04
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from ..states.errors import ToolError, UsageError
+from ..states.errors import JournalDamaged, JournalError, LeaseHeld, ToolError, UsageError
 from ..states.limits import Limits
 from ..states.observations import Message
 from ..states.plans import TASKS_MAX, PlannedTask
-from ..states.profile import Profile
 from ..states.spec import TASK_TOOL, Spec
 from ..tools.tool import Document, Tool, ToolContext, ToolOutput
 from .effects import EffectPending
@@ -26,16 +26,21 @@ from .intake import profile_of
 from .observe import cut, line
 from .result import Result
 from .resuming import restored
+from .starting import mode_of, scrubbed, texts_of
 
 if TYPE_CHECKING:
     from .engine import Engine
-    from .journal import Journal
+    from .journal import Journal, RunRow
+    from .loop import Drive
 
 SUMMARY_CHARS = 400
 """Characters of an earlier round's answer that the next round's history keeps."""
 
 HISTORY_MAX = 50
-_CHILD_OPTIONS = ("mode", "tools", "task_type", "context", "prompt_template", "final_format", "fallback")
+_CHILD_OPTIONS = (
+    *("mode", "tools", "task_type", "context", "prompt_template", "transcript", "final_format", "fallback"),
+)
+_LISTS = ("tools", "transcript")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +88,7 @@ class Place:
 # -- starting ----------------------------------------------------------------------------------------------------
 
 
-def workflow_place(tasks: Sequence[Task] | None, options: dict[str, Any], limits: Limits | None) -> Place:
+def workflow_place(tasks: Iterable[Task] | None, options: Mapping[str, Any]) -> Place:
     """
     Return the place of a new workflow.
 
@@ -91,39 +96,70 @@ def workflow_place(tasks: Sequence[Task] | None, options: dict[str, Any], limits
         UsageError: Tasks that cannot be used.
     """
     kept = {name: options[name] for name in _CHILD_OPTIONS if options.get(name) is not None}
-    if limits is not None:
+    if isinstance(limits := options.get("limits"), Limits):
         kept["limits"] = limits.model_dump(mode="json", exclude_defaults=True)
     if options.get("profile") is not None or options.get("stage") is not None:
         kept["profile"] = profile_of(options.get("profile"), options.get("stage")).model_dump()
-    return Place(task=0, tasks=planned_tasks(tasks or ()), options=kept)
+    return Place(task=0, tasks=planned_tasks(() if tasks is None else tasks), options=kept)
 
 
-def planned_tasks(tasks: Sequence[Task]) -> tuple[PlannedTask, ...]:
+def task_options(given: Mapping[str, Any], last: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """
+    Return the options of a workflow's tasks: read once, the mode under its one name, over those of the *last* round.
+
+    Raises:
+        UsageError: Modes that disagree.
+    """
+    options = {name: listed(value) if name in _LISTS else value for name, value in given.items()}
+    modes = {name: options.pop(name, None) for name in ("mode", "react_mode", "workflow_mode")}
+    before = dict(last or {})
+    if "limits" in before:
+        before["limits"] = Limits.model_validate(before["limits"])
+    if any(mode is not None for mode in modes.values()):
+        options["mode"] = mode_of(**modes)
+    return before | options
+
+
+def listed(value: Any) -> Any:
+    """Return an iterator as a list, so that it can be read again; anything else as it is."""
+    return list(value) if isinstance(value, Iterator) else value
+
+
+def planned_tasks(given: Iterable[Task]) -> tuple[PlannedTask, ...]:
     """
     Return a host's tasks as a plan holds them.
 
     Raises:
         UsageError: Not tasks, too many, an id twice, a dependency that is no earlier task.
     """
-    if isinstance(tasks, Task) or not all(isinstance(task, Task) for task in tasks):
+    tasks = list(given) if isinstance(given, Iterable) else [None]
+    if not all(isinstance(task, Task) for task in tasks):
         raise UsageError("tasks must be a list of Task values")
     if len(tasks) > TASKS_MAX:
         raise UsageError(f"{len(tasks)} tasks; at most {TASKS_MAX} are allowed")
     planned: dict[str, PlannedTask] = {}
     for number, task in enumerate(tasks, 1):
-        name = task.id or f"task_{number}"
+        assert task is not None, "all are tasks"
+        if not isinstance(task.id, str) or len(task.id) > 200 or (task.id and not task.id.isprintable()):
+            raise UsageError(f"task {number}: the id must be a text of at most 200 printable characters")
+        name = task.id.strip() or f"task_{number}"
         if not isinstance(task.objective, str) or not task.objective.strip():
             raise UsageError(f"task {name}: the objective must be a non-empty text")
         if name in planned:
             raise UsageError(f"task {name}: the id stands twice")
-        for other in task.dependencies:
+        criteria, needed = texts_of(task.success_criteria), texts_of(task.dependencies)
+        if criteria is None or needed is None:
+            raise UsageError(
+                f"task {name}: success_criteria and dependencies must be lists of non-empty texts"
+            )
+        for other in needed:
             if other not in planned:
                 raise UsageError(f"task {name}: its dependency {other!r} is no earlier task")
         planned[name] = PlannedTask(
             id=name,
-            objective=task.objective.strip(),
-            dependencies=tuple(task.dependencies),
-            success_criteria=tuple(task.success_criteria),
+            objective=scrubbed(task.objective.strip()),
+            dependencies=tuple(needed),
+            success_criteria=tuple(scrubbed(text.strip()) for text in criteria),
         )
     return tuple(planned.values())
 
@@ -131,49 +167,95 @@ def planned_tasks(tasks: Sequence[Task]) -> tuple[PlannedTask, ...]:
 # -- driving a task ----------------------------------------------------------------------------------------------
 
 
-def task_tool(engine: Engine, workflow: Spec, connections: Mapping[str, Any]) -> Tool:
-    """Return the tool that drives the tasks of *workflow*; the same call finds its task again after a crash."""
+@dataclass(frozen=True, slots=True)
+class TaskCall:
+    """
+    What one task is started or taken up with.
 
-    def run_task(
-        context: ToolContext,
-        id: str,
-        objective: str,
-        success_criteria: Sequence[str] = (),
-        dependencies: Sequence[str] = (),
-        language: str = "",
-    ) -> ToolOutput:
-        place = Place(workflow.workflow_id or context.run_id, workflow.round, context.action, id)
-        known = _task_run(engine.journal, place)
-        if known is not None:
-            result = engine.resume(known, connections=connections)
-        else:
-            options = dict(workflow.children)
-            if "limits" in options:
-                options["limits"] = Limits.model_validate(options["limits"])
-            if "profile" in options:
-                options["profile"] = Profile.model_validate(options["profile"])
-            inputs = context.documents([f"docList:{label}" for label in _labels(workflow)])
-            given = _documents_for(engine.journal, place, dependencies)
-            result = engine.start_in(
-                replace(place, history=workflow.history),
-                objective,
-                success_criteria,
-                [*inputs, *given],
-                language=language or workflow.language or None,
-                connections=connections or None,
-                **options,
-            )
-        return _output_of(result, id)
+    Attributes:
+        place: Where it stands.
+        known: Its run, when it was started before.
+        objective, success_criteria, documents: What it is started with.
+        options: See `fsm.engine.Engine.stream`.
+    """
+
+    place: Place
+    known: str | None = None
+    objective: str = ""
+    success_criteria: Sequence[str] = ()
+    documents: Sequence[Document] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def task_tool(engine: Engine, drive: Drive, *, is_async: bool = False) -> Tool:
+    """Return the tool that drives the tasks of a workflow; the same call finds its task again after a crash."""
+
+    def run_task(context: ToolContext, **arguments: Any) -> ToolOutput:
+        call = _task_call(engine.journal, drive, context, arguments)
+        with _settled_later(call.place.task_id):
+            result = engine.drive_task(drive, call)
+        return _output_of(result, call.place.task_id)
+
+    async def arun_task(context: ToolContext, **arguments: Any) -> ToolOutput:
+        call = _task_call(engine.journal, drive, context, arguments)
+        with _settled_later(call.place.task_id):
+            result = await engine.adrive_task(drive, call)
+        return _output_of(result, call.place.task_id)
 
     return Tool(
         name=TASK_TOOL.name,
         description=TASK_TOOL.description,
         parameters=TASK_TOOL.parameters,
-        run=run_task,
+        run=arun_task if is_async else run_task,
         effect=TASK_TOOL.effect,
         label=TASK_TOOL.label,
         repeat_allowed=TASK_TOOL.repeat_allowed,
     )
+
+
+def _task_call(
+    journal: Journal, drive: Drive, context: ToolContext, arguments: Mapping[str, Any]
+) -> TaskCall:
+    """
+    Return what the task of a call is driven with.
+
+    Raises:
+        ToolError: A task that it depends on did not end in Done.
+    """
+    workflow = drive.run.spec
+    place = Place(workflow.workflow_id, workflow.round, context.action, arguments["id"])
+    known = _task_run(journal, place)
+    if known is not None:
+        return TaskCall(place, known)
+    options: dict[str, Any] = dict(workflow.children)
+    if "limits" in options:
+        options["limits"] = Limits.model_validate(options["limits"])
+    if "profile" in options:
+        options["profile"] = Profile.model_validate(options["profile"])
+    inputs = context.documents([f"docList:{label}" for label in _labels(workflow)])
+    given = _documents_for(journal, place, arguments.get("dependencies", ()))
+    options["language"] = arguments.get("language") or workflow.language or None
+    # labels whose values nobody has given after a restart stay known, as in any other run
+    options["connections"] = dict.fromkeys(workflow.connections) | drive.connections
+    return TaskCall(
+        replace(place, history=workflow.history),
+        None,
+        arguments["objective"],
+        arguments.get("success_criteria", ()),
+        [*inputs, *given],
+        options,
+    )
+
+
+@contextmanager
+def _settled_later(name: str) -> Iterator[None]:
+    """Let the workflow wait, instead of counting the task as failed, while another driver has it."""
+    try:
+        yield
+    except JournalDamaged:
+        raise
+    except (LeaseHeld, JournalError) as error:
+        raise EffectPending(f"task {name} cannot be driven now: {error}") from error
 
 
 def _labels(spec: Spec) -> list[str]:
@@ -210,22 +292,24 @@ def _documents_for(journal: Journal, place: Place, dependencies: Sequence[str]) 
     """
     Return what earlier tasks of the round produced, under its own labels.
 
+    A task that was planned anew counts as its newest run came out.
+
     Raises:
-        ToolError: A task that this one depends on has failed.
+        ToolError: A task that this one depends on has failed, or was not worked on at all.
     """
-    found: list[Document] = []
-    for run_id, _, task in _runs_of(journal, place.workflow_id, place.round):
-        if not 0 < task < place.task:
-            continue
-        row, spec = journal.run(run_id), journal.spec(run_id)
-        if dependencies and spec.task_id not in dependencies:
-            continue
-        if row.status != "done":
-            if dependencies:
-                raise ToolError(f"task {spec.task_id} failed, and this one depends on it")
-            continue
-        found += produced(journal, run_id)
-    return found
+    earlier = [
+        run for run, _, task in _runs_of(journal, place.workflow_id, place.round) if 0 < task < place.task
+    ]
+    done = {run for run in earlier if journal.run(run).status == "done"}
+    if dependencies:
+        newest = {journal.spec(run).task_id: run for run in earlier}
+        for name in dependencies:
+            if newest.get(name) not in done:
+                word = "failed" if name in newest else "was not worked on"
+                raise ToolError(f"task {name} {word}, and this one depends on it")
+        wanted = {newest[name] for name in dependencies}
+        earlier = [run for run in earlier if run in wanted]
+    return [document for run in earlier if run in done for document in produced(journal, run)]
 
 
 def produced(journal: Journal, run_id: str) -> list[Document]:
@@ -239,12 +323,30 @@ def produced(journal: Journal, run_id: str) -> list[Document]:
     ]
 
 
-def waiting_task(journal: Journal, workflow_id: str, round: int) -> str | None:
-    """Return the run of a workflow's task that waits for an answer, or None."""
-    for run_id, _, task in _runs_of(journal, workflow_id, round):
-        if task > 0 and journal.run(run_id).status == "waiting":
-            return run_id
-    return None
+def waiting_task(journal: Journal, row: RunRow) -> str | None:
+    """Return the run of the task whose answer a waiting workflow needs, or None; no task of any other run."""
+    if row.task != 0 or row.status != "waiting":
+        return None
+    tasks = [run for run, _, task in _runs_of(journal, row.workflow_id, row.round) if task > 0]
+    return tasks[-1] if tasks and journal.run(tasks[-1]).status == "waiting" else None
+
+
+def used_tools(journal: Journal, row: RunRow) -> list[str]:
+    """Return the names of the tools that a run is offered; of a workflow those of its tasks, as far as they are known."""
+    if row.task != 0:
+        return [tool.name for tool in journal.spec(row.run_id).tools]
+    tasks = [run for run, _, task in _runs_of(journal, row.workflow_id, row.round) if task > 0]
+    names = list(journal.spec(row.run_id).children.get("tools", ()))
+    names += [tool.name for run in tasks for tool in journal.spec(run).tools]
+    return list(dict.fromkeys(names))
+
+
+def unfinished_tasks(journal: Journal, row: RunRow) -> list[str]:
+    """Return the runs of a workflow's tasks that have not ended; none of any other run."""
+    if row.task != 0:
+        return []
+    runs = [journal.run(run) for run, _, task in _runs_of(journal, row.workflow_id, row.round) if task > 0]
+    return [run.run_id for run in runs if run.status not in ("done", "failed")]
 
 
 # -- the next round ----------------------------------------------------------------------------------------------

@@ -10,8 +10,24 @@ from typing import Any
 
 import pytest
 
-from paor import Engine, Limits, Policy, Reply, Result, Task, Tool, TransitionTaken, UsageError, replay, tool
+from paor import (
+    Engine,
+    LeaseHeld,
+    Limits,
+    Policy,
+    Reply,
+    Result,
+    RunStarted,
+    Task,
+    Tool,
+    TransitionTaken,
+    UsageError,
+    replay,
+    tool,
+)
+from paor._cli_progress import Watch
 from paor.cli import main
+from paor.fsm import engine as engine_module
 
 from .recording import sections
 from .worlds import CONTINUE, REVIEW, SELECT, STOP, SUCCESS
@@ -302,6 +318,12 @@ def test_the_policy_holds_in_every_task(started: Callable[..., Engine]) -> None:
         ([Task("a", dependencies=["b"])], "its dependency 'b' is no earlier task"),
         (["a"], "tasks must be a list of Task values"),
         (Task("a"), "tasks must be a list of Task values"),
+        (5, "tasks must be a list of Task values"),
+        ([Task("a", id="x" * 201)], "task 1: the id must be a text"),
+        ([Task("a", id=5)], "task 1: the id must be a text"),  # type: ignore[arg-type]
+        ([Task("a", success_criteria="all")], "task task_1: success_criteria and dependencies must be lists"),
+        ([Task("a", success_criteria=[" "])], "task task_1: success_criteria and dependencies must be lists"),
+        ((Task("a") for _ in range(101)), "101 tasks; at most 100"),
     ],
 )
 def test_tasks_that_cannot_be_used_are_one_line(
@@ -350,3 +372,350 @@ def test_a_follow_up_needs_a_finished_round(started: Callable[..., Engine]) -> N
         result = engine.run("find the pen")
         with pytest.raises(UsageError, match=f"run {result.run_id} of this workflow is waiting"):
             engine.follow_up(result.run_id, "more")
+
+
+# -- what a workflow hands to its tasks --------------------------------------------------------------------------
+
+
+def test_a_workflows_own_model_works_on_its_tasks_also_after_a_resume(started: Callable[..., Engine]) -> None:
+    """The engine's model is not asked at all."""
+    engines, own = Office(), Office()
+    with started(engines, policy=Policy(approvals=("shop.find",))) as engine:
+        result = engine.run_workflow("Find both", model=own)
+        while result.status == "waiting":
+            result = engine.resume(result.run_id, answer={"approve": True}, model=own)
+        assert result.state == "Done" and engines.asked == []
+        assert {engine.journal.spec(row.run_id).model for row in engine.journal.runs()} == {"office"}
+
+
+def test_every_option_of_a_workflow_reaches_its_tasks_and_iterators_are_read_once(
+    started: Callable[..., Engine],
+) -> None:
+    """The mode under any of its names, the conversation, a list that can be read only once."""
+    plan = {"steps": [{"name": "shop.find", "args": {"name": "pen"}}]}
+    with started(Office(plan=plan)) as engine:
+        options: dict[str, Any] = {
+            "react_mode": False,
+            "transcript": iter([{"role": "user", "content": "hello"}]),
+            "tools": iter(["shop.find"]),
+        }
+        criteria: Any = iter(["both are found"])
+        result = engine.run_workflow("Find both", criteria, **options)
+        assert [item.criterion for item in result.criteria] == ["both are found"]
+        tasks = [engine.journal.spec(row.run_id) for row in engine.journal.runs() if row.task]
+        assert [spec.mode for spec in tasks] == ["batch", "batch"]
+        assert all(spec.transcript[0].content == "hello" and len(spec.tools) == 1 for spec in tasks)
+
+
+def test_connections_keep_their_labels_in_tasks_that_start_after_a_restart(
+    started: Callable[..., Engine],
+) -> None:
+    """As in any other run: the label stays known, its value is whatever the new driver was given."""
+    office = Office(selection=SELECT("shop.find", {"name": "string"}, requiredConnection="db"))
+    with started(office, policy=Policy(approvals=("shop.find",))) as engine:
+        result = engine.run_workflow("Find both", connections={"db": object()})
+    with started(office, policy=Policy(approvals=("shop.find",))) as engine:
+        while result.status == "waiting":
+            result = engine.resume(result.run_id, answer={"approve": True})
+        assert places(engine) == [(1, 0, "Done"), (1, 1, "Done"), (1, 2, "Done")]
+        specs = [engine.journal.spec(row.run_id) for row in engine.journal.runs()]
+        assert [spec.connections for spec in specs] == [("db",)] * 3
+
+
+def test_a_follow_up_of_a_workflow_keeps_its_limits_and_takes_another_mode(
+    started: Callable[..., Engine],
+) -> None:
+    """What the last round's tasks were started with holds for the next one's, unless it is given anew."""
+    plan = {"steps": [{"name": "shop.find", "args": {"name": "pen"}}]}
+    with started(Office(plan=plan)) as engine:
+        result = engine.run_workflow("Find both", limits=Limits(max_steps=3), mode="react")
+        engine.follow_up(result.run_id, "Again", workflow_mode="Actionplan", user_language="it")
+        specs = [engine.journal.spec(row.run_id) for row in reversed(engine.journal.runs()) if row.task]
+        assert [(spec.mode, spec.limits.max_steps) for spec in specs] == [("react", 3)] * 2 + [
+            ("batch", 3)
+        ] * 2
+        assert [spec.language for spec in specs] == ["de", "de", "it", "it"]
+        single = engine.run("find the pen", language="fr")
+        after = engine.follow_up(single.run_id, "again", react_mode=False, user_language="it")
+        spec = engine.journal.spec(after.run_id)
+        assert (spec.mode, spec.language) == ("batch", "it")
+
+
+def test_a_policy_of_the_engine_does_not_make_a_workflow_diverge(started: Callable[..., Engine]) -> None:
+    """Replay with the engine takes the workflow's own run for what it is."""
+    with started(Office(), policy=Policy(allow=("shop.*",))) as engine:
+        assert engine.run_workflow("Find both").state == "Done"
+        holds(engine)
+
+
+# -- dependencies ------------------------------------------------------------------------------------------------
+
+
+def test_a_dependency_that_was_not_worked_on_is_not_met(started: Callable[..., Engine]) -> None:
+    """What depends on a task that depends on a failed one is not started without its documents."""
+    office = Office(review=[REVIEW("failed"), SUCCESS])
+    tasks = [
+        Task("find the pen", id="a"),
+        Task("find the ink", id="b", dependencies=["a"]),
+        Task("find the pen again", id="c", dependencies=["b"]),
+    ]
+    with started(office) as engine:
+        engine.run_workflow("Find all", tasks=tasks)
+        assert places(engine) == [(1, 0, "Done"), (1, 1, "Failed")]
+        results = office.of("review")[-1]["Results, newest first"]
+        assert "task b was not worked on, and this one depends on it" in results
+
+
+def test_a_task_that_failed_and_was_planned_anew_counts_as_it_came_out_then(
+    started: Callable[..., Engine],
+) -> None:
+    """The second attempt at a workflow is not held up by the failure of the first."""
+    office = Office(review=[REVIEW("failed"), REVIEW("retry", "again"), SUCCESS])
+    with started(office) as engine:
+        assert engine.run_workflow("Find both").state == "Done"
+        assert places(engine) == [(1, 0, "Done"), (1, 1, "Failed"), (1, 3, "Done"), (1, 4, "Done")]
+        labels = {item.label for item in engine.journal.documents(engine.journal.runs()[0].run_id)}
+        assert labels == {"round1_task3_action1_found", "round1_task4_action1_found"}
+        holds(engine)
+
+
+def test_blank_criteria_and_objectives_of_a_models_tasks_do_not_fail_the_task(
+    started: Callable[..., Engine],
+) -> None:
+    """Blank criteria are left out; a blank objective is asked for again."""
+    task = {"id": "pen", "objective": "find the pen", "success_criteria": ["", " ", "a pen is found"]}
+    office = Office(task_plan=[{"tasks": [{"objective": "  "}]}, {"tasks": [task]}])
+    with started(office) as engine:
+        assert engine.run_workflow("Find it").state == "Done"
+        assert "tasks.0.objective" in office.of("task_plan")[1]["Your last reply could not be used"]
+        assert engine.journal.spec(engine.journal.runs()[0].run_id).success_criteria == ("a pen is found",)
+
+
+# -- waiting, cancelling, two drivers ----------------------------------------------------------------------------
+
+
+class Gone(BaseException):
+    """What a killed process looks like from within."""
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_the_outcome_of_a_tasks_call_in_doubt_is_given_through_the_workflow(
+    started: Callable[..., Engine], is_async: bool
+) -> None:
+    """It settles the call, not the task: the task goes on with its result."""
+    lost = [True]
+
+    @tool("shop.find", effect="once", label="found")
+    def find(name: str) -> str:
+        """Find something."""
+        if lost.pop() if lost else False:
+            raise Gone
+        return "found"
+
+    with started(Office(), tools=(find,)) as engine, pytest.raises(Gone):
+        engine.run_workflow("Find both")
+    with started(Office(), tools=(find,)) as engine:
+        workflow = engine.journal.runs()[-1].run_id
+
+        def resume(**options: Any) -> Result:
+            if is_async:
+                return asyncio.run(engine.aresume(workflow, **options))
+            return engine.resume(workflow, **options)
+
+        result = resume()
+        assert result.waiting_for is not None
+        assert (result.status, result.waiting_for.tool) == ("waiting", "shop.find")
+        assert resume().waiting_for == result.waiting_for
+        assert resume(outcome="done", result="a red pen").state == "Done"
+        assert places(engine) == [(1, 0, "Done"), (1, 1, "Done"), (1, 2, "Done")]
+        first = next(row for row in engine.journal.runs() if row.task == 1)
+        assert engine.journal.document(first.run_id, 0) == "a red pen"
+        holds(engine)
+
+
+@pytest.mark.parametrize("at", [1, 3, 6, 9, 12, 15, 18])
+def test_cancelling_a_workflow_cancels_its_task(started: Callable[..., Engine], at: int) -> None:
+    """From another engine, whichever row was written last: the task stops before its next effect, none is left open."""
+    rows, workflow = [0], [""]
+    with started(Office()) as other:
+
+        def hook(event: Any) -> None:
+            if isinstance(event, TransitionTaken):
+                rows[0] += 1
+                workflow[0] = workflow[0] or event.run_id
+                if rows[0] == at:
+                    other.cancel(workflow[0])
+
+        with started(Office(), hooks=[hook]) as engine:
+            result = engine.run_workflow("Find both")
+            assert (result.state, result.reason) == ("Failed", "cancelled")
+            assert rows[0] <= at + 5, "the request under way, and the end of both"
+            assert {row.status for row in engine.journal.runs()} <= {"done", "failed"}
+            holds(engine)
+
+
+def test_cancelling_a_waiting_workflow_ends_its_task(started: Callable[..., Engine]) -> None:
+    """So that the next round can be opened."""
+    with started(Office(), policy=Policy(approvals=("shop.find",))) as engine:
+        result = engine.run_workflow("Find both")
+        assert engine.cancel(result.run_id).reason == "cancelled"
+        assert [row.reason for row in engine.journal.runs()] == ["cancelled", "cancelled"]
+        assert engine.follow_up(result.run_id, "Again").status == "waiting"
+
+
+def test_a_task_that_somebody_else_drives_is_not_counted_as_failed(started: Callable[..., Engine]) -> None:
+    """The workflow waits and goes on when it is resumed after the task."""
+    office = Office()
+    approvals = Policy(approvals=("shop.find",))
+    with started(Office(), policy=approvals) as engine, started(office, policy=approvals) as other:
+        workflow = engine.run_workflow("Find both").run_id
+        task = engine.journal.runs()[0].run_id
+        meanwhile: list[Result] = []
+
+        def hook(event: Any) -> None:
+            if isinstance(event, TransitionTaken) and not meanwhile:
+                meanwhile.append(engine.resume(workflow))
+
+        other._hooks = (hook,)
+        assert other.resume(task, answer={"approve": True}).state == "Done"
+        assert meanwhile[0].status == "waiting" and meanwhile[0].waiting_for is not None
+        assert "The task pen is not settled" in meanwhile[0].waiting_for.message
+        result = engine.resume(workflow)
+        assert result.status == "waiting", "the second task asks, too"
+        assert engine.resume(workflow, answer={"approve": True}).state == "Done"
+        assert places(engine) == [(1, 0, "Done"), (1, 1, "Done"), (1, 2, "Done")]
+        holds(engine)
+
+
+def test_no_place_in_a_workflow_is_taken_twice(
+    started: Callable[..., Engine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two follow-ups at the same moment: one opens the round, the other is told."""
+    with started(Office()) as engine:
+        first = engine.run("find the pen")
+        read = vars(engine_module)["next_round"]
+
+        def slowly(*arguments: Any) -> Any:
+            found = read(*arguments)
+            monkeypatch.setattr(engine_module, "next_round", read)
+            engine.follow_up(first.run_id, "I am first")
+            return found
+
+        monkeypatch.setattr(engine_module, "next_round", slowly)
+        with pytest.raises(LeaseHeld, match="round 2, task 1 of workflow"):
+            engine.follow_up(first.run_id, "I am late")
+        assert places(engine) == [(1, 1, "Done"), (2, 1, "Done")]
+
+
+def test_an_async_workflow_asks_a_model_that_can_only_be_awaited(started: Callable[..., Engine]) -> None:
+    """Its tasks are driven on the event loop; when its own asyncio task is cancelled, they stop as well."""
+
+    class Awaited(Office):
+        slow = False
+
+        def ask(self, call: Any) -> Reply:
+            raise NotImplementedError("await me")
+
+        async def aask(self, call: Any) -> Reply:
+            if self.slow and call.kind == "refinement":
+                await asyncio.sleep(60)
+            return super().ask(call)
+
+    office = Awaited()
+
+    async def abandoned(engine: Engine) -> None:
+        office.slow = True
+        task = asyncio.create_task(engine.arun_workflow("Find both"))
+        while not engine.journal.runs() or engine.journal.runs()[0].head_seq < 3:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        office.slow = False
+
+    with started(office) as engine:
+        asyncio.run(abandoned(engine))
+        assert places(engine) == [(1, 0, "Executing"), (1, 1, "Reviewing")]
+        assert asyncio.run(engine.aresume(engine.journal.runs()[-1].run_id)).state == "Done"
+        holds(engine)
+
+
+def test_documents_of_earlier_rounds_and_tasks_are_given_ones(
+    started: Callable[..., Engine], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`show --documents` and the head of `show` say what the run itself produced."""
+    with started(Office()) as engine:
+        result = engine.run_workflow("Find both", documents=[("list.txt", "pen, ink")])
+        task = engine.journal.runs()[0].run_id
+    journal = ("--journal", str(tmp_path / "runs.db"))
+    assert main(["show", task, "--documents", *journal]) == 0
+    words = [line.split()[1] for line in capsys.readouterr().out.splitlines() if "round1" in line]
+    assert words == ["given", "given", "produced"]
+    assert main(["show", task, *journal]) == 0
+    assert "2 given, 1 produced" in capsys.readouterr().out
+    assert main(["show", result.run_id, *journal]) == 0
+    assert "1 given, 4 produced" in capsys.readouterr().out
+
+
+# -- the command line --------------------------------------------------------------------------------------------
+
+
+def test_the_command_line_shows_what_a_workflows_task_asks_and_goes_on_after_it(
+    started: Callable[..., Engine], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The call to approve is the task's; once it is answered there, the workflow is resumed without an answer."""
+    with started(Office(), policy=Policy(approvals=("shop.find",))) as engine:
+        workflow = engine.run_workflow("Find both").run_id
+        task = engine.journal.runs()[0].run_id
+    journal = ("--journal", str(tmp_path / "runs.db"))
+    assert main(["show", workflow, *journal]) == 0
+    assert "approval: May shop.find be called?" in capsys.readouterr().out
+    assert main(["resume", workflow, *journal]) == 5
+    shown = capsys.readouterr().out
+    assert "  name: pen" in shown and "objective" not in shown
+    assert main(["resume", workflow, "--answer", '{"approve": true}', *journal]) == 2
+    assert "uses shop.find, which are not built in" in capsys.readouterr().err
+    with started(Office(review=SUCCESS)) as engine:
+        engine.resume(task, answer={"approve": True})
+    assert main(["resume", workflow, *journal]) == 2, "it goes on, which needs its engine"
+    assert "uses shop.find, which are not built in" in capsys.readouterr().err
+
+
+def test_the_command_line_resumes_a_workflow_of_built_in_tools(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its own tool is the engine's, so no other engine has to be named."""
+    lost = [4]
+
+    def hook(event: Any) -> None:
+        if isinstance(event, TransitionTaken):
+            lost[0] -= 1
+            if lost[0] == 0:
+                raise Gone
+
+    path = str(tmp_path / "runs.db")
+    notes = ("notes.txt", "The supplier delivers the goods within thirty days of the order. " * 3)
+    with Engine("offline", journal=path, hooks=[hook]) as engine, pytest.raises(Gone):
+        engine.run_workflow("Summarise the notes", documents=[notes])
+    with Engine("offline", journal=path) as engine:
+        workflow = engine.journal.runs()[-1].run_id
+    assert main(["resume", workflow, "--journal", path]) == 0
+    assert "thirty days" in capsys.readouterr().out
+
+
+def test_an_answer_that_no_row_can_hold_is_refused(started: Callable[..., Engine]) -> None:
+    """The run goes on waiting, whatever kind of question it asked."""
+    asks = {"steps": [{"type": "elicitation", "elicitation": {"message": "How many?"}}]}
+    with started(Office(plan=[asks, {"steps": []}])) as engine:
+        result = engine.run("Find", mode="planner")
+        with pytest.raises(UsageError, match="has no JSON form"):
+            engine.resume(result.run_id, answer=10**400)
+        assert engine.resume(result.run_id, answer=12).state == "Done"
+
+
+def test_the_run_to_go_on_with_after_an_interruption_is_the_workflow() -> None:
+    """Not the task that started last."""
+    watch = Watch()
+    for name in ("workflow", "task"):
+        watch(RunStarted(name, "Find both", False))
+    assert watch.run_id == "workflow"

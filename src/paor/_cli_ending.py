@@ -13,6 +13,7 @@ from typing import Any
 import click
 from rich.cells import cell_len
 
+from ._cli_history import asking
 from ._cli_io import (
     LIMIT,
     OK,
@@ -181,7 +182,8 @@ class Ending:
     def _question(self, question: Question) -> list[str]:
         """Return the question, and for a call that is to be approved or in doubt the call itself."""
         lines = folded(question.message, width() if sys.stdout.isatty() else 10_000)
-        call = last_intent(self.journal, self.result.run_id)
+        asked = asking(self.journal, self.journal.run(self.result.run_id))
+        call = last_intent(self.journal, asked.run_id)
         if question.tool and call is not None:
             lines.append("")
             for name, value in call["arguments"].items():

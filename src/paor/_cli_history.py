@@ -10,11 +10,14 @@ from pydantic import ValidationError
 
 from ._cli_text import STATE_STYLES, Cell, Column, count, duration
 from .fsm.journal import Journal, RunRow, Transition
+from .fsm.journal_rows import transition_of
+from .fsm.workflows import waiting_task
 from .states.errors import JournalDamaged
 from .states.phase import EXECUTING
 from .states.reasons import REASONS
 from .states.run import Change
 from .states.spec import Spec
+from .states.waiting import Question
 
 # -- reading -----------------------------------------------------------------------------------------------------
 
@@ -35,6 +38,11 @@ def spec_of(journal: Journal, row: RunRow) -> Spec | None:
         raise JournalDamaged(f"run {row.run_id}: {told}") from None
 
 
+def is_given(row: RunRow, label: str) -> bool:
+    """Whether a run was given a document: an input, or what another task or round of its workflow produced."""
+    return not label.startswith(f"round{row.round}_task{row.task}_action") or "_action0_" in label
+
+
 def change_of(journal: Journal, row: Transition) -> Change:
     """
     Return what a row set; nothing once erased.
@@ -51,6 +59,21 @@ def change_of(journal: Journal, row: Transition) -> Change:
         ) from None
 
 
+def asking(journal: Journal, row: RunRow) -> RunRow:
+    """Return the run whose question a waiting run waits for: a workflow's waiting task, else the run itself."""
+    task = waiting_task(journal, row)
+    return journal.run(task) if task is not None else row
+
+
+def question_of(journal: Journal, row: RunRow, change: Change) -> Question | None:
+    """Return what a run with this last change waits for, or None."""
+    asked = asking(journal, row)
+    if asked is not row:
+        rows = [transition_of(item) for item in journal.rows(asked.run, asked.head_seq)]
+        change = change_of(journal, rows[-1])
+    return change.question or None
+
+
 # -- the head ----------------------------------------------------------------------------------------------------
 
 
@@ -64,6 +87,7 @@ class Head:
         spec: None once erased.
         last: Its last row, None before the first.
         change: What that row set: the answer of a finished run, the question of a waiting one.
+        question: What it waits for, or None; of a workflow what its waiting task asks.
         given, produced: Numbers of documents.
     """
 
@@ -71,6 +95,7 @@ class Head:
     spec: Spec | None
     last: Transition | None
     change: Change
+    question: Question | None
     given: int
     produced: int
 
@@ -80,9 +105,10 @@ class Head:
         last = rows[-1] if rows else None
         labels = [document.label for document in journal.documents(row.run_id)]
         spec = spec_of(journal, row)
-        given = len(spec.documents) if spec is not None else sum("_action0_" in label for label in labels)
+        given = sum(is_given(row, label) for label in labels)
         change = change_of(journal, last) if last is not None else Change()
-        return cls(row, spec, last, change, given, len(labels) - given)
+        question = question_of(journal, row, change)
+        return cls(row, spec, last, change, question, given, len(labels) - given)
 
     def pairs(self, moment: Any) -> Iterator[tuple[str, str, str]]:
         """
@@ -108,8 +134,8 @@ class Head:
         numbers = ((self.given, "given"), (self.produced, "produced"))
         yield "documents", ", ".join(f"{number:,} {text}" for number, text in numbers if number), ""
         yield from self._criteria()
-        if self.change.question:
-            yield "waits for", f"{self.change.question.kind}: {self.change.question.message}", "warn"
+        if self.question:
+            yield "waits for", f"{self.question.kind}: {self.question.message}", "warn"
         answer = (self.change.answer or "") if row.status in ("done", "failed") else ""
         yield "answer", "\n".join(line for line in answer.split("\n") if line.strip()), ""
 
@@ -120,7 +146,7 @@ class Head:
         if row.reason:
             words = REASONS.get(row.reason)
             return f"{row.state} ({row.reason}: {words})" if words else f"{row.state} ({row.reason})"
-        question = self.change.question
+        question = self.question
         return f"{row.state} (waits: {question.kind})" if question else f"{row.state} ({row.status})"
 
     def used(self) -> Iterator[str]:
@@ -171,7 +197,7 @@ class Head:
                 "tools": [tool.name for tool in spec.tools],
             }
             settings |= {"engine": spec.engine, "machine": spec.machine}
-        question = self.change.question
+        question = self.question
         return {
             "spec": settings,
             "answer": self.change.answer or None,

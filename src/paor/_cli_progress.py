@@ -43,7 +43,7 @@ class Watch:
     def __call__(self, event: Event) -> None:
         """Take notice of one event."""
         if isinstance(event, RunStarted):
-            self.run_id = event.run_id
+            self.run_id = self.run_id or event.run_id  # the first one: a workflow's tasks are runs, too
         elif isinstance(event, TransitionTaken):
             self._moved(event)
         elif isinstance(event, StepCompleted):

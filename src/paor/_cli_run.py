@@ -34,6 +34,7 @@ from .fsm.journal import Journal, RunRow
 from .fsm.ports import SystemClock
 from .fsm.result import Result
 from .fsm.resuming import restored, timed_out
+from .fsm.workflows import used_tools, waiting_task
 from .prompts.model import Model
 from .states.errors import UsageError
 from .states.events import RunEnded
@@ -250,6 +251,8 @@ def resume(
     with looking(app, journal) as reader:
         row = find_run(reader, name)
         idle = row.status == "waiting" and answer is None and outcome is None
+        if idle and row.task == 0:  # one whose task waits no more goes on
+            idle = waiting_task(reader, row) is not None
         if row.status in ("done", "failed") or (idle and not overdue(reader, row.run_id)):
             if answer is not None or outcome is not None:
                 tell(f"paor: run {row.run_id} has ended; the answer is not needed")
@@ -292,7 +295,7 @@ def _model_of_run(journal: Journal, row: RunRow) -> Model:
 def _check_tools(journal: Journal, row: RunRow, *, web: bool) -> None:
     """Raise `UsageError` when a run uses tools that only its host's engine has, or those of the web without *web*."""
     own = {tool.name for tool in (*builtin_tools(), *asked_tools(None, web=web))}
-    missing = [tool.name for tool in journal.spec(row.run_id).tools if tool.name not in own]
+    missing = [name for name in used_tools(journal, row) if name not in own]
     if missing and not web and all(name.startswith("web.") for name in missing):
         raise UsageError(f"run {row.run_id} uses {', '.join(missing)}; allow the network with --web")
     if missing:

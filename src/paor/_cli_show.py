@@ -10,7 +10,7 @@ import click
 from rich.cells import cell_len
 
 from ._cli_ending import answer_lines
-from ._cli_history import Head, action_cells, action_columns, actions_of
+from ._cli_history import Head, action_cells, action_columns, actions_of, is_given
 from ._cli_io import (
     NARROW,
     OK,
@@ -190,7 +190,7 @@ def _documents(journal: Journal, row: RunRow, as_json: bool) -> None:
     cells = [
         [
             Cell(str(item.number), "dim"),
-            Cell("given" if "_action0_" in item.label else "produced"),
+            Cell("given" if is_given(row, item.label) else "produced"),
             Cell(f"{item.label}#{item.position}", "strong"),
             Cell(_kind(item.mime) if short or len(item.mime) > 24 else item.mime, "dim"),
             Cell(size(item.bytes)),
