@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from ..states.errors import JournalBusy, JournalDamaged, UnknownRun
+from ..states.errors import JournalBusy, JournalDamaged, JournalError, UnknownRun
 from ..states.run import Change
 from ..states.spec import Spec
 from .committer import Committer
@@ -57,6 +57,7 @@ class JournalReader:
         self.place = place_of(path) if place is None else place
         self._standing = standing
         self._frozen = False
+        self._lenient = False
         self._busy_timeout_s = busy_timeout_s
 
     @contextmanager
@@ -72,11 +73,10 @@ class JournalReader:
                 yield self
             return
         connection, standing = open_reader(self.path, busy_timeout_s=self._busy_timeout_s, place=self.place)
-        connection.text_factory = _text
         committer = Committer(connection, self.path)
         reader = JournalReader(committer, self.path, standing=standing, place=self.place)
         try:
-            reader._frozen = True
+            reader._frozen = reader._lenient = True
             reader.query("BEGIN")
             yield reader
         finally:
@@ -233,6 +233,18 @@ class JournalReader:
 
     def query(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a reading statement of this project's own."""
+        try:
+            return self._query(sql, values)
+        except JournalError as error:
+            undecodable = isinstance(error.__cause__, sqlite3.OperationalError) and "decode" in str(
+                error.__cause__
+            )
+            if not (self._lenient and undecodable):
+                raise
+        self._committer.connection.text_factory = _text  # slower, so only where it is needed
+        return self._query(sql, values)
+
+    def _query(self, sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         with self._committer.lock, translated(self.path):
             if self._standing is None:
                 return self._committer.connection.execute(sql, values).fetchall()

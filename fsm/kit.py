@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..prompts.builders import PromptBuilder
-from ..prompts.wire_schemas import parameters_schema, reply_schema
+from ..prompts.model import PromptMessage
+from ..prompts.wire_schemas import SINGLE_SELECTION, parameters_schema, reply_schema
 from ..states.actions import Selection
 from ..states.errors import InternalError
 from ..states.requests import RequestKind
@@ -13,6 +14,9 @@ from ..states.run import Run
 from ..states.spec import Spec, ToolSpec
 from ..tools.catalog import Catalog
 from ..tools.schema import ParameterSchema
+from .expressions import ExpressionError
+from .flow_values import cursor_of, flow_of, plan_input
+from .workflow_flow import FlowError
 
 
 class Kit:
@@ -27,14 +31,28 @@ class Kit:
         spec: The same.
         catalog: Tools by name.
         prompts: Builder of the run's prompts.
+        flow: The workflow file, None without one.
     """
 
     def __init__(self, spec: Spec, catalog: Catalog | None = None) -> None:
         self.spec = spec
         self.catalog = catalog if catalog is not None else Catalog(spec.tools)
         self.prompts = PromptBuilder(spec, self.catalog.lines())
+        self.flow = flow_of(spec)
         self._formatter_schema: ParameterSchema | None = None
         self._replies: dict[str, dict[str, Any] | None] = {}
+
+    def messages(self, kind: RequestKind, run: Run) -> tuple[PromptMessage, ...]:
+        """Return the messages of a *kind* request; a workflow has a say in what its planner is told."""
+        if self.flow is not None and kind == "plan":
+            try:
+                return self.prompts.plan(run, plan_input(self.flow, cursor_of(run), self.spec))
+            except (
+                ExpressionError,
+                FlowError,
+            ):  # the same words as without; what is wrong ends the run when it is read
+                return self.prompts.build(kind, run)
+        return self.prompts.build(kind, run)
 
     def tool(self, selection: Selection) -> ToolSpec:
         """Return the tool of an accepted selection; the final formatting action has its own."""
@@ -47,6 +65,8 @@ class Kit:
 
     def reply_schema(self, kind: RequestKind, run: Run) -> dict[str, Any] | None:
         """Return the JSON Schema of the reply to a *kind* request, None for free text."""
+        if kind == "selection" and self.spec.profile.stage == "single":
+            return SINGLE_SELECTION
         selection = run.memory.selection
         if kind != "parameters" or selection is None:
             return reply_schema(kind)

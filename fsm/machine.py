@@ -30,6 +30,7 @@ from ..states.run import Change, Counters, Run
 from ..states.specifying import Specifying
 from .case import Case, read_case
 from .changes import CHANGES
+from .flowing import flowed
 from .guards import GUARDS
 from .kit import Kit
 from .planned import step_of, steps_left_in_plan
@@ -213,6 +214,8 @@ def decide(run: Run, outcome: Outcome, moment: Moment, kit: Kit, request: Reques
         )
     _walk(run, row, guards)
     change, counters = CHANGES[row.source, row.trigger](case)
+    if run.memory.flow is not None:
+        change, counters = flowed(case, row.source, row.trigger, change, counters)
     counters = _counted(counters, outcome.usage, moment)
     return Decision(row, guards, change, counters, _facts(case, row, outcome))
 

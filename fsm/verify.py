@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from operator import lt
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -131,6 +132,7 @@ class _Walk:
         results: Payloads whose documents must stand in `documents`: the spec, and each observed result.
         pending: Result that was executed and not yet observed.
         last: The last row.
+        rising: Its counters that never fall.
     """
 
     run: int
@@ -144,6 +146,7 @@ class _Walk:
     results: list[int] = field(default_factory=list)
     pending: list[int] = field(default_factory=list)
     last: tuple[Any, ...] | None = None
+    rising: tuple[int, ...] = (0,) * 7
 
     def __post_init__(self) -> None:
         self.count = self.spec_payload + 1
@@ -155,6 +158,7 @@ class _Walk:
         for problem in (*self._chain_problems(values), *self._reference_problems(values)):
             yield Defect(self.run_id, place, problem)
         self.head, self.seq, self.state, self.last = values[_HASH], values[1] + 1, values[5], values
+        self.rising = values[_RISING]
 
     def _chain_problems(self, values: tuple[Any, ...]) -> Iterator[str]:
         if values[1] != self.seq or values[0] != self.run:
@@ -165,23 +169,25 @@ class _Walk:
             yield "the row does not fit its hash"
         if values[4] != self.state or (values[4], values[3], values[5]) not in _EDGES:
             yield f"{values[3]} from {values[4]} to {values[5]} is not in the table here"
-        if self.last is not None and any(values[index] < self.last[index] for index in _RISING):
+        rising = values[_RISING]
+        if any(map(lt, rising, self.rising)):
             yield "a counter that only rises has fallen"
 
     def _reference_problems(self, values: tuple[Any, ...]) -> Iterator[str]:
         """Take note of the payloads that a row refers to; one number must always have one digest and one size."""
-        columns = {name: _json(values[index]) for name, index in _JSON_COLUMNS.items()}
-        for name, data in columns.items():
+        objects = _json_objects([values[index] for index in _JSON_COLUMNS.values()])
+        for name, data in zip(_JSON_COLUMNS, objects, strict=True):
             if data is None:
                 yield f"{name} is not a JSON object"
-        for name in ("request", "outcome", "change"):
-            for reference in _references(columns[name]):
+        request, outcome, changed = objects[1] or {}, objects[2] or {}, objects[3] or {}
+        for data in (request, outcome, changed):
+            for reference in _references(data):
                 yield from self.claim(reference)
-        recalled = (columns["request"] or {}).get("payloads")
+        recalled = request.get("payloads")
         for number in recalled if isinstance(recalled, list) else ():
             if _number(number):
                 self.claims.setdefault(number, (None, None))
-        change: Any = (columns["change"] or {}).get("n")
+        change: Any = changed.get("n")
         if not _number(change) or change < self.count:
             yield "its change is not a payload of its own"
             return
@@ -203,23 +209,35 @@ class _Walk:
         self.claims[number] = (known_digest or digest, known_size if known_size is not None else size)
 
 
-_RISING = (10, 11, 12, 13, 14, 15, 16)
+_RISING = slice(10, 17)
 """Places of step, action, retries, tokens, cost and time in a row; a clock may go back, they may not."""
 
 _JSON_COLUMNS = {"guards": 6, "request": 7, "outcome": 8, "change": 9, "counters": 17}
 
 
-def _references(data: Any) -> Iterator[dict[str, Any]]:
-    """Yield every reference to a payload within a row's JSON: an object with a number ``n``."""
-    if isinstance(data, dict):
-        if _number(data.get("n")):
-            yield data
-        else:
-            for value in data.values():
-                yield from _references(value)
-    elif isinstance(data, list):
-        for value in data:
-            yield from _references(value)
+def _references(data: Any) -> list[dict[str, Any]]:
+    """Return every reference to a payload within a row's JSON: an object with a number ``n``."""
+    found, left = [], [data]
+    while left:
+        item = left.pop()
+        if type(item) is dict:
+            if _number(item.get("n")):
+                found.append(item)
+                continue
+            item = item.values()
+        left += [value for value in item if type(value) is dict or type(value) is list]
+    return found
+
+
+def _json_objects(texts: list[str]) -> list[dict[str, Any] | None]:
+    """Return the JSON objects that *texts* hold, None for anything else; read together where all is well."""
+    try:
+        found = orjson.loads("[[" + "],\n[".join(texts) + "]]")  # no text can hide a line break in a string
+        if len(found) == len(texts) and all(len(item) == 1 and type(item[0]) is dict for item in found):
+            return [item[0] for item in found]
+    except orjson.JSONDecodeError:
+        pass
+    return [_json(text) for text in texts]
 
 
 def _view_defects(journal: Journal, walk: _Walk) -> Iterator[Defect]:

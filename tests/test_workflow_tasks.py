@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from paor import Engine, Limits, Policy, Reply, Result, Task, Tool, TransitionTaken, UsageError, replay, tool
+from paor.cli import main
 
 from .recording import sections
 from .worlds import CONTINUE, REVIEW, SELECT, STOP, SUCCESS
@@ -323,6 +324,24 @@ def test_the_offline_model_takes_the_objective_as_one_task(tmp_path: Path) -> No
         follow = engine.follow_up(result.run_id, "Summarise them again")
         assert follow.state == "Done" and places(engine)[2:] == [(2, 0, "Done"), (2, 1, "Done")]
         holds(engine)
+
+
+def test_the_command_line_tells_where_a_run_stands_in_its_workflow(
+    started: Callable[..., Engine], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the list of runs and at the head of one; a run by itself has no such mark."""
+    with started(Office()) as engine:
+        result = engine.run_workflow("Find both", documents=[("list.txt", "pen, ink")])
+        engine.follow_up(result.run_id, "Find them again")
+        engine.run("find the pen")
+    journal = ("--journal", str(tmp_path / "runs.db"))
+    assert main(["runs", *journal]) == 0
+    listed = capsys.readouterr().out
+    assert "[workflow, round 1] Find both" in listed and "[round 2, task 2] find the ink" in listed
+    assert [line for line in listed.splitlines() if line.endswith("  find the pen")]
+    assert main(["show", result.run_id, *journal]) == 0
+    shown = capsys.readouterr().out
+    assert f"round 1, all tasks, of {result.run_id}" in shown and "1 given, 4 produced" in shown
 
 
 def test_a_follow_up_needs_a_finished_round(started: Callable[..., Engine]) -> None:

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from .states.limits import Limits
     from .states.outcomes import Usage
     from .states.policy import Policy
+    from .states.profile import Profile
     from .tools.builtin import builtin_tools
     from .tools.tool import Document, Tool, ToolContext, ToolOutput, tool
     from .tools.web import web_tools
@@ -87,6 +88,7 @@ __all__ = [
     "OfflineModel",
     "PaorError",
     "Policy",
+    "Profile",
     "PromptMessage",
     "RandomIds",
     "Replay",
@@ -185,6 +187,7 @@ _PLACES = {
     ".states.limits": ("Limits",),
     ".states.outcomes": ("Usage",),
     ".states.policy": ("Policy",),
+    ".states.profile": ("Profile",),
     ".tools.builtin": ("builtin_tools",),
     ".tools.tool": (
         "Document",

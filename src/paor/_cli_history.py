@@ -79,9 +79,10 @@ class Head:
         """Return the head of a run with *rows*."""
         last = rows[-1] if rows else None
         labels = [document.label for document in journal.documents(row.run_id)]
-        given = sum("_action0_" in label for label in labels)
+        spec = spec_of(journal, row)
+        given = len(spec.documents) if spec is not None else sum("_action0_" in label for label in labels)
         change = change_of(journal, last) if last is not None else Change()
-        return cls(row, spec_of(journal, row), last, change, given, len(labels) - given)
+        return cls(row, spec, last, change, given, len(labels) - given)
 
     def pairs(self, moment: Any) -> Iterator[tuple[str, str, str]]:
         """
@@ -93,6 +94,9 @@ class Head:
         row, spec = self.row, self.spec
         yield "run", row.run_id, "strong"
         yield "objective", spec.objective if spec is not None else "(erased)", ""
+        if row.task == 0 or row.workflow_id != row.run_id:
+            place = f"round {row.round}, task {row.task}" if row.task else f"round {row.round}, all tasks"
+            yield "workflow", f"{place}, of {row.workflow_id}", ""
         yield "state", self.state, STATE_STYLES.get(row.status, "")
         yield "model", spec.model if spec is not None else "", ""
         yield (

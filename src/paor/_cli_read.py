@@ -119,6 +119,13 @@ def runs(limit: int | None, journal: str, as_json: bool) -> int:
     return OK
 
 
+def mark_of(row: RunRow) -> str:
+    """Return where a run stands in its workflow, nothing for a run by itself."""
+    if row.task == 0:
+        return f"[workflow, round {row.round}] "
+    return f"[round {row.round}, task {row.task}] " if row.workflow_id != row.run_id else ""
+
+
 def _run_cells(journal: Journal, row: RunRow, short: str) -> list[Cell]:
     why = row.reason or (row.status if row.status in ("waiting", "running") else "")
     state = f"{row.state} ({why})" if why else row.state
@@ -128,7 +135,7 @@ def _run_cells(journal: Journal, row: RunRow, short: str) -> list[Cell]:
         Cell(local_time(row.created_at)[5 if width() < NARROW else 0 : 16], "dim"),
         Cell(state, STATE_STYLES.get(row.status, "")),
         Cell(f"{row.head_seq + 1:,}"),
-        Cell(objective, "") if objective is not None else Cell("(erased)", "dim"),
+        Cell(f"{mark_of(row)}{objective}", "") if objective is not None else Cell("(erased)", "dim"),
     ]
 
 

@@ -31,7 +31,9 @@ from ._cli_text import STATE_STYLES, styled
 from .fsm.engine import Engine
 from .fsm.intake import model_of
 from .fsm.journal import Journal, RunRow
+from .fsm.ports import SystemClock
 from .fsm.result import Result
+from .fsm.resuming import restored, timed_out
 from .prompts.model import Model
 from .states.errors import UsageError
 from .states.events import RunEnded
@@ -52,7 +54,16 @@ from .tools.builtin import builtin_tools
     "--criterion", "criteria", multiple=True, metavar="TEXT", help="What must hold at the end; repeatable."
 )
 @click.option("--model", metavar="M", help="offline (default) or script:FILE.")
-@click.option("--mode", metavar="MODE", help="react (default): one action at a time.")
+@click.option(
+    "--mode",
+    metavar="MODE",
+    help="react (default): one action at a time; planner: plans until one is empty; batch (legacy): one plan.",
+)
+@click.option("--fallback", metavar="MODE", help="batch: when a react run fails, once more as one plan.")
+@click.option(
+    "--profile", metavar="NAME", help="lenient (default) or strict: which forms of replies are taken."
+)
+@click.option("--stage", metavar="NAME", help="two_stage (default) or single: what Stage 1 is asked for.")
 @click.option(
     "--tools", metavar="A,B", help="Names of the tools the run may use; default: all. See: paor tools."
 )
@@ -67,6 +78,12 @@ from .tools.builtin import builtin_tools
     "prompt_template_file",
     metavar="FILE",
     help="Instead of the shipped planning prompt.",
+)
+@click.option(
+    "--workflow",
+    "workflow_file",
+    metavar="FILE",
+    help="Follow a workflow file, YAML or JSON; implies --mode planner.",
 )
 @click.option("--output", metavar="FILE", help="Write the final report (.md, .markdown or .txt).")
 @click.option("--context", metavar="TEXT", help="Extra context for choosing actions.")
@@ -140,7 +157,11 @@ def _streamed(engine: Engine, given: RunInput, watch: Watch) -> Result | None:
         model=given.model,
         prompt_template=given.prompt_template,
         final_format=given.final_format,
-        limits=given.limits(engine.limits),
+        profile=given.profile,
+        stage=given.stage,  # type: ignore[arg-type]  # checked when the input was read
+        fallback=given.fallback,  # type: ignore[arg-type]
+        limits=given.limits(engine.limits_of(given.mode)),
+        workflow=given.workflow,
     )
     with closing(stream):  # type: ignore[type-var]
         for event in stream:
@@ -228,9 +249,8 @@ def resume(
         check_output(target, journal)
     with looking(app, journal) as reader:
         row = find_run(reader, name)
-        if row.status in ("done", "failed") or (
-            row.status == "waiting" and answer is None and outcome is None
-        ):
+        idle = row.status == "waiting" and answer is None and outcome is None
+        if row.status in ("done", "failed") or (idle and not overdue(reader, row.run_id)):
             if answer is not None or outcome is not None:
                 tell(f"paor: run {row.run_id} has ended; the answer is not needed")
             result = Engine(journal=reader).resume(row.run_id)
@@ -244,6 +264,12 @@ def resume(
         if app is not None and chosen is not None:
             engine.model = chosen
         return _driven(engine, lambda engine: engine.resume(row.run_id, **given), watch, app, target, as_json)
+
+
+def overdue(reader: Journal, run_id: str) -> bool:
+    """Return whether the question that a run waits for counts as declined by now."""
+    run, _ = restored(reader, run_id)
+    return timed_out(run, reader.rows(run.number), SystemClock().now_us()) is not None
 
 
 def _model_of_run(journal: Journal, row: RunRow) -> Model:

@@ -1,0 +1,158 @@
+"""The two bases of what crosses a wire: what code writes and reads back, alone and within a pydantic record."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from paor.states.actions import DocumentRef, Intent, Preview, StoredText, ToolResult, WebFact
+from paor.states.observations import Check, Message, Observation
+from paor.states.reviews import CriterionCheck, Refinement, Review
+from paor.states.run import Change
+from paor.states.wire import Stored
+
+JSON_TEXT = st.text(st.characters(codec="utf-8"), max_size=20)
+PLACES = st.builds(StoredText, st.integers(0, 2**32 - 1), JSON_TEXT, st.integers(0, 2**50))
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**200), 2**200)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | JSON_TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(JSON_TEXT, inner, max_size=3),
+    max_leaves=8,
+)
+DOCUMENTS = st.builds(
+    DocumentRef, st.integers(0, 9), JSON_TEXT, st.integers(0, 9), JSON_TEXT, JSON_TEXT, PLACES
+)
+FACTS = st.builds(WebFact, JSON_TEXT, st.none() | st.floats(0, 1), st.tuples(JSON_TEXT), st.just(()))
+RESULTS = st.builds(
+    ToolResult,
+    JSON_TEXT,
+    st.booleans(),
+    documents=st.tuples(DOCUMENTS),
+    web=st.tuples(FACTS),
+    echo=st.none() | PLACES,
+)
+CHANGES = st.builds(
+    Change,
+    intent=st.none()
+    | st.builds(
+        Intent,
+        JSON_TEXT,
+        st.dictionaries(JSON_TEXT, VALUES, max_size=3),
+        JSON_TEXT,
+        JSON_TEXT,
+        JSON_TEXT,
+        st.just("read"),
+    ),
+    result=RESULTS,
+    observation=st.builds(
+        Observation,
+        st.booleans(),
+        JSON_TEXT,
+        st.integers(0, 9),
+        st.tuples(st.builds(Preview, JSON_TEXT, JSON_TEXT, JSON_TEXT)),
+    ),
+    check=st.builds(Check, st.just("retry"), st.tuples(JSON_TEXT)),
+    message=st.builds(
+        Message,
+        action=st.integers(0),
+        step=st.integers(0),
+        tool=JSON_TEXT,
+        summary=JSON_TEXT,
+        success=st.booleans(),
+    ),
+    review=st.just(Review(status="success", criteria=(CriterionCheck(criterion="c", met=True),))),
+    refinement=st.builds(
+        Refinement, decision=st.just("stop"), reason=st.just("r"), score=st.none() | st.floats(-1, 1)
+    ),
+    hint=st.none() | JSON_TEXT,
+)
+
+
+@given(CHANGES)
+def test_what_was_written_is_read_back(change: Change) -> None:
+    """Every slot as it was, also numbers of any size, and pydantic records within; what is not set stays so."""
+    again = Change.read(change.wire_json())
+    assert again == change
+    assert again.slots().keys() == change.slots().keys()
+    assert Change.of(json.loads(change.wire_json())) == change
+
+
+@given(RESULTS)
+def test_the_full_form_has_every_key_and_is_read_back(result: ToolResult) -> None:
+    """`wire` fills the defaults in that the journal leaves out."""
+    data = result.wire()
+    assert list(data) == list(ToolResult.__struct_encode_fields__)
+    assert ToolResult.of(json.loads(json.dumps(data))) == result
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "7",
+        "{}",
+        '{"n": 1}',
+        '{"n": "1", "digest": "x", "bytes": 1}',
+        '{"n": 1, "digest": 5, "bytes": 1}',
+    ],
+)
+def test_what_is_no_record_is_a_value_error(text: str) -> None:
+    """Whatever is wrong with it, so that a damaged journal is one typed error."""
+    with pytest.raises(ValueError):
+        StoredText.read(text)
+
+
+class Holder(BaseModel):
+    """A pydantic record that holds a stored one."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    place: StoredText
+    documents: tuple[DocumentRef, ...] = ()
+
+
+@given(PLACES, st.tuples(DOCUMENTS))
+def test_a_pydantic_record_can_hold_one(place: StoredText, documents: tuple[DocumentRef, ...]) -> None:
+    """As the spec of a run does."""
+    held = Holder(place=place, documents=documents)
+    assert Holder.model_validate_json(held.model_dump_json()) == held
+    assert held.model_dump()["place"] == place.wire()
+
+
+@pytest.mark.parametrize("place", [{"n": 1}, 5, None, {"n": "1", "digest": "", "bytes": 0}])
+def test_a_pydantic_record_says_which_field_is_wrong(place: Any) -> None:
+    """By its own kind of error."""
+    with pytest.raises(ValidationError, match="place"):
+        Holder.model_validate({"place": place})
+
+
+class Odd:
+    """Something that has no form in a journal."""
+
+
+class Keeper(Stored, frozen=True):
+    """A record with a field of such a type."""
+
+    odd: Odd | None = None
+
+
+def test_only_what_is_known_is_written_and_revived() -> None:
+    """Nothing in a journal becomes a type outside a closed list."""
+
+    with pytest.raises(TypeError, match="a Odd has no JSON form"):
+        Keeper(Odd()).wire_json()
+    with pytest.raises(ValueError, match="a Odd cannot be read back"):
+        Keeper.read('{"odd": {}}')
+    assert Keeper.read("{}") == Keeper()
+    assert msgspec.json.decode(Keeper().wire_json()) == {}
