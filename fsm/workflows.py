@@ -19,6 +19,7 @@ from ..states.errors import JournalDamaged, JournalError, LeaseHeld, ToolError, 
 from ..states.limits import Limits
 from ..states.observations import Message
 from ..states.plans import TASKS_MAX, PlannedTask
+from ..states.profile import Profile
 from ..states.spec import TASK_TOOL, Spec
 from ..tools.tool import Document, Tool, ToolContext, ToolOutput
 from .effects import EffectPending

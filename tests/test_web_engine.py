@@ -103,7 +103,7 @@ def test_A031_a_providers_own_parameter_is_refused(tmp_path: Path) -> None:
     assert index.asked == []
 
 
-def test_A031_A053_a_crawl_reads_what_a_search_found_and_a_report_what_was_read(tmp_path: Path) -> None:
+def test_A031_a_crawl_reads_what_a_search_found_and_a_report_what_was_read(tmp_path: Path) -> None:
     """Each step names the label of the one before; replayed identical with the site gone."""
     with Site() as site:
         index = Index(
