@@ -7,6 +7,7 @@ is touched. ``tests/test_docs.py`` holds every marked part to what would be writ
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import os
 import re
@@ -16,7 +17,7 @@ from pathlib import Path
 
 from spec_coverage import coverage
 
-from paor import Limits, Policy
+from paor import Limits, Policy, WebSettings
 from paor.cli import main as command_line
 from paor.fsm.diagram import table_markdown
 from paor.fsm.guards import GUARDS
@@ -25,7 +26,7 @@ from paor.states import errors
 from paor.states.reasons import REASONS
 
 DOCS = Path(__file__).resolve().parent
-PAGES = ("machine.md", "embedding.md", "cli.md", "spec-coverage.md")
+PAGES = ("machine.md", "embedding.md", "cli.md", "web.md", "spec-coverage.md")
 PART = re.compile(r"(?ms)(^<!-- generated: (\w+) -->\n).*?(^<!-- end -->$)")
 HELP_COLUMNS = "98"
 
@@ -62,6 +63,15 @@ def limits() -> str:
     fields = Limits.model_fields
     lines = ["| limit | default | meaning |", "|---|---|---|"]
     lines += [f"| `{name}` | {_number(fields[name].default)} | {_cell(told[name])} |" for name in fields]
+    return "\n".join(lines)
+
+
+def web_settings() -> str:
+    """Return every bound of the web tools with its default and its meaning."""
+    told = _attributes(WebSettings.__doc__ or "")
+    lines = ["| setting | default | meaning |", "|---|---|---|"]
+    for field in dataclasses.fields(WebSettings):
+        lines.append(f"| `{field.name}` | {_number(field.default)} | {_cell(told[field.name])} |")
     return "\n".join(lines)
 
 
@@ -136,6 +146,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "reasons": reasons,
     "limits": limits,
     "policy": policy,
+    "web_settings": web_settings,
     "placeholders": placeholders,
     "errors": error_tree,
     "commands": commands,

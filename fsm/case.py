@@ -7,7 +7,7 @@ policy) happens here, once and purely; a guard only looks at the result.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -38,7 +38,7 @@ from ..states.waiting import Question
 from ..tools.catalog import CONNECTION, DOCUMENT_LIST
 from ..tools.defaults import filled
 from ..tools.policy import approval_needed, denial, matches, unsafe
-from .duplicates import duplicate_key, rule_broken
+from .duplicates import duplicate_key, limits_for, rule_broken
 from .kit import Kit
 from .planned import (
     ask_for_missing,
@@ -49,6 +49,9 @@ from .planned import (
     step_of,
     unknown_documents,
 )
+
+if TYPE_CHECKING:
+    from .flowing import Moved
 
 
 class Case(Struct):
@@ -77,6 +80,8 @@ class Case(Struct):
         plan: A planner's accepted plan.
         question: What the user must be asked before the run can go on.
         stop_reason: Why the run should stop now, or None.
+        moved: Where the workflow goes, in a run with one.
+        trouble: Why the workflow ends the run, for the final message.
     """
 
     run: Run
@@ -101,6 +106,8 @@ class Case(Struct):
     plan: Plan | None = None
     question: Question | None = None
     stop_reason: str | None = None
+    moved: Moved | None = None
+    trouble: str = ""
 
 
 def read_case(run: Run, outcome: Outcome, kit: Kit) -> Case:
@@ -109,6 +116,10 @@ def read_case(run: Run, outcome: Outcome, kit: Kit) -> Case:
     case.stop = _hard_stop(run, outcome)
     if run.memory.question is None:
         _READERS[run.state](case, kit)
+    if run.memory.flow is not None:
+        from .flowing import read_flow
+
+        read_flow(case, kit)
     return case
 
 
@@ -134,7 +145,12 @@ def _read_planning(case: Case, kit: Kit) -> None:
     if not isinstance(case.outcome, Replied):
         return
     limits = case.run.spec.limits
-    read = read_selection(case.outcome.text, chars_max=limits.reply_chars, context_chars=limits.context_chars)
+    read = read_selection(
+        case.outcome.text,
+        chars_max=limits.reply_chars,
+        context_chars=limits.context_chars,
+        profile=case.run.spec.profile,
+    )
     if case.outcome.finish in ("refusal", "content_filter") and isinstance(read, Invalid):
         read = Invalid(case.outcome.finish, "the model declined to answer")
     if isinstance(read, Invalid):
@@ -196,10 +212,16 @@ def _read_specifying(case: Case, kit: Kit) -> None:
     if step is not None and step.type != "tool":
         read_other_step(case, step)
         return
+    if selection.origin == "workflow" and selection.tool == "noop":
+        return
     case.denied = denial(kit.spec.policy, run.spec.task_type, selection.tool)
+    if step is not None and run.memory.flow is not None:
+        from .flowing import check_listed
+
+        check_listed(case, kit, selection)
     if selection.origin == "format" and not matches(selection.tool, kit.spec.policy.deny):
         case.denied = None
-    values = _parameter_values(case, selection)
+    values = _parameter_values(case, selection, kit)
     if values is None:
         return
     tool = kit.tool(selection)
@@ -213,7 +235,7 @@ def _read_specifying(case: Case, kit: Kit) -> None:
     problems = schema.check(arguments)
     case.invalid = "; ".join(problem.message for problem in problems[:10]) or None
     if step is not None:
-        missing = [problem.path for problem in problems if problem.code == "missing"]
+        missing = [item.path for item in problems if item.code == "missing" and item.path in schema.required]
         if missing and len(missing) == len(problems):
             ask_for_missing(case, step, missing, tool)
         case.invalid = case.invalid or unknown_documents(arguments, run, _unresolved)
@@ -225,18 +247,25 @@ def _read_specifying(case: Case, kit: Kit) -> None:
         _propose(case, kit)
 
 
-def _parameter_values(case: Case, selection: Selection) -> dict[str, Any] | None:
+def _parameter_values(case: Case, selection: Selection, kit: Kit) -> dict[str, Any] | None:
     """Return the values that Stage 2, the plan or an approved intent settles, or None with the reason in *case*."""
     if case.run.memory.intent is not None:
         return dict(case.run.memory.intent.arguments)
     step = step_of(case.run)
     if step is not None:
         return step_arguments(case, step)
+    if selection.origin in ("workflow", "hook"):
+        from .flowing import flow_arguments
+
+        return flow_arguments(case, kit, selection)
     if selection.arguments is not None:
         return selection.arguments
     if not isinstance(case.outcome, Replied):
         return None
-    read = read_parameters(case.outcome.text, selection.fields, chars_max=case.run.spec.limits.reply_chars)
+    spec = case.run.spec
+    read = read_parameters(
+        case.outcome.text, selection.fields, chars_max=spec.limits.reply_chars, profile=spec.profile
+    )
     if isinstance(read, Invalid):
         case.problem, case.invalid = read, read.message
         return None
@@ -252,7 +281,9 @@ def _propose(case: Case, kit: Kit) -> None:
     key = duplicate_key(run.spec.key_salt, tool.name, arguments)
     action = run.counters.action + 1
     if selection.origin != "format" and not tool.repeat_allowed:
-        case.duplicate = rule_broken(key, run.memory.window, run.counters.same_key, run.spec.limits)
+        limits, counters = limits_for(run.spec.limits, tool.duplicate_limits), run.counters
+        succeeded = counters.errors == 0  # an executed call that succeeds sets it back
+        case.duplicate = rule_broken(key, run.memory.window, counters.same_key, limits, succeeded=succeeded)
     name = "final_format" if selection.origin == "format" else tool.label
     case.intent = Intent(
         tool=tool.name,

@@ -25,7 +25,7 @@ from ..tools.catalog import DOCUMENT_LIST
 from .answers import final_answer
 from .case import Case, stale_after
 from .observe import TURN_CHARS, answer_text, check_of, clean, cut, line, message_of, observation_of
-from .planned import selection_of, step_of
+from .planned import plans_left, selection_of, step_of
 
 Effect = tuple[Change, Counters]
 
@@ -39,7 +39,7 @@ APPROVAL_SCHEMA: dict[str, Any] = {
 def _select(case: Case) -> Effect:
     counters = case.run.counters
     planned: dict[str, Any] = {}
-    if case.plan is not None:
+    if case.plan is not None or case.moved is not None:
         planned = {"plan": case.plan, "turn": _said(case)}
     change = Change(
         selection=case.selection,
@@ -54,6 +54,7 @@ def _select(case: Case) -> Effect:
         counters,
         step=counters.step + 1,
         plan_step=0,
+        plans=counters.plans + (case.plan is not None),
         selection_retries=0,
         parameter_retries=0,
         step_retries=0,
@@ -61,10 +62,10 @@ def _select(case: Case) -> Effect:
 
 
 def _said(case: Case) -> Turn | None:
-    """Return what a planner has said, as a turn of the dialogue; nothing when the host gave the tasks."""
+    """Return what a planner has said, or what a workflow asks, as a turn of the dialogue; nothing when code decides."""
     outcome = case.outcome
     if not isinstance(outcome, Replied):
-        return None
+        return Turn("assistant", cut(clean(case.question.message), TURN_CHARS)) if case.question else None
     return Turn("assistant", cut(clean(outcome.text.strip()), TURN_CHARS))
 
 
@@ -100,16 +101,21 @@ def _answer(case: Case) -> Effect:
 def _fail_planning(case: Case) -> Effect:
     if case.stop is not None:
         return _fail_stopped(case)
-    return _failed(case, "selection_invalid" if _steps_left(case) else "max_steps")
+    return _failed(case, _bound_reached(case) or "selection_invalid")
 
 
-def _steps_left(case: Case) -> bool:
-    return case.run.counters.step < case.run.spec.limits.max_steps
+def _bound_reached(case: Case) -> str | None:
+    """Return the bound that forbids another action, or None."""
+    if case.run.counters.step >= case.run.spec.limits.max_steps:
+        return "max_steps"
+    return None if plans_left(case.run) else "max_plans"
 
 
 def _failed(case: Case, reason: str) -> Effect:
-    change = Change(answer=final_answer(case, reason, done=False), question=None)
-    return change, replace(case.run.counters, stop=reason)
+    answer = final_answer(case, reason, done=False)
+    if case.trouble:
+        answer = f"{answer}\n\n{case.trouble}"
+    return Change(answer=answer, question=None), replace(case.run.counters, stop=reason)
 
 
 def _wait_specifying(case: Case) -> Effect:
@@ -146,6 +152,8 @@ def _refuse(case: Case) -> Effect:
     run, selection, counters = case.run, case.selection, case.run.counters
     assert selection is not None, "Specifying is entered with a selection"
     step = step_of(run)
+    if selection.origin == "workflow" and selection.tool == "noop":
+        step = Step(type="noop", reason=selection.objective)
     if step is not None and step.type != "tool":
         change = Change(result=_other_result(case, step), intent=None, feedback=None, reply=None)
         return change, replace(counters, action=counters.action + 1)
@@ -172,8 +180,8 @@ def _refuse(case: Case) -> Effect:
     return change, replace(
         counters,
         action=counters.action + 1,
-        blocked=counters.blocked + (code == "duplicate_call_blocked"),
-        refused=counters.refused + 1 if refused else 0,
+        blocked=counters.blocked + (code == "duplicate_call_blocked" and selection.origin != "hook"),
+        refused=_counted_on(case, counters.refused, failed=refused),
     )
 
 
@@ -215,10 +223,18 @@ def _execute(case: Case) -> Effect:
     same = counters.same_key + 1 if window and window[-1] == intent.key else 1
     return Change(result=result, reply=None), replace(
         counters,
-        errors=0 if result.ok else counters.errors + 1,
+        errors=_counted_on(case, counters.errors, failed=not result.ok),
         same_key=same,
         documents=counters.documents + len(result.documents),
     )
+
+
+def _counted_on(case: Case, count: int, *, failed: bool) -> int:
+    """Return how many failed in a row; the call of a hook is none of them."""
+    selection = case.run.memory.selection
+    if selection is not None and selection.origin == "hook":
+        return count
+    return count + 1 if failed else 0
 
 
 def _observe(case: Case) -> Effect:
@@ -314,16 +330,18 @@ def _retry(case: Case) -> Effect:
 
 
 def _next_step(case: Case) -> Effect:
-    """The plan's next step, without asking the model again."""
+    """The plan's next step, or an action of the workflow, without asking the model again."""
     run, plan = case.run, case.run.memory.plan
-    number = run.counters.plan_step + 1
-    assert plan is not None and number < len(plan.steps), "the plan has steps left"
-    change = Change(
-        selection=selection_of(plan.steps[number], run), intent=None, result=None, feedback=None, reply=None
-    )
+    number, counts = run.counters.plan_step + 1, 1
+    if case.moved is not None:
+        selection, number, counts = case.moved.selection, case.moved.plan_step, int(case.moved.counts)
+    else:
+        assert plan is not None and number < len(plan.steps), "the plan has steps left"
+        selection = selection_of(plan.steps[number], run)
+    change = Change(selection=selection, intent=None, result=None, feedback=None, reply=None)
     return change, replace(
         run.counters,
-        step=run.counters.step + 1,
+        step=run.counters.step + counts,
         plan_step=number,
         selection_retries=0,
         parameter_retries=0,
@@ -357,10 +375,8 @@ def _fail_reviewing(case: Case) -> Effect:
     if review is not None and review.status == "retry":
         if counters.stop == "no_improvement":
             reason = counters.stop
-        elif not _steps_left(case):
-            reason = "max_steps"
         else:
-            reason = "retries_exhausted"
+            reason = _bound_reached(case) or "retries_exhausted"
     elif review is not None or case.problem is not None:
         reason = "review_failed"
     else:

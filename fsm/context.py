@@ -57,6 +57,7 @@ class CallContext:
         self.success_criteria = run.spec.success_criteria
         self.idempotency_key = intent.idempotency_key
         self.connection = connection
+        self.policy = run.spec.policy
         review, refinement = run.memory.review, run.memory.refinement
         self.answer = (
             (review and review.answer) or (refinement and refinement.answer) or run.memory.answer or ""

@@ -8,6 +8,9 @@ the proposed call. Blocked when one of these holds, in this order:
 2. frequency: k stands at least `window_freq_limit` times in the last `window_size` of E;
 3. alternation: the last 7 of E and k are 8 keys, exactly two different, each equal to the one two before.
 
+With `Limits.block_repeated_success` one more rule stands before them: the last of E is k and it succeeded. A tool may
+have bounds of its own for the first two (`Tool.duplicate_limits`).
+
 Source: SPEC C1, after document 004's "Duplicate-call safety net".
 """
 
@@ -41,7 +44,9 @@ def duplicate_key(salt: str, tool: str, arguments: Mapping[str, Any]) -> str:
     ).hexdigest()[:32]
 
 
-def rule_broken(key: str, window: tuple[str, ...], same_key: int, limits: Limits) -> str | None:
+def rule_broken(
+    key: str, window: tuple[str, ...], same_key: int, limits: Limits, *, succeeded: bool = False
+) -> str | None:
     """
     Return the name of the rule that the call *key* breaks, or None.
 
@@ -49,8 +54,11 @@ def rule_broken(key: str, window: tuple[str, ...], same_key: int, limits: Limits
         key: Of the proposed call.
         window: Keys of the last executed calls, oldest first; at least `window_length` of them if there are so many.
         same_key: How often the last key of *window* stands at the end of all executed calls.
-        limits: The three numbers of the rules.
+        limits: The three numbers of the rules, and the flag.
+        succeeded: Whether the last executed call did.
     """
+    if limits.block_repeated_success and succeeded and window and window[-1] == key:
+        return "repeated_success"
     trailing = same_key if window and window[-1] == key else 0
     if trailing + 1 >= limits.consecutive_limit:
         return "consecutive"
@@ -70,6 +78,11 @@ def _alternates(keys: tuple[str, ...]) -> bool:
 def window_length(limits: Limits) -> int:
     """Return how many executed keys a run must remember for its guard."""
     return max(limits.window_size, ALTERNATION - 1)
+
+
+def limits_for(limits: Limits, own: Mapping[str, int]) -> Limits:
+    """Return *limits* with a tool's *own* bounds in their place (SPEC C2.8)."""
+    return limits.model_copy(update=dict(own)) if own else limits
 
 
 def pushed(window: tuple[str, ...], key: str, limits: Limits) -> tuple[str, ...]:

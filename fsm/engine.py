@@ -12,7 +12,7 @@ import logging
 import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 from ..prompts.model import Model
 from ..states.actions import DocumentRef
@@ -23,6 +23,7 @@ from ..states.outcomes import Answered, Cancelled
 from ..states.phase import EXECUTING
 from ..states.plans import TASKS_MAX
 from ..states.policy import Policy
+from ..states.profile import Profile, Stage
 from ..states.run import Run, initial_run, label_of
 from ..states.spec import TASK_TOOL, Mode, Spec
 from ..states.waiting import Answer
@@ -30,6 +31,7 @@ from ..tools.catalog import Catalog, folded
 from ..tools.documents import generate_report
 from ..tools.tool import Document, Tool
 from .drivers import WriterPool, aperform, perform
+from .fallback import fallback_of, fallback_spec, warn_of_legacy
 from .intake import (
     DocumentLike,
     RunOptions,
@@ -37,7 +39,9 @@ from .intake import (
     hooks_of,
     model_of,
     planning_template,
+    profile_of,
     restricted,
+    rules_of,
     templates_of,
     toolbox,
 )
@@ -48,8 +52,8 @@ from .observe import cut, line
 from .payloads import JSON, Stager
 from .ports import Clock, Ids, RandomIds, SystemClock
 from .result import Result, result_of_run
-from .resuming import answer_of, restaged, restored
-from .starting import mode_of, placed, spec_of
+from .resuming import answer_of, restaged, restored, timed_out
+from .starting import PLANNER_STEPS, mode_of, placed, spec_of
 from .workflows import (
     Place,
     Task,
@@ -63,6 +67,9 @@ from .workflows import (
     waiting_task,
     workflow_place,
 )
+
+if TYPE_CHECKING:
+    from .flow_start import GivenWorkflow, WorkflowLike
 
 _PLACE = ("workflow_id", "round", "task", "history")
 Start = Callable[[], tuple[Drive, Steps]]
@@ -82,6 +89,7 @@ class Engine:
         limits: Bounds of every run unless a run brings its own.
         policy: What runs may do.
         prompts: Templates by name that replace the shipped ones.
+        rules: One to seven business rules of one line each, instead of the shipped five in selection prompts.
         hooks: Functions called with every event, after its row is durable; an exception in one is logged.
         clock, ids: Ports for time, ids and salts.
         builtins: Whether the built-in tools are offered.
@@ -103,15 +111,18 @@ class Engine:
         ids: Ids | None = None,
         *,
         builtins: bool = True,
+        rules: Sequence[str] | None = None,
     ) -> None:
         if not isinstance(limits, Limits | None) or not isinstance(policy, Policy | None):
             raise UsageError("limits and policy must be a Limits and a Policy value")
         self.model = model_of(model)
+        self._limits = limits
         self.limits = limits if limits is not None else Limits()
         self.policy = policy if policy is not None else Policy()
         self._tools = toolbox(tools, builtins=builtins)
         templates_of(prompts)
         self._prompts = dict(prompts or {})
+        self._rules = rules_of(rules)
         self._catalogs: dict[tuple[str, ...], Catalog] = {}
         self._catalog(tuple(self._tools.values()))
         self._hooks = hooks_of(hooks)
@@ -179,6 +190,11 @@ class Engine:
         transcript: Sequence[Mapping[str, str]] = (),
         final_format: str | None = None,
         limits: Limits | None = None,
+        profile: Profile | str | None = None,
+        stage: Stage | None = None,
+        fallback: Literal["batch"] | None = None,
+        workflow: WorkflowLike | None = None,
+        variables: Mapping[str, Any] | None = None,
     ) -> Iterator[Event]:
         """
         Run an objective and yield its events as they become durable; the last one is `RunEnded`.
@@ -200,6 +216,13 @@ class Engine:
             transcript: The conversation before, for a planner: mappings with ``role`` and ``content``.
             final_format: ``md`` or ``txt``: one last formatting action after a successful review.
             limits: Instead of the engine's.
+            profile: ``lenient`` (default) takes every form of a reply that the documents have, ``strict`` one; or a
+                `Profile`. For react mode.
+            stage: ``two_stage`` (default) asks for document 003's whole Stage 1, ``single`` for 002's bare choice.
+            fallback: ``batch``: when this react run fails (not cancelled, out of budget or without its model), the task
+                is started once more as a batch run of the same workflow, whose result counts. Each has its own bounds.
+            workflow: A workflow file, its text, or a `Workflow`; implies the mode ``planner``.
+            variables: Values of the workflow's variables, JSON; they win over those of the file.
 
         Raises:
             UsageError: A bad argument; nothing was started.
@@ -243,7 +266,8 @@ class Engine:
 
         Returns:
             The result. Of a finished run it is read, and of a run that waits without an answer the status is
-            ``waiting``; in both cases nothing is appended.
+            ``waiting``; in both cases nothing is appended. A question that is older than
+            `Limits.elicitation_timeout_s` is declined instead, and the run goes on.
 
         Raises:
             UnknownRun: There is none.
@@ -347,9 +371,9 @@ class Engine:
         if place.task == 0:
             start = self._workflow(text, (), documents, None, task_options(given, place.options), place)
         else:
-            start = self._prepared(
-                text, (), documents, place=place, **task_options(given, {"mode": spec.mode})
-            )
+            same = spec.workflow is not None and given.get("mode") in (None, spec.mode)
+            last = (_followed(spec) if same else {}) | {"mode": spec.mode}
+            start = self._prepared(text, (), documents, place=place, **task_options(given, last))
         return self._settled(_last_result(self._driven(start, resumed=False, listening=bool(self._hooks))))
 
     def drive_task(self, workflow: Drive, call: TaskCall) -> Result:
@@ -394,6 +418,8 @@ class Engine:
         place: Place | None = None,
     ) -> Start:
         """Check the arguments of a workflow, those of its tasks included."""
+        if options.get("workflow") is not None:
+            raise UsageError("a workflow file is for one run; a workflow of several tasks has none")
         success_criteria = listed(success_criteria)
         self._prepared(objective, success_criteria, (), **options)  # the tasks will be started with them
         at = workflow_place(tasks, options)
@@ -450,12 +476,20 @@ class Engine:
 
         A tool that this engine does not have keeps its recorded form, so that the difference shows where it is used.
         """
-        templates = templates_of(self._prompts) | {name: spec.templates[name] for name in spec.own_templates}
+        templates = templates_of(self._prompts, stage=spec.profile.stage)
+        templates |= {name: spec.templates[name] for name in spec.own_templates}
         if spec.task == 0:  # a workflow calls its tasks whatever the policy says; the tasks obey it
             return spec.model_copy(update={"templates": templates})
         own = {folded(name): tool.spec() for name, tool in self._tools.items()}
         tools = tuple(own.get(folded(tool.name), tool) for tool in spec.tools)
-        return spec.model_copy(update={"templates": templates, "tools": tools, "policy": self.policy})
+        own_parts = {"templates": templates, "tools": tools, "policy": self.policy, "rules": self._rules}
+        return spec.model_copy(update=own_parts)
+
+    def limits_of(self, mode: Mode) -> Limits:
+        """Return the bounds of a run that brings none: the engine's own, else the defaults of *mode* (SPEC D14)."""
+        if self._limits is None and mode == "planner":
+            return Limits(max_steps=PLANNER_STEPS)
+        return self.limits
 
     @property
     def tools(self) -> tuple[Tool, ...]:
@@ -495,36 +529,61 @@ class Engine:
         if not isinstance(options.get("limits"), Limits | None):
             raise UsageError("limits must be a Limits value, such as Limits(max_steps=3)")
         chosen = model_of(model) if model is not None else self.model
-        limits, template = options.pop("limits", None) or self.limits, options.pop("prompt_template", None)
-        names = ("mode", "react_mode", "workflow_mode")
-        mode = options["mode"] = mode_of(**{name: options.pop(name, None) for name in names})
-        inputs = documents_of(documents, size_max=limits.document_bytes)
+        flow = _given_flow(options.pop("workflow", None), options.pop("variables", None))
+        modes = {name: options.pop(name, None) for name in ("mode", "react_mode", "workflow_mode")}
+        mode = options["mode"] = mode_of(**modes) if flow is None else flow.mode(modes)
+        limits, template = options.pop("limits", None), options.pop("prompt_template", None)
+        limits = limits or self.limits_of(mode)
         whole = place is not None and place.task == 0
-        offered = restricted(self._tools, options.pop("tools", None))
+        if not whole:
+            warn_of_legacy(mode)
+        options["fallback"] = fallback_of(options.get("fallback"), mode)
+        profile = profile_of(options.pop("profile", None), options.pop("stage", None))
+        inputs = documents_of(documents, size_max=limits.document_bytes)
+        names = options.pop("tools", None)
+        offered = restricted(self._tools, names)
         spec = spec_of(
             objective,
             success_criteria,
             limits=limits,
             policy=self.policy if not whole else Policy(),
             model=chosen,
-            offered=() if whole else offered,
-            templates=templates_of(self._prompts, template, mode=mode),
+            offered=() if whole else offered if flow is None else flow.offered(self._tools, offered),
+            templates=templates_of(self._prompts, template, mode=mode, stage=profile.stage),
+            profile=profile,
+            rules=self._rules,
             own_templates=(planning_template(mode),) if template else (),
             connections=tuple(connections or ()),
             key_salt=self._ids.salt().hex(),
             **options,
         )
-
+        if flow is not None:
+            listed = [tool.name for tool in offered] if names is not None else None
+            spec, chosen = flow.begun(spec, chosen, tools=listed, own_model=model is not None)
         if place is not None:
             spec = placed(
                 spec, place, detect=whole and not (options.get("language") or options.get("user_language"))
             )
+        return self._start(spec, inputs, chosen, dict(connections or {}))
 
+    def _start(
+        self, spec: Spec, inputs: Sequence[Document], model: Model, connections: dict[str, Any]
+    ) -> Start:
         def start() -> tuple[Drive, Steps]:
-            drive = self._created(spec, inputs, chosen, dict(connections or {}))
+            drive = self._created(spec, inputs, model, connections)
             return drive, steps(drive)
 
         return start
+
+    def _fallback(self, drive: Drive) -> Start | None:
+        """Return the start of the run that stands in for one that has failed, None when there is to be none."""
+        if drive.run.spec.fallback is None:
+            return None
+        spec = fallback_spec(drive.run, self._ids.salt().hex())
+        if spec is None:
+            return None
+        inputs = self._documents(drive.run.number, 0, len(spec.documents))
+        return self._start(spec, inputs, drive.model, drive.connections)
 
     def _created(
         self, spec: Spec, inputs: Sequence[Document], model: Model, connections: dict[str, Any]
@@ -642,19 +701,23 @@ class Engine:
         chosen = model_of(model) if model is not None else self.model
         row = self.journal.run(run_id)
         given = answer is not None or outcome is not None
-        if row.task == 0 and row.status == "waiting" and not given and not waiting_task(self.journal, row):
-            outcome, given = "retry", True  # its task waits no more: the workflow goes on
+        if row.task == 0 and row.status == "waiting" and not given:
+            task = waiting_task(self.journal, row)
+            if task is None or self._timed_out(restored(self.journal, task)[0]) is not None:
+                outcome, given = "retry", True  # its task waits no more: the workflow goes on
         if row.status in ("done", "failed") or (row.status == "waiting" and not given):
             run, head = restored(self.journal, row.run_id)
-            stager = Stager(self.journal.next_payload(row.run), self._ids.salt)
-            return self._drive(run, head, 0, Kit(run.spec), self.model, stager, {}), None
+            if self._timed_out(run) is None:
+                stager = Stager(self.journal.next_payload(row.run), self._ids.salt)
+                return self._drive(run, head, 0, Kit(run.spec), self.model, stager, {}), None
         if given and row.status != "waiting":
             raise InvalidAnswer(f"run {row.run_id} waits for nothing; it is {row.status} in {row.state}")
         drive = self._taken(row.run_id)
         drive.connections.update(connections or {})
         drive.model = chosen
         if not given:
-            return drive, steps(drive)
+            declined = self._timed_out(drive.run)
+            return drive, steps(drive) if declined is None else self._answered(drive, declined)
         try:
             question = drive.run.waiting_for
             if question is None:
@@ -666,6 +729,12 @@ class Engine:
             self.journal.leases.release(drive.run.number, drive.fence)
             raise
         return drive, self._answered(drive, reply)
+
+    def _timed_out(self, run: Run) -> Answer | None:
+        """Return the decline that a run's unanswered question counts as by now, None while it may wait."""
+        if run.waiting_for is None or run.spec.limits.elicitation_timeout_s is None:
+            return None
+        return timed_out(run, self.journal.rows(run.number), self._clock.now_us())
 
     def _answered(self, drive: Drive, reply: Answer) -> Steps:
         payload = drive.stager.stage(reply.wire_json(), JSON)
@@ -687,6 +756,8 @@ class Engine:
             self._let_go(drive)
         result = result_of_run(drive.run, self.journal)
         yield self._told(RunEnded(result.run_id, result))
+        if (again := self._fallback(drive)) is not None:
+            yield from self._driven(again, resumed=False, listening=listening)
 
     async def _adriven(self, start: Start, *, resumed: bool, listening: bool = True) -> AsyncIterator[Event]:
         drive, walk = start()
@@ -702,6 +773,9 @@ class Engine:
             self._let_go(drive)
         result = result_of_run(drive.run, self.journal)
         yield self._told(RunEnded(result.run_id, result))
+        if (again := self._fallback(drive)) is not None:
+            async for event in self._adriven(again, resumed=False, listening=listening):
+                yield event
 
     def _let_go(self, drive: Drive) -> None:
         """Give the lease back; a journal that cannot be written now must not hide why the driver stops."""
@@ -721,6 +795,22 @@ class Engine:
 
 
 _OPTIONS = frozenset(RunOptions.__annotations__)
+
+
+def _given_flow(given: WorkflowLike | None, variables: Mapping[str, Any] | None) -> GivenWorkflow | None:
+    """Return a workflow file, None without one; what reads it is imported on first use."""
+    if given is None and variables is None:
+        return None
+    from .flow_start import given_workflow
+
+    return given_workflow(given, variables)
+
+
+def _followed(spec: Spec) -> dict[str, Any]:
+    """Return the options with which a next round follows the workflow file of a run."""
+    from .flow_start import followed
+
+    return followed(spec)
 
 
 def _last_result(events: Iterator[Event]) -> Result:

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from rpds import HashTrieMap
 
 from ..states.actions import StoredText
+from ..states.phase import EXECUTING, PLANNING
 from ..states.run import HISTORY_MESSAGES, Change, Counters, Memory, Run
 from .duplicates import pushed, window_length
 from .planned import output_place
@@ -72,6 +73,14 @@ def _executed(run: Run, outcome: dict[str, Any]) -> dict[str, Any]:
     return updates
 
 
+def _speaks(row: tuple[Any, ...]) -> bool:
+    """Return whether a row of a plan's run adds a turn: what a planner, a workflow or a user has said."""
+    source, trigger = row[4], row[3]
+    if trigger in ("select", "answer"):
+        return bool(orjson.loads(row[8])["kind"] == "reply")
+    return bool(source == PLANNING if trigger == "wait" else source != EXECUTING)
+
+
 def restore(run: Run, rows: Iterable[tuple[Any, ...]], load: Callable[[str], Change]) -> Run:
     """
     Return *run* (before its first row) after *rows*, without reading every change.
@@ -96,7 +105,8 @@ def restore(run: Run, rows: Iterable[tuple[Any, ...]], load: Callable[[str], Cha
         if trigger == "observe":
             observed.append(row)
         elif planned and trigger in _SPOKEN:
-            spoken.append(row)
+            if _speaks(row):
+                spoken.append(row)
             if trigger == "select":
                 produced.clear()
         elif trigger == "execute":

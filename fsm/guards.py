@@ -12,7 +12,7 @@ from collections.abc import Callable
 from ..states.budgets import exhausted
 from ..states.outcomes import Answered, InDoubt
 from .case import Case
-from .planned import step_of, steps_left_in_plan
+from .planned import plans_left, step_of, steps_left_in_plan
 from .table import ROWS
 
 Guard = Callable[[Case], bool]
@@ -49,8 +49,9 @@ def action_allowed(case: Case) -> bool:
 
 
 def steps_left(case: Case) -> bool:
-    """Another action may be started."""
-    return case.run.counters.step < case.run.spec.limits.max_steps
+    """Another action may be started, and with it, where a planner is asked, another plan."""
+    run = case.run
+    return run.counters.step < run.spec.limits.max_steps and plans_left(run)
 
 
 def selection_ok(case: Case) -> bool:
@@ -117,8 +118,16 @@ def step_retries_left(case: Case) -> bool:
 
 
 def retryable(case: Case) -> bool:
-    """The call failed in a way that may be tried again; a once effect only if it certainly did not begin."""
-    return case.result is not None and not case.result.ok and case.result.retryable
+    """
+    The call failed in a way that may be tried again; a once effect only if it certainly did not begin.
+
+    Of a plan's step an empty result counts as a failure, too, as far as the step itself has retries.
+    """
+    result = case.result
+    if result is None or not result.retryable:
+        return False
+    step = step_of(case.run) if result.ok else None
+    return not result.ok or (step is not None and case.run.counters.step_retries < step.retries)
 
 
 def reply_invalid(case: Case) -> bool:
@@ -181,7 +190,9 @@ def should_continue(case: Case) -> bool:
 
 
 def plan_has_steps(case: Case) -> bool:
-    """The plan has steps that were not taken yet (batch and planner mode)."""
+    """The plan has steps that were not taken yet, or the workflow names an action (batch and planner mode)."""
+    if case.moved is not None:
+        return case.moved.selection is not None
     return steps_left_in_plan(case.run) > 0
 
 

@@ -9,17 +9,25 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from ..prompts.model import Model
-from ..prompts.templates import NAMES, default_templates, parse_template
+from ..prompts.templates import NAMES, default_templates, parse_template, single_stage_templates
 from ..states.errors import UsageError
 from ..states.events import Event
 from ..states.limits import Limits
+from ..states.profile import NAMED, Profile, Stage
 from ..states.spec import Mode
 from ..tools.builtin import builtin_tools
 from ..tools.catalog import folded
 from ..tools.tool import Document, Tool
+from .observe import clean
+
+RULES_MAX = 7
+"""Most business rules of a selection prompt."""
+
+if TYPE_CHECKING:
+    from ..states.workflow import Workflow
 
 Hook = Callable[[Event], None]
 DocumentLike = str | os.PathLike[str] | Document | tuple[str, str | bytes]
@@ -42,6 +50,11 @@ class RunOptions(TypedDict, total=False):
     transcript: Sequence[Mapping[str, str]]
     final_format: str | None
     limits: Limits | None
+    profile: Profile | str | None
+    stage: Stage | None
+    fallback: Literal["batch"] | None
+    workflow: Workflow | Mapping[str, Any] | str | os.PathLike[str] | None
+    variables: Mapping[str, Any] | None
 
 
 def documents_of(given: Sequence[DocumentLike], *, size_max: int) -> list[Document]:
@@ -179,17 +192,18 @@ def restricted(tools: Mapping[str, Tool], names: Sequence[str] | None) -> tuple[
 
 
 def templates_of(
-    given: Mapping[str, str] | None, own: str | None = None, *, mode: str = "react"
+    given: Mapping[str, str] | None, own: str | None = None, *, mode: str = "react", stage: str = "two_stage"
 ) -> dict[str, str]:
     """
-    Return the templates of a run: the shipped ones, replaced by *given*, and *own* for the planning prompt of *mode*.
+    Return the templates of a run: the shipped ones of the profile's *stage*, replaced by *given*, and *own* for the
+    planning prompt of *mode*.
 
     Raises:
         UsageError: An unknown template name, text that is no template, a placeholder that nobody fills.
     """
     if not isinstance(given, Mapping | None):
         raise UsageError("prompts must be a mapping of names to templates")
-    shipped = default_templates()
+    shipped = single_stage_templates() if stage == "single" else default_templates()
     replaced = dict(given or {}) | ({planning_template(mode): own} if own else {})
     for name, text in replaced.items():
         if name not in NAMES:
@@ -202,6 +216,42 @@ def templates_of(
                 known = ", ".join(sorted(placeholders()))
                 raise UsageError(f"prompt {name}: unknown placeholder {key!a}; there are: {known}")
     return shipped | replaced
+
+
+def profile_of(given: Profile | str | None, stage: str | None = None) -> Profile:
+    """
+    Return the profile of a run: ``lenient`` (default), ``strict``, or a value; *stage* changes its stage.
+
+    Raises:
+        UsageError: Neither a profile nor the name of one, or an unknown stage.
+    """
+    if given is None or isinstance(given, str):
+        known = NAMED.get(given or "lenient")
+        if known is None:
+            raise UsageError(f"profile {given!r} is unknown; use {', '.join(NAMED)}, or a Profile value")
+        given = Profile(**known)
+    if not isinstance(given, Profile):
+        raise UsageError(
+            f"profile must be {' or '.join(NAMED)}, or a Profile value, not {type(given).__name__}"
+        )
+    return given if stage is None else Profile(**(given.model_dump() | {"stage": stage}))
+
+
+def rules_of(given: Sequence[str] | None) -> tuple[str, ...]:
+    """
+    Return a host's own business rules; none for the shipped ones.
+
+    Raises:
+        UsageError: More than seven (SPEC A027, D6), or one that is no line of text.
+    """
+    if given is None:
+        return ()
+    rules = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (None,)
+    if not all(isinstance(rule, str) and rule.strip() and len(rule.splitlines()) == 1 for rule in rules):
+        raise UsageError("rules must be a list of texts of one line each")
+    if not 1 <= len(rules) <= RULES_MAX:
+        raise UsageError(f"{len(rules)} rules are given; there may be 1 to {RULES_MAX}")
+    return tuple(clean(str(rule).strip()) for rule in rules)
 
 
 @lru_cache(maxsize=1)

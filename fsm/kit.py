@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..prompts.builders import PromptBuilder
-from ..prompts.wire_schemas import parameters_schema, reply_schema
+from ..prompts.model import PromptMessage
+from ..prompts.wire_schemas import SINGLE_SELECTION, parameters_schema, reply_schema
 from ..states.actions import Selection
-from ..states.errors import InternalError
+from ..states.errors import InternalError, UsageError
 from ..states.requests import RequestKind
 from ..states.run import Run
 from ..states.spec import Spec, ToolSpec
 from ..tools.catalog import Catalog
 from ..tools.schema import ParameterSchema
+
+if TYPE_CHECKING:
+    from .workflow_flow import Flow
 
 
 class Kit:
@@ -27,14 +31,27 @@ class Kit:
         spec: The same.
         catalog: Tools by name.
         prompts: Builder of the run's prompts.
+        flow: The workflow file, None without one.
     """
 
     def __init__(self, spec: Spec, catalog: Catalog | None = None) -> None:
         self.spec = spec
         self.catalog = catalog if catalog is not None else Catalog(spec.tools)
         self.prompts = PromptBuilder(spec, self.catalog.lines())
+        self.flow = _flow_of(spec) if spec.workflow is not None else None
         self._formatter_schema: ParameterSchema | None = None
         self._replies: dict[str, dict[str, Any] | None] = {}
+
+    def messages(self, kind: RequestKind, run: Run) -> tuple[PromptMessage, ...]:
+        """Return the messages of a *kind* request; a workflow has a say in what its planner is told."""
+        if self.flow is not None and kind == "plan":
+            from .flow_values import cursor_of, plan_input
+
+            try:
+                return self.prompts.plan(run, plan_input(self.flow, cursor_of(run), self.spec))
+            except UsageError:  # the same words as without; what is wrong ends the run when it is read
+                return self.prompts.build(kind, run)
+        return self.prompts.build(kind, run)
 
     def tool(self, selection: Selection) -> ToolSpec:
         """Return the tool of an accepted selection; the final formatting action has its own."""
@@ -47,6 +64,8 @@ class Kit:
 
     def reply_schema(self, kind: RequestKind, run: Run) -> dict[str, Any] | None:
         """Return the JSON Schema of the reply to a *kind* request, None for free text."""
+        if kind == "selection" and self.spec.profile.stage == "single":
+            return SINGLE_SELECTION
         selection = run.memory.selection
         if kind != "parameters" or selection is None:
             return reply_schema(kind)
@@ -61,3 +80,11 @@ class Kit:
         if self._formatter_schema is None:
             self._formatter_schema = ParameterSchema(tool.parameters)
         return self._formatter_schema
+
+
+def _flow_of(spec: Spec) -> Flow:
+    """Return the workflow file of a spec; what it takes is imported on first use."""
+    from ..states.workflow import Workflow
+    from .workflow_flow import Flow
+
+    return Flow(Workflow.model_validate(spec.workflow))

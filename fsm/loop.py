@@ -39,7 +39,7 @@ from .journal import Journal
 from .journal_rows import document_row
 from .kit import Kit
 from .machine import Decision, Moment, decide, request_of
-from .outputs import error_of, output_of, result_of, told_by
+from .outputs import error_of, is_empty, output_of, result_of, told_by
 from .payloads import JSON, Stager
 from .ports import Clock
 from .record import Record, canonical, chained, counters_text
@@ -119,7 +119,7 @@ def _recalled(drive: Drive, number: int) -> str | bytes | None:
 
 def _ask(drive: Drive, request: ModelRequest) -> Generator[Effect, Any, tuple[dict[str, Any], Outcome]]:
     run = drive.run
-    messages = drive.kit.prompts.build(request.kind, run)
+    messages = drive.kit.messages(request.kind, run)
     asked: dict[str, Any] = {
         "kind": request.kind,
         "model": drive.model.name,
@@ -189,6 +189,8 @@ def _use(drive: Drive, intent: Intent) -> Generator[Effect, Any, tuple[dict[str,
             limits=run.spec.limits,
             stager=drive.stager,
         )
+        if run.memory.plan is not None and intent.effect != "once" and result.ok and is_empty(came_to.value):
+            result = replace(result, retryable=True)
     else:
         result = error_of(intent, came_to)
     return asked, Ended(result, context.usage, tuple(context.texts))

@@ -213,6 +213,10 @@ def decide(run: Run, outcome: Outcome, moment: Moment, kit: Kit, request: Reques
         )
     _walk(run, row, guards)
     change, counters = CHANGES[row.source, row.trigger](case)
+    if run.memory.flow is not None:
+        from .flowing import flowed
+
+        change, counters = flowed(case, row.source, row.trigger, change, counters)
     counters = _counted(counters, outcome.usage, moment)
     return Decision(row, guards, change, counters, _facts(case, row, outcome))
 

@@ -140,16 +140,21 @@ def message_of(
     """Return what history keeps of the action; for a planner also the call, and what it returned (SPEC A144)."""
     message = _message_of(run, result, observation)
     plan, number, intent = run.memory.plan, run.counters.plan_step, run.memory.intent
-    if plan is None or number >= len(plan.steps):
+    selection = run.memory.selection
+    origin = selection.origin if selection is not None and selection.origin in ("workflow", "hook") else ""
+    step = plan.steps[number] if plan is not None and number < len(plan.steps) and not origin else None
+    if step is None and not origin:
         return message
-    step = plan.steps[number]
-    shown = result.answer or next((text for text in texts if text is not None), "")
+    flow, first = run.memory.flow, result.documents[0] if result.documents else None
+    shown = cut(clean(next((text for text in texts if text is not None), "")), TURN_CHARS)
     return replace(
         message,
-        call_id=step.id,
-        arguments=intent.arguments if intent is not None else step.args,
-        output=cut(clean(shown), TURN_CHARS),
+        call_id=step.id if step is not None else "",
+        arguments=intent.arguments if intent is not None else step.args if step is not None else None,
+        output=clean(result.answer) or shown,
         error="" if result.ok else f"{result.error_code or 'error'}: {result.error}",
+        origin=origin,
+        data=flow is not None and first is not None and first.mime == "application/json",
     )
 
 
@@ -176,7 +181,7 @@ def _message_of(run: Run, result: ToolResult, observation: Observation) -> Messa
 
 
 def summary_of(observation: Observation) -> str:
-    """Return one or two sentences on an observation; never empty (SPEC A099, A125)."""
+    """Return one or two sentences on an observation, from its texts or else its notes; never empty (SPEC A099, A125)."""
     if not observation.success:
         return cut(observation.notes[0] if observation.notes else "failed", SUMMARY_CHARS)
     count = observation.documents_count
@@ -189,4 +194,5 @@ def summary_of(observation: Observation) -> str:
         ),
         "",
     )
+    first = first or next(iter(observation.notes), "")
     return cut(f"{head}: {first}" if first else head, SUMMARY_CHARS)

@@ -74,6 +74,15 @@ def _foreign(error: BaseException) -> str:
     return str(cause) if type(cause) is TypeError and str(cause).isidentifier() else ""
 
 
+def is_empty(value: Any) -> bool:
+    """Return whether a tool returned nothing at all: what a plan's step with retries tries again (SPEC C14)."""
+    if isinstance(value, ToolOutput):
+        return not value.web and not any(document.data for document in value.documents)
+    if isinstance(value, Document):
+        return not value.data
+    return value is None or (isinstance(value, str | bytes | bytearray | Sequence | Mapping) and not value)
+
+
 def result_of(intent: Intent, value: Any, *, first: int, limits: Limits, stager: Stager) -> ToolResult:
     """
     Return the result of a call that returned *value*, its documents staged.

@@ -65,6 +65,11 @@ def selection_of(step: Step, run: Run) -> Selection:
     )
 
 
+def plans_left(run: Run) -> bool:
+    """Return whether another plan may be made; without plans there is nothing to count (SPEC C23, D14)."""
+    return run.counters.plans < run.spec.limits.max_plans
+
+
 def plan_stop(run: Run) -> str | None:
     """
     Return why the run should stop after a plan's step, or None to go on.
@@ -74,6 +79,8 @@ def plan_stop(run: Run) -> str | None:
     left = steps_left_in_plan(run)
     if run.counters.step >= run.spec.limits.max_steps and (left or run.spec.mode == "planner"):
         return "max_steps"
+    if not left and run.spec.mode == "planner" and not plans_left(run):
+        return "max_plans"
     return "model_stop" if run.spec.mode == "batch" and not left else None
 
 
@@ -90,13 +97,19 @@ def read_planned(case: Case, kit: Kit) -> None:
     if not isinstance(outcome, Replied):
         return
     reply_id = f"{run.run_id}-{run.counters.calls}"
-    read = read_plan(outcome.text, chars_max=limits.reply_chars, finish=outcome.finish, reply_id=reply_id)
+    read = read_plan(
+        outcome.text,
+        chars_max=limits.reply_chars,
+        finish=outcome.finish,
+        reply_id=reply_id,
+        words=run.spec.mode == "planner",
+    )
     if isinstance(read, Invalid):
         case.problem = read
     elif isinstance(read, DirectAnswer):
         case.answer = read.text
     elif read.question is not None and not any(not step.is_idle for step in read.steps):
-        _ask(case, question_of(read.question, "elicitation"))
+        ask(case, question_of(read.question, "elicitation"))
     elif read.is_empty:
         case.answer = ""
     else:
@@ -104,8 +117,15 @@ def read_planned(case: Case, kit: Kit) -> None:
 
 
 def _accept(case: Case, plan: Plan, kit: Kit) -> None:
-    """Check every step before the first is taken; one that can never be executed makes the plan invalid."""
+    """
+    Check every step before the first is taken; one that can never be executed makes the plan invalid.
+
+    A question beside steps is asked once they are done, as a last step of its own: it is never lost (SPEC C12).
+    """
     run = case.run
+    if plan.question is not None:
+        last = Step(type="elicitation", elicitation=plan.question)
+        plan = plan.model_copy(update={"steps": (*plan.steps, last), "elicitation": None})
     for number, step in enumerate(plan.steps):
         if step.type != "tool" or step.fault is not None:
             continue
@@ -154,7 +174,7 @@ def _plan_id(run: Run) -> str:
     return str(uuid.uuid5(_PLAN_IDS, f"{run.run_id}:{run.counters.calls}:{run.counters.step}"))
 
 
-def _ask(case: Case, question: Question) -> None:
+def ask(case: Case, question: Question) -> None:
     """Let the run wait for the user; when nobody may be asked any more, it cannot go on."""
     if case.run.counters.elicitations >= case.run.spec.limits.max_elicitations:
         case.stop = "stuck"
@@ -198,7 +218,7 @@ def _outputs(case: Case) -> list[StepOutput | None]:
     outputs: list[StepOutput | None] = [None] * len(run.memory.plan.steps)
     texts = iter(case.outcome.texts if isinstance(case.outcome, Recalled) else ())
     first = run.counters.step - run.counters.plan_step
-    said = {message.step - first: message for message in run.memory.history}
+    said = {message.step - first: message for message in run.memory.history if not message.origin}
     for number in selection.needs:
         if number >= len(outputs):
             continue
@@ -219,7 +239,7 @@ def read_other_step(case: Case, step: Step) -> None:
         case.stop = "aborted"
     elif step.type == "elicitation" and case.run.memory.reply is None:
         asked = step.elicitation or Elicitation(message=step.reason)
-        _ask(case, question_of(asked, "elicitation"))
+        ask(case, question_of(asked, "elicitation"))
 
 
 def ask_for_missing(case: Case, step: Step, missing: list[str], tool: ToolSpec) -> None:
@@ -229,7 +249,7 @@ def ask_for_missing(case: Case, step: Step, missing: list[str], tool: ToolSpec) 
     question = question_of(missing_question(tool, missing), "argument", tool=tool.name)
     if step.reason.strip():
         question = question.model_copy(update={"message": f"{question.message} {step.reason.strip()}"})
-    _ask(case, question)
+    ask(case, question)
 
 
 def unknown_documents(arguments: Mapping[str, Any], run: Run, unresolved: Any) -> str | None:

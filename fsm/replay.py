@@ -207,7 +207,7 @@ def _compare_request(
         yield Divergence(row.seq, "request.attempt", str(row.request.get("attempt", 0)), str(request.attempt))
     for name in sorted(row.request.keys() - {"kind", "model", "prompt", "attempt"}):
         yield Divergence(row.seq, f"request.{name}", _short(str(row.request[name])), "(nothing)")
-    messages = [message.text for message in kit.prompts.build(request.kind, run)]
+    messages = [message.text for message in kit.messages(request.kind, run)]
     recorded = [journal.payload(run.number, place["n"]).body for place in row.request.get("prompt", ())]
     if len(messages) != len(recorded):
         yield Divergence(row.seq, "request.prompt", f"{len(recorded)} messages", f"{len(messages)} messages")

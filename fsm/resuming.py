@@ -11,6 +11,7 @@ from ..states.actions import StoredText
 from ..states.errors import InvalidAnswer, JournalDamaged
 from ..states.run import Run, initial_run
 from ..states.waiting import Answer, Question
+from ..tools.schema import ParameterSchema, SchemaError
 from .fold import restore
 from .journal import Journal
 from .payloads import Stager, content_key, encoded
@@ -66,19 +67,56 @@ def answer_of(question: Question, answer: Any, outcome: str | None, result: Any)
     Return what somebody answered as its JSON form says it, so that a crash right after it changes nothing.
 
     Raises:
-        InvalidAnswer: It does not fit the question, or has no JSON form.
+        InvalidAnswer: It does not fit the question or the question's schema, or has no JSON form.
     """
     given = _answer_of(question, answer, outcome, result)
     try:
         read = Answer.model_validate_json(given.wire_json())
-        orjson.dumps(
-            read.content
-        )  # it refuses what no row could hold, such as a number of hundreds of digits
-        return read
+        orjson.dumps(read.content)  # it refuses what no row can hold: a number of hundreds of digits
     except (ValueError, TypeError):  # pydantic's errors for what it cannot write are among them
         raise InvalidAnswer(
             f"a {type(given.content).__name__} like this has no JSON form; {question.message}"
         ) from None
+    if problems := _problems(question, read):
+        raise InvalidAnswer(
+            f"the answer does not fit: {'; '.join(problems)}. The question: {question.message}"
+        )
+    return read
+
+
+def _problems(question: Question, answer: Answer) -> list[str]:
+    """
+    Return everything in which an accepted answer does not fit its question's schema.
+
+    An empty answer fits every question but an approval: it tells the planner that nothing was given. A schema that is
+    none, which a model may have written, holds nobody to anything.
+    """
+    schema, empty = question.answer_schema, answer.content in (None, "", {}, [])
+    if answer.action != "accept" or not schema or (empty and question.kind != "approval"):
+        return []
+    shared: dict[str, Any] = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
+    try:
+        whole = ParameterSchema({"properties": {"answer": schema}, "required": ["answer"], **shared})
+    except SchemaError:
+        return []
+    return [problem.message for problem in whole.check({"answer": answer.content})]
+
+
+def timed_out(run: Run, rows: Sequence[tuple[Any, ...]], now_us: int) -> Answer | None:
+    """
+    Return the decline that an unanswered question counts as (`Limits.elicitation_timeout_s`), None before its time.
+
+    Args:
+        run: As its journal tells it.
+        rows: Of the run; the last one is the wait.
+        now_us: By the engine's clock.
+    """
+    seconds, question = run.spec.limits.elicitation_timeout_s, run.waiting_for
+    if seconds is None or question is None or question.kind == "in_doubt" or not rows:
+        return None
+    if now_us - rows[-1][2] < seconds * 1_000_000:
+        return None
+    return Answer(action="decline", content=f"nobody answered within {seconds:g} seconds")
 
 
 def _answer_of(question: Question, answer: Any, outcome: str | None, result: Any) -> Answer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, cast, get_args
+from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from pydantic import ValidationError
 
@@ -12,6 +12,7 @@ from ..states.errors import UsageError
 from ..states.limits import Limits
 from ..states.plans import TranscriptMessage
 from ..states.policy import Policy
+from ..states.profile import Profile
 from ..states.spec import TASK_TOOL, Mode, Spec
 from ..tools.documents import generate_report
 from ..tools.tool import Tool
@@ -25,6 +26,9 @@ FORMATS = {"md": "md", "markdown": "md", "txt": "txt"}
 """Endings that the final formatting writes."""
 
 MODES = get_args(Mode)
+
+PLANNER_STEPS = 1000
+"""Steps of a run in planner mode whose host has set no limits: document 004 loops until a plan is empty (SPEC D14)."""
 
 WORKFLOW_MODES: dict[str, Mode] = {"react": "react", "actionplan": "batch"}
 """What older hosts call a mode (SPEC D12), in lower case."""
@@ -74,6 +78,8 @@ def spec_of(
     offered: Sequence[Tool],
     templates: dict[str, str],
     own_templates: tuple[str, ...],
+    profile: Profile,
+    rules: tuple[str, ...],
     connections: tuple[str, ...],
     key_salt: str,
     language: str | None = None,
@@ -82,14 +88,15 @@ def spec_of(
     mode: Mode = "react",
     context: str | None = None,
     final_format: str | None = None,
+    fallback: Literal["batch"] | None = None,
     transcript: Sequence[Mapping[str, str]] = (),
 ) -> Spec:
     """
     Return the spec of a run, still without documents and ids.
 
     Args:
-        objective, success_criteria, language, user_language, task_type, mode, context, final_format, transcript: See `fsm.engine.Engine.stream`.
-        limits, policy, model, offered, templates, own_templates: What the engine and the run's options come to.
+        objective, success_criteria, language, user_language, task_type, mode, context, final_format, fallback, transcript: See `fsm.engine.Engine.stream`.
+        limits, policy, model, offered, templates, own_templates, profile, rules: What the engine and the run's options come to.
         connections: Labels only.
         key_salt: Hex salt of the run's keys.
 
@@ -116,11 +123,14 @@ def spec_of(
         language=scrubbed(language or user_language or "en"),
         task_type=task_type,
         mode=mode,
+        fallback=fallback,
         limits=limits,
         policy=policy,
         tools=tuple(tool.spec() for tool in offered),
         templates=templates,
         own_templates=own_templates,
+        profile=profile,
+        rules=rules,
         model=model.name,
         connections=connections,
         context=scrubbed(context or ""),

@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ..states.errors import UsageError
-from ..states.workflow import FlowTask, Goto, Workflow
+from ..states.workflow import PLAN_ACTION, FlowTask, Goto, Workflow
 from .expressions import holds, rendered
 from .workflow_checks import GIVEN
 
@@ -145,6 +145,15 @@ class Flow:
         raise FlowError(
             f"the workflow jumped {HOPS_MAX} times without doing anything; check its goto conditions"
         )
+
+    def task(self, cursor: Cursor) -> FlowTask:
+        """Return the task that a cursor is at; it must not be behind the last one."""
+        return self._program.instructions[cursor.at].task
+
+    def again(self, cursor: Cursor) -> Cursor:
+        """Return the cursor at the first task that plans, at the first of all when none does; variables are kept."""
+        plans = (at for at, item in enumerate(self._program.instructions) if item.task.action == PLAN_ACTION)
+        return Cursor(next(plans, 0), cursor.variables)
 
     def call(self, cursor: Cursor, task: FlowTask) -> Call:
         """

@@ -19,9 +19,11 @@ from ..states.errors import JournalDamaged, JournalError, LeaseHeld, ToolError, 
 from ..states.limits import Limits
 from ..states.observations import Message
 from ..states.plans import TASKS_MAX, PlannedTask
+from ..states.profile import Profile
 from ..states.spec import TASK_TOOL, Spec
 from ..tools.tool import Document, Tool, ToolContext, ToolOutput
 from .effects import EffectPending
+from .intake import profile_of
 from .observe import cut, line
 from .result import Result
 from .resuming import restored
@@ -36,7 +38,16 @@ SUMMARY_CHARS = 400
 """Characters of an earlier round's answer that the next round's history keeps."""
 
 HISTORY_MAX = 50
-_CHILD_OPTIONS = ("mode", "tools", "task_type", "context", "prompt_template", "transcript", "final_format")
+_CHILD_OPTIONS = (
+    "mode",
+    "tools",
+    "task_type",
+    "context",
+    "prompt_template",
+    "transcript",
+    "final_format",
+    "fallback",
+)
 _LISTS = ("tools", "transcript")
 
 
@@ -95,6 +106,8 @@ def workflow_place(tasks: Iterable[Task] | None, options: Mapping[str, Any]) -> 
     kept = {name: options[name] for name in _CHILD_OPTIONS if options.get(name) is not None}
     if isinstance(limits := options.get("limits"), Limits):
         kept["limits"] = limits.model_dump(mode="json", exclude_defaults=True)
+    if options.get("profile") is not None or options.get("stage") is not None:
+        kept["profile"] = profile_of(options.get("profile"), options.get("stage")).model_dump()
     return Place(task=0, tasks=planned_tasks(() if tasks is None else tasks), options=kept)
 
 
@@ -110,6 +123,10 @@ def task_options(given: Mapping[str, Any], last: Mapping[str, Any] | None = None
     before = dict(last or {})
     if "limits" in before:
         before["limits"] = Limits.model_validate(before["limits"])
+    if "profile" in before:
+        before["profile"] = Profile.model_validate(before["profile"])
+    if options.get("profile") is not None or options.get("stage") is not None:
+        before.pop("profile", None)
     if any(mode is not None for mode in modes.values()):
         options["mode"] = mode_of(**modes)
     return before | options
@@ -225,6 +242,8 @@ def _task_call(
     options: dict[str, Any] = dict(workflow.children)
     if "limits" in options:
         options["limits"] = Limits.model_validate(options["limits"])
+    if "profile" in options:
+        options["profile"] = Profile.model_validate(options["profile"])
     inputs = context.documents([f"docList:{label}" for label in _labels(workflow)])
     given = _documents_for(journal, place, arguments.get("dependencies", ()))
     options["language"] = arguments.get("language") or workflow.language or None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import orjson
 
@@ -47,6 +47,20 @@ class TextTask:
     format: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class PlanInput:
+    """
+    What a workflow gives to its planner instead of what the spec says.
+
+    Attributes:
+        template: Text of the planning template; empty: the run's own.
+        values: Of placeholders that are not what they are in other prompts.
+    """
+
+    template: str = ""
+    values: Mapping[str, str] = field(default_factory=dict)
+
+
 class PromptBuilder:
     """
     Build the messages of every request kind for one run.
@@ -60,7 +74,7 @@ class PromptBuilder:
         self._spec = spec
         self._templates: dict[str, tuple[Template, PromptMessage | None]] = {}
         self._static = {
-            "RULES": "\n".join(f"- {rule}" for rule in RULES),
+            "RULES": "\n".join(f"- {rule}" for rule in spec.rules or RULES),
             "CATALOG": "\n".join(f"- {line}" for line in catalog),
             "CATALOG_FULL": "\n".join(map(tool_text, spec.tools)) if spec.mode != "react" else "",
             "OBJECTIVE": spec.objective,
@@ -91,6 +105,13 @@ class PromptBuilder:
         if not self._spec.language and run.memory.plan is not None:
             values["LANGUAGE"] = run.memory.plan.language
         return self._render(name, values)
+
+    def plan(self, run: Run, given: PlanInput) -> tuple[PromptMessage, ...]:
+        """Return the messages of a `plan` request as a workflow gives it."""
+        template = parse_template(given.template or self._spec.templates["plan"], "plan")
+        values = self._plan(run) | self._static | {"FEEDBACK": run.memory.feedback or ""} | dict(given.values)
+        system, user = template.system_text(values), PromptMessage("user", template.user_text(values))
+        return (PromptMessage("system", system), user) if system else (user,)
 
     def text(self, task: TextTask) -> tuple[PromptMessage, ...]:
         """Return the messages of a free-text request; the documents' texts are fenced as data."""
@@ -189,7 +210,9 @@ class PromptBuilder:
             "DOCUMENTS_INDEX": self._documents(run),
             "IMPROVEMENTS": "\n".join(f"- {text}" for text in run.memory.improvements or ()),
             "TRANSCRIPT": newest_lines([f"{role}: {_line(text)}" for role, text in said], chars_max),
-            "RESULTS": newest_lines([result_text(message) for message in run.memory.history], 4 * chars_max),
+            "RESULTS": newest_lines(
+                [result_text(message) for message in run.memory.history if not message.origin], 4 * chars_max
+            ),
         }
 
     def _task_plan(self, run: Run) -> dict[str, str]:

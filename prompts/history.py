@@ -9,6 +9,7 @@ import msgspec
 from ..states.observations import Message
 
 OMITTED = "(older actions left out)"
+SHORTENED = "(shortened)"
 
 
 def message_text(message: Message) -> str:
@@ -44,10 +45,12 @@ def newest_lines(lines: Sequence[str], chars_max: int) -> str:
     """Return *lines* in their order, the oldest left out until they fit; the newest is always there, cut to size."""
     kept: list[str] = []
     left = chars_max
-    for line in reversed(lines):
+    for place, line in enumerate(reversed(lines), 1):
         if len(line) > left:
             if not kept and left > 0:
-                kept.append(line[:left])
+                kept += [SHORTENED, line[:left]]
+                if place == len(lines):
+                    break
             kept.append(OMITTED)
             break
         kept.append(line)
@@ -64,10 +67,13 @@ def history_text(rendered: Iterable[str], chars_max: int) -> str:
     """
     texts: list[str] = []
     left = chars_max
-    for text in rendered:
+    actions = iter(rendered)
+    for text in actions:
         if len(text) > left:
             if not texts and left > 0:
-                texts.append(text[:left])
+                texts += [text[:left], SHORTENED]
+                if next(actions, None) is None:
+                    break
             texts.append(OMITTED)
             break
         texts.append(text)

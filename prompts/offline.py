@@ -17,7 +17,7 @@ from .model import ModelCall, ModelUnavailable, Reply
 
 EXTRACT, PROCESS, REPORT = "document.extract", "ai.process", "document.generateReport"
 SIGNATURE = "*Selected from the documents by paor's offline model: quoted sentences, no language model.*"
-_NO_DOCUMENTS = (
+NO_DOCUMENTS = (
     "I am paor's offline model: I answer from documents only, and this run has none that I can read. "
     "Give documents (--document FILE) or use a language model."
 )
@@ -29,12 +29,15 @@ _COVERED = re.compile(r"\*Success criteria with evidence: ([0-9, ]+|none) of (\d
 
 _HEADINGS = (
     "Actions",
+    "Tools",
     "Objective",
     "Success criteria",
     "Language",
     "Documents",
     "History, newest first",
     "Results, newest first",
+    "Results so far, oldest first",
+    "Conversation",
     "Final formatting",
     "Selected action",
     "Action objective",
@@ -69,8 +72,11 @@ class OfflineModel:
     name = "offline"
 
     def ask(self, call: ModelCall) -> Reply:
-        """Answer any request of the two-stage protocol; raise `ModelUnavailable` for other kinds."""
+        """Answer any request of the two-stage protocol or for a plan; raise `ModelUnavailable` for other kinds."""
+        from .offline_plans import plan_reply
+
         answers = {
+            "plan": plan_reply,
             "selection": _select,
             "parameters": _parameters,
             "refinement": _refine,
@@ -100,18 +106,30 @@ def sections_of(prompt: str) -> dict[str, str]:
     return found
 
 
+def _select(sections: dict[str, str]) -> str:
+    """Choose an action in the form that is asked for: document 003's text, or 002's object of method and name."""
+    reply = _chosen(sections)
+    if '"method":' not in sections.get("Reply", ""):
+        return reply
+    data = json.loads(reply)
+    if data["action"] is not None:
+        method, _, name = data["action"].partition(".")
+        data["action"] = {"method": method, "name": name}
+    return json.dumps(data, ensure_ascii=False)
+
+
 def _dumps(**data: Any) -> str:
     return json.dumps(data, ensure_ascii=False)
 
 
 def _tasks(sections: dict[str, str]) -> str:
     """Return the whole objective as one task: what to divide it into takes a language model."""
-    objective, criteria = sections.get("Objective", ""), _criteria(sections)
+    objective, criteria = sections.get("Objective", ""), criteria_of(sections)
     task = {"id": "task_1", "objective": objective, "success_criteria": criteria, "dependencies": []}
     return _dumps(overview="one task", tasks=[task])
 
 
-def _select(sections: dict[str, str]) -> str:
+def _chosen(sections: dict[str, str]) -> str:
     """Choose the next of extract, process, report that has not succeeded yet, as far as the catalog has them."""
     offered = re.findall(r"(?m)^- ([\w.-]+)\(", sections.get("Actions", ""))
     history = sections.get("History, newest first", "")
@@ -120,10 +138,10 @@ def _select(sections: dict[str, str]) -> str:
     index = sections.get("Documents", "")
     inputs = [f"docList:{label}" for label, _ in _LABEL.findall(index) if "_action0_" in label]
     if not inputs:
-        return _dumps(action=None, answer=_NO_DOCUMENTS)
+        return _dumps(action=None, answer=NO_DOCUMENTS)
     failed = [tool for tool, outcome in tried if outcome == "failed"]
     objective = sections.get("Objective", "")
-    criteria = _criteria(sections)
+    criteria = criteria_of(sections)
     if EXTRACT in offered and EXTRACT not in done and failed.count(EXTRACT) < 1:
         return _choice(EXTRACT, "read the text of the given documents", inputs, "", [])
     if PROCESS in offered and PROCESS not in done and failed.count(PROCESS) < 1:
@@ -135,7 +153,7 @@ def _select(sections: dict[str, str]) -> str:
             PROCESS, "write the answer from the extracted text", _newest(history) or inputs, context, fields
         )
     if REPORT in offered and REPORT not in done and PROCESS in done and "Final formatting" not in sections:
-        title = _title(objective)
+        title = title_of(objective)
         return _choice(
             REPORT, "put the answer into a report", _newest(history), title, [("title", "its title")]
         )
@@ -181,11 +199,13 @@ def _summary(history: str) -> str:
     return found.group(1) if found else ""
 
 
-def _criteria(sections: dict[str, str]) -> list[str]:
+def criteria_of(sections: dict[str, str]) -> list[str]:
+    """Return the criteria of a prompt, in order."""
     return re.findall(r"(?m)^- \[(?:met|open)\] (.*)$", sections.get("Success criteria", ""))
 
 
-def _title(objective: str) -> str:
+def title_of(objective: str) -> str:
+    """Return an objective as the title of a report."""
     first = " ".join(objective.split())
     return first if len(first) <= 90 else first[:87].rsplit(" ", 1)[0] + "..."
 
@@ -250,7 +270,7 @@ def _checks(sections: dict[str, str], observation: dict[str, Any]) -> list[dict[
     met = set(re.findall(r"\d+", found.group(1)))
     return [
         {"criterion": text, "met": str(number) in met, "evidence": "evidence in the written text"}
-        for number, text in enumerate(_criteria(sections), 1)
+        for number, text in enumerate(criteria_of(sections), 1)
     ]
 
 
@@ -272,21 +292,39 @@ def _answer(observation: dict[str, Any]) -> str:
 
 def _review(sections: dict[str, str]) -> str:
     """Success when something was written and no criterion is open; there is no second way to try."""
-    draft = sections.get("Draft answer", "").strip()
-    open_criteria = re.findall(r"(?m)^- \[open\] (.*)$", sections.get("Success criteria", ""))
     history = sections.get("Results, newest first", "")
-    written = any(outcome == "ok" and tool != EXTRACT for tool, outcome in _STEP.findall(history))
+    tried = _STEP.findall(history)
+    draft = sections.get("Draft answer", "").strip()
+    checks: list[dict[str, Any]] = []
+    if not draft:  # of a plan, whose steps are not refined one by one
+        draft, checks = _drafted(sections, tried)
+    met = {check["criterion"] for check in checks if check["met"]}
+    open_criteria = re.findall(r"(?m)^- \[open\] (.*)$", sections.get("Success criteria", ""))
+    open_criteria = [text for text in open_criteria if text not in met]
+    written = any(outcome == "ok" and tool != EXTRACT for tool, outcome in tried)
+    judged = {"criteria": checks} if checks else {}
     if open_criteria and (written or not draft):
         missing = "; ".join(open_criteria)
         answer = f"{draft}\n\nNo evidence was found in the documents for: {missing}".strip()
-        return _dumps(status="failed", improvements=[], answer=answer)
+        return _dumps(status="failed", improvements=[], answer=answer, **judged)
     if written:
-        return _dumps(status="success", improvements=[], answer=draft)
-    if any(outcome == "ok" for _, outcome in _STEP.findall(history)):
+        return _dumps(status="success", improvements=[], answer=draft, **judged)
+    if any(outcome == "ok" for _, outcome in tried):
         return _dumps(status="retry", improvements=["write the answer from the extracted text"], answer=draft)
     return _dumps(
         status="failed", improvements=[], answer=draft or "Nothing could be written from the documents."
     )
+
+
+def _drafted(sections: dict[str, str], tried: list[tuple[str, str]]) -> tuple[str, list[dict[str, Any]]]:
+    """Return the answer that the last step of a plan left, with its criteria; else why its first one failed."""
+    observation = _observation(sections)
+    if observation.get("success") and tried and tried[0][0] in (PROCESS, REPORT):
+        return _answer(observation), _checks(sections, observation)
+    if tried and tried[-1] == (EXTRACT, "failed"):
+        summaries = re.findall(r"(?m)^  Summary: (.*)$", sections.get("Results, newest first", ""))
+        return f"The documents could not be read: {summaries[-1].removeprefix('tool_error: ')}", []
+    return "", []
 
 
 def _write(sections: dict[str, str], documents: list[tuple[str, str]]) -> str:

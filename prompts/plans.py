@@ -42,7 +42,7 @@ _NEARLY = frozenset(
 
 
 def read_plan(
-    text: str, *, chars_max: int, finish: str = "stop", reply_id: str = ""
+    text: str, *, chars_max: int, finish: str = "stop", reply_id: str = "", words: bool = True
 ) -> Plan | DirectAnswer | Invalid:
     """
     Read a planner's reply.
@@ -52,6 +52,7 @@ def read_plan(
         chars_max: A longer reply is invalid unread.
         finish: How the reply ended; what was cut off or refused is no answer.
         reply_id: Goes into the ids of native calls that came without one.
+        words: Whether bare words are an answer; else they are invalid, and only the key ``answer`` holds one.
 
     Returns:
         A plan, perhaps an empty one (``Plan.is_empty``: there is nothing left to do); a direct answer; or why the
@@ -62,7 +63,7 @@ def read_plan(
     data = _object_in(text, chars_max)
     if isinstance(data, Unreadable):
         if data.code == "no_json" and finish != "length":
-            return DirectAnswer(text.strip())
+            return DirectAnswer(text.strip()) if words else Invalid(data.code, data.message)
         if data.code == "no_json":
             return Invalid("truncated", "found an answer that is cut off; expected a whole one")
         if data.code == "not_an_object" and text.strip() == "null":
@@ -71,12 +72,14 @@ def read_plan(
     native = native_reply(data, reply_id=reply_id)
     if native is not None:
         if not native.calls:
-            return read_plan(native.text, chars_max=chars_max, finish=finish, reply_id=reply_id)
+            return read_plan(native.text, chars_max=chars_max, finish=finish, reply_id=reply_id, words=words)
         return _usable({"steps": list(native.calls)}, lead=native.text)
-    return _read_object(data, text, finish)
+    return _read_object(data, text, finish, words=words)
 
 
-def _read_object(data: dict[str, Any], text: str, finish: str) -> Plan | DirectAnswer | Invalid:
+def _read_object(
+    data: dict[str, Any], text: str, finish: str, *, words: bool
+) -> Plan | DirectAnswer | Invalid:
     """Read a reply whose one JSON object is *data*."""
     kind = data.get("type")
     if kind == "elicitation":
@@ -100,6 +103,8 @@ def _read_object(data: dict[str, Any], text: str, finish: str) -> Plan | DirectA
         return Invalid("no_steps", f'found {short(near[0])} without steps; expected {{"steps": [...]}}')
     if finish == "length":
         return Invalid("truncated", "found an answer that is cut off; expected a whole one")
+    if not words:
+        return Invalid("no_steps", 'found JSON without steps; expected {"steps": [...]}')
     return DirectAnswer(text.strip())
 
 

@@ -20,6 +20,7 @@ from ..states.actions import (
     SchemaField,
     Selection,
 )
+from ..states.profile import Profile
 from ..states.reviews import Refinement, Review
 from ..states.wire import Wire
 from .json_reading import Unreadable, read_object
@@ -56,7 +57,13 @@ class Parameters(Struct, frozen=True):
     dropped: tuple[str, ...] = ()
 
 
-def read_selection(text: str, *, chars_max: int, context_chars: int) -> Selection | DirectAnswer | Invalid:
+LENIENT = Profile.model_construct()
+"""Takes every form that a document has."""
+
+
+def read_selection(
+    text: str, *, chars_max: int, context_chars: int, profile: Profile = LENIENT
+) -> Selection | DirectAnswer | Invalid:
     """
     Read Stage 1: document 003's object by default, 002's ``{"action": {"method", "name"}}`` as well.
 
@@ -64,6 +71,7 @@ def read_selection(text: str, *, chars_max: int, context_chars: int) -> Selectio
         text: The raw reply.
         chars_max: A longer reply is invalid unread.
         context_chars: `parametersContext` is cut to this, with a marker.
+        profile: Which forms are taken.
     """
     data = read_object(text, chars_max=chars_max)
     if isinstance(data, Unreadable):
@@ -74,10 +82,37 @@ def read_selection(text: str, *, chars_max: int, context_chars: int) -> Selectio
     if action is None:
         return _direct_answer(data)
     compact = isinstance(action, dict)
+    problem = _off_profile(action, data.get("parametersSchema"), profile.stage) if profile.strict else None
+    if problem is not None:
+        return problem
     tool = _tool_of(action)
     if isinstance(tool, Invalid):
         return tool
-    return _selection(data, tool, optional=compact, context_chars=context_chars)
+    selection = _selection(data, tool, optional=compact, context_chars=context_chars)
+    if profile.force_stage_2 and isinstance(selection, Selection) and selection.arguments is not None:
+        return selection.model_copy(update={"arguments": None})
+    return selection
+
+
+def _off_profile(action: object, schema: object, stage: str) -> Invalid | None:
+    """Return in what a reply leaves the one form of the strict profile, or None (SPEC D1, D9)."""
+    if stage == "single":
+        if not isinstance(action, dict):
+            return Invalid("action_form", '`action` must be {"method": "...", "name": "..."}')
+        method, name = str(action.get("method")), str(action.get("name"))
+        if "." in method or name.startswith(f"{method}."):
+            return Invalid(
+                "merged_method", "`method` is what stands before the first dot, `name` what follows it"
+            )
+        return None
+    if isinstance(action, dict) or (isinstance(action, str) and "." not in action):
+        return Invalid("action_form", '`action` must be one text, "method.name"')
+    fields = schema.get("fields") if isinstance(schema, dict) else None
+    for place, field in enumerate(fields if isinstance(fields, list) else ()):
+        if isinstance(field, dict) and (field.get("type") == "array" or field.get("values") is not None):
+            where = f"`parametersSchema.fields[{place}]`"
+            return Invalid("schema_fields", f"{where}: the type array and `values` are not among its forms")
+    return None
 
 
 def _direct_answer(data: dict[str, Any]) -> DirectAnswer | Invalid:
@@ -178,7 +213,7 @@ def _schema_fields(schema: object) -> tuple[SchemaField, ...] | Invalid | None:
 
 
 def read_parameters(
-    text: str, fields: tuple[SchemaField, ...] | None, *, chars_max: int
+    text: str, fields: tuple[SchemaField, ...] | None, *, chars_max: int, profile: Profile = LENIENT
 ) -> Parameters | Invalid:
     """
     Read Stage 2: ``{"schema": "parameters_v1", "parameters": {...}}``; a missing `schema` is tolerated.
@@ -187,6 +222,7 @@ def read_parameters(
         text: The raw reply.
         fields: Stage 1's fields; names outside them are invalid, required ones must be there. None: any name.
         chars_max: A longer reply is invalid unread.
+        profile: Whether `schema` must be there, and whether forbidden names are dropped or refused.
     """
     data = read_object(text, chars_max=chars_max)
     if isinstance(data, Unreadable):
@@ -200,7 +236,11 @@ def read_parameters(
         return Invalid(
             "schema_name", f"`schema` must be {PARAMETERS_SCHEMA!r}, found {_short(wrapper.schema_name)}"
         )
+    if wrapper.schema_name is None and profile.strict and profile.stage == "two_stage":
+        return Invalid("schema_name", f"`schema` must be {PARAMETERS_SCHEMA!r}, and it is missing")
     dropped = tuple(name for name in wrapper.parameters if name.lower() in FORBIDDEN_FIELDS)
+    if dropped and profile.forbidden == "reject":
+        return Invalid("forbidden_field", f"`parameters` must not hold {_list(list(dropped))}")
     values = {name: value for name, value in wrapper.parameters.items() if name not in dropped}
     if fields is not None:
         known = {field.name for field in fields}

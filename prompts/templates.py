@@ -109,5 +109,14 @@ def _blocks(text: str) -> tuple[Block, ...]:
 @lru_cache(maxsize=1)
 def default_templates() -> dict[str, str]:
     """Return the shipped templates by name; read from the package once."""
-    folder = Path(__file__).parent
-    return {name: (folder / f"{name}.md").read_text(encoding="utf-8") for name in NAMES}
+    return {name: _shipped(name) for name in NAMES}
+
+
+@lru_cache(maxsize=1)
+def single_stage_templates() -> dict[str, str]:
+    """Return those of the profile's stage ``single``: its selection asks for document 002's bare choice."""
+    return default_templates() | {"selection": _shipped("selection_single")}
+
+
+def _shipped(name: str) -> str:
+    return (Path(__file__).parent / f"{name}.md").read_text(encoding="utf-8")

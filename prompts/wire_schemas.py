@@ -47,6 +47,21 @@ SELECTION: dict[str, Any] = {
     },
     "required": ["action"],
 }
+SINGLE_SELECTION: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "action": {
+            "type": ["object", "null"],
+            "properties": {"method": _TEXT, "name": _TEXT},
+            "required": ["method", "name"],
+        },
+        "requiredInputDocuments": _TEXTS,
+        "requiredConnection": {"type": ["string", "null"]},
+        "answer": _TEXT,
+    },
+    "required": ["action"],
+}
+"""Stage 1 of the profile's stage ``single``: document 002's bare choice."""
 REFINEMENT: dict[str, Any] = {
     "type": "object",
     "properties": {

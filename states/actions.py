@@ -58,8 +58,10 @@ class Selection(Wire):
         context: The only context Stage 2 gets (``parametersContext``).
         fields: Stage 1's ``parametersSchema.fields``; None when Stage 1 sent no schema.
         arguments: Business parameters that are settled already (a plan's step, the final formatting, no fields).
-        origin: Who chose: the model, a plan, or code (``format``: the one last formatting action).
-        needs: Numbers of the plan's steps whose outputs the arguments refer to.
+        origin: Who chose: the model, a plan, or code (``format``: the one last formatting action; ``workflow``: a task
+            of the workflow file, ``hook``: its ``onError``).
+        needs: Numbers of the plan's steps whose outputs the arguments refer to; of a call that the workflow names not
+            empty when its input reads the newest result.
     """
 
     tool: str
@@ -70,7 +72,7 @@ class Selection(Wire):
     context: str = ""
     fields: tuple[SchemaField, ...] | None = Field(default=None, strict=False)
     arguments: dict[str, Any] | None = None
-    origin: Literal["model", "plan", "format"] = "model"
+    origin: Literal["model", "plan", "format", "workflow", "hook"] = "model"
     needs: tuple[int, ...] = Field(default=(), strict=False)
 
 
@@ -154,7 +156,8 @@ class ToolResult(Stored, frozen=True, gc=False):
         web: Per-URL facts of a web tool, best first.
         echo: For a blocked call: the payload of the last successful output of the same call.
         tool: The call's canonical tool name.
-        retryable: The error may be gone next time, as far as the tool says.
+        retryable: The error may be gone next time, as far as the tool says; of a plan's step also that an empty result
+            may.
         answer: What the user answered to a plan's question, text or JSON as text.
     """
 

@@ -17,12 +17,14 @@ class Limits(Settings):
     Attributes:
         max_steps: Actions a run may start, from 1 to 1,000,000. On the last one the refinement and the completion
             review are still asked.
+        max_plans: Plans that may be accepted in one run (batch and planner mode), those after a retry included.
         selection_retries: How often an invalid selection is asked again, per step.
         parameter_retries: How often invalid parameters are asked again, per step.
         review_retries: How often an invalid refinement or completion review is asked again, per iteration.
         max_retries: Completion reviews that may answer ``retry`` before the run is Failed(retries_exhausted).
         max_elicitations: Questions to the user per run, approvals included.
-        elicitation_timeout_s: Seconds until an unanswered question counts as declined; None waits for ever.
+        elicitation_timeout_s: Seconds after which a question or an approval that is still unanswered when the run is
+            resumed counts as declined; None waits for ever. An effect in doubt always waits.
         no_improvement_limit: Consecutive refinements with a ``score`` that does not rise before the run stops.
         max_consecutive_errors: Tool errors in a row before the run is Failed(consecutive_errors).
         max_consecutive_refused: Calls in a row refused for their parameters before Failed(stuck).
@@ -33,6 +35,7 @@ class Limits(Settings):
         consecutive_limit: The n-th identical call in a row is blocked.
         window_size: Executed calls that the frequency rule looks back on.
         window_freq_limit: Identical calls within the window after which the next one is blocked.
+        block_repeated_success: Whether a call is blocked at once when the same call was the last one and succeeded.
         observation_chars: Characters of an observation's JSON.
         snippet_chars: Characters of one preview's snippet.
         note_chars: Characters of one note.
@@ -51,6 +54,7 @@ class Limits(Settings):
     """
 
     max_steps: int = Field(default=5, ge=1, le=MAX_STEPS_CEILING)
+    max_plans: int = Field(default=50, ge=1, le=MAX_STEPS_CEILING)
     selection_retries: int = Field(default=1, ge=0, le=GUARD_CEILING)
     parameter_retries: int = Field(default=1, ge=0, le=GUARD_CEILING)
     review_retries: int = Field(default=1, ge=0, le=GUARD_CEILING)
@@ -67,6 +71,7 @@ class Limits(Settings):
     consecutive_limit: int = Field(default=3, ge=2, le=GUARD_CEILING)
     window_size: int = Field(default=8, ge=1, le=GUARD_CEILING)
     window_freq_limit: int = Field(default=4, ge=1, le=GUARD_CEILING)
+    block_repeated_success: bool = False
     observation_chars: int = Field(default=4000, ge=400, le=1_000_000)
     snippet_chars: int = Field(default=500, ge=20, le=1_000_000)
     note_chars: int = Field(default=300, ge=20, le=10_000)

@@ -55,8 +55,10 @@ class Message(Stored, frozen=True, gc=False, kw_only=True):
         success: How it ended.
         call_id: Id of the call, as a planner's model gave it.
         arguments: What it got, for a planner; None where only a summary is kept.
-        output: What it returned as text, cut to size, for a planner.
+        output: What it returned as text, cut to size, for a planner; a user's answer is whole, since later steps use it.
         error: Why there is no output, for a planner.
+        origin: ``workflow`` or ``hook`` for a call that the workflow file names; empty for any other.
+        data: The output is JSON that the tool returned as data, for a workflow.
         round: Of a message of an earlier round; 0: this one.
     """
 
@@ -75,6 +77,8 @@ class Message(Stored, frozen=True, gc=False, kw_only=True):
     arguments: dict[str, Any] | None = None
     output: str = ""
     error: str = ""
+    origin: str = ""
+    data: bool = False
     round: int = 0
 
 

@@ -15,8 +15,10 @@ class Planning(Phase):
         super().__init__(PLANNING)
 
     def request(self, run: Run) -> Request:
-        """Return the request for an action, a plan or tasks; nothing when a limit decides or the host gave the tasks."""
+        """Return the request for an action, a plan or tasks; nothing when a limit or code decides."""
         if hard_limit(run) is not None:
+            return NOTHING
+        if run.memory.flow is not None and run.memory.flow.kind != "plan":
             return NOTHING
         if run.spec.task == 0 and run.spec.tasks:
             return NOTHING

@@ -7,6 +7,7 @@ REASONS = {
     "model_stop": "the model decided to stop",
     "no_improvement": "no further action improved the score",
     "max_steps": "the step limit was reached",
+    "max_plans": "the limit of plans was reached",
     "token_budget": "the token budget is used up",
     "time_budget": "the time budget is used up",
     "cost_budget": "the cost budget is used up",
@@ -15,11 +16,12 @@ REASONS = {
     "review_failed": "the completion review failed",
     "stuck": "calls were repeated or refused too often",
     "consecutive_errors": "too many tool errors in a row",
-    "aborted": "the plan said abort",
+    "aborted": "the plan or the workflow said abort",
+    "workflow_error": "the workflow file could not be followed",
     "cancelled": "the run was cancelled",
     "model_error": "the model could not be reached or answered with an error",
     "internal_error": "an unexpected error in the engine or one of its parts",
 }
 
-LIMIT_REASONS = frozenset({"max_steps", "token_budget", "time_budget", "cost_budget"})
+LIMIT_REASONS = frozenset({"max_steps", "max_plans", "token_budget", "time_budget", "cost_budget"})
 """Reasons for which a Failed run has the exit code 6 (DESIGN section 6)."""

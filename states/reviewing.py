@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .budgets import hard_limit
 from .phase import REVIEWING, Phase
-from .requests import NOTHING, ModelRequest, Request
+from .requests import NOTHING, ModelRequest, Recall, Request
 from .run import Run
 
 
@@ -19,7 +19,8 @@ class Reviewing(Phase):
         Return the refinement, then (after `conclude`) the completion review, or nothing.
 
         Nothing is needed when a hard limit decides, when a budget is used up (then nothing may be asked), after
-        the final formatting action, and between the steps of a plan.
+        the final formatting action, and between the steps of a plan. After a task of the workflow that called a tool
+        its output is.
         """
         counters = run.counters
         if counters.formatted or hard_limit(run) is not None:
@@ -28,4 +29,14 @@ class Reviewing(Phase):
             return ModelRequest("review", counters.review_retries)
         if run.spec.mode == "react":
             return ModelRequest("refinement", counters.review_retries)
+        if run.memory.flow is not None and run.memory.flow.kind == "tool":
+            return _output(run)
         return NOTHING
+
+
+def _output(run: Run) -> Request:
+    """Return a recall of what a workflow's tool returned, nothing when it returned none."""
+    result, selection = run.memory.result, run.memory.selection
+    if result is None or selection is None or selection.origin != "workflow" or not result.documents:
+        return NOTHING
+    return Recall((result.documents[0].payload,))

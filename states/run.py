@@ -13,6 +13,7 @@ from msgspec import UNSET, Struct, UnsetType
 from rpds import HashTrieMap
 
 from .actions import Intent, Selection, StoredText, ToolResult
+from .flow import FlowState
 from .observations import Check, Message, Observation, Turn
 from .phase import DONE, FAILED, FINAL, PLANNING
 from .plans import Plan
@@ -50,6 +51,7 @@ class Counters(Struct, frozen=True, gc=False):
         formatted: 1 once the final formatting action has been selected.
         parameter_retries, selection_retries, step_retries: Spent in this step.
         plan_step: Number of the current step within its plan, from 0.
+        plans: Plans accepted so far.
         refused: Calls refused for their parameters in a row.
         review_retries: Spent in this iteration.
         same_key: How often the last executed call stands at the end of the list of executed calls.
@@ -75,6 +77,7 @@ class Counters(Struct, frozen=True, gc=False):
     formatted: int = 0
     parameter_retries: int = 0
     plan_step: int = 0
+    plans: int = 0
     refused: int = 0
     review_retries: int = 0
     same_key: int = 0
@@ -108,6 +111,7 @@ class Change(Stored, frozen=True, gc=False, kw_only=True):
     reply: Answer | UnsetType | None = UNSET
     plan: Plan | UnsetType | None = UNSET
     turn: Turn | UnsetType | None = UNSET
+    flow: FlowState | UnsetType | None = UNSET
 
     def slots(self) -> dict[str, Any]:
         """Return what is set, None where it is cleared."""
@@ -123,7 +127,7 @@ class Memory(Struct, frozen=True, gc=False):
     What a run remembers beside its counters; bounded.
 
     Attributes:
-        selection ... plan: The slots of `Change`; `message` goes to `history`, `turn` to `turns`.
+        selection ... plan, flow: The slots of `Change`; `message` goes to `history`, `turn` to `turns`.
         history: The last `HISTORY_MESSAGES` actions, oldest first.
         window: Duplicate keys of the last executed calls, oldest first.
         labels: Labels of documents that later actions may use: number of the first document, and how many.
@@ -146,6 +150,7 @@ class Memory(Struct, frozen=True, gc=False):
     question: Question | None = None
     reply: Answer | None = None
     plan: Plan | None = None
+    flow: FlowState | None = None
     history: tuple[Message, ...] = ()
     window: tuple[str, ...] = ()
     labels: HashTrieMap[str, tuple[int, int]] = HashTrieMap()
@@ -218,4 +223,6 @@ def initial_run(run_id: str, number: int, spec: Spec) -> Run:
         first, count = labels.get(document.label, (document.number, 0))
         labels[document.label] = (first, count + 1)
     counters = Counters(criteria="0" * len(spec.success_criteria), documents=len(spec.documents))
-    return Run(run_id, number, spec, counters=counters, memory=Memory(labels=HashTrieMap(labels)))
+    return Run(
+        run_id, number, spec, counters=counters, memory=Memory(labels=HashTrieMap(labels), flow=spec.flow)
+    )

@@ -7,10 +7,12 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from .actions import DocumentRef, Effect
+from .flow import FlowState
 from .limits import Limits
 from .observations import Message
 from .plans import PlannedTask, TranscriptMessage
 from .policy import Policy
+from .profile import Profile
 
 Mode = Literal["react", "batch", "planner"]
 
@@ -27,6 +29,7 @@ class ToolSpec(BaseModel):
         label: Label for its documents.
         repeat_allowed: A polling tool: exempt from the duplicate guard.
         step_retries: How often a retryable error is tried again within the step.
+        duplicate_limits: Bounds of the duplicate guard for this tool, by name; the run's for what is not there.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
@@ -38,6 +41,7 @@ class ToolSpec(BaseModel):
     label: str = "result"
     repeat_allowed: bool = False
     step_retries: int = 0
+    duplicate_limits: dict[str, int] = Field(default_factory=dict)
 
 
 TASK_TOOL = ToolSpec(
@@ -72,6 +76,11 @@ class Spec(BaseModel):
         language: Language of the answer, resolved: the workflow's, else the user's, else ``en`` (SPEC A075).
         task_type: Name of the task type for the policy, or None.
         mode: ``react`` (one action at a time), ``batch`` or ``planner``.
+        profile: How strictly replies are held to their form.
+        rules: The host's own business rules of a selection prompt; empty for the shipped ones.
+        fallback: Mode in which the task is started again when this run fails, or None.
+        fallback_for: Id of the failed run that this one stands in for; empty for none.
+        fallback_reason: Why that one failed.
         limits: Bounds and budgets.
         policy: What the host allows.
         tools: The catalog offered to this run, in order.
@@ -84,6 +93,8 @@ class Spec(BaseModel):
         final_format: Ending of the one last formatting action (``md``), or None.
         formatter: The tool of that action; it need not be in the catalog.
         transcript: The conversation before this run, for a planner.
+        workflow: The workflow file as JSON (`states.workflow.Workflow`), for a planner; None: plan until it is empty.
+        flow: Where that begins, with the first values of its variables.
         workflow_id: The workflow this run belongs to; its own id for a single run.
         round: Round of the workflow, from 1.
         task: Task within the round, from 1; 0 is the workflow itself, whose steps are its tasks.
@@ -103,6 +114,11 @@ class Spec(BaseModel):
     language: str = "en"
     task_type: str | None = None
     mode: Mode = "react"
+    fallback: Literal["batch"] | None = None
+    fallback_for: str = ""
+    fallback_reason: str = ""
+    profile: Profile = Field(default_factory=Profile)
+    rules: tuple[str, ...] = ()
     limits: Limits = Field(default_factory=Limits)
     policy: Policy = Field(default_factory=Policy)
     tools: tuple[ToolSpec, ...] = ()
@@ -115,6 +131,8 @@ class Spec(BaseModel):
     final_format: str | None = None
     formatter: ToolSpec | None = None
     transcript: tuple[TranscriptMessage, ...] = ()
+    workflow: dict[str, Any] | None = None
+    flow: FlowState | None = None
     workflow_id: str = ""
     round: int = 1
     task: int = 1

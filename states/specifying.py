@@ -20,7 +20,10 @@ class Specifying(Phase):
 
         Nothing is needed when the selection carries its arguments or a limit decides.
         """
-        selection = run.memory.selection
+        selection, flow = run.memory.selection, run.memory.flow
+        if flow is not None and selection is not None and selection.origin in ("workflow", "hook"):
+            needed = selection.needs and run.memory.intent is None and flow.last is not None
+            return Recall((flow.last,)) if needed and flow.last is not None else NOTHING
         if selection is not None and selection.needs and run.memory.intent is None:
             produced = run.memory.produced
             places = tuple([produced[number] for number in selection.needs if number in produced])

@@ -271,7 +271,9 @@ def test_doctor_of_a_sound_machine(shell: Shell, monkeypatch: pytest.MonkeyPatch
         "sqlite",
         "fts5",
         "paor[documents]",
+        "paor[web]",
         "model",
+        "web",
         "journal",
     ]
     assert "paor.db: not there yet" in said.out

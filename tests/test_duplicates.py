@@ -34,7 +34,7 @@ SEQUENCES = {
 }
 """SPEC C1's table, column "recommended": the numbers of the blocked calls, from 1, and the rule where it names one."""
 
-WIDE = {"max_steps": 1000, "max_blocked_calls": 10_000}
+WIDE: dict[str, Any] = {"max_steps": 1000, "max_blocked_calls": 10_000}
 LIMITS = st.builds(
     Limits,
     consecutive_limit=st.integers(2, 6),

@@ -352,7 +352,7 @@ def test_nothing_that_a_tool_returns_gets_past(value: Any) -> None:
     ],
     ids=short,
 )
-def test_sizes_are_bounded(tmp_path: Path, limits: dict[str, int], kept: bool) -> None:
+def test_sizes_are_bounded(tmp_path: Path, limits: dict[str, Any], kept: bool) -> None:
     """Of one document and of one call's result, in bytes of UTF-8; what is too large is an error that says so."""
     documents = [Document("a", "é" * 5), Document("b", b"0123456789")]
     with World(tmp_path, CALL, [calling(lambda: documents)], limits=Limits(**limits)) as world:

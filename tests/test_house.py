@@ -20,7 +20,7 @@ FACE = ROOT / "src" / "paor"
 FLOORS = ("fsm", "prompts", "states", "tools")
 HEAVY = (
     *("openai", "anthropic", "httpx", "sqlite_utils", "click", "rich", "pypdf", "mammoth", "markdownify"),
-    *("bs4", "jsonschema_rs", "lark", "yaml"),
+    *("bs4", "jsonschema_rs", "lark", "yaml", "httpcore", "trafilatura", "lxml", "protego", "ddgs"),
 )
 """What `import paor` must not load: imported on first use, or only there with an extra."""
 

@@ -328,8 +328,8 @@ def test_any_text_and_any_objective_end_in_an_answer(text: str, objective: str) 
 # -- the model by itself -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["plan"])
-def test_kinds_of_later_modes_are_refused(kind: Any) -> None:
+@pytest.mark.parametrize("kind", ["drawing"])
+def test_kinds_of_requests_that_nobody_knows_are_refused(kind: Any) -> None:
     """As a model that cannot, not with a made-up reply."""
     with pytest.raises(ModelUnavailable, match=kind) as caught:
         OfflineModel().ask(ModelCall(kind, (PromptMessage("user", "Plan."),)))

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from paor import Document, Limits, ModelCall, PromptMessage, ToolError, ToolOutput, UsageError, tool
 from paor.prompts.builders import RULES, PromptBuilder, TextTask, documents_index, fenced, field_text
-from paor.prompts.history import OMITTED, history_text, message_text
+from paor.prompts.history import OMITTED, SHORTENED, history_text, message_text
 from paor.prompts.model import estimated_usage
 from paor.prompts.templates import DIVIDER, NAMES, default_templates, parse_template
 from paor.states.actions import SchemaField, Selection
@@ -461,9 +461,14 @@ def test_A124_D22_history_keeps_within_its_budget(lengths: list[int], chars_max:
     messages = [message(step, summary="s" * length) for step, length in enumerate(lengths)]
     text = history_text(map(message_text, messages), chars_max)
     whole = "\n".join(map(message_text, messages))
-    cut = text.endswith(OMITTED)
+    left_out = text.endswith(OMITTED)
     shown = text.removesuffix(OMITTED).rstrip("\n")
+    shortened = shown.endswith(SHORTENED)
+    shown = shown.removesuffix(SHORTENED).rstrip("\n")
+    cut = left_out or shortened
     assert len(shown) <= chars_max
+    assert not (shortened and len(messages) == 1 and left_out), "there is no older one that could be left out"
+    assert shortened == (0 < chars_max < len(message_text(messages[0])) if messages else False)
     assert cut or text == whole
     assert whole.startswith(shown)
     if messages and chars_max:

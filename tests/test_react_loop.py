@@ -1211,7 +1211,7 @@ def test_A099_A125_A128_every_action_leaves_a_summary(tmp_path: Path, action: st
 
 
 def test_A125_observation_and_notes_each_give_a_summary(tmp_path: Path) -> None:
-    """From what the documents say, else from how many there are, else from the error."""
+    """From what the documents say, else from the first note, else from the error."""
     values: list[Any] = [
         "Delivery takes\n\n10 days.",
         None,
@@ -1221,8 +1221,8 @@ def test_A125_observation_and_notes_each_give_a_summary(tmp_path: Path) -> None:
     ]
     expected = [
         "1 document: Delivery takes 10 days.",
-        "no documents",
-        "1 document",
+        "no documents: the tool returned nothing",
+        "1 document: result.bin: application/octet-stream, 2 bytes, not text",
         "2 documents: x",
         "1 document: {}",
     ]
@@ -1279,7 +1279,7 @@ def test_A102_history_shows_what_there_is_and_no_empty_headings(tmp_path: Path) 
         ]
         assert second.splitlines() == [
             "- Step 2: notes.none [ok] use notes.none",
-            "  Summary: no documents",
+            "  Summary: no documents: the tool returned nothing",
             "  Notes: the tool returned nothing",
         ]
 
@@ -1672,15 +1672,26 @@ def test_an_approval_is_waited_for_before_the_intent(tmp_path: Path) -> None:
         assert (sent, world.rows[-1].action) == ([], 0)
 
 
+@pytest.mark.parametrize("content", [{"approve": "yes"}, {"approve": 1}, {}, None, "garbage"], ids=short)
+def test_what_is_neither_yes_nor_no_is_refused_and_the_run_waits_on(tmp_path: Path, content: Any) -> None:
+    """An accepted answer is held to the approval's schema; nothing is sent and nothing is written."""
+    sent: list[str] = []
+    with World(tmp_path, SEND, [sending(sent)], policy=APPROVALS) as world:
+        waiting = world.run()
+        rows = len(world.rows)
+        with pytest.raises(InvalidAnswer, match=r"approve|object"):
+            world.engine.resume(waiting.run_id, answer={"action": "accept", "content": content})
+        assert (sent, len(world.rows)) == ([], rows)
+        assert world.engine.resume(waiting.run_id, answer={"approve": True}).state == "Done"
+    assert sent == ["hello"]
+
+
 @pytest.mark.parametrize(
     ("answer", "runs"),
     [
         ({"approve": True}, True),
         ({"approve": False}, False),
         ({"action": "accept", "content": {"approve": True}}, True),
-        ({"action": "accept", "content": {"approve": "yes"}}, False),
-        ({"action": "accept"}, False),
-        ({"action": "accept", "content": "garbage"}, False),
         ({"action": "decline"}, False),
         ({"action": "decline", "content": {"approve": True}}, False),
     ],

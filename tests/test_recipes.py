@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from .pages import ROOT, environment
 
 PRINTED = {
@@ -36,6 +38,39 @@ with a list: Done, 31 days.
 the mail was not sent
 refused: unknown tool 'calc.dates'; there are: calc.days, mail.send, ai.process, document.extract, document.generateReport
 with a policy: Done, 31 days.
+""",
+    "workflow_prompt": """
+Request: When does the archive open?
+-> Done: The archive opens at nine.
+
+## Objective
+When does the archive open?
+
+## Language
+en
+-> Done: The archive opens at nine.
+""",
+    "workflow_tools": """
+Done: Three weeks are 21 days.
+the plan with the mail was asked again
+refused: unknown tool 'calc.weeks'; there are: calc.days, mail.send
+""",
+    "post_processing": """
+summarising: Page 2 says that the supplier delivers within 20 days.
+Done: In short: the supplier delivers within 20 days.
+Done: Nothing needs to be read.
+""",
+    "loop_limit": """
+reading page 1
+reading page 2
+reading page 3
+Done after 3 steps: Three pages.
+""",
+    "error_handling": """
+#runtime-alerts: tool notes.read failed: page 2 is torn out
+Failed (aborted), read: page 1
+#runtime-alerts: tool notes.read failed: page 2 is torn out
+Done (model_stop), read: page 1, page 3
 """,
 }
 
@@ -75,3 +110,11 @@ def test_A158_a_template_of_ones_own_is_rendered_and_an_empty_one_falls_back(tmp
 def test_A160_only_listed_tools_can_be_executed(tmp_path: Path) -> None:
     """Recipe 5.2: a tool that is not in the list is refused, and a name that no tool has fails at once."""
     assert printed_by("tools", tmp_path).strip() == PRINTED["tools"].strip()
+
+
+@pytest.mark.parametrize(
+    "name", ["workflow_prompt", "workflow_tools", "post_processing", "loop_limit", "error_handling"]
+)
+def test_A158_A160_A161_A162_A164_the_workflow_recipes_run_as_they_stand(tmp_path: Path, name: str) -> None:
+    """Recipes 5.1 to 5.5, each as a workflow that one engine follows."""
+    assert printed_by(name, tmp_path).strip() == PRINTED[name].strip()

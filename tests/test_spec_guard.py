@@ -18,7 +18,7 @@ from paor import Engine, Journal, Limits, ModelCall, Reply, ScriptedModel, Tool,
 from .stored import blocked_steps
 from .worlds import CONTINUE, JOURNAL, PARAMETERS, SELECT, STOP, SUCCESS, engine
 
-WIDE = {"max_steps": 1000, "max_blocked_calls": 10_000, "max_consecutive_errors": 10_000}
+WIDE: dict[str, Any] = {"max_steps": 1000, "max_blocked_calls": 10_000, "max_consecutive_errors": 10_000}
 
 TABLE: dict[str, list[int]] = {
     "AAAA": [3, 4],

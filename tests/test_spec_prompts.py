@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from paor import Document, Limits, StepCompleted, Tool, ToolContext, ToolError, replay, tool
+from paor import Document, Limits, StepCompleted, Tool, ToolContext, ToolError, ToolOutput, replay, tool
 
 from .recording import World
 from .stored import parts, prompts, query, triggers
@@ -275,7 +275,7 @@ def test_A124_D22_history_keeps_to_its_budget_and_drops_the_oldest(tmp_path: Pat
         assert replay(world.journal, world.run_id).identical
     for number, prompt in enumerate(prompts(world.path, "selection")):
         history = parts(prompt).get("History, newest first", "")
-        shown = history.partition("(older actions left out)")[0]
+        shown = history.partition("(shortened)")[0].partition("(older actions left out)")[0]
         assert len(shown) <= chars + 1
         steps = [int(step) for step in re.findall(r"- Step (\d+)", shown)]
         assert steps == sorted(steps, reverse=True) and steps[:1] == [number][: len(steps)]
@@ -284,8 +284,13 @@ def test_A124_D22_history_keeps_to_its_budget_and_drops_the_oldest(tmp_path: Pat
 
 SOURCES: dict[str, tuple[Any, str]] = {
     "a document's text": ("Ten\ndays.", "1 document: Ten days."),
-    "only a number of documents": ([Document("a", b"\0"), Document("b", b"\1")], "2 documents"),
-    "nothing at all": (None, "no documents"),
+    "only binary documents": (
+        [Document("a", b"\0"), Document("b", b"\1")],
+        "2 documents: a: text/plain, 1 bytes, not text",
+    ),
+    "notes alone": (ToolOutput(notes=["3 rows changed", "took 2 s"]), "no documents: 3 rows changed"),
+    "nothing at all": (None, "no documents: the tool returned nothing"),
+    "only a number": (ToolOutput(), "no documents"),
     "an error": (ToolError("torn out"), "tool_error: torn out"),
 }
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from paor import Document, Tool, ToolContext, ToolError, ToolOutput, UsageError, builtin_tools, tool
+from paor import Document, Policy, Tool, ToolContext, ToolError, ToolOutput, UsageError, builtin_tools, tool
 from paor.tools.ai import process
 from paor.tools.documents import extract, generate_report, readable
 
@@ -28,6 +28,7 @@ class Desk:
     objective = "Find the day"
     success_criteria: tuple[str, ...] = ()
     idempotency_key = "run-1-1"
+    policy = Policy()
     connection: Any = None
 
     def __init__(

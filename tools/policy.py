@@ -31,6 +31,9 @@ _DROPPED = str.maketrans("", "", "\t\r\n")
 _EDGES = "".join(map(chr, range(33)))
 """What URL parsers drop: tabs and line breaks anywhere, control characters and spaces at both ends."""
 
+URL_CHARS = 2000
+"""Longest URL that is fetched; what browsers and proxies agree on."""
+
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 
@@ -87,6 +90,33 @@ def unsafe(policy: Policy, arguments: Mapping[str, Any]) -> str | None:
     return None
 
 
+def unsafe_url(policy: Policy, url: str) -> str | None:
+    """
+    Return why a program must not fetch *url*, or None; for what tools fetch themselves, at each redirect again.
+
+    Stricter than `unsafe`: a whole URL of http or https, never with user info, and of the ports below 1024 only 80
+    and 443. What its host resolves to is checked when it is connected to, by `unsafe_address`.
+    """
+    scheme = url.partition(":")[0].lower()
+    if scheme not in ("http", "https") or scheme not in policy.url_schemes:
+        return f"the scheme {scheme[:20]!a} cannot be fetched" if ":" in url else "is not a URL"
+    if len(url) > URL_CHARS:
+        return f"has more than {URL_CHARS} characters"
+    reason = _unsafe_host(url, private_hosts=policy.private_hosts)
+    if reason is not None:
+        return reason
+    port = urlsplit(url).port
+    return None if port is None or port in (80, 443) or port >= 1024 else f"has the port {port}"
+
+
+def unsafe_address(policy: Policy, address: str) -> bool:
+    """Return whether *address*, as a resolver gave it, is none to connect to: not public, or not an address."""
+    if policy.private_hosts:
+        return False
+    found = _address(address)
+    return found is None or not found.is_global or found.is_multicast
+
+
 def _strings(value: Any, name: str) -> Iterable[tuple[str, str]]:
     if isinstance(value, str):
         yield name, value
@@ -120,7 +150,7 @@ def _unsafe_text(policy: Policy, name: str, text: str) -> str | None:
     return None
 
 
-def _unsafe_host(url: str) -> str | None:
+def _unsafe_host(url: str, *, private_hosts: bool = False) -> str | None:
     try:
         parts = urlsplit(url)
         host, _ = unquote(parts.hostname or ""), parts.port
@@ -134,6 +164,8 @@ def _unsafe_host(url: str) -> str | None:
         return "must not carry user info"
     if "\\" in parts.netloc or re.search(r"[/?#@\s]", host):
         return "has a host that parsers would read differently"
+    if private_hosts:
+        return None
     if host == "localhost" or host.endswith((".localhost", ".local", ".internal")):
         return "names a private host"
     address = _address(host)

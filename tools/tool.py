@@ -15,6 +15,8 @@ from typing import Any, Protocol
 
 from ..states.actions import Effect, WebFact
 from ..states.errors import UsageError
+from ..states.limits import GUARD_CEILING
+from ..states.policy import Policy
 from ..states.spec import ToolSpec
 from .signature import bind, context_parameter, schema_of, summary_of
 
@@ -33,6 +35,9 @@ _PLAIN = {
 """Keywords of schemas that name all their parameters."""
 
 _EFFECTS = ("read", "idempotent", "once")
+
+GUARD_LIMITS = {"consecutive_limit": 2, "window_freq_limit": 1}
+"""Bounds of the duplicate guard that a tool can have for itself, with the least value of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +98,7 @@ class ToolContext(Protocol):
         idempotency_key: The same for every attempt of this action, also after a crash.
         answer: The run's answer so far; empty before there is one.
         connection: The value that the host gave for the selected connection, or None.
+        policy: The run's policy, for tools that fetch URLs of their own.
     """
 
     run_id: str
@@ -103,6 +109,7 @@ class ToolContext(Protocol):
     idempotency_key: str
     answer: str
     connection: Any
+    policy: Policy
 
     def documents(self, references: Sequence[str]) -> list[Document]:
         """Return the documents behind ``docList:`` and ``docItem:`` references, in order, each once."""
@@ -133,6 +140,8 @@ class Tool:
         effect: ``read`` and ``idempotent`` run again after a crash; ``once`` (default) never silently.
         label: Label for its documents.
         repeat_allowed: A polling tool: exempt from the duplicate guard.
+        duplicate_limits: Bounds of the duplicate guard for this tool's calls instead of the run's: ``consecutive_limit``
+            and ``window_freq_limit``, as `Limits` has them.
         retries: How often it is tried again within a step when it raises; ``once`` only after `NotStarted`.
         reconcile: ``reconcile(idempotency_key)`` says after a crash whether the effect happened: returns the tool's
             result, or None when it certainly did not happen; raises when it cannot say.
@@ -153,6 +162,7 @@ class Tool:
     retries: int = 0
     reconcile: Callable[[str], Any] | None = None
     typed: bool = False
+    duplicate_limits: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not NAME.match(self.name):
@@ -173,8 +183,25 @@ class Tool:
             raise UsageError(f"tool {self.name}: label {self.label!r} may hold letters, digits, _ and - only")
         if not (isinstance(self.retries, int) and 0 <= self.retries <= 100):
             raise UsageError(f"tool {self.name}: retries must be a whole number from 0 to 100")
-
+        self._check_limits()
         self._check_function()
+
+    def _check_limits(self) -> None:
+        """Refuse bounds of the duplicate guard that a run's `Limits` would refuse, too."""
+        if not isinstance(self.duplicate_limits, Mapping):
+            raise UsageError(
+                f"tool {self.name}: duplicate_limits must be a mapping of {', '.join(GUARD_LIMITS)}"
+            )
+        for name, value in self.duplicate_limits.items():
+            least = GUARD_LIMITS.get(name)
+            if least is None:
+                raise UsageError(
+                    f"tool {self.name}: duplicate_limits knows {', '.join(GUARD_LIMITS)}, not {name!a}"
+                )
+            if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= GUARD_CEILING:
+                raise UsageError(
+                    f"tool {self.name}: {name} must be a whole number from {least} to {GUARD_CEILING}, not {value!a}"
+                )
 
     def _names_all(self) -> bool:
         """Whether the schema names every parameter that there can be."""
@@ -238,6 +265,7 @@ class Tool:
             label=self.label,
             repeat_allowed=self.repeat_allowed,
             step_retries=self.retries,
+            duplicate_limits=dict(self.duplicate_limits),
         )
 
 
@@ -255,6 +283,7 @@ def tool(
     repeat_allowed: bool = False,
     retries: int = 0,
     reconcile: Callable[[str], Any] | None = None,
+    duplicate_limits: Mapping[str, int] | None = None,
 ) -> Callable[[Callable[..., Any]], Tool]:
     """
     Make a typed Python function a tool; its schema comes from the annotations, its description from the docstring.
@@ -281,6 +310,7 @@ def tool(
             retries=retries,
             reconcile=reconcile,
             typed=True,
+            duplicate_limits=duplicate_limits or {},
         )
 
     return decorate

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from .fsm.ports import Clock, Ids, RandomIds, SeededIds, SteppingClock, SystemClock
     from .fsm.replay import Divergence, Replay, replay
     from .fsm.result import Result
+    from .fsm.validate import validate
     from .fsm.version import VERSION as __version__
+    from .fsm.workflow_reading import load_workflow
     from .fsm.workflows import Task
     from .prompts.model import Model, ModelCall, ModelUnavailable, PromptMessage, Reply
     from .prompts.offline import OfflineModel
@@ -52,8 +54,13 @@ if TYPE_CHECKING:
     from .states.limits import Limits
     from .states.outcomes import Usage
     from .states.policy import Policy
+    from .states.profile import Profile
+    from .states.workflow import Workflow
     from .tools.builtin import builtin_tools
     from .tools.tool import Document, Tool, ToolContext, ToolOutput, tool
+    from .tools.web import web_tools
+    from .tools.web_search import SearchBackend, SearchHit, SearchQuery, SearchReply
+    from .tools.web_settings import WebSettings
 
 __all__ = [
     "Clock",
@@ -84,6 +91,7 @@ __all__ = [
     "OfflineModel",
     "PaorError",
     "Policy",
+    "Profile",
     "PromptMessage",
     "RandomIds",
     "Replay",
@@ -95,6 +103,10 @@ __all__ = [
     "RunWaiting",
     "ScriptExhausted",
     "ScriptedModel",
+    "SearchBackend",
+    "SearchHit",
+    "SearchQuery",
+    "SearchReply",
     "SeededIds",
     "StepCompleted",
     "SteppingClock",
@@ -109,10 +121,15 @@ __all__ = [
     "Usage",
     "UsageError",
     "WebFact",
+    "WebSettings",
+    "Workflow",
     "__version__",
     "builtin_tools",
+    "load_workflow",
     "replay",
     "tool",
+    "validate",
+    "web_tools",
 ]
 
 _PLACES = {
@@ -132,7 +149,9 @@ _PLACES = {
         "replay",
     ),
     ".fsm.result": ("Result",),
+    ".fsm.workflow_reading": ("load_workflow",),
     ".fsm.workflows": ("Task",),
+    ".fsm.validate": ("validate",),
     ".prompts.model": (
         "Model",
         "ModelCall",
@@ -176,6 +195,8 @@ _PLACES = {
     ".states.limits": ("Limits",),
     ".states.outcomes": ("Usage",),
     ".states.policy": ("Policy",),
+    ".states.profile": ("Profile",),
+    ".states.workflow": ("Workflow",),
     ".tools.builtin": ("builtin_tools",),
     ".tools.tool": (
         "Document",
@@ -184,6 +205,14 @@ _PLACES = {
         "ToolOutput",
         "tool",
     ),
+    ".tools.web": ("web_tools",),
+    ".tools.web_search": (
+        "SearchBackend",
+        "SearchHit",
+        "SearchQuery",
+        "SearchReply",
+    ),
+    ".tools.web_settings": ("WebSettings",),
 }
 """Public names by module; one is imported when it is first asked for, so that ``import paor`` costs next to nothing."""
 

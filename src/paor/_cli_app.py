@@ -20,7 +20,9 @@ from .fsm.journal_file import Durability
 from .prompts.model import Model
 from .states.errors import PaorError, UsageError
 from .states.events import Event
+from .tools.tool import Tool
 
+WEB_HELP = "Offer web.search, web.scrape and web.crawl; the network is used only with this."
 APP_HELP = "Your Engine, or a function f(journal) that returns one."
 Factory = Callable[[Journal], object]
 
@@ -81,6 +83,23 @@ def made_engine(app: str, factory: Factory, journal: Journal) -> Engine:
     return made
 
 
+def asked_tools(app: str | None, *, web: bool) -> tuple[Tool, ...]:
+    """
+    Return the tools beside the built-in ones: those of the web where they are asked for.
+
+    Raises:
+        UsageError: With *app*, which brings its own.
+        MissingExtra: They are not installed.
+    """
+    if not web:
+        return ()
+    if app is not None:
+        raise UsageError("--web goes without --app: an app's engine has tools of its own, see web_tools()")
+    from .tools.web import web_tools
+
+    return web_tools()
+
+
 @contextmanager
 def driving(
     app: str | None,
@@ -89,6 +108,7 @@ def driving(
     durability: Durability = "full",
     model: Model | str | None = None,
     hooks: Sequence[Callable[[Event], None]] = (),
+    web: bool = False,
 ) -> Iterator[Engine]:
     """
     Open the engine that drives runs: the one of *app*, or one with the built-in tools.
@@ -99,11 +119,13 @@ def driving(
         durability: Of a journal that is opened here.
         model: Of an engine that is made here.
         hooks: The same.
+        web: Whether it has the web tools too.
 
     Raises:
-        UsageError: *app* or *model* cannot be used.
+        UsageError: *app* or *model* cannot be used, or the web tools together with *app*.
         JournalError: The journal cannot be opened or written.
     """
+    tools = asked_tools(app, web=web)
     found = app_of(app) if app is not None else None
     if isinstance(found, Engine):
         _check_own_journal(app, found, path)
@@ -121,7 +143,7 @@ def driving(
         raise UsageError(f"{path!r}: is not a file name") from None
     with journal:
         engine = (
-            Engine(model=model, journal=journal, hooks=hooks)
+            Engine(model=model, tools=tools, journal=journal, hooks=hooks)
             if app is None or found is None
             else made_engine(app, found, journal)
         )

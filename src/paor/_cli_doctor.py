@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import click
 
-from ._cli_app import APP_HELP, engine_of
+from ._cli_app import APP_HELP, asked_tools, engine_of
 from ._cli_io import (
     OK,
     USAGE,
@@ -27,9 +27,10 @@ from ._cli_text import count, facts, folded, one_line, size, styled
 from .fsm.intake import model_of, toolbox
 from .fsm.journal import Journal
 from .fsm.version import VERSION
-from .states.errors import JournalError
+from .states.errors import JournalError, UsageError
 from .tools.catalog import Catalog
 from .tools.tool import Tool
+from .tools.web_search import backend_of
 
 SQLITE_NEEDED = (3, 38, 0)
 """The first with the operators ``->`` and ``->>``, which the views of a journal use."""
@@ -38,14 +39,15 @@ KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
 
 
 @command("tools", "paor tools", "paor tools --app shop:engine --json")
+@click.option("--web", is_flag=True, help="Also those that paor run --web offers.")
 @click.option("--app", metavar="MODULE:ENGINE", help=APP_HELP)
-def tools(app: str | None, journal: str, as_json: bool) -> int:
+def tools(web: bool, app: str | None, journal: str, as_json: bool) -> int:
     """
     List the tools that a run can use, as a model sees them: names and parameter names.
 
     With --json also description, effect and the JSON Schema of the parameters.
     """
-    found = _tools_of(app)
+    found = _tools_of(app, web=web)
     catalog = Catalog([tool.spec() for tool in found])
     if as_json:
         say_json(
@@ -71,9 +73,10 @@ def tools(app: str | None, journal: str, as_json: bool) -> int:
     return OK
 
 
-def _tools_of(app: str | None) -> list[Tool]:
+def _tools_of(app: str | None, *, web: bool) -> list[Tool]:
+    own = asked_tools(app, web=web)
     if app is None:
-        return list(toolbox((), builtins=True).values())
+        return list(toolbox(own, builtins=True).values())
     with Journal(":memory:") as nowhere:
         return list(engine_of(app, nowhere).tools)
 
@@ -131,6 +134,7 @@ def _findings(journal: str) -> Iterator[Finding]:
     yield from _sqlite()
     yield from _extras()
     yield _model()
+    yield _web()
     yield _journal(journal)
 
 
@@ -196,6 +200,17 @@ def _model() -> Finding:
     if found:
         why = f"{' and '.join(found)} is set, but this version has no client for it"
     return Finding("model", "ok", f"{name}: {why}")
+
+
+def _web() -> Finding:
+    """Return which search `paor run --web` would use, without asking it."""
+    try:
+        asked_tools(None, web=True)
+        name = backend_of(None).name
+    except UsageError as error:
+        return Finding("web", "missing", str(error))
+    keyless = ", which needs no key and is made for small loads" if name == "ddgs" else ""
+    return Finding("web", "ok", f"searches with {name}{keyless}; offered with --web only")
 
 
 def _journal(path: str) -> Finding:

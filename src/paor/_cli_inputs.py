@@ -10,8 +10,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from ._cli_app import asked_tools
 from ._cli_json import BOUNDS, input_fields, standard_input, text_file
-from .fsm.intake import documents_of, mime_of, model_of, restricted, templates_of, toolbox
+from .fsm.fallback import fallback_of
+from .fsm.flow_start import GivenWorkflow, given_workflow
+from .fsm.intake import documents_of, mime_of, model_of, profile_of, restricted, templates_of, toolbox
 from .fsm.journal_file import SYNCHRONOUS, Durability
 from .fsm.starting import FORMATS, mode_of
 from .prompts.model import Model
@@ -33,13 +36,15 @@ class RunInput:
 
     Attributes:
         objective, success_criteria, documents, model, mode, tools, task_type, language, user_language, context,
-            connections: As `Engine.run` takes them.
+            connections, profile, stage, fallback: As `Engine.run` takes them.
+        workflow: The workflow file, read and checked, with its variables.
         sources: Paths of the documents that were read from files.
         prompt_template: Its text.
         bounds: Fields of `Limits` that were given.
         final_format: Of the last formatting action; the ending of *output* unless it was given.
         output: Where the report goes.
         durability, app: Of the engine.
+        web: Whether the web tools are offered.
     """
 
     objective: str = ""
@@ -54,12 +59,17 @@ class RunInput:
     user_language: str | None = None
     context: str | None = None
     connections: dict[str, Any] = field(default_factory=dict)
+    workflow: GivenWorkflow | None = None
     prompt_template: str | None = None
     bounds: dict[str, Any] = field(default_factory=dict)
     final_format: str | None = None
+    profile: str | None = None
+    stage: str | None = None
+    fallback: str | None = None
     output: Path | None = None
     durability: Durability = "full"
     app: str | None = None
+    web: bool = False
 
     def limits(self, base: Limits) -> Limits:
         """
@@ -106,28 +116,31 @@ def run_input(flags: Mapping[str, Any], source: str | None) -> RunInput:
 
 def _typed(values: Mapping[str, Any]) -> RunInput:
     """Return the fields as what a run takes; files are read here."""
+    workflow = given_workflow(_workflow(values), values.get("variables"))
+    modes = {name: values.get(name) for name in ("mode", "react_mode", "workflow_mode")}
     bounds = dict(values.get("limits") or {}) | {name: values[name] for name in BOUNDS if name in values}
     given = RunInput(
         objective=values.get("objective", ""),
         success_criteria=[item.strip() for item in values.get("success_criteria", ())],
         model=values.get("model"),
-        mode=mode_of(
-            values.get("mode"),
-            react_mode=values.get("react_mode"),
-            workflow_mode=values.get("workflow_mode"),
-        ),
+        mode=mode_of(**modes) if workflow is None else workflow.mode(modes),
         tools=_names(values["tools"]) if "tools" in values else None,
         task_type=values.get("task_type"),
         language=values.get("language"),
         user_language=values.get("user_language"),
         context=values.get("context"),
         connections=dict(values.get("connections") or {}),
+        workflow=workflow,
         prompt_template=_template(values),
         bounds=bounds,
         final_format=values.get("final_format"),
+        profile=values.get("profile"),
+        stage=values.get("stage"),
+        fallback=values.get("fallback"),
         output=Path(values["output"]) if "output" in values else None,
         durability=values.get("durability", "full"),
         app=values.get("app"),
+        web=values.get("web", False),
     )
     size_max = given.limits(Limits()).document_bytes
     given.documents = read_documents(values.get("documents", ()), size_max, any_kind=given.app is not None)
@@ -139,6 +152,12 @@ def _typed(values: Mapping[str, Any]) -> RunInput:
 
 def _names(names: list[str]) -> list[str]:
     return [name.strip() for item in names for name in item.split(",") if name.strip()]
+
+
+def _workflow(values: Mapping[str, Any]) -> Path | str | dict[str, Any] | None:
+    """Return the workflow: as an option a file, as JSON a file too, its text, or its data."""
+    given: str | dict[str, Any] | None = values.get("workflow")
+    return Path(values["workflow_file"]) if "workflow_file" in values else given
 
 
 def _template(values: Mapping[str, Any]) -> str | None:
@@ -211,11 +230,16 @@ def _check(given: RunInput, *, tools_known: bool) -> None:
         raise UsageError("a criterion is empty")
     if given.final_format and given.final_format.lower().lstrip(".") not in FORMATS:
         raise UsageError(f"final format {given.final_format!r}: use one of {', '.join(FORMATS)}")
+    profile_of(given.profile, given.stage)
+    fallback_of(given.fallback, given.mode)
     if given.durability not in SYNCHRONOUS:
         raise UsageError(f"durability {given.durability!r}: expected one of {', '.join(SYNCHRONOUS)}")
     if given.model is not None:
         given.model = model_of(given.model)
     if given.prompt_template is not None:
         templates_of({}, given.prompt_template)
-    if tools_known:
-        restricted(toolbox((), builtins=True), given.tools)
+    if tools_known or given.web:
+        tools = toolbox(asked_tools(given.app, web=given.web), builtins=True)
+        offered = restricted(tools, given.tools)
+        if given.workflow is not None:
+            given.workflow.offered(tools, offered)

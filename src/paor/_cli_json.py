@@ -32,15 +32,19 @@ _TEXTS = (
     "durability",
     "app",
     "final_format",
+    "fallback",
+    "profile",
+    "stage",
 )
 _LISTS = ("documents", "success_criteria", "tools")
-_MAPPINGS = ("limits", "connections")
-_FLAGS = ("react_mode",)
+_MAPPINGS = ("limits", "connections", "variables")
+_EITHER = ("workflow",)
+_FLAGS = ("react_mode", "web")
 BOUNDS = ("max_steps", "token_budget", "time_budget_s")
 TEXT_BYTES_MAX = 100_000_000
 """Most that is read of a file of input or of a template; a device has no end."""
 
-FIELDS = (*_TEXTS, *_LISTS, *_MAPPINGS, *_FLAGS, *BOUNDS)
+FIELDS = (*_TEXTS, *_LISTS, *_MAPPINGS, *_EITHER, *_FLAGS, *BOUNDS)
 
 
 def standard_input() -> str:
@@ -147,6 +151,8 @@ def _checked(where: str, key: str, name: str, value: Any) -> Any:
         raise UsageError(f"{where}: {key} must be a text")
     if name in _MAPPINGS and not isinstance(value, dict):
         raise UsageError(f"{where}: {key} must be an object")
+    if name in _EITHER and not isinstance(value, str | dict):
+        raise UsageError(f"{where}: {key} must be a text or an object")
     if name in _FLAGS and not isinstance(value, bool):
         raise UsageError(f"{where}: {key} must be true or false")
     if name in BOUNDS and (isinstance(value, bool) or not isinstance(value, int | float)):

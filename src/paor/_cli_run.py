@@ -12,8 +12,9 @@ from typing import Any
 
 import click
 
-from ._cli_app import APP_HELP, driving, looking
+from ._cli_app import APP_HELP, WEB_HELP, asked_tools, driving, looking
 from ._cli_ending import Ending, check_output
+from ._cli_history import asking
 from ._cli_inputs import RunInput, run_input
 from ._cli_io import (
     INTERRUPTED,
@@ -31,8 +32,10 @@ from ._cli_text import STATE_STYLES, styled
 from .fsm.engine import Engine
 from .fsm.intake import model_of
 from .fsm.journal import Journal, RunRow
+from .fsm.ports import SystemClock
 from .fsm.result import Result
-from .fsm.workflows import used_tools, waiting_task
+from .fsm.resuming import restored, timed_out
+from .fsm.workflows import used_tools
 from .prompts.model import Model
 from .states.errors import UsageError
 from .states.events import RunEnded
@@ -53,10 +56,20 @@ from .tools.builtin import builtin_tools
     "--criterion", "criteria", multiple=True, metavar="TEXT", help="What must hold at the end; repeatable."
 )
 @click.option("--model", metavar="M", help="offline (default) or script:FILE.")
-@click.option("--mode", metavar="MODE", help="react (default): one action at a time.")
+@click.option(
+    "--mode",
+    metavar="MODE",
+    help="react (default): one action at a time; planner: plans until one is empty; batch (legacy): one plan.",
+)
+@click.option("--fallback", metavar="MODE", help="batch: when a react run fails, once more as one plan.")
+@click.option(
+    "--profile", metavar="NAME", help="lenient (default) or strict: which forms of replies are taken."
+)
+@click.option("--stage", metavar="NAME", help="two_stage (default) or single: what Stage 1 is asked for.")
 @click.option(
     "--tools", metavar="A,B", help="Names of the tools the run may use; default: all. See: paor tools."
 )
+@click.option("--web", is_flag=True, help=WEB_HELP)
 @click.option("--task-type", metavar="T", help="A task type of the policy.")
 @click.option("--max-steps", type=int, metavar="N", help="Actions the run may start; default 5.")
 @click.option("--token-budget", type=int, metavar="N", help="Input plus output tokens.")
@@ -67,6 +80,12 @@ from .tools.builtin import builtin_tools
     "prompt_template_file",
     metavar="FILE",
     help="Instead of the shipped planning prompt.",
+)
+@click.option(
+    "--workflow",
+    "workflow_file",
+    metavar="FILE",
+    help="Follow a workflow file, YAML or JSON; implies --mode planner.",
 )
 @click.option("--output", metavar="FILE", help="Write the final report (.md, .markdown or .txt).")
 @click.option("--context", metavar="TEXT", help="Extra context for choosing actions.")
@@ -91,6 +110,7 @@ def run(
     """
     flags["objective"] = _objective(words)
     flags["success_criteria"] = criteria
+    flags["web"] = flags["web"] or None  # a flag that was not given leaves what the JSON says
     if flags["tools"] is not None:
         flags["tools"] = [flags["tools"]]
     given = run_input(flags, source)
@@ -102,7 +122,7 @@ def run(
     def drive(engine: Engine) -> Result | None:
         return _streamed(engine, given, watch)
 
-    with driving(given.app, journal, durability=given.durability, model=given.model) as engine:
+    with driving(given.app, journal, durability=given.durability, model=given.model, web=given.web) as engine:
         return _driven(engine, drive, watch, given.app, given.output, as_json)
 
 
@@ -139,7 +159,11 @@ def _streamed(engine: Engine, given: RunInput, watch: Watch) -> Result | None:
         model=given.model,
         prompt_template=given.prompt_template,
         final_format=given.final_format,
-        limits=given.limits(engine.limits),
+        profile=given.profile,
+        stage=given.stage,  # type: ignore[arg-type]  # checked when the input was read
+        fallback=given.fallback,  # type: ignore[arg-type]
+        limits=given.limits(engine.limits_of(given.mode)),
+        workflow=given.workflow,
     )
     with closing(stream):  # type: ignore[type-var]
         for event in stream:
@@ -186,6 +210,7 @@ def _driven(
 @click.option("--result", "returned", metavar="JSON", help="What the effect returned, with --outcome done.")
 @click.option("--model", metavar="M", help="offline or script:FILE; default: the model the run had.")
 @click.option("--output", metavar="FILE", help="Write the final report (.md, .markdown or .txt).")
+@click.option("--web", is_flag=True, help=WEB_HELP)
 @click.option("--app", metavar="MODULE:ENGINE", help=APP_HELP)
 def resume(
     name: str,
@@ -194,6 +219,7 @@ def resume(
     returned: str | None,
     model: str | None,
     output: str | None,
+    web: bool,
     app: str | None,
     journal: str,
     as_json: bool,
@@ -225,23 +251,29 @@ def resume(
         check_output(target, journal)
     with looking(app, journal) as reader:
         row = find_run(reader, name)
-        unanswered = row.status == "waiting" and answer is None and outcome is None
-        if unanswered and row.task == 0:  # one whose task waits no more goes on
-            unanswered = waiting_task(reader, row) is not None
-        if row.status in ("done", "failed") or unanswered:
+        idle = row.status == "waiting" and answer is None and outcome is None
+        asked = asking(reader, row)  # of a workflow its waiting task; one whose task waits no more goes on
+        settled = row.task == 0 and asked is row
+        if row.status in ("done", "failed") or (idle and not settled and not overdue(reader, asked.run_id)):
             if answer is not None or outcome is not None:
                 tell(f"paor: run {row.run_id} has ended; the answer is not needed")
             result = Engine(journal=reader).resume(row.run_id)
             return Ending(result, reader, app, target, as_json).told()
         if app is None:
-            _check_tools(reader, row)  # first: an app that has them has a model too
+            _check_tools(reader, row, web=web)  # first: an app that has them has a model too
             chosen = chosen or _model_of_run(reader, row)
     watch = Watch()
     watch.run_id = row.run_id
-    with driving(app, journal, model=chosen, hooks=(watch,)) as engine:
+    with driving(app, journal, model=chosen, hooks=(watch,), web=web) as engine:
         if app is not None and chosen is not None:
             engine.model = chosen
         return _driven(engine, lambda engine: engine.resume(row.run_id, **given), watch, app, target, as_json)
+
+
+def overdue(reader: Journal, run_id: str) -> bool:
+    """Return whether the question that a run waits for counts as declined by now."""
+    run, _ = restored(reader, run_id)
+    return timed_out(run, reader.rows(run.number), SystemClock().now_us()) is not None
 
 
 def _model_of_run(journal: Journal, row: RunRow) -> Model:
@@ -261,11 +293,12 @@ def _model_of_run(journal: Journal, row: RunRow) -> Model:
         ) from None
 
 
-def _check_tools(journal: Journal, row: RunRow) -> None:
-    """Raise `UsageError` when a run uses tools that only its host's engine has."""
-    own = {tool.name for tool in builtin_tools()}
-    used = used_tools(journal, row)
-    missing = [name for name in used if name not in own]
+def _check_tools(journal: Journal, row: RunRow, *, web: bool) -> None:
+    """Raise `UsageError` when a run uses tools that only its host's engine has, or those of the web without *web*."""
+    own = {tool.name for tool in (*builtin_tools(), *asked_tools(None, web=web))}
+    missing = [name for name in used_tools(journal, row) if name not in own]
+    if missing and not web and all(name.startswith("web.") for name in missing):
+        raise UsageError(f"run {row.run_id} uses {', '.join(missing)}; allow the network with --web")
     if missing:
         raise UsageError(
             f"run {row.run_id} uses {', '.join(missing)}, which are not built in; give its engine: --app MODULE:ENGINE"

@@ -1,0 +1,66 @@
+"""Falling back: what a react run that failed is started as again, as one plan (SPEC A086)."""
+
+from __future__ import annotations
+
+import warnings
+
+from ..states.errors import UsageError
+from ..states.phase import FAILED
+from ..states.run import Run
+from ..states.spec import Spec
+
+FALLBACKS = ("batch",)
+
+FINAL_REASONS = frozenset({"cancelled", "token_budget", "time_budget", "cost_budget", "model_error"})
+"""Reasons after which another mode would fail in the same way, or must not be tried."""
+
+_told: set[str] = set()
+
+
+def fallback_of(given: str | None, mode: str) -> str | None:
+    """
+    Return the mode that a run falls back to, None for none.
+
+    Raises:
+        UsageError: An unknown one, or a run that is not in react mode.
+    """
+    if given is None:
+        return None
+    if given not in FALLBACKS:
+        raise UsageError(f"fallback {given!r} is unknown; use {', '.join(FALLBACKS)}")
+    if mode != "react":
+        raise UsageError(f"a fallback is for react mode; this run is in {mode} mode")
+    return given
+
+
+def fallback_spec(run: Run, key_salt: str) -> Spec | None:
+    """
+    Return what a run that has ended is started as again, None when it stands as it is.
+
+    The task, its documents and its bounds are the same, and so is the workflow; the new run's own spec says which run it
+    stands in for, and why that one failed.
+    """
+    spec = run.spec
+    if spec.fallback is None or run.state != FAILED or run.counters.stop in FINAL_REASONS:
+        return None
+    return spec.model_copy(
+        update={
+            "mode": spec.fallback,
+            "fallback": None,
+            "fallback_for": run.run_id,
+            "fallback_reason": run.counters.stop,
+            "key_salt": key_salt,
+        }
+    )
+
+
+def warn_of_legacy(mode: str) -> None:
+    """Tell once a process that batch mode is legacy (SPEC A074): it is kept, and as a fallback it is silent."""
+    if mode != "batch" or mode in _told:
+        return
+    _told.add(mode)
+    warnings.warn(
+        "mode='batch' (reactMode=False) is legacy; use mode='react', or mode='planner' for plans",
+        DeprecationWarning,
+        stacklevel=4,
+    )
