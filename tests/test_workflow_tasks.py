@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -732,3 +733,17 @@ def test_the_run_to_go_on_with_after_an_interruption_is_the_workflow() -> None:
     for name in ("workflow", "task"):
         watch(RunStarted(name, "Find both", False))
     assert watch.run_id == "workflow"
+
+
+def test_a_tasks_question_that_nobody_answers_in_time_is_declined_through_the_workflow(
+    started: Callable[..., Engine],
+) -> None:
+    """`Limits.elicitation_timeout_s` holds for a task as for any run; the workflow is resumed and goes on."""
+    limits = Limits(elicitation_timeout_s=0.001)
+    with started(Office(), policy=Policy(approvals=("shop.find",)), limits=limits) as engine:
+        result = engine.run_workflow("Find one", tasks=[Task("find the pen")])
+        assert result.status == "waiting"
+        time.sleep(0.01)
+        assert engine.resume(result.run_id).state == "Done"
+        assert places(engine) == [(1, 0, "Done"), (1, 1, "Done")]
+        holds(engine)
