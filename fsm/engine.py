@@ -372,9 +372,8 @@ class Engine:
             start = self._workflow(text, (), documents, None, task_options(given, place.options), place)
         else:
             same = spec.workflow is not None and given.get("mode") in (None, spec.mode)
-            given = (_followed(spec) if same else {}) | given
-            mode = {} if same else {"mode": spec.mode}
-            start = self._prepared(text, (), documents, place=place, **task_options(given, mode))
+            last = (_followed(spec) if same else {}) | {"mode": spec.mode}
+            start = self._prepared(text, (), documents, place=place, **task_options(given, last))
         return self._settled(_last_result(self._driven(start, resumed=False, listening=bool(self._hooks))))
 
     def drive_task(self, workflow: Drive, call: TaskCall) -> Result:
@@ -702,8 +701,10 @@ class Engine:
         chosen = model_of(model) if model is not None else self.model
         row = self.journal.run(run_id)
         given = answer is not None or outcome is not None
-        if row.task == 0 and row.status == "waiting" and not given and not waiting_task(self.journal, row):
-            outcome, given = "retry", True  # its task waits no more: the workflow goes on
+        if row.task == 0 and row.status == "waiting" and not given:
+            task = waiting_task(self.journal, row)
+            if task is None or self._timed_out(restored(self.journal, task)[0]) is not None:
+                outcome, given = "retry", True  # its task waits no more: the workflow goes on
         if row.status in ("done", "failed") or (row.status == "waiting" and not given):
             run, head = restored(self.journal, row.run_id)
             if self._timed_out(run) is None:

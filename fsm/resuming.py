@@ -72,7 +72,7 @@ def answer_of(question: Question, answer: Any, outcome: str | None, result: Any)
     given = _answer_of(question, answer, outcome, result)
     try:
         read = Answer.model_validate_json(given.wire_json())
-        orjson.dumps(read.content)  # refuses what no row could hold, such as a number of hundreds of digits
+        orjson.dumps(read.content)  # it refuses what no row can hold: a number of hundreds of digits
     except (ValueError, TypeError):  # pydantic's errors for what it cannot write are among them
         raise InvalidAnswer(
             f"a {type(given.content).__name__} like this has no JSON form; {question.message}"

@@ -39,7 +39,14 @@ SUMMARY_CHARS = 400
 
 HISTORY_MAX = 50
 _CHILD_OPTIONS = (
-    *("mode", "tools", "task_type", "context", "prompt_template", "transcript", "final_format", "fallback"),
+    "mode",
+    "tools",
+    "task_type",
+    "context",
+    "prompt_template",
+    "transcript",
+    "final_format",
+    "fallback",
 )
 _LISTS = ("tools", "transcript")
 
@@ -116,6 +123,10 @@ def task_options(given: Mapping[str, Any], last: Mapping[str, Any] | None = None
     before = dict(last or {})
     if "limits" in before:
         before["limits"] = Limits.model_validate(before["limits"])
+    if "profile" in before:
+        before["profile"] = Profile.model_validate(before["profile"])
+    if options.get("profile") is not None or options.get("stage") is not None:
+        before.pop("profile", None)
     if any(mode is not None for mode in modes.values()):
         options["mode"] = mode_of(**modes)
     return before | options

@@ -7,6 +7,7 @@ keep the planning of tasks above the loop that works on one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +17,9 @@ from ..states.plans import TASKS_MAX, PlannedTask, TaskPlan
 from .json_reading import Unreadable, read_object
 from .plan_data import kind_of, short
 from .replies import Invalid
+
+_LANGUAGE = re.compile(r"\w+([ _-]\w+)*")
+"""A code or a name; it stands in the prompts of every task, so that nothing else may be said with it."""
 
 
 def read_task_plan(text: str, *, chars_max: int) -> TaskPlan | Invalid:
@@ -47,6 +51,8 @@ def read_task_plan(text: str, *, chars_max: int) -> TaskPlan | Invalid:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"]))
         return Invalid("wrong_type", f"`{place}`: {ascii(first['msg'])[1:-1]}")
+    if not _LANGUAGE.fullmatch(plan.language_user_detected):
+        plan = plan.model_copy(update={"language_user_detected": ""})
     problem = _problem(plan.tasks)
     return problem or _ordered(plan)
 

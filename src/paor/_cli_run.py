@@ -14,6 +14,7 @@ import click
 
 from ._cli_app import APP_HELP, WEB_HELP, asked_tools, driving, looking
 from ._cli_ending import Ending, check_output
+from ._cli_history import asking
 from ._cli_inputs import RunInput, run_input
 from ._cli_io import (
     INTERRUPTED,
@@ -34,7 +35,7 @@ from .fsm.journal import Journal, RunRow
 from .fsm.ports import SystemClock
 from .fsm.result import Result
 from .fsm.resuming import restored, timed_out
-from .fsm.workflows import used_tools, waiting_task
+from .fsm.workflows import used_tools
 from .prompts.model import Model
 from .states.errors import UsageError
 from .states.events import RunEnded
@@ -251,9 +252,9 @@ def resume(
     with looking(app, journal) as reader:
         row = find_run(reader, name)
         idle = row.status == "waiting" and answer is None and outcome is None
-        if idle and row.task == 0:  # one whose task waits no more goes on
-            idle = waiting_task(reader, row) is not None
-        if row.status in ("done", "failed") or (idle and not overdue(reader, row.run_id)):
+        asked = asking(reader, row)  # of a workflow its waiting task; one whose task waits no more goes on
+        settled = row.task == 0 and asked is row
+        if row.status in ("done", "failed") or (idle and not settled and not overdue(reader, asked.run_id)):
             if answer is not None or outcome is not None:
                 tell(f"paor: run {row.run_id} has ended; the answer is not needed")
             result = Engine(journal=reader).resume(row.run_id)
