@@ -170,8 +170,8 @@ class Journal(JournalReader):
             LeaseHeld: Another driver has started this one.
         """
         found = connection.execute(
-            "SELECT run_id FROM specs WHERE workflow_id = ? AND round = ? AND task = ?",
-            (spec.workflow_id, spec.round, spec.task),
+            "SELECT run_id FROM specs WHERE workflow_id = ? AND round = ? AND task = ? AND run_id IS NOT ?",
+            (spec.workflow_id, spec.round, spec.task, spec.fallback_for),
         ).fetchone()
         if found is not None:
             place = f"round {spec.round}, task {spec.task} of workflow {spec.workflow_id}"
