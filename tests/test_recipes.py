@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
+import threading
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
+from paor import Engine, Journal, ModelCall, Reply, ScriptedModel
+
 from .pages import ROOT, environment
 
 PRINTED = {
+    "http": """
+## Objective
+200 The archive opens at nine.
+Clerk, plan this: When does it open?
+200 The archive opens at nine.
+400 the request needs a query
+""",
     "duplicate_calls": """
 AAABAAA blocked at [3, 7]: the defaults (3 in a row, 4 in a window of 8)
 AAABAAA blocked at [2, 3, 6, 7]: consecutive_limit=2
@@ -110,6 +122,43 @@ def test_A158_a_template_of_ones_own_is_rendered_and_an_empty_one_falls_back(tmp
 def test_A160_only_listed_tools_can_be_executed(tmp_path: Path) -> None:
     """Recipe 5.2: a tool that is not in the list is refused, and a name that no tool has fails at once."""
     assert printed_by("tools", tmp_path).strip() == PRINTED["tools"].strip()
+
+
+def test_A159_a_template_that_is_posted_over_http_is_rendered_like_one_that_is_given(tmp_path: Path) -> None:
+    """The last route: a planner's input as JSON, on a real socket; the prompt is the one of a direct call."""
+    assert printed_by("http", tmp_path).strip() == PRINTED["http"].strip()
+    found = importlib.util.spec_from_file_location("recipe_http", ROOT / "examples" / "recipe_http.py")
+    assert found is not None and found.loader is not None
+    recipe = importlib.util.module_from_spec(found)
+    found.loader.exec_module(recipe)
+    asked = []
+
+    class Kept(ScriptedModel):
+        """Keeps what its planner was asked."""
+
+        def ask(self, call: ModelCall) -> Reply:
+            """Keep and answer."""
+            asked.append([message.text for message in call.messages])
+            return super().ask(call)
+
+    template = "Clerk, plan this: {{KEY:OBJECTIVE}}\n\nYou can:\n{{KEY:CATALOG_FULL}}"
+    model = Kept(["At nine.", {"status": "success", "improvements": []}])
+    with Engine(model, journal=Journal(":memory:", "off")) as engine:
+        server = ThreadingHTTPServer(("127.0.0.1", 0), recipe.handler(engine))
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            status, data = recipe.posted(
+                server.server_address[1],
+                {"query": "When?", "promptTemplate": template, "tools": ["ai.process"]},
+            )
+        finally:
+            server.shutdown()
+            server.server_close()
+        assert (status, data["state"], data["answer"]) == (200, "Done", "At nine.")
+        engine.run("When?", mode="planner", prompt_template=template, tools=["ai.process"])
+    assert asked[0] == asked[2] and asked[0][0].startswith(
+        "Clerk, plan this: When?\n\nYou can:\n- ai.process"
+    )
 
 
 @pytest.mark.parametrize(

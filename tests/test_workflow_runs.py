@@ -279,7 +279,7 @@ after:
     assert got == [([f"line {n}" for n in range(400)], {"page": 400, "lines": got[0][0]})]
 
 
-def test_A162_C20_C22_recipe_5_4_executes_exactly_three_times(tmp_path: Path) -> None:
+def test_A162_C20_C3_21_C22_recipe_5_4_executes_exactly_three_times(tmp_path: Path) -> None:
     """`post` comes before `goto`; then the run is concluded and reviewed, with plans left to make."""
     with world(tmp_path, [PLAN(1), PLAN(2, 3), PLAN(4), OK]) as own:
         result = own.run(workflow=LIMIT)
