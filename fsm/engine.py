@@ -359,7 +359,7 @@ class Engine:
         Args:
             run_id: Any run of the workflow.
             text: What the user wants next.
-            **options: See `stream`; mode and language are by default those of the last round.
+            **options: See `stream`; mode, language, tools, limits and task type are by default those of the last round.
 
         Raises:
             UsageError: A run of the workflow is not finished.
@@ -372,9 +372,16 @@ class Engine:
             start = self._workflow(text, (), documents, None, task_options(given, place.options), place)
         else:
             same = spec.workflow is not None and given.get("mode") in (None, spec.mode)
-            last = (_followed(spec) if same else {}) | {"mode": spec.mode}
+            last = (_followed(spec) if same else {}) | self._bounds_of(spec)
             start = self._prepared(text, (), documents, place=place, **task_options(given, last))
         return self._settled(_last_result(self._driven(start, resumed=False, listening=bool(self._hooks))))
+
+    def _bounds_of(self, spec: Spec) -> dict[str, Any]:
+        """Return what a next round inherits: no round is freer than the one before it."""
+        names = {folded(tool.name) for tool in spec.tools}
+        offered = [name for name in self._tools if folded(name) in names]
+        bounds = {"mode": spec.mode, "limits": spec.limits.model_dump(), "task_type": spec.task_type}
+        return bounds | ({"tools": offered} if len(offered) < len(self._tools) else {})
 
     def drive_task(self, workflow: Drive, call: TaskCall) -> Result:
         """Drive one task of a workflow to its end, or until it waits; what `fsm.workflows` calls."""

@@ -200,6 +200,32 @@ def test_A037_A101_D22_a_follow_up_is_the_next_round_and_sees_the_earlier_ones_a
         holds(engine)
 
 
+def test_a_follow_up_is_no_freer_than_the_round_before(started: Callable[..., Engine]) -> None:
+    """Tools, limits and task type hold until the caller gives others."""
+
+    @tool("shop.buy")
+    def buy(name: str) -> str:
+        """Buy something."""
+        return name
+
+    @tool("shop.find", effect="read", label="found")
+    def find(name: str) -> str:
+        """Find something."""
+        return name
+
+    policy = Policy(task_types={"look": ("shop.*",)})
+    with started(Office(), tools=(find, buy), policy=policy) as engine:
+        bounds: dict[str, Any] = {"tools": ["shop.find"], "limits": Limits(max_steps=2), "task_type": "look"}
+        first = engine.run("find the pen", **bounds)
+        again = engine.journal.spec(engine.follow_up(first.run_id, "more").run_id)
+        assert [item.name for item in again.tools] == ["shop.find"]
+        assert (again.limits.max_steps, again.task_type) == (2, "look")
+        other = engine.follow_up(first.run_id, "more", tools=None, limits=Limits(max_steps=3), task_type=None)
+        freed = engine.journal.spec(other.run_id)
+        assert [item.name for item in freed.tools] == ["shop.find", "shop.buy"]
+        assert (freed.limits.max_steps, freed.task_type) == (3, None)
+
+
 def test_a_follow_up_of_a_workflow_is_a_workflow(started: Callable[..., Engine]) -> None:
     """Its tasks are planned anew, with the history of the rounds before."""
     office = Office()
