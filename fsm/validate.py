@@ -16,7 +16,7 @@ from difflib import get_close_matches
 from typing import Any, Literal
 
 from ..prompts.plan_data import plan_of
-from ..states.plans import Plan, Step
+from ..states.plans import STEPS_MAX, Plan, Step
 from ..states.workflow import EXEC_ACTION, PLAN_ACTION, Workflow
 from ..tools.catalog import Catalog, folded
 from .defects import Defect, defect, in_order
@@ -130,11 +130,23 @@ def _plan_report(source: Source, tools: Catalog | None) -> Report:
         found.add(problem.code, problem.message, problem.path)
     if isinstance(data, dict):
         _check_keys(data, found)
-    if plan is not None:
-        _check_plan(plan, found, tools)
+    readable, unread = (plan, frozenset[int]()) if plan is not None else _readable(data)
+    if readable is not None:
+        _check_plan(readable, found, tools, unread)
     defects = in_order(found.defects)
     usable = all(item.severity == "warning" for item in defects)
     return Report("plan", defects, plan=plan if usable else None)
+
+
+def _readable(data: object) -> tuple[Plan | None, frozenset[int]]:
+    """Return what can be read of a plan with errors, and the numbers of the steps that cannot."""
+    steps = data.get("steps") if isinstance(data, Mapping) else None
+    if not isinstance(steps, list) or len(steps) > STEPS_MAX:
+        return None, frozenset()
+    found = [plan_of({"steps": [step]}) for step in steps]
+    read = [item.steps[0] if isinstance(item, Plan) else Step(name="?") for item in found]
+    unread = frozenset(index for index, item in enumerate(found) if not isinstance(item, Plan))
+    return Plan(steps=tuple(read)), unread
 
 
 def _check_keys(data: Mapping[str, Any], found: _Found) -> None:
@@ -154,8 +166,8 @@ def _warn_of(data: Mapping[str, Any], known: tuple[str, ...], path: Path, found:
             found.add("unknown_key", f"{key[:60]!a} means nothing here{hint}", (*path, key), warning=True)
 
 
-def _check_plan(plan: Plan, found: _Found, tools: Catalog | None) -> None:
-    """Add what is wrong with a plan that could be read."""
+def _check_plan(plan: Plan, found: _Found, tools: Catalog | None, unread: frozenset[int]) -> None:
+    """Add what is wrong with the steps of a plan that could be read, all but the *unread* ones."""
     for index, problem in placeholder_defects(plan.steps):
         found.add(problem.code, problem.message, ("steps", index, "args", *problem.path))
     questions: list[tuple[Path, Any]] = [(("elicitation",), plan.elicitation)]
@@ -169,6 +181,8 @@ def _check_plan(plan: Plan, found: _Found, tools: Catalog | None) -> None:
     if plan.is_empty:
         found.add("empty_plan", "the plan is empty: there is nothing left to do", (), warning=True)
     for index, step in enumerate(plan.steps):
+        if index in unread:
+            continue
         if step.type == "tool" and step.fault is not None:
             found.add("arguments", step.fault, ("steps", index))
         elif step.type == "tool" and tools is not None:

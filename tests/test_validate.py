@@ -85,6 +85,7 @@ elicitation: 5
 def test_A167_every_defect_of_a_plan_has_its_place() -> None:
     """All of them at once; as JSON the places are those of the JSON."""
     assert told(validate(PLAN)) == [
+        "5:30: steps[0].args.count: step 0 refers to itself",
         "6:5: steps[1].type: expected one of tool, elicitation, noop, abort, found 'toool'",
         "7:5: warning: steps[2].nmae: 'nmae' means nothing here; did you mean name?",
         "8:5: steps[2].retries: Input should be greater than or equal to 0",
@@ -94,8 +95,9 @@ def test_A167_every_defect_of_a_plan_has_its_place() -> None:
         '{"steps": [\n  {"type": "tool", "name": "a", "args": {"x": ["$step[0].output"]}}, {"type": "tool"}]}'
     )
     assert told(validate(text)) == [
-        "2:56: steps[1].name: a step of type tool needs the name of a tool"
-    ] or told(validate(text))[0].endswith("steps[1].name: a step of type tool needs the name of a tool")
+        "2:48: steps[0].args.x[0]: step 0 refers to itself",
+        "2:70: steps[1].name: a step of type tool needs the name of a tool",
+    ]
     text = '{"steps": [\n  {"type": "tool", "name": "a", "args": {"x": ["$step[0].output"]}}]}'
     assert told(validate(text)) == ["2:48: steps[0].args.x[0]: step 0 refers to itself"]
     text = '{"steps": [\n  {"type": "tool"}]}'
@@ -201,3 +203,18 @@ def test_any_text_is_answered(text: str, kind: Any) -> None:
     """Never an exception."""
     report = validate(text, kind=kind, tools=TOOLS)
     assert report.ok == (isinstance(report.plan, Plan) or isinstance(report.workflow, Workflow))
+
+
+def test_A167_a_step_that_cannot_be_read_hides_nothing_of_the_others() -> None:
+    """Every defect at once: of the unreadable step, and of the placeholders and arguments beside it."""
+    report = validate(
+        '{"steps": [{"type": "jump"}, {"name": "a.b", "args": {"u": "$step[5].output"}},'
+        ' {"name": "a.b", "args": {"u": "$step[0].output"}}, {"type": "tool"}]}'
+    )
+    places = [(item.code, item.path) for item in report.defects]
+    assert places == [
+        ("unknown_type", "steps[0].type"),
+        ("unknown_step", "steps[1].args.u"),
+        ("no_tool", "steps[3].name"),
+    ]
+    assert report.plan is None
