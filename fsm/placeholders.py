@@ -26,10 +26,8 @@ from .expression_values import CHARS_MAX, Misfit, kind_of, text
 
 START = "$step["
 DEPTH_MAX = 64
-_PATH = r"""(?:\.[^\W\d][\w-]*|\[(?:-?\d{1,9}|"[^"\\\n]{1,200}"|'[^'\\\n]{1,200}')\])*+"""
-_PLACEHOLDER = re.compile(
-    r"\$step\[(?P<step>\d{1,9})\]\.(?:output|result)(?!\w)(?P<path>" + _PATH + r")(?!\[)"
-)
+_PATH = r"""(?:\.[^\W\d][\w-]*|\[(?:-?\d{1,9}|"[^"\\\n]{1,200}"|'[^'\\\n]{1,200}')\])*"""
+_PLACEHOLDER = re.compile(r"\$step\[(?P<step>\d{1,9})\]\.(?:output|result)(?!\w)(?P<path>" + _PATH + r")")
 _PART = re.compile(r"""\.([^\W\d][\w-]*)|\[(-?\d{1,9})\]|\["([^"]*)"\]|\['([^']*)'\]""")
 _OUTPUTS = ("tool", "elicitation")
 
@@ -244,7 +242,7 @@ def _references(value: str) -> Iterator[_Reference]:
         if start and value[start - 1] == "$":
             continue
         match = _PLACEHOLDER.match(value, start)
-        if match is None:
+        if match is None or value.startswith("[", match.end()):  # a part that cannot be read follows the path
             yield _Reference(start, at, None)
             continue
         at = match.end()

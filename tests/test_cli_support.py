@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -200,7 +201,13 @@ class Shell:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=environ(environment),
+            preexec_fn=interruptible,  # noqa: PLW1509 - one call, before anything else can run
         )
+
+
+def interruptible() -> None:
+    """Let Ctrl-C through: who starts the tests in the background may have had it ignored."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def environ(more: Mapping[str, str]) -> dict[str, str]:

@@ -376,7 +376,10 @@ def test_the_offline_model_takes_the_objective_as_one_task(tmp_path: Path) -> No
 
 
 def test_the_command_line_tells_where_a_run_stands_in_its_workflow(
-    started: Callable[..., Engine], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    started: Callable[..., Engine],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """In the list of runs and at the head of one; a run by itself has no such mark."""
     with started(Office()) as engine:
@@ -384,6 +387,7 @@ def test_the_command_line_tells_where_a_run_stands_in_its_workflow(
         engine.follow_up(result.run_id, "Find them again")
         engine.run("find the pen")
     journal = ("--journal", str(tmp_path / "runs.db"))
+    monkeypatch.setenv("COLUMNS", "140")
     assert main(["runs", *journal]) == 0
     listed = capsys.readouterr().out
     assert "[workflow, round 1] Find both" in listed and "[round 2, task 2] find the ink" in listed
