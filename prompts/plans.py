@@ -23,22 +23,9 @@ REASON_CHARS = 1_000
 """How much prose before a plan is kept as its first step's reason."""
 
 _PLAN_KEYS = ("steps", "elicitation", "plan", "intention")
-_NEARLY = frozenset(
-    (
-        "step",
-        "action",
-        "actions",
-        "tool",
-        "tools",
-        "name",
-        "args",
-        "arguments",
-        "parameters",
-        "function",
-        "tasks",
-    )
-)
-"""Keys of something that was meant to be a plan."""
+_NEARLY = ("step", "action", "tool", "function")
+_ARGUMENTS = ("args", "arguments", "parameters")
+"""Keys of something that was meant to be a plan; with a ``name`` also the latter."""
 
 
 def read_plan(
@@ -98,7 +85,8 @@ def _read_object(
         return Invalid("no_answer", f"`answer` must be a non-empty text, found {short(answer)}")
     if not data:
         return Plan()
-    near = [key for key in data if key in _NEARLY]
+    near = [key for key in _NEARLY if key in data]
+    near += [key for key in _ARGUMENTS if key in data and "name" in data]
     if near:
         return Invalid("no_steps", f'found {short(near[0])} without steps; expected {{"steps": [...]}}')
     if finish == "length":

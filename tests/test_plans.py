@@ -181,6 +181,7 @@ def test_C11_a_plan_that_does_or_asks_something_is_not_empty(reply: object) -> N
             'The setting is ```json\n{"port": 80}\n```, no more.',
         ),
         ('{"port": 80}', '{"port": 80}'),
+        ('{"name": "Ann", "tasks": ["tea"]}', '{"name": "Ann", "tasks": ["tea"]}'),
         ({"role": "assistant", "content": "18 days"}, "18 days"),
         ({"choices": [{"message": {"role": "assistant", "content": "18 days"}}]}, "18 days"),
         ({"content": [{"type": "text", "text": "18 days"}], "stop_reason": "end_turn"}, "18 days"),
