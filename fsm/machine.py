@@ -82,11 +82,14 @@ class GuardedTransition(Transition):
 
     def execute(self, event_data: EventData) -> bool:
         """Return whether the conditions hold; if so, the model stands in the destination afterwards."""
+        walker = event_data.model
+        assert isinstance(walker, Walker), "the machine of the table walks Walkers"
         for condition in self.conditions:
-            if condition.func(event_data) is not condition.target:  # type: ignore[operator]
+            assert isinstance(condition.func, Lookup), "conditions of the table look guards up"
+            if condition.func(event_data) is not condition.target:
                 return False
         assert self.dest is not None, "every row of the table has a destination"
-        event_data.model.state = self.dest  # type: ignore[attr-defined]
+        walker.state = self.dest
         return True
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..prompts.plans import read_plan
 from ..prompts.replies import DirectAnswer, Invalid
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .case import Case
 
 _PLAN_IDS = uuid.UUID("6c6d4c1e-2f0b-5c9f-9d43-0a5a8f6f7a11")
+"""Name space of the ids of plans that came without one (RFC 9562, version 5): the same on replay, no randomness."""
 
 
 # -- where a run stands in its plan ------------------------------------------------------------------------------
@@ -182,10 +183,12 @@ def ask(case: Case, question: Question) -> None:
         case.question = question
 
 
-def question_of(asked: Elicitation, kind: str, *, tool: str | None = None) -> Question:
+def question_of(
+    asked: Elicitation, kind: Literal["elicitation", "argument"], *, tool: str | None = None
+) -> Question:
     """Return a plan's question as what the run waits for."""
     message = asked.message.strip() or "More information is needed."
-    return Question(kind=kind, message=message, answer_schema=asked.requested_schema, tool=tool)  # type: ignore[arg-type]
+    return Question(kind=kind, message=message, answer_schema=asked.requested_schema, tool=tool)
 
 
 # -- Specifying --------------------------------------------------------------------------------------------------
