@@ -26,6 +26,7 @@ from ..states.phase import PLANNING, REVIEWING
 from ..states.plans import Elicitation, Plan
 from ..states.run import Change, Counters, Run
 from ..states.spec import ToolSpec
+from ..states.waiting import Answer
 from ..states.workflow import EXEC_ACTION, FlowTask
 from ..tools.catalog import folded
 from .expression_values import json_text
@@ -103,17 +104,17 @@ def _read_planning(case: Case, flow: Flow, kit: Kit) -> None:
     assert state is not None, "a run with a workflow stands in it"
     cursor = cursor_of(run)
     if isinstance(outcome, Answered):
-        _answered(case, flow, state, cursor)
+        _answered(case, outcome.answer, flow, state, cursor)
     elif isinstance(outcome, Replied):
-        _replied(case, flow, cursor)
+        _replied(case, outcome.text, flow, cursor)
     elif run.memory.question is None and state.kind != "plan":
         task = flow.task(cursor) if state.kind != "end" else None
         _enter(case, flow, cursor, task, run.memory.plan)
 
 
-def _answered(case: Case, flow: Flow, state: FlowState, cursor: Cursor) -> None:
+def _answered(case: Case, answer: Answer, flow: Flow, state: FlowState, cursor: Cursor) -> None:
     """Go on after the answer to a task's question; one of the planner's leaves the workflow where it is."""
-    answer, memory = case.outcome.answer, case.run.memory  # type: ignore[union-attr]
+    memory = case.run.memory
     if state.kind != "ask":
         case.moved = Moved(state, memory.answer, memory.plan)
         return
@@ -124,7 +125,7 @@ def _answered(case: Case, flow: Flow, state: FlowState, cursor: Cursor) -> None:
     case.moved = _moved(case, flow, cursor, task, memory.plan)
 
 
-def _replied(case: Case, flow: Flow, cursor: Cursor) -> None:
+def _replied(case: Case, text: str, flow: Flow, cursor: Cursor) -> None:
     """Go on after the planner's reply: with its plan, its answer, or its question."""
     memory, state = case.run.memory, case.run.memory.flow
     assert state is not None, "a run with a workflow stands in it"
@@ -141,7 +142,7 @@ def _replied(case: Case, flow: Flow, cursor: Cursor) -> None:
     reply = plan if plan is not None else DirectAnswer(case.answer) if case.answer else Plan()
     outputs = planner_outputs(
         reply,
-        said=cut(clean(case.outcome.text.strip()), TURN_CHARS),  # type: ignore[union-attr]
+        said=cut(clean(text.strip()), TURN_CHARS),
         results=cursor.variables["results"],
         transcript=cursor.variables["transcript"],
     )

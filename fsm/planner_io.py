@@ -1,10 +1,11 @@
 """
-What the planner's and the executor's actions give to a workflow: its variables after each of them.
+What the planner's action gives to a workflow: its variables after a reply.
 
-Both append, neither changes what was there: earlier results stay first, and a message of the transcript is never taken
-back. A plan of nothing is given on without steps, so that ``len(plan.steps) > 0`` does not hold for it.
+It appends and changes nothing that was there: results are given on as they were, and a message of the transcript is
+never taken back. A plan of nothing is given on without steps, so that ``len(plan.steps) > 0`` does not hold for it. What
+the executor's action gives is a fold over the run's rows (`fsm.flow_values`).
 
-Source: document 004 sections 4 and 6; SPEC A133, A135, A144, A145, A147, A151, B1.4, C11, C17.
+Source: document 004 sections 4 and 6; SPEC A133, A145, A147, C11, C17.
 """
 
 from __future__ import annotations
@@ -13,10 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..prompts.replies import DirectAnswer
-from ..states.plans import Plan, PlanResult, TranscriptMessage
-from .expression_values import CHARS_MAX, Misfit, text
-
-ERROR_PREFIX = "Error: "
+from ..states.plans import Plan, TranscriptMessage
 
 Values = Sequence[Mapping[str, Any]]
 
@@ -52,37 +50,3 @@ def planner_outputs(
         "results": list(results),
         "transcript": [*transcript, *messages],
     }
-
-
-def executor_outputs(
-    done: Sequence[PlanResult], *, results: Values = (), transcript: Values = ()
-) -> dict[str, Any]:
-    """
-    Return the executor's outputs.
-
-    Args:
-        done: What its steps came to, in order, one for each call.
-        results: Before them.
-        transcript: Before them.
-
-    Returns:
-        ``results`` and ``transcript`` with those of *done* at their ends; ``elicitation``, null, since a step that asks
-        is done only when it was answered.
-    """
-    messages = [_message(result).wire() for result in done]
-    return {
-        "results": [*results, *(result.wire() for result in done)],
-        "elicitation": None,
-        "transcript": [*transcript, *messages],
-    }
-
-
-def _message(result: PlanResult) -> TranscriptMessage:
-    """Return what a tool said: its output, after its error if there is one (a blocked call has both)."""
-    try:
-        output = text(result.result)
-    except Misfit:
-        output = f"(an output of more than {CHARS_MAX:,} characters)"
-    error = f"{ERROR_PREFIX}{result.error}" if result.error else ""
-    content = "\n".join(part for part in (error, output) if part)
-    return TranscriptMessage(role="tool", content=content, name=result.name, tool_call_id=result.id or None)

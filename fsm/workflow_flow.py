@@ -230,14 +230,3 @@ def _items(value: Any) -> list[Any]:
     if value is None:
         return []
     return value if isinstance(value, list) else [value]
-
-
-def template_override(call: Call) -> tuple[str, str]:
-    """
-    Return the planner's prompt template of a call, as text and as a file's name; both empty: the shipped one.
-
-    The text wins (SPEC A158, D19); an empty or blank one counts as none.
-    """
-    text, file = call.input.get("promptTemplate"), call.input.get("promptTemplateFile")
-    words = text if isinstance(text, str) and text.strip() else ""
-    return words, "" if words or not isinstance(file, str) else file.strip()

@@ -1,20 +1,15 @@
-"""What the planner and the executor give to a workflow, and that the two together end as the document says."""
+"""What a planner's reply gives to a workflow, and that its loop ends as the document says."""
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from paor.fsm.expressions import holds
-from paor.fsm.planner_io import executor_outputs, planner_outputs
+from paor.fsm.planner_io import planner_outputs
 from paor.prompts.plans import read_plan
 from paor.prompts.replies import DirectAnswer
-from paor.states.plans import Elicitation, Plan, PlanResult, Step
-from paor.states.workflow import EXECUTOR_OUTPUTS, PLANNER_OUTPUTS
+from paor.states.plans import Elicitation, Plan, Step
+from paor.states.workflow import PLANNER_OUTPUTS
 
 EARLIER = [{"id": "", "name": "a.b", "args": {}, "result": 1, "error": ""}]
 SPOKEN = [{"role": "user", "content": "hello"}]
@@ -53,48 +48,3 @@ def test_C11_a_plan_of_nothing_ends_the_loop(reply: str) -> None:
     assert isinstance(plan, Plan)
     found = planner_outputs(plan, said=reply)
     assert not holds("len(plan.steps) > 0", found) and found["answer"] == ""
-
-
-def test_A144_A151_results_are_appended_and_earlier_ones_stay_first() -> None:
-    """With one message for each call, under the call's id."""
-    done = [
-        PlanResult(id="c1", name="web.fetch", args={"url": "x"}, result={"a": [1]}),
-        PlanResult(id="c2", name="web.fetch", error="no route"),
-        PlanResult(name="cat.file", result="old", error="duplicate_call_blocked"),
-    ]
-    found = executor_outputs(done, results=EARLIER, transcript=SPOKEN)
-    assert set(found) == set(EXECUTOR_OUTPUTS) and found["elicitation"] is None
-    assert found["results"] == [*EARLIER, *(result.wire() for result in done)]
-    said = [(item["role"], item["content"], item["tool_call_id"]) for item in found["transcript"][1:]]
-    assert said == [
-        ("tool", '{"a":[1]}', "c1"),
-        ("tool", "Error: no route", "c2"),
-        ("tool", "Error: duplicate_call_blocked\nold", None),
-    ]
-
-
-def test_a_huge_output_is_not_put_into_the_transcript() -> None:
-    """It stays in the results."""
-    (message,) = executor_outputs([PlanResult(name="a.b", result=["x" * 1_000_001])])["transcript"]
-    assert message["content"] == "(an output of more than 1,000,000 characters)"
-
-
-RESULTS = st.builds(
-    PlanResult, name=st.just("a.b"), result=st.none() | st.integers() | st.text(), error=st.text()
-)
-
-
-@given(st.lists(st.lists(RESULTS, max_size=3), max_size=5))
-def test_A145_A151_nothing_that_was_given_is_ever_taken_back(rounds: list[list[PlanResult]]) -> None:
-    """Each round's outputs begin with those of the round before; all of it is JSON."""
-    results: list[Any] = []
-    transcript: list[Any] = []
-    for done in rounds:
-        found = executor_outputs(done, results=results, transcript=transcript)
-        assert (
-            found["results"][: len(results)] == results
-            and found["transcript"][: len(transcript)] == transcript
-        )
-        assert len(found["results"]) == len(results) + len(done)
-        results, transcript = found["results"], found["transcript"]
-    assert json.loads(json.dumps([results, transcript])) == [results, transcript]

@@ -15,7 +15,7 @@ from paor.fsm.defects import shown_path
 from paor.fsm.expressions import ExpressionError
 from paor.fsm.source_text import read_source
 from paor.fsm.workflow_default import default_workflow_text
-from paor.fsm.workflow_flow import HOPS_MAX, Call, Cursor, Flow, FlowError, template_override
+from paor.fsm.workflow_flow import HOPS_MAX, Call, Cursor, Flow, FlowError
 from paor.fsm.workflow_reading import (
     WorkflowError,
     default_workflow,
@@ -105,25 +105,9 @@ def test_A158_recipe_5_1_replaces_the_prompt() -> None:
     assert plan is not None and set(plan.input) == {*PLANNER_INPUTS, "promptTemplate"}
     flow = Flow(workflow)
     cursor, task = flow.upcoming(flow.start({"query": "q", "myPrompt": "Plan {{KEY:OBJECTIVE}}"}))
-    assert task is not None and template_override(flow.call(cursor, task)) == ("Plan {{KEY:OBJECTIVE}}", "")
+    assert task is not None and flow.call(cursor, task).input["promptTemplate"] == "Plan {{KEY:OBJECTIVE}}"
     cursor, task = flow.upcoming(flow.start({"query": "q"}))
-    assert task is not None and template_override(flow.call(cursor, task)) == ("", "")
-
-
-@pytest.mark.parametrize(
-    ("given", "override"),
-    [
-        ({}, ("", "")),
-        ({"promptTemplate": "  ", "promptTemplateFile": " my.md "}, ("", "my.md")),
-        ({"promptTemplate": "text", "promptTemplateFile": "my.md"}, ("text", "")),
-        ({"promptTemplate": None, "promptTemplateFile": 5}, ("", "")),
-    ],
-)
-def test_A158_the_text_of_a_template_wins_over_its_file(
-    given: dict[str, Any], override: tuple[str, str]
-) -> None:
-    """Empty or omitted: the shipped one."""
-    assert template_override(Call(PLAN_ACTION, given)) == override
+    assert task is not None and flow.call(cursor, task).input["promptTemplate"] is None
 
 
 def test_changes_replace_and_merge_key_by_key() -> None:
