@@ -23,7 +23,7 @@ from ..prompts.templates import default_templates, parse_template
 from ..states.errors import UsageError
 from ..states.flow import VARIABLES_BYTES_MAX, FlowKind, FlowState
 from ..states.observations import Message
-from ..states.plans import Plan
+from ..states.plans import Plan, PlanResult
 from ..states.run import Run
 from ..states.spec import Spec, ToolSpec
 from ..states.workflow import EXEC_ACTION, PLAN_ACTION, FlowTask, Workflow
@@ -97,21 +97,13 @@ def is_result(message: Message) -> bool:
 
 def _result(message: Message) -> dict[str, Any]:
     known = bool(message.output) or message.success
-    return {
-        "id": message.call_id,
-        "name": message.tool,
-        "args": message.arguments or {},
-        "result": value_of(message.output, data=message.data) if known else None,
-        "error": error_text(message),
-    }
-
-
-def error_text(message: Message) -> str:
-    """Return a result's error: of a blocked call the marker alone, of a tool what it said (SPEC A155, A163)."""
-    code, _, told = message.error.partition(": ")
-    if code == "duplicate_call_blocked":
-        return code
-    return told if code == "tool_error" else message.error
+    return PlanResult(
+        id=message.call_id,
+        name=message.tool,
+        args=message.arguments or {},
+        result=value_of(message.output, data=message.data) if known else None,
+        error=message.told_error,
+    ).wire()
 
 
 def value_of(body: str, *, data: bool) -> Any:

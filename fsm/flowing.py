@@ -35,7 +35,6 @@ from .flow_values import (
     advanced,
     allowed_tools,
     cursor_of,
-    error_text,
     executed,
     is_result,
     kind_of,
@@ -262,7 +261,7 @@ def _outputs(case: Case, cursor: Cursor, task: FlowTask) -> dict[str, Any]:
         return executed(cursor)
     run, outcome = case.run, case.outcome
     message = next((item for item in reversed(run.memory.history) if item.origin == "workflow"), None)
-    error = error_text(message) if message is not None else ""
+    error = message.told_error if message is not None else ""
     body = outcome.texts[0] if isinstance(outcome, Recalled) and outcome.texts else None
     result = run.memory.result
     data = result is not None and bool(result.documents) and result.documents[0].mime == "application/json"
@@ -353,7 +352,7 @@ def failed_step(run: Run) -> tuple[dict[str, Any], str]:
     step: dict[str, Any] = {"id": message.call_id, "type": "tool", "reason": message.objective}
     if not message.origin and plan is not None and number < len(plan.steps):
         step = plan.steps[number].wire()
-    return {**step, "name": message.tool, "args": message.arguments or {}}, error_text(message)
+    return {**step, "name": message.tool, "args": message.arguments or {}}, message.told_error
 
 
 def fitted(given: dict[str, Any], tool: ToolSpec, kit: Kit) -> dict[str, Any]:

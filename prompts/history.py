@@ -37,7 +37,7 @@ def result_text(message: Message) -> str:
     if message.output or not message.error:
         data["result"] = message.output
     if message.error:
-        data["error"] = message.error
+        data["error"] = message.told_error
     return msgspec.json.encode(data).decode()
 
 

@@ -81,6 +81,14 @@ class Message(Stored, frozen=True, gc=False, kw_only=True):
     data: bool = False
     round: int = 0
 
+    @property
+    def told_error(self) -> str:
+        """The error as a planner is told: of a blocked call the marker alone, of a tool its words (SPEC A155, A163)."""
+        code, _, told = self.error.partition(": ")
+        if code == "duplicate_call_blocked":
+            return code
+        return told if code == "tool_error" else self.error
+
 
 class Turn(Stored, frozen=True, gc=False):
     """One turn of the dialogue between a planner and the user: who speaks, and what is said, cut to size."""

@@ -187,7 +187,7 @@ def test_A152_A155_A156_the_third_call_in_a_row_is_blocked(tmp_path: Path, mode:
     assert calls == [1, 1] and blocked_steps(world.path) == [3, 4]
     assert history.count("duplicate_call_blocked") >= 2
     for item in shown[2:]:
-        assert item["error"].startswith("duplicate_call_blocked") and item["result"] == "page 1"
+        assert (item["error"], item["result"]) == ("duplicate_call_blocked", "page 1")
         assert item["args"] == {"page": 1}
 
 

@@ -131,7 +131,7 @@ def test_A144_A145_A147_A151_results_and_transcript_only_grow(tmp_path: Path) ->
     assert [len(shown) for shown in seen] == [0, 1, 3]
     assert seen[2][:1] == seen[1] and said[2][: len(said[1])] == said[1]
     assert [line.partition(":")[0] for line in said[2]] == ["assistant", "assistant"]
-    assert (seen[2][1]["error"], "result" in seen[2][1]) == ("tool_error: page 2 is torn out", False)
+    assert (seen[2][1]["error"], "result" in seen[2][1]) == ("page 2 is torn out", False)
 
 
 def test_A138_C3_17_prose_is_a_direct_answer_and_the_last_one_only(tmp_path: Path) -> None:
