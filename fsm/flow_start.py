@@ -24,7 +24,7 @@ from ..tools.catalog import folded
 from ..tools.tool import Tool
 from .expressions import rendered
 from .flow_values import SAME, actions_of, advanced, fixed_values, state_at
-from .intake import model_of
+from .intake import model_of, text_of_file
 from .source_text import CHARS_MAX
 from .starting import mode_of
 from .workflow_flow import Flow
@@ -146,7 +146,7 @@ def given_workflow(
     if path is None:
         return GivenWorkflow(_checked(load_workflow(str(given))), Path(), checked)
     return GivenWorkflow(
-        _checked(load_workflow(_read(path, 4 * CHARS_MAX), name=str(path))), path.parent, checked
+        _checked(load_workflow(text_of_file(path, 4 * CHARS_MAX), name=str(path))), path.parent, checked
     )
 
 
@@ -165,21 +165,6 @@ def _path_of(given: str | os.PathLike[str]) -> Path | None:
         return None
     path = Path(given)
     return path if path.suffix.lower() in (".yaml", ".yml", ".json") or path.is_file() else None
-
-
-def _read(path: Path, bytes_max: int) -> str:
-    try:
-        with path.open("rb") as file:
-            data = file.read(bytes_max + 1)
-        if len(data) > bytes_max:
-            raise UsageError(f"{path}: more than {bytes_max:,} bytes, no more are read")
-        return data.decode("utf-8-sig")
-    except UsageError:
-        raise
-    except UnicodeDecodeError:
-        raise UsageError(f"{path}: is not UTF-8 text") from None
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
 
 
 def _json(given: Mapping[str, Any], what: str) -> str:
@@ -227,7 +212,7 @@ def _with_template(task: FlowTask, variables: Mapping[str, Any], folder: Path) -
     name = rendered(task.input.get("promptTemplateFile"), variables, strict=False)
     if task.action != PLAN_ACTION or not isinstance(name, str) or not name.strip():
         return task.model_copy(update={"tasks": inner})
-    text = _read(folder / name.strip(), TEMPLATE_BYTES_MAX)
+    text = text_of_file(folder / name.strip(), TEMPLATE_BYTES_MAX)
     if not text.strip():
         raise UsageError(f"{name}: the template is empty")
     read = {"file": name.strip(), "text": text.replace("${", "$${")}

@@ -292,6 +292,26 @@ def model_of(given: Model | str | None) -> Model:
     raise UsageError(f"unknown model {given!r}; use offline or script:FILE")
 
 
+def text_of_file(path: Path, bytes_max: int) -> str:
+    """
+    Return the text of a file, without a byte order mark.
+
+    Raises:
+        UsageError: It is missing, unreadable, longer than *bytes_max* bytes, or not UTF-8; one line that names it.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(bytes_max + 1)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
+    if len(data) > bytes_max:
+        raise UsageError(f"{path}: more than {bytes_max:,} bytes, no more are read")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise UsageError(f"{path}: is not UTF-8 text") from None
+
+
 def scripted_model(path: Path) -> Model:
     """
     Return the scripted model of a file: a JSON list of replies, or one JSON reply a line.

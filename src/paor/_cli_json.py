@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ._cli_io import reason
+from .fsm.intake import text_of_file
 from .states.errors import UsageError
 
 _SAME = {
@@ -113,18 +113,7 @@ def text_file(name: str) -> str:
     Raises:
         UsageError: It is missing, unreadable, too large, or not UTF-8.
     """
-    try:
-        with Path(name).open("rb") as file:
-            data = file.read(TEXT_BYTES_MAX + 1)
-        if len(data) > TEXT_BYTES_MAX:
-            raise UsageError(f"{name}: more than {TEXT_BYTES_MAX:,} bytes, no more are read")
-        return data.decode("utf-8-sig")
-    except UsageError:
-        raise
-    except UnicodeDecodeError:
-        raise UsageError(f"{name}: is not UTF-8 text") from None
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{name}: cannot be read ({reason(error)})") from None
+    return text_of_file(Path(name), TEXT_BYTES_MAX)
 
 
 def json_value(text: str, where: str) -> Any:
