@@ -47,6 +47,7 @@ class LeaseBook:
         connection.execute(
             "INSERT INTO leases VALUES (?, 1, ?, ?, 0)", (run, current_owner().encode(), self._until())
         )
+        _HELD.add((self._file, run, 1))
         return 1
 
     def _until(self) -> int:
@@ -79,6 +80,7 @@ class LeaseBook:
                 "UPDATE leases SET fence = ?, owner = ?, lease_until = ? WHERE run = ?",
                 (fence + 1, current_owner().encode(), self._until(), run),
             )
+            _HELD.add((self._file, run, fence + 1))  # before others can see the lease
         self.hold(run, fence + 1)
         return int(fence) + 1
 
@@ -113,7 +115,6 @@ class LeaseBook:
     def hold(self, run: int, fence: int) -> None:
         """Keep the lease alive from a daemon thread while a long tool call makes no appends."""
         self._held.add((run, fence))
-        _HELD.add((self._file, run, fence))
         if self._renewer is None:
             self._renewer = threading.Thread(target=self._renew_all, name="paor-lease", daemon=True)
             self._renewer.start()

@@ -31,6 +31,7 @@ from paor import (
 )
 from paor.fsm import lease
 from paor.fsm.lease import Owner, current_owner
+from paor.fsm.lease_book import LeaseBook
 
 from .worlds import CONTINUE, JOURNAL, PARAMETERS, READ, SELECT, STOP, SUCCESS, engine
 
@@ -184,6 +185,36 @@ def killed_within_the_tool(folder: Path, *, wait: bool = True) -> int:
     if wait:
         assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
     return child
+
+
+def test_a_lease_that_this_process_has_left_behind_is_taken_at_once(tmp_path: Path) -> None:
+    """As when it could not be given back, the disk being full: nobody drives the run, so nobody has to wait."""
+    run_id = begun(tmp_path)
+    alter(tmp_path / JOURNAL, owner=current_owner().encode(), lease_until=2**53)
+    with working(tmp_path, lambda page: None) as scripted:
+        assert scripted.resume(run_id).state == "Done"
+
+
+@pytest.mark.parametrize("taken_by", ["start", "resume"])
+def test_a_lease_is_held_from_the_moment_others_can_see_it(
+    taken_by: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two journals of one process on one file: the second is refused although the first has only just committed."""
+    run_id = begun(tmp_path)
+    with working(tmp_path, lambda page: None) as first, working(tmp_path, lambda page: None) as second:
+        hold = LeaseBook.hold
+        told: list[str] = []
+
+        def interrupted(book: LeaseBook, run: int, fence: int) -> None:
+            if book is first.journal.leases and not told:
+                with pytest.raises(LeaseHeld) as caught:
+                    second.journal.leases.acquire(run)
+                told.append(str(caught.value))
+            hold(book, run, fence)
+
+        monkeypatch.setattr(LeaseBook, "hold", interrupted)
+        result = first.resume(run_id) if taken_by == "resume" else first.run("Work")
+        assert result.state == "Done" and len(told) == 1
 
 
 def test_a_dead_owner_is_replaced_at_once(tmp_path: Path) -> None:

@@ -22,12 +22,14 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from paor import Journal, JournalDamaged, RandomIds, SeededIds
 from paor.fsm.journal_rows import ROOT_COLUMNS
 from paor.fsm.payloads import salted_digest
 from paor.fsm.record import chained, root_hash
-from paor.fsm.verify import Defect
+from paor.fsm.verify import Defect, _json, _json_objects
 
 from .journeys import BY_NAME, JOURNEYS, Journey, play
 from .worlds import CONTINUE, JOURNAL, READ, STOP, SUCCESS, engine
@@ -477,6 +479,33 @@ def test_a_result_that_cannot_be_read_is_a_defect_and_no_crash(body: str, path: 
         connection.execute("UPDATE payloads SET body = ? WHERE run = 1 AND n = ?", (body, number))
     assert_found(path, rf"payloads n {number}\b", body)
     assert not [defect for defect in by_package(path) if defect.place.startswith("documents")]
+
+
+PIECES = st.sampled_from(
+    [
+        "{}",
+        "[]",
+        "7",
+        "",
+        '{"a":1}',
+        '{"a":1',
+        '"b":2}',
+        "{},{}",
+        "{}],\n[{}",
+        "]",
+        "[",
+        '{"a":"',
+        '"}',
+        "\n",
+        "}],[{",
+    ]
+)
+
+
+@given(st.lists(st.lists(PIECES, max_size=3).map("".join), min_size=5, max_size=5))
+def test_columns_that_are_read_together_are_what_each_is_by_itself(texts: list[str]) -> None:
+    """No column can borrow its JSON from the one beside it."""
+    assert _json_objects(texts) == [_json(text) for text in texts]
 
 
 VALUES = (b"\0\xff", 1.5, None, -1, "text", 2**62)
