@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from paor import Engine, Event, Result, SeededIds, SteppingClock, TransitionTaken, replay
+from paor import Engine, Event, Result, SeededIds, SteppingClock, ToolError, TransitionTaken, replay, tool
 
 from .journey import Journey, Lost
 from .plan_journeys import PLANNED
-from .planning import END, PLAN, STEP, World, counted
+from .planning import END, NOTHING, PLAN, STEP, World, counted
 from .worlds import SUCCESS
 
 WHOLE = [journey for journey in PLANNED if journey.name != "batch_in_doubt"]
@@ -102,3 +102,31 @@ def test_A148_after_a_crash_only_the_steps_that_remain_are_executed(mode: str, t
         assert world.engine.resume(world.run_id).state == "Done"
         assert calls == [1, 2, 3]
         assert world.model.kinds == (["plan", "review"] if mode == "planner" else ["review"])
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["in one go", "after a restart"])
+def test_C3_24_outputs_belong_to_their_own_plan(tmp_path: Path, lost: bool) -> None:
+    """A placeholder to a step that failed has no value, also where that step of the plan before gave one."""
+
+    @tool("notes.index", effect="read", label="index")
+    def index(page: int) -> dict[str, int]:
+        """Return the next page; there are two."""
+        if page > 2:
+            raise ToolError("there is no such page")
+        return {"next": page + 1}
+
+    calls: list[int] = []
+    plans = [PLAN(STEP("notes.index", page=page), STEP(page="$step[0].output.next")) for page in (1, 9)]
+    hooks = (
+        [losing_at(12)] if lost else []
+    )  # the failed step of the second plan is observed, its second comes
+    with World(tmp_path, [*plans, NOTHING, SUCCESS], [counted(calls), index], hooks=hooks) as world:
+        if lost:
+            with pytest.raises(Lost):
+                world.run(mode="planner")
+        else:
+            result = world.run(mode="planner")
+    if lost:
+        with World(tmp_path, [*plans, NOTHING, SUCCESS], [counted(calls), index]) as world:
+            result = world.engine.resume(world.engine.journal.runs()[0].run_id)
+    assert (result.state, calls) == ("Done", [2])
