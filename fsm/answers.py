@@ -8,7 +8,11 @@ from .case import Case
 
 
 def final_answer(case: Case, reason: str, *, done: bool) -> str:
-    """Return the review's answer, else the refinement's, else the draft, else one composed from the results."""
+    """
+    Return the review's answer, else the refinement's, else the draft, else one composed from the results.
+
+    A workflow whose review has no words of its own has those of its tasks.
+    """
     memory = case.run.memory
     review = case.review or memory.review
     refinement = case.refinement or memory.refinement
@@ -20,9 +24,7 @@ def final_answer(case: Case, reason: str, *, done: bool) -> str:
     for answer in given:
         if answer is not None and answer.strip():
             return answer.strip()
-    if (
-        case.run.spec.task == 0 and done
-    ):  # a workflow whose review has no words of its own: those of its tasks
+    if case.run.spec.task == 0 and done:
         said = [message.output for message in memory.history if message.success and message.output]
         if said:
             return "\n\n".join(said)
