@@ -109,9 +109,8 @@ class Committer:
         try:
             self._transaction(batch)
         except PaorError as error:
-            if len(batch) == 1 or isinstance(
-                error, JournalBusy
-            ):  # waiting once more for each would take long
+            alone = len(batch) == 1
+            if alone or isinstance(error, JournalBusy):  # waiting once more for each would take long
                 for entry in batch:
                     entry.error, entry.done = error, True
                 return

@@ -368,7 +368,7 @@ def test_the_offline_model_takes_the_objective_as_one_task(tmp_path: Path) -> No
     notes = ("notes.txt", "The supplier delivers the goods within thirty days of the order. " * 3)
     with Engine("offline", journal=str(tmp_path / "runs.db")) as engine:
         result = engine.run_workflow("Summarise the notes", documents=[notes])
-        assert result.state == "Done" and "thirty days" in result.answer
+        assert result.state == "Done" and result.answer.startswith("## Summary\n\n- The supplier delivers")
         assert places(engine) == [(1, 0, "Done"), (1, 1, "Done")]
         follow = engine.follow_up(result.run_id, "Summarise them again")
         assert follow.state == "Done" and places(engine)[2:] == [(2, 0, "Done"), (2, 1, "Done")]
