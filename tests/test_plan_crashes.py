@@ -105,7 +105,7 @@ def test_A148_after_a_crash_only_the_steps_that_remain_are_executed(mode: str, t
 
 
 @pytest.mark.parametrize("lost", [False, True], ids=["in one go", "after a restart"])
-def test_C3_24_outputs_belong_to_their_own_plan(tmp_path: Path, lost: bool) -> None:
+def test_A141_outputs_belong_to_their_own_plan(tmp_path: Path, lost: bool) -> None:
     """A placeholder to a step that failed has no value, also where that step of the plan before gave one."""
 
     @tool("notes.index", effect="read", label="index")
