@@ -268,7 +268,7 @@ class Engine(Runner):
         result: Any = None,
         connections: Mapping[str, Any] | None = None,
         model: Model | str | None = None,
-        limits: Limits | None = None,
+        limits: Limits | Mapping[str, Any] | None = None,
         policy: Policy | None = None,
         prompt_template: str | None = None,
         current: bool = False,
@@ -287,7 +287,8 @@ class Engine(Runner):
             at_seq: Number of the last row to share, from 0; not the row that ended the parent.
             answer, outcome, result, connections: As for `resume`, where the parent waited at this row.
             model: Instead of the engine's; another name than the parent's stands in the fork's own spec.
-            limits, policy, prompt_template: Instead of the parent's, for the fork's own rows.
+            limits, policy, prompt_template: Instead of the parent's, for the fork's own rows; of the limits also those
+                alone that change, such as ``{"max_steps": 9}``.
             current: Take this engine's prompts, rules, tool schemas and policy instead of those the parent has recorded.
             drive: Whether to go on at once; else it is only created, and `resume` goes on.
 

@@ -2,7 +2,8 @@
 Export: one run as JSON-able lines, versioned, in a fixed order, the same bytes for the same run.
 
 First the header, then the run's immutable columns, payloads by number, rows by seq, documents by number, and last
-the head. Nothing of a lease, a host or a process is in it.
+the head. Nothing of a lease, a host or a process is in it. A fork comes after the runs whose rows it shares, oldest
+first, each whole: so what is exported proves itself, and no run is ever shown with its end cut off.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from .record import Record
 
 if TYPE_CHECKING:
     from .journal_reading import JournalReader
+    from .journal_rows import RunRow
 
 FORMAT = "paor-export"
 VERSION = 1
@@ -37,8 +39,13 @@ def export_run(journal: JournalReader, run_id: str) -> Iterator[dict[str, Any]]:
 
 
 def _lines(journal: JournalReader, run_id: str) -> Iterator[dict[str, Any]]:
-    row = journal.run(run_id)
     yield {"line": "header", "format": FORMAT, "version": VERSION}
+    for part in journal.lineage(journal.run(run_id).run):
+        yield from _run_lines(journal, journal.run(part.run_id))
+
+
+def _run_lines(journal: JournalReader, row: RunRow) -> Iterator[dict[str, Any]]:
+    """Yield what stands under one run, from its columns to its head."""
     yield {"line": "run", **journal.root_columns(row.run)}
     for payload in journal.iterate_payloads(row.run, 200):
         line: dict[str, Any] = {"line": "payload", "n": payload.n, "media_type": payload.media_type}

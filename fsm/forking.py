@@ -8,16 +8,19 @@ shared rows were decided with the parent's, its own rows are decided with this o
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
+from pydantic import ValidationError
 
 from ..states.actions import StoredText
 from ..states.errors import InvalidAnswer, InvalidFork, JournalDamaged, UsageError
 from ..states.limits import Limits
 from ..states.policy import Policy
 from ..states.run import Run
+from ..states.settings import problems_of
 from ..states.spec import Spec
 from ..states.waiting import Answer
 from .intake import planning_template, templates_of
@@ -99,7 +102,7 @@ def amended(
     parent: Spec,
     run_id: str,
     *,
-    limits: Limits | None = None,
+    limits: Limits | Mapping[str, Any] | None = None,
     policy: Policy | None = None,
     prompt_template: str | None = None,
     model: str | None = None,
@@ -111,18 +114,18 @@ def amended(
     Args:
         parent: What the parent was started with.
         run_id: Of the fork.
-        limits, policy: Instead of the parent's.
+        limits, policy: Instead of the parent's; a mapping holds the limits that change.
         prompt_template: Text instead of the template that plans.
         model: Name of another model.
         now: The parent's spec as the engine would write it now, if that is wanted.
 
     Raises:
-        UsageError: A template that is none.
+        UsageError: A template that is none, or a limit that is unknown or out of its range.
     """
     spec = parent if now is None else now
     update: dict[str, Any] = {}
     if limits is not None:
-        update["limits"] = limits
+        update["limits"] = limits if isinstance(limits, Limits) else _changed(parent.limits, limits)
     if policy is not None:
         update["policy"] = policy
     if model is not None and model != parent.model:
@@ -136,6 +139,14 @@ def amended(
     if changed == parent:
         return None
     return changed.model_copy(update={"workflow_id": run_id, "engine": VERSION, "machine": fingerprint()})
+
+
+def _changed(limits: Limits, given: Mapping[str, Any]) -> Limits:
+    try:
+        return Limits.model_validate(limits.model_dump() | dict(given))
+    except ValidationError as error:
+        told = problems_of(error, Limits)
+        raise UsageError(f"limits: {told}" if told.startswith("unknown field") else told) from None
 
 
 def answer_at(run: Run, answer: Any, outcome: str | None, result: Any) -> Answer | None:

@@ -336,14 +336,16 @@ class Runner(ABC):
         result: Any = None,
         connections: Mapping[str, Any] | None = None,
         model: Model | str | None = None,
-        limits: Limits | None = None,
+        limits: Limits | Mapping[str, Any] | None = None,
         policy: Policy | None = None,
         prompt_template: str | None = None,
         current: bool = False,
     ) -> Start:
         """Check everything that a fork takes; what is returned creates it when the first event is asked for."""
-        if not isinstance(limits, Limits | None) or not isinstance(policy, Policy | None):
-            raise UsageError("limits and policy must be a Limits and a Policy value")
+        if not isinstance(limits, Limits | Mapping | None) or not isinstance(policy, Policy | None):
+            raise UsageError("limits must be a Limits value or a mapping of limits, policy a Policy value")
+        if not isinstance(connections, Mapping | None):
+            raise UsageError("connections must be a mapping of labels to values")
         chosen = model_of(model) if model is not None else self.model
         point = fork_point(self.journal, run_id, at_seq)
         parent, own = point.run.spec, self._ids.run_id()
