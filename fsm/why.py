@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from ..states.errors import JournalDamaged, PaorError, UsageError
 from ..states.outcomes import Nought
-from ..states.phase import PHASES, PLANNING
+from ..states.phase import FINAL, PHASES, PLANNING
 from ..states.requests import ModelRequest, Recall, ToolRequest
 from ..states.run import Run
 from .case import Case, read_case
@@ -235,7 +235,10 @@ def _words(taken: Transition | None, run: Run | None) -> tuple[str, str]:
         asked = f"{len(request.get('payloads', ())):,} stored texts"
     elif asked == "none":
         asked = "nothing"
-    return asked, _came(outcome)
+    came = _came(outcome)
+    if taken.dest in FINAL and taken.counters.get("stop"):
+        came += f"; the run ends: {taken.counters['stop']}"
+    return asked, came
 
 
 def _came(outcome: Any) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 
 import click
+from rich.cells import cell_len
 
 from ._cli_io import DIVERGED, OK, arrow, command, say, say_json, tell, width
 from ._cli_journal import find_run, reading, short_id
@@ -22,7 +23,7 @@ from .fsm.why import why as explain
 FATES = {
     "taken": ("taken", "good"),
     "kept": ("kept out", "dim"),
-    "later": ("not tried, an earlier row was taken", "dim"),
+    "later": ("not tried", "dim"),
     "open": ("open", "warn"),
 }
 """Fates of a candidate row in words, and their style."""
@@ -70,49 +71,53 @@ def _why_head(found: Why) -> list[str]:
 
 
 def _why_lines(found: Why) -> list[str]:
-    lines = [*_why_head(found), ""]
     tried = [item for item in found.candidates if item.fate != "later"]
-    for item in tried:
-        lines += _candidate_lines(item)
+    lines = [*_why_head(found), *_candidate_lines(tried)]
     rest = [f"{item.trigger} {arrow()} {item.dest}" for item in found.candidates if item.fate == "later"]
     if rest:
-        lines += folded(f"not tried, since {found.trigger} was taken: {', '.join(rest)}", width())
+        told = f"not tried, since {found.trigger} was taken: {', '.join(rest)}"
+        lines += ["", *(styled(line, "dim") for line in folded(told, width()))]
     return lines
 
 
-def _candidate_lines(item: Candidate) -> list[str]:
-    """Return a row of the table and under it its guards."""
-    told, style = FATES[item.fate]
-    way = f"{item.trigger} {arrow()} {item.dest}"
-    meaning = cut(item.meaning, max(8, width() - len(way) - len(told) - 6))
-    head = f"{styled(way, 'strong' if item.fate == 'taken' else '')}  {styled(told, style)}  {styled(meaning, 'dim')}"
-    if not item.guards:
-        return [head, styled("    no guards: it always fits", "dim")]
-    columns = [Column("", least=4), Column(""), Column(""), Column("", wide=True)]
-    return [
-        head,
-        *table(columns, [_guard_cells(guard) for guard in item.guards], width(), wrap=True, head=False),
-    ]
+def _candidate_lines(items: Sequence[Candidate]) -> list[str]:
+    """Return rows of the table, each with its guards under it; the columns of all of them stand in line."""
+    ways = max((len(_way(item)) for item in items), default=0)
+    names = max((len(_name(guard)) for item in items for guard in item.guards), default=0)
+    columns = [Column("", least=2), Column("", least=names), Column("", least=5), Column("", wide=True)]
+    lines = []
+    for item in items:
+        told, style = FATES[item.fate]
+        head = f"{_way(item):<{ways}}  {told}"
+        meaning = cut(item.meaning, max(8, width() - cell_len(head) - 2))
+        taken = item.fate == "taken"
+        lines += ["", f"{styled(head, style if not taken else 'good')}  {styled(meaning, 'dim')}"]
+        cells = [_guard_cells(guard) for guard in item.guards]
+        if not cells:
+            cells = [[Cell("ok", "good"), Cell("no guards", "dim"), Cell(""), Cell("it always fits", "dim")]]
+        lines += [f"    {line}" for line in table(columns, cells, width() - 4, wrap=True, head=False)]
+    return lines
+
+
+def _way(item: Candidate) -> str:
+    return f"{item.trigger} {arrow()} {item.dest}"
+
+
+def _name(guard: Checked) -> str:
+    return guard.guard if guard.wanted else f"not {guard.guard}"
 
 
 def _guard_cells(guard: Checked) -> list[Cell]:
-    name = guard.guard if guard.wanted else f"not {guard.guard}"
     holds = None if guard.value is None else guard.value is guard.wanted
     mark, style = {None: ("?", "dim"), True: ("ok", "good"), False: ("no", "bad")}[holds]
-    return [
-        Cell(f"  {mark}", style),
-        Cell(name),
-        Cell("" if guard.value is None else str(guard.value)),
-        Cell(guard.fact, "dim"),
-    ]
+    value = "" if guard.value is None else str(guard.value)
+    return [Cell(mark, style), Cell(_name(guard)), Cell(value), Cell(guard.fact, "dim")]
 
 
 def _not_lines(found: Why, other: WhyNot) -> list[str]:
     lines = [*_why_head(found), ""]
     lines += folded(f"not {other.phase}: {other.answer}", width())
-    for item in other.candidates:
-        lines += ["", *_candidate_lines(item)]
-    return lines
+    return [*lines, *_candidate_lines(other.candidates)]
 
 
 # -- diff --------------------------------------------------------------------------------------------------------
