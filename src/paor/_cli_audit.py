@@ -88,7 +88,7 @@ def _candidate_lines(items: Sequence[Candidate]) -> list[str]:
     lines = []
     for item in items:
         told, style = FATES[item.fate]
-        head = f"{_way(item):<{ways}}  {told}"
+        head = f"{_way(item):<{ways}}  {told:<8}"
         meaning = cut(item.meaning, max(8, width() - cell_len(head) - 2))
         taken = item.fate == "taken"
         lines += ["", f"{styled(head, style if not taken else 'good')}  {styled(meaning, 'dim')}"]
