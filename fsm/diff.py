@@ -20,6 +20,7 @@ from .causes import CAUSES, Part, causes_of, parts_between, parts_used
 from .journal_reading import JournalReader
 from .journal_rows import Transition
 from .likeness import USAGE, Reader, alike, first_line, first_place
+from .lineage import part_with
 from .recorded import recorded_outcome
 from .resuming import run_before
 
@@ -153,6 +154,9 @@ def _shared(one: Reader, two: Reader) -> int:
 def _first(one: Reader, two: Reader, shared: int) -> _Found | None:
     """Return the first difference, None when there is none but of usage."""
     for row, other in zip(one.rows[shared:], two.rows[shared:], strict=False):
+        kinds = row.outcome.get("kind"), other.outcome.get("kind")
+        if kinds[0] != kinds[1] and "cancelled" in kinds:  # what it would have asked for is not in its row
+            return _from_outside(row, other, {"outcome": {"kind": kinds[0]}}, {"outcome": {"kind": kinds[1]}})
         asked = {"request": one.asked(row)}, {"request": two.asked(other)}
         if not alike(*asked):
             return _from_within(one, two, row, other, asked, judged=False)
@@ -162,7 +166,7 @@ def _first(one: Reader, two: Reader, shared: int) -> _Found | None:
                 return _from_within(one, two, row, other, ({name: texts[0]}, {name: texts[1]}), judged=False)
         came = {"outcome": one.came(row)}, {"outcome": two.came(other)}
         if not alike(*came):
-            return _from_outside(row, other, *came)
+            return _asked_within(one, two, row, *came) or _from_outside(row, other, *came)
         decided = one.decided(row), two.decided(other)
         if not alike(*decided):
             return _from_within(one, two, row, other, decided, judged=True)
@@ -206,6 +210,20 @@ def _from_outside(row: Transition, other: Transition, one: dict[str, Any], two: 
         what = "the model answered a request of" if within else "the same call of"
         detail = f"{what} {names[0]} {'otherwise' if within else 'came to something else'}"
     return _Found(row.seq, field, (values[0], values[1]), cause, detail, names=names)
+
+
+def _asked_within(
+    one: Reader, two: Reader, row: Transition, left: dict[str, Any], right: dict[str, Any]
+) -> _Found | None:
+    """Return the difference when a tool asked a model otherwise because of a template."""
+    field, *values = first_place(left, right)
+    if not field.endswith(".prompt"):
+        return None
+    specs = [side.journal.spec(part_with(side.parts, "first_seq", row.seq).run_id) for side in (one, two)]
+    parts = tuple(part for part in parts_between(*specs) if part.cause == "prompt")
+    names = ", ".join(part.name for part in parts)
+    detail = f"{row.request.get('tool')} asked a model otherwise because of {names}"
+    return _Found(row.seq, field, (values[0], values[1]), "prompt", detail, parts) if parts else None
 
 
 def _late(came: dict[str, Any]) -> bool:
