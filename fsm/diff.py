@@ -252,8 +252,18 @@ def _from_within(
         versions = ", ".join(f"{part.name} {part.left} and {part.right}" for part in named)
         told = f": {versions}" if versions else ", though all that was recorded of what decides is the same"
         return _Found(row.seq, field, place, "code", f"{what}{told}", named)
-    names = ", ".join(part.name for part in causes)
+    names = ", ".join(map(_named, causes))
     return _Found(row.seq, field, place, causes[0].cause, f"{what} because of {names}", tuple(causes))
+
+
+def _named(part: Part) -> str:
+    """Return a part's name, with its values where they are short."""
+    values = [
+        ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+        for value in (part.left, part.right)
+    ]
+    short = all(len(value) <= 40 and "\n" not in value for value in values)
+    return f"{part.name} ({values[0] or 'none'} and {values[1] or 'none'})" if short else part.name
 
 
 def _same_inputs(one: Reader, two: Reader, left: Any, right: Any) -> bool:

@@ -107,7 +107,7 @@ def test_a_fork_with_the_same_calls_has_the_same_rows(name: str, tmp_path: Path)
 
 def _begun_once(rows: list[Any], seq: int) -> bool:
     """Whether a once call has begun with this row and has not ended."""
-    return rows[seq].dest == "Executing" and rows[seq + 1].request.get("effect") == "once"
+    return bool(rows[seq].dest == "Executing" and rows[seq + 1].request.get("effect") == "once")
 
 
 def test_a_fork_of_a_fork_at_any_row(tmp_path: Path) -> None:
@@ -333,12 +333,12 @@ def test_a_shared_intent_is_carried_out_under_the_parents_key(effect: str, tmp_p
 def test_a_once_effect_of_the_parent_is_in_doubt_for_the_fork(known: str, tmp_path: Path) -> None:
     """At the intent row the outcome is not shared: it is never begun again by itself, whatever the parent came to."""
     performed: list[str] = []
-    reconcile = {
+    reconcile: dict[str, Any] = {
         "nothing": {},
         "that it happened": {"reconcile": lambda key: f"receipt {key}"},
         "that it did not": {"reconcile": lambda key: None},
-    }[known]
-    with engine(tmp_path, DO, [calling("once", performed, **reconcile)]) as scripted:
+    }
+    with engine(tmp_path, DO, [calling("once", performed, **reconcile[known])]) as scripted:
         run_id = scripted.run("Do it").run_id
         assert len(performed) == 1
         fork = scripted.fork(run_id, 1)
@@ -588,7 +588,7 @@ def test_what_cannot_be_forked_is_told_and_creates_nothing(forked: tuple[Path, s
             {"limits": {"no": 1}},
         ):
             with pytest.raises(UsageError):
-                other.fork(run_id, 4, **options)  # type: ignore[arg-type]
+                other.fork(run_id, 4, **options)
         with pytest.raises(UsageError):
             other.fork(run_id, 4, prompt_template="{{KEY:NOTHING_LIKE_IT}}")
         with pytest.raises(TypeError):

@@ -131,7 +131,7 @@ def _second(path: str | None) -> Iterator[Journal | None]:
 
 @command(
     "diff",
-    "paor diff 0199d2b4-6f1e last",
+    "paor diff last~1 last",
     "paor diff 0199d2b4-6f1e 0199d2b5-01ab --json",
     "paor diff last last --other yesterday.db",
 )
