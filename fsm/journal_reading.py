@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from ..states.errors import JournalBusy, JournalDamaged, JournalError, UnknownRun
+from ..states.errors import Erased, JournalBusy, JournalDamaged, JournalError, UnknownRun
 from ..states.run import Change
 from ..states.spec import Spec
 from .committer import Committer
@@ -132,9 +132,7 @@ class JournalReader:
         place = self.query("SELECT spec_payload FROM specs WHERE run = ?", (row.run,))[0][0]
         body = self.payload(row.run, place).body
         if body is None:
-            raise JournalDamaged(
-                f"run {row.run_id}: its spec has been erased; it can be verified, not resumed"
-            )
+            raise Erased(f"run {row.run_id}: its spec has been erased; it can be verified, not resumed")
         return Spec.model_validate_json(body)
 
     def rows(self, run: int, first: int = 0) -> list[tuple[Any, ...]]:
@@ -210,7 +208,8 @@ class JournalReader:
         """Return the change that a row's ``change`` column refers to."""
         body = self.payload(run, orjson.loads(column)["n"]).body
         if body is None:
-            raise JournalDamaged(f"run {run}: a change has been erased; the run can be verified, not resumed")
+            run_id = self.query("SELECT run_id FROM specs WHERE run = ?", (run,))[0][0]
+            raise Erased(f"run {run_id}: a part has been erased that resuming needs; it can be verified")
         return Change.read(body)
 
     def stored_documents(self, run: int) -> list[StoredDocument]:

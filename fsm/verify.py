@@ -17,6 +17,7 @@ import orjson
 
 from ..states.errors import JournalBusy, JournalError
 from ..states.phase import DONE, FAILED, PLANNING
+from .erasures import erasure_problems
 from .payloads import encoded, salted_digest
 from .record import PREV_HASH, chained, root_hash
 from .table import ROWS
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 _EDGES = frozenset((row.source, row.trigger, row.dest) for row in ROWS)
 _PREV, _HASH = PREV_HASH, PREV_HASH + 1
 _BATCH = 2000
-_KEYS = {"transitions": "seq", "payloads": "n", "documents": "number"}
+_KEYS = {"transitions": "seq", "payloads": "n", "documents": "number", "erasures": "number"}
 """Tables of rows that belong to a run, and the number within the run that is part of their key."""
 
 
@@ -115,6 +116,8 @@ def _run_defects(journal: Journal, run: int, run_id: str) -> Iterator[Defect]:
     expected, whole = _expected_documents(journal, walk)
     yield from _payload_defects(journal, walk, documents)
     yield from _document_defects(walk, documents, expected, whole=whole)
+    for place, problem in erasure_problems(journal, run, root, walk.count):
+        yield Defect(run_id, place, problem)
 
 
 @dataclass(slots=True)
