@@ -1,7 +1,5 @@
-"""
-Check a paor journal as journal-format.md tells it, without paor: python verify_journal.py FILE
-Exit code 0: everything holds, 4: it does not (prints every defect with its place), 2: not a paor journal.
-"""
+"""Check a paor journal as journal-format.md tells it, without paor: python verify_journal.py FILE
+Exit code 0: everything holds, 4: it does not (prints every defect with its place), 2: not a paor journal."""
 
 import json
 import sqlite3
@@ -10,15 +8,14 @@ from contextlib import closing, suppress
 from hashlib import sha256
 from pathlib import Path
 
-TABLES = ("specs", "leases", "transitions", "payloads", "documents")
+TABLES = ("specs", "leases", "unscrubbed", "transitions", "payloads", "documents", "erasures")
 DOCUMENT = ("label", "position", "name", "mime", "bytes", "digest", "payload")
 RANGE = "WHERE id BETWEEN ?1 << 32 AND ?1 << 32 | 4294967295"
 JCS = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
 ENDED = {"Done": "done", "Failed": "failed"}
 
 
-def digest(row, names, before=b""):
-    """SHA-256 of *before* and the RFC 8785 bytes of a record with ASCII keys, texts and whole numbers."""
+def digest(row, names, before=b""):  # SHA-256 of *before* and the RFC 8785 bytes of a record
     return sha256(before + JCS({name: row[name] for name in names}).encode()).digest()
 
 
@@ -28,8 +25,7 @@ def loaded(text):  # a JSON object; an empty one for anything else
     return {}
 
 
-def references(data):
-    """Number, digest and size of every payload that JSON refers to: by an object with a whole number n."""
+def references(data):  # number, digest and size of payloads that JSON refers to: by an object with a number n
     if isinstance(data, dict) and type(data.get("n")) is int:
         yield data["n"], data.get("digest"), data.get("bytes")
     elif isinstance(data, dict | list):
@@ -58,7 +54,7 @@ def check_run(db, spec):
         results += [count - 1] if row["trigger"] == "execute" else []
         seq, state, head = row["seq"], row["dest"], row["hash"]
     yield from check_documents(db, run, claims, results, row and row["trigger"] == "execute")
-    yield from check_payloads(db, run, claims, count)
+    yield from check_payloads(db, run, claims, count, spec["root_hash"])
     status = ENDED.get(state) or ("waiting" if row and row["trigger"] == "wait" else "running")
     end = (loaded(row["counters"]).get("stop"), row["at"]) if row and state in ENDED else (None, None)
     view = "SELECT state, status, reason, ended_at, head_seq, head_hash FROM runs WHERE run = ?"
@@ -69,8 +65,8 @@ def check_run(db, spec):
 def check_documents(db, run, claims, results, unobserved):
     expected, whole = {}, True
     for place, n in enumerate(results):
-        found = db.execute("SELECT body FROM payloads WHERE id = ?", (run << 32 | n,)).fetchone()
-        data = loaded(found["body"]) if found else {}
+        found = db.execute("SELECT max(body) FROM payloads WHERE id = ?1 << 32 | ?2", (run, n))
+        data = loaded(found.fetchone()[0])
         try:
             for item in data["result"].get("documents", ()) if place else data["documents"]:
                 item = item | item["payload"] | {"payload": item["payload"]["n"]}
@@ -88,8 +84,8 @@ def check_documents(db, run, claims, results, unobserved):
     yield from (f"documents number {number}: is missing" for number in expected)
 
 
-def check_payloads(db, run, claims, count):
-    n, claimed = -1, {}
+def check_payloads(db, run, claims, count, head):
+    n, claimed, gone = -1, {}, set()
     for number, *claim in claims:
         claimed.setdefault(number, []).append(claim)
     for row in db.execute(f"SELECT * FROM payloads {RANGE} ORDER BY id", (run,)):
@@ -97,16 +93,23 @@ def check_payloads(db, run, claims, count):
         if row[:3] != (run << 32 | n + 1, run, n + 1):
             yield f"{place}: expected n {n + 1} of run {run}"
         n, kind, erased = row["n"], "T" if isinstance(body, str) else "B", body is None and salt is None
+        gone |= {n} if erased else set()
         data = body.encode() if kind == "T" else body or b""
         told = sha256((salt or b"") + sha256(data).digest() + (kind + row["media_type"]).encode()).digest()
         if not erased and (None in (body, salt) or told != row["digest"]):
             yield f"{place}: body, salt and media type do not fit the digest"
-        for claim in claimed.pop(n, ()):  # digest and size; of what was erased the size is not known
-            if any(value not in (None, row["digest"].hex(), len(data)) for value in claim[: 2 - erased]):
-                yield f"{place}: is not what a row or a document refers to"
+        named = [value for claim in claimed.pop(n, ()) for value in claim[: 2 - erased]]
+        if any(value not in (None, row["digest"].hex(), len(data)) for value in named):
+            yield f"{place}: is not what a row or a document refers to"
     if n + 1 != count:
         yield f"payloads: {n + 1} are there, the last row counts {count}"
     yield from (f"payloads n {number}: is referred to and missing" for number in claimed)
+    for n, row in enumerate(db.execute(f"SELECT * FROM erasures {RANGE} ORDER BY id", (run,))):
+        told, head = loaded(f'{{"n": {row["payloads"]}}}').get("n"), digest(row, row.keys()[2:-1], head)
+        if row[:3] != (run << 32 | n, run, n) or row["hash"] != head or not isinstance(told, list):
+            yield f"erasures number {row['number']}: the record does not fit its hash or its place"
+        gone ^= {n for pair in told or () for n in range(pair[0], min(pair[-1], count) + 1)}
+    yield from (f"payloads n {n}: erased and not recorded, or recorded and not erased" for n in sorted(gone))
 
 
 def check_file(db):
@@ -114,7 +117,7 @@ def check_file(db):
     for kind, name, sql in db.execute("SELECT type, name, sql FROM sqlite_master ORDER BY name"):
         if kind == "trigger" or (kind == "table" and name in TABLES and not sql.endswith("STRICT")):
             yield f"{kind} {name}: a journal has no triggers and only STRICT tables"
-    for table in TABLES[2:]:
+    for table in TABLES[3:]:
         rows = db.execute(f"SELECT id >> 32 FROM {table} EXCEPT SELECT run FROM specs")
         yield from (f"{table} run {run}: there is no such run" for (run,) in rows)
     for spec in db.execute("SELECT * FROM specs ORDER BY run").fetchall():
@@ -132,17 +135,15 @@ def main(file="", *more):
             ids = [db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")]
             ours = ids == [0x70616F72, 1] and not more
             for defect in check_file(db) if ours else ():
-                print(ascii(defect)[1:-1])
-                found += 1
-    except (OSError, ArithmeticError, AttributeError, TypeError, sqlite3.Error) as error:  # also of values
+                found += print(ascii(defect)[1:-1]) or 1
+    except (OSError, ArithmeticError, AttributeError, LookupError, TypeError, sqlite3.Error) as error:
         found += print(f"file: {error}") or 1
     if not ours:
         print(f"{path}: not one paor journal of version 1; usage: verify_journal.py FILE", file=sys.stderr)
         return 2
     if still and written != path.stat().st_mtime_ns:  # by somebody who has opened it meanwhile
         return main(file)
-    print(f"{path}: {found or 'no'} defects")
-    return 4 if found else 0
+    return print(f"{path}: {found or 'no'} defects") or (4 if found else 0)
 
 
 if __name__ == "__main__":
