@@ -13,7 +13,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-
 from ..states.errors import JournalBusy, LeaseHeld, UsageError
 from .erasing import FIELDS, Plan, documents_named, family, json_of, plan_document, plan_field, spec_payload
 from .erasures import REASON, chained_erasure, erasures_of, ranges_text
@@ -30,13 +29,12 @@ Others = Literal["refuse", "erase", "keep"]
 GONE = "(erased)"
 """What stands for the name and type of a document whose naming payload was erased."""
 
-_PLAIN = ("text/plain", "application/json")
+PLAIN_TYPES = ("text/plain", "application/json")
 """Media types that say nothing about what was there."""
 
 
-
 @dataclass(frozen=True, slots=True)
-class Erasure:
+class ErasureResult:
     """
     What an erasure came to.
 
@@ -70,7 +68,7 @@ def erase(
     force: bool = False,
     dry_run: bool = False,
     at: int | None = None,
-) -> Erasure:
+) -> ErasureResult:
     """See `fsm.journal.Journal.erase`."""
     if journal.read_only:
         raise UsageError(f"{journal.path}: is open for reading only")
@@ -89,11 +87,15 @@ def erase(
     if dry_run:
         doomed = _decided(journal, row, plan, "erase", whole=whole)
         here = doomed.pop(row.run, set())
-        return Erasure(row.run_id, {row.run_id: len(here)} if here else {}, _ids(journal, doomed), False)
-    doomed, kept = _written(journal, row, plan, rule, others, reason, force, now_us() if at is None else at, whole)
+        return ErasureResult(
+            row.run_id, {row.run_id: len(here)} if here else {}, _ids(journal, doomed), False
+        )
+    doomed, kept = _written(
+        journal, row, plan, rule, others, reason, force, now_us() if at is None else at, whole
+    )
     erased = dict(zip(_ids(journal, doomed), (len(doomed[run]) for run in sorted(doomed)), strict=True))
     scrubbed = finish(journal)
-    return Erasure(row.run_id, erased, kept, scrubbed)
+    return ErasureResult(row.run_id, erased, kept, scrubbed)
 
 
 def _planned(
@@ -170,7 +172,9 @@ def _decided(
 
 def _ids(journal: Journal, runs: Iterable[int]) -> tuple[str, ...]:
     """Return ids of runs by their numbers, in the order of these."""
-    return tuple(journal.query("SELECT run_id FROM specs WHERE run = ?", (run,))[0][0] for run in sorted(runs))
+    return tuple(
+        journal.query("SELECT run_id FROM specs WHERE run = ?", (run,))[0][0] for run in sorted(runs)
+    )
 
 
 def _written(
@@ -212,14 +216,18 @@ def _claim(journal: Journal, connection: sqlite3.Connection, run: int, force: bo
         LeaseHeld: Somebody drives it.
         UsageError: It has not ended, and that is not meant.
     """
-    found = connection.execute("SELECT owner, lease_until, fence FROM leases WHERE run = ?", (run,)).fetchone()
+    found = connection.execute(
+        "SELECT owner, lease_until, fence FROM leases WHERE run = ?", (run,)
+    ).fetchone()
     (run_id,) = connection.execute("SELECT run_id FROM specs WHERE run = ?", (run,)).fetchone()
     if found is not None and found[0] is not None:
         owner_text, until, fence = found
         if not journal.leases.replaceable(owner_text, until, run, fence):
             owner = Owner.decode(owner_text)
             who = f"process {owner.pid} on {owner.host}" if owner is not None else "another driver"
-            raise LeaseHeld(f"run {run_id} is driven by {who}; nothing was erased: cancel it, or wait for its end")
+            raise LeaseHeld(
+                f"run {run_id} is driven by {who}; nothing was erased: cancel it, or wait for its end"
+            )
     (status,) = connection.execute("SELECT status FROM runs WHERE run = ?", (run,)).fetchone()
     if status not in ("done", "failed") and not force:
         raise UsageError(
@@ -246,7 +254,9 @@ def _check_reason(journal: Journal, doomed: dict[int, set[int]], reason: str | N
             body = journal.payload(run, n).body
             text = body if isinstance(body, str) else (body or b"").decode("utf-8", "replace")
             if small in text.casefold():
-                raise UsageError("the reason stands in what is to be erased, and would stay; nothing was erased")
+                raise UsageError(
+                    "the reason stands in what is to be erased, and would stay; nothing was erased"
+                )
 
 
 def _erase_payloads(
@@ -262,13 +272,15 @@ def _erase_payloads(
     _blank_documents(journal, connection, run, numbers)
     connection.executemany(
         "UPDATE payloads SET body = NULL, salt = NULL,"
-        f" media_type = CASE WHEN media_type IN {_PLAIN} THEN media_type ELSE '' END WHERE id = ?",
+        f" media_type = CASE WHEN media_type IN {PLAIN_TYPES} THEN media_type ELSE '' END WHERE id = ?",
         [(run << 32 | n,) for n in sorted(numbers)],
     )
     before = erasures_of(journal, run)
     head = before[-1].hash if before else journal.root(run)
     record = chained_erasure(head, len(before), at, canonical(rule), ranges_text(numbers), reason)
-    connection.execute("INSERT INTO erasures VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (run << 32 | record.number, run, *record))
+    connection.execute(
+        "INSERT INTO erasures VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (run << 32 | record.number, run, *record)
+    )
     connection.execute("INSERT OR IGNORE INTO unscrubbed VALUES (?)", (run,))
 
 
@@ -321,4 +333,4 @@ def unfinished(journal: Journal) -> list[str]:
     return [run_id for (run_id,) in rows]
 
 
-__all__ = ["FIELDS", "Erasure", "Others", "erase", "finish", "unfinished"]
+__all__ = ["FIELDS", "ErasureResult", "Others", "erase", "finish", "unfinished"]

@@ -149,7 +149,10 @@ class Plan:
         for document in ((change or {}).get("result") or {}).get("documents") or ():
             n = document["payload"]["n"]
             body = self.journal.payload(run, n).body
-            references |= {f"docItem:{document['label']}#{document['position']}", f"docList:{document['label']}"}
+            references |= {
+                f"docItem:{document['label']}#{document['position']}",
+                f"docList:{document['label']}",
+            }
             self.doom(run, [n])
             if body is not None:
                 self.follow(body)
@@ -201,9 +204,15 @@ def documents_named(journal: JournalReader, row: RunRow, wanted: Iterable[str | 
         if isinstance(name, bool) or not isinstance(name, str | int):
             raise UsageError(f"a document is named by its label or number, not by {name!a:.80}")
         text = str(name).removeprefix("docItem:").removeprefix("docList:")
-        fit = [item for item in documents if text in (item.label, f"{item.label}#{item.position}", str(item.number))]
+        fit = [
+            item
+            for item in documents
+            if text in (item.label, f"{item.label}#{item.position}", str(item.number))
+        ]
         if not fit:
-            raise UsageError(f"{name}: run {row.run_id} has no such document; see: paor show {row.run_id} --documents")
+            raise UsageError(
+                f"{name}: run {row.run_id} has no such document; see: paor show {row.run_id} --documents"
+            )
         found |= {item.number: item for item in fit}
     return [found[number] for number in sorted(found)]
 
@@ -282,7 +291,9 @@ class _Row:
         self.change_n: int = orjson.loads(values[9])["n"]
         self._journal, self._run = journal, run
         texts = self.outcome.get("texts", ())
-        self.prompts = [place["n"] for place in self.request.get("prompt", ())] + [pair[0]["n"] for pair in texts]
+        self.prompts = [place["n"] for place in self.request.get("prompt", ())] + [
+            pair[0]["n"] for pair in texts
+        ]
         self.replies = [self.outcome[key]["n"] for key in ("reply", "message") if key in self.outcome]
         self.told = [pair[1]["n"] for pair in texts]
 
@@ -317,8 +328,14 @@ def _replies(plan: Plan, run: int, row: _Row) -> None:
 
 def _arguments(plan: Plan, run: int, row: _Row) -> None:
     change = row.change
-    if row.request.get("kind") in ("parameters", "plan", "task_plan") or change.get("intent") or change.get("plan"):
-        found = [text for slot in ("intent", "plan") for text in texts_within(change.get(slot)) if _long(text)]
+    if (
+        row.request.get("kind") in ("parameters", "plan", "task_plan")
+        or change.get("intent")
+        or change.get("plan")
+    ):
+        found = [
+            text for slot in ("intent", "plan") for text in texts_within(change.get(slot)) if _long(text)
+        ]
         plan.search([*row.texts(row.replies), *found])
         plan.doom(run, [*row.replies, row.change_n, spec_payload(plan.journal, run)])
 
@@ -336,14 +353,19 @@ def _questions(plan: Plan, run: int, row: _Row) -> None:
     change = row.change
     numbers = [row.outcome["answer"]["n"]] if "answer" in row.outcome else []
     if numbers or change.get("question") or change.get("reply"):
-        found = [text for slot in ("question", "reply") for text in texts_within(change.get(slot)) if _tells(text)]
+        found = [
+            text for slot in ("question", "reply") for text in texts_within(change.get(slot)) if _tells(text)
+        ]
         plan.search([*row.texts(numbers), *found])
         plan.doom(run, [*numbers, row.change_n])
 
 
 def _answer(plan: Plan, run: int, row: _Row) -> None:
     change = row.change
-    given = [change.get("answer"), *((change.get(slot) or {}).get("answer") for slot in ("refinement", "review"))]
+    given = [
+        change.get("answer"),
+        *((change.get(slot) or {}).get("answer") for slot in ("refinement", "review")),
+    ]
     found = [text for text in given if isinstance(text, str) and text.strip()]
     if found:
         plan.search(found)

@@ -47,6 +47,15 @@ class Erasure(NamedTuple):
     reason: str | None
     hash: bytes
 
+    @property
+    def by(self) -> str:
+        """What was erased by: one of `RULES`, empty when the rule cannot be read."""
+        try:
+            by = orjson.loads(self.rule)["by"]
+        except (ValueError, TypeError, LookupError):
+            return ""
+        return by if by in RULES else ""
+
 
 def chained_erasure(
     before: bytes, number: int, at: int, rule: str, payloads: str, reason: str | None
@@ -81,10 +90,8 @@ def ranges_of(text: str) -> list[tuple[int, int]]:
         ValueError: They are no rising pairs of whole numbers.
     """
     data = orjson.loads(text)
-    if not isinstance(data, list):
-        raise ValueError("expected a list")
     pairs, least = [], 0
-    for pair in data:
+    for pair in data if isinstance(data, list) else [data]:
         if not (isinstance(pair, list) and len(pair) == 2 and all(type(number) is int for number in pair)):
             raise ValueError("expected pairs of whole numbers")
         first, last = pair
@@ -98,13 +105,14 @@ def ranges_of(text: str) -> list[tuple[int, int]]:
 def numbers_of(erasures: Iterable[Erasure]) -> set[int]:
     """Return the numbers of all payloads that records name."""
     return {
-        number for item in erasures for first, last in ranges_of(item.payloads) for number in range(first, last + 1)
+        number
+        for item in erasures
+        for first, last in ranges_of(item.payloads)
+        for number in range(first, last + 1)
     }
 
 
-def erasure_problems(
-    journal: JournalReader, run: int, root: bytes, count: int
-) -> Iterator[tuple[str, str]]:
+def erasure_problems(journal: JournalReader, run: int, root: bytes, count: int) -> Iterator[tuple[str, str]]:
     """
     Yield place and problem of every record that does not hold, and of every payload that is gone without one.
 

@@ -33,18 +33,21 @@ def _unescaped(found: re.Match[str]) -> str:
 
 def plain(body: str | bytes) -> str:
     """Return a body as text without JSON's escapes; bytes that are no UTF-8 as one character each."""
-    if isinstance(body, bytes):
-        try:
-            body = body.decode("utf-8", "surrogatepass")
-        except UnicodeDecodeError:
-            body = body.decode("latin-1")
+    text = body if isinstance(body, str) else _decoded(body)
     for _ in range(_PASSES):
-        if "\\" not in body:
+        if "\\" not in text:
             break
-        body = _ESCAPE.sub(_unescaped, body)
-    if any("\ud800" <= char <= "\udbff" for char in body):  # pairs that were escaped one by one
-        body = body.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return body
+        text = _ESCAPE.sub(_unescaped, text)
+    if any("\ud800" <= char <= "\udbff" for char in text):  # pairs that were escaped one by one
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def _decoded(body: bytes) -> str:
+    try:
+        return body.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return body.decode("latin-1")
 
 
 def form(body: str | bytes) -> str:
@@ -118,7 +121,12 @@ class Excerpts:
         """Whether what two texts share around a common block is long enough."""
         other, length = self._texts[number], self._block
         end, other_end = start + length, place + length
-        while length < self._least and end < len(text) and other_end < len(other) and text[end] == other[other_end]:
+        while (
+            length < self._least
+            and end < len(text)
+            and other_end < len(other)
+            and text[end] == other[other_end]
+        ):
             end, other_end, length = end + 1, other_end + 1, length + 1
         while length < self._least and start and place and text[start - 1] == other[place - 1]:
             start, place, length = start - 1, place - 1, length + 1

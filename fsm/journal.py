@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
@@ -25,7 +25,9 @@ from .payloads import Payload
 from .record import root_hash
 
 if TYPE_CHECKING:
-    from .erase import Erasure, Others
+    from .erase import ErasureResult, Others
+    from .importing import Imported
+    from .redaction import Redaction
 
 __all__ = ["Journal", "RunRow", "StoredDocument", "Transition"]
 
@@ -98,7 +100,7 @@ class Journal(JournalReader):
         force: bool = False,
         dry_run: bool = False,
         at: int | None = None,
-    ) -> Erasure:
+    ) -> ErasureResult:
         """
         Erase texts of a run; everything that is left still verifies. Without documents, fields and payloads, all of it.
 
@@ -151,11 +153,44 @@ class Journal(JournalReader):
 
         return finish(self)
 
-    def export(self, run_id: str) -> Iterator[dict[str, Any]]:
-        """Yield a run as JSON-able lines, the same for the same run (see `fsm.export`)."""
-        from .export import export_run
+    def export(
+        self, run_id: str, *, redact: Redaction | Mapping[str, str] | bool | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """
+        Yield a run as JSON-able lines, the same for the same run (see `fsm.export`).
 
-        return export_run(self, run_id)
+        Args:
+            run_id: The run, or a prefix of its id.
+            redact: True: payloads with keys, tokens and passwords are exported as erased (`fsm.redaction`); a mapping
+                of names to regular expressions adds rules; None: everything is exported as it is.
+
+        Raises:
+            UsageError: Rules that cannot be used.
+        """
+        from .export import export_run
+        from .redaction import redaction_of
+
+        return export_run(self, run_id, redaction_of(redact))
+
+    def import_lines(self, lines: Iterable[bytes]) -> tuple[Imported, ...]:
+        """
+        Take in what `export` or ``paor export`` gave, all of it or nothing; a run that is here already stays as it is.
+
+        Args:
+            lines: Of one or more exports, as bytes; a file opened for reading bytes will do.
+
+        Returns:
+            What became of every run, in the order of the lines.
+
+        Raises:
+            UsageError: A line that is none, with its number, or a version that this paor does not know.
+            JournalDamaged: The lines do not prove themselves: a hash, a digest or a reference does not hold.
+            JournalConflict: A run here tells something else than the one that comes in.
+            LeaseHeld: A run that would be extended is being driven.
+        """
+        from .importing import import_lines
+
+        return import_lines(self, lines)
 
     def close(self) -> None:
         """Release what this process holds and close the file; idempotent."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -21,6 +21,9 @@ from .journal_file import Identity, has_log, identity, open_reader, place_of, tr
 from .journal_rows import ROOT_COLUMNS, RunRow, StoredDocument, Transition, transition_of
 from .payloads import Payload
 from .record import Record, root_hash
+
+if TYPE_CHECKING:
+    from .erasures import Erasure
 
 _RECORD_COLUMNS = ", ".join(f'"{name}"' for name in Record._fields)
 _SELECT_ROWS = f"SELECT {_RECORD_COLUMNS} FROM transitions WHERE id BETWEEN ? AND ? ORDER BY id"
@@ -125,6 +128,12 @@ class JournalReader:
         if not rows:
             raise UnknownRun(f"run {run_id} has no document {number}")
         return self.payload(run, rows[0][7]).body
+
+    def erasures(self, run_id: str) -> list[Erasure]:
+        """Return the records of what was erased of a run, oldest first."""
+        from .erasures import erasures_of
+
+        return erasures_of(self, self.run(run_id).run)
 
     def spec(self, run_id: str) -> Spec:
         """Return what a run was started with."""

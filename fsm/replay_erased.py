@@ -54,7 +54,8 @@ class Unchecked:
 def erased_numbers(journal: JournalReader, run: int) -> set[int]:
     """Return the numbers of the payloads of a run that were erased."""
     rows = journal.query(
-        "SELECT n FROM payloads WHERE id BETWEEN ? AND ? AND body IS NULL", (run << 32, run << 32 | (2**32 - 1))
+        "SELECT n FROM payloads WHERE id BETWEEN ? AND ? AND body IS NULL",
+        (run << 32, run << 32 | (2**32 - 1)),
     )
     return {n for (n,) in rows}
 
@@ -168,7 +169,9 @@ class _Derivation:
             decision = decide(self._run, outcome, moment, self._kit)
         except whole._UNREADABLE as error:
             told = whole._short(f"{type(error).__name__}: {error}")
-            self._tell(whole.Divergence(row.seq, "outcome", "a readable outcome", told), sure=not noting.missed)
+            self._tell(
+                whole.Divergence(row.seq, "outcome", "a readable outcome", told), sure=not noting.missed
+            )
             return None, False
         for item in whole._compare_decision(noting, self._run, row, decision):
             self._tell(item, sure=not missed)

@@ -67,7 +67,7 @@ def verify_journal(journal: Journal) -> list[Defect]:
             return defects + unfit
         for run, run_id in journal.query("SELECT run, run_id FROM specs ORDER BY run"):
             if 0 < run < 2**31:
-                defects.extend(_run_defects(journal, run, run_id))
+                defects.extend(run_defects(journal, run, run_id))
             else:
                 defects.append(Defect(run_id, f"specs run {run}", "its number is out of range"))
     except JournalBusy:
@@ -101,7 +101,7 @@ def _file_defects(journal: Journal) -> Iterator[Defect]:
 # -- a run -------------------------------------------------------------------------------------------------------
 
 
-def _run_defects(journal: Journal, run: int, run_id: str) -> Iterator[Defect]:
+def run_defects(journal: Journal, run: int, run_id: str) -> Iterator[Defect]:
     """Yield what is wrong with one run, whatever stands in its rows."""
     columns = journal.root_columns(run)
     root = root_hash(columns)

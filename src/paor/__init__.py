@@ -16,9 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .fsm.engine import Engine
+    from .fsm.erase import ErasureResult
+    from .fsm.erasures import Erasure
+    from .fsm.importing import Imported
     from .fsm.journal import Journal
     from .fsm.ports import Clock, Ids, RandomIds, SeededIds, SteppingClock, SystemClock
+    from .fsm.redaction import Redaction
     from .fsm.replay import Divergence, Replay, replay
+    from .fsm.replay_erased import Unchecked
     from .fsm.result import Result
     from .fsm.validate import validate
     from .fsm.version import VERSION as __version__
@@ -29,10 +34,12 @@ if TYPE_CHECKING:
     from .prompts.scripted import ScriptedModel
     from .states.actions import WebFact
     from .states.errors import (
+        Erased,
         IllegalEvent,
         InternalError,
         InvalidAnswer,
         JournalBusy,
+        JournalConflict,
         JournalDamaged,
         JournalError,
         JournalFull,
@@ -67,13 +74,18 @@ __all__ = [
     "Divergence",
     "Document",
     "Engine",
+    "Erased",
+    "Erasure",
+    "ErasureResult",
     "Event",
     "Ids",
     "IllegalEvent",
+    "Imported",
     "InternalError",
     "InvalidAnswer",
     "Journal",
     "JournalBusy",
+    "JournalConflict",
     "JournalDamaged",
     "JournalError",
     "JournalFull",
@@ -94,6 +106,7 @@ __all__ = [
     "Profile",
     "PromptMessage",
     "RandomIds",
+    "Redaction",
     "Replay",
     "ReplayDiverged",
     "Reply",
@@ -117,6 +130,7 @@ __all__ = [
     "ToolError",
     "ToolOutput",
     "TransitionTaken",
+    "Unchecked",
     "UnknownRun",
     "Usage",
     "UsageError",
@@ -143,6 +157,11 @@ _PLACES = {
         "SteppingClock",
         "SystemClock",
     ),
+    ".fsm.erase": ("ErasureResult",),
+    ".fsm.erasures": ("Erasure",),
+    ".fsm.importing": ("Imported",),
+    ".fsm.redaction": ("Redaction",),
+    ".fsm.replay_erased": ("Unchecked",),
     ".fsm.replay": (
         "Divergence",
         "Replay",
@@ -163,10 +182,12 @@ _PLACES = {
     ".prompts.scripted": ("ScriptedModel",),
     ".states.actions": ("WebFact",),
     ".states.errors": (
+        "Erased",
         "IllegalEvent",
         "InternalError",
         "InvalidAnswer",
         "JournalBusy",
+        "JournalConflict",
         "JournalDamaged",
         "JournalError",
         "JournalFull",

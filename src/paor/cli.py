@@ -86,7 +86,9 @@ COMMANDS = {
     "show": ("_cli_show", "Show what a run did."),
     "verify": ("_cli_read", "Check that a journal is whole and unaltered."),
     "replay": ("_cli_read", "Derive runs again and compare with the record."),
-    "export": ("_cli_read", "Print a run as JSON lines."),
+    "export": ("_cli_transfer", "Print runs as JSON lines."),
+    "import": ("_cli_transfer", "Take runs from JSON lines into a journal."),
+    "erase": ("_cli_erase", "Erase what runs hold; the journal still verifies."),
     "diagram": ("_cli_read", "Draw the machine, or what a run did on it."),
     "validate": ("_cli_validate", "Check a plan or workflow file."),
     "tools": ("_cli_doctor", "List the tools that runs can use."),
@@ -98,6 +100,7 @@ COMMANDS = {
 def _group() -> click.Group:
     """Return the command group."""
     import importlib
+    import keyword
 
     import click
 
@@ -112,7 +115,9 @@ def _group() -> click.Group:
             if cmd_name not in COMMANDS:
                 return None
             module = importlib.import_module(f".{COMMANDS[cmd_name][0]}", __package__)
-            found: click.Command = getattr(module, cmd_name)
+            found: click.Command = getattr(
+                module, f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name
+            )
             return found
 
         def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
