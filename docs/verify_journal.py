@@ -15,7 +15,7 @@ JCS = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False
 ENDED = {"Done": "done", "Failed": "failed"}
 
 
-def digest(row, names, before=b""):  # SHA-256 of *before* and the RFC 8785 bytes of a record
+def digest(row, names, before=b""):  # of *before* and the RFC 8785 bytes of a record with ASCII keys
     return sha256(before + JCS({name: row[name] for name in names}).encode()).digest()
 
 
@@ -33,28 +33,34 @@ def references(data):  # number, digest and size of payloads that JSON refers to
             yield from references(value)
 
 
-def check_run(db, spec):
-    run, first, row, head = spec["run"], spec["spec_payload"], None, digest(spec, spec.keys()[1:-1])
-    if head != spec["root_hash"]:
-        yield "specs: the immutable columns do not fit root_hash"
-    claims, results, seq, state, count = [(first, spec["spec"], None)], [first], -1, "Planning", first + 1
+def check_run(db, spec, unsound):
+    run, own, row, before, first, seq, state = spec["run"], spec["spec_payload"], None, b"", 0, -1, "Planning"
+    results = [(run << 32 | own, "spec")]
+    if spec["parent_run_id"] is not None:  # a fork goes on from a row of its parent, whose hash it commits to
+        parent = "SELECT transitions.* FROM transitions JOIN specs USING (run) WHERE run_id = ? AND seq = ?"
+        row = db.execute(parent, (spec["parent_run_id"], spec["parent_seq"])).fetchone()
+        if row is None or row["dest"] in ENDED:
+            return (yield "specs: it was forked at no row that goes on")
+        yield from ("specs: its parent has defects",) if spec["parent_run_id"] in unsound else ()
+        before, seq, state = row["hash"], row["seq"], row["dest"]
+        first = loaded(row["change"]).get("n", -1) + 1
+        results = [(row["run"] << 32 | first - 1, "")] if row["trigger"] == "execute" else []
+    head, count = digest(spec, spec.keys()[1:-1], before), max(own + 1, first)
+    claims, unfit = [(own, spec["spec"], None)], ["specs: the immutable columns do not fit root_hash"]
+    yield from unfit if head != spec["root_hash"] else ()
     for row in db.execute(f"SELECT * FROM transitions {RANGE} ORDER BY id", (run,)):
         place = f"transitions seq {row['seq']}"
         if row[:3] != (run << 32 | seq + 1, run, seq + 1) or row["source"] != state or state in ENDED:
             yield f"{place}: expected seq {seq + 1} from {state}"
-        if row["prev_hash"] != head:
-            yield f"{place}: prev_hash is not the hash of the row before"
-        if digest(row, row.keys()[2:-2], row["prev_hash"]) != row["hash"]:
+        if row["prev_hash"] != head or digest(row, row.keys()[2:-2], head) != row["hash"]:
             yield f"{place}: the row does not fit its hash"
         claims += references([loaded(row[name]) for name in ("request", "outcome", "change")])
         own = [n for n, *_ in references(loaded(row["change"])) if count <= n < 2**32]
-        if not own:
-            yield f"{place}: its change is not a payload of its own"
+        yield from () if own else (f"{place}: its change is not a payload of its own",)
         count = own[0] + 1 if own else count
-        results += [count - 1] if row["trigger"] == "execute" else []
+        results += [(run << 32 | count - 1, "")] if row["trigger"] == "execute" else []
         seq, state, head = row["seq"], row["dest"], row["hash"]
-    yield from check_documents(db, run, claims, results, row and row["trigger"] == "execute")
-    yield from check_payloads(db, run, claims, count, spec["root_hash"])
+    yield from check_stored(db, spec, claims, results, row and row["trigger"] == "execute", first, count)
     status = ENDED.get(state) or ("waiting" if row and row["trigger"] == "wait" else "running")
     end = (loaded(row["counters"]).get("stop"), row["at"]) if row and state in ENDED else (None, None)
     view = "SELECT state, status, reason, ended_at, head_seq, head_hash FROM runs WHERE run = ?"
@@ -62,13 +68,13 @@ def check_run(db, spec):
         yield "view runs: its derived columns are not what the rows say"
 
 
-def check_documents(db, run, claims, results, unobserved):
-    expected, whole = {}, True
-    for place, n in enumerate(results):
-        found = db.execute("SELECT max(body) FROM payloads WHERE id = ?1 << 32 | ?2", (run, n))
-        data = loaded(found.fetchone()[0])
+def check_stored(db, spec, claims, results, unobserved, first, count):
+    expected, whole, n, claimed, gone = {}, True, first - 1, {}, set()
+    run, head = spec["run"], spec["root_hash"]
+    for place, (key, given) in enumerate(results):
+        data = loaded(db.execute("SELECT max(body) FROM payloads WHERE id = ?", (key,)).fetchone()[0])
         try:
-            for item in data["result"].get("documents", ()) if place else data["documents"]:
+            for item in data["documents"] if given else data["result"].get("documents", ()):
                 item = item | item["payload"] | {"payload": item["payload"]["n"]}
                 claims += references(item)
                 if place + 1 < len(results) or not unobserved:
@@ -82,11 +88,7 @@ def check_documents(db, run, claims, results, unobserved):
             yield f"documents number {number}: is not what its result says"
         claims.append((row["payload"], row["digest"], row["bytes"]))
     yield from (f"documents number {number}: is missing" for number in expected)
-
-
-def check_payloads(db, run, claims, count, head):
-    n, claimed, gone = -1, {}, set()
-    for number, *claim in claims:
+    for number, *claim in (claim for claim in claims if claim[0] >= first):  # its parent's are checked there
         claimed.setdefault(number, []).append(claim)
     for row in db.execute(f"SELECT * FROM payloads {RANGE} ORDER BY id", (run,)):
         place, body, salt = f"payloads n {row['n']}", row["body"], row["salt"]
@@ -120,8 +122,11 @@ def check_file(db):
     for table in TABLES[3:]:
         rows = db.execute(f"SELECT id >> 32 FROM {table} EXCEPT SELECT run FROM specs")
         yield from (f"{table} run {run}: there is no such run" for (run,) in rows)
+    unsound = set()
     for spec in db.execute("SELECT * FROM specs ORDER BY run").fetchall():
-        yield from (f"run {spec['run_id']}, {defect}" for defect in check_run(db, spec))
+        for defect in check_run(db, spec, unsound):
+            unsound.add(spec["run_id"])
+            yield f"run {spec['run_id']}, {defect}"
 
 
 def main(file="", *more):

@@ -18,6 +18,7 @@ from ..states.events import Event, RunEnded
 from ..states.limits import Limits
 from ..states.outcomes import Cancelled
 from ..states.plans import TASKS_MAX
+from ..states.policy import Policy
 from ..states.profile import Profile, Stage
 from ..states.spec import Mode, Spec
 from ..tools.catalog import folded
@@ -47,6 +48,19 @@ if TYPE_CHECKING:
     from .flow_start import WorkflowLike
 
 _PLACE = ("workflow_id", "round", "task", "history")
+_FORK_OPTIONS = frozenset(
+    (
+        "answer",
+        "outcome",
+        "result",
+        "connections",
+        "model",
+        "limits",
+        "policy",
+        "prompt_template",
+        "current",
+    )
+)
 
 
 class Engine(Runner):
@@ -243,6 +257,71 @@ class Engine(Runner):
         if walk is None:
             return self._settled(result_of_run(drive.run, self.journal))
         return self._settled(await _alast_result(self._adriven(lambda: (drive, walk), resumed=True)))
+
+    def fork(
+        self,
+        run_id: str,
+        at_seq: int,
+        *,
+        answer: Any = None,
+        outcome: str | None = None,
+        result: Any = None,
+        connections: Mapping[str, Any] | None = None,
+        model: Model | str | None = None,
+        limits: Limits | Mapping[str, Any] | None = None,
+        policy: Policy | None = None,
+        prompt_template: str | None = None,
+        current: bool = False,
+        drive: bool = True,
+    ) -> Result:
+        """
+        Start a new run that shares the rows of another one up to *at_seq*, and drive it from there.
+
+        The shared rows are referred to, not copied; the fork's root hash commits to the last of them. Steps, tokens,
+        cost and time go on from what they came to there. What the fork does, it does itself, with effects of its own:
+        a call whose intent is shared and whose end is not counts as begun by a driver that is gone. A `once` effect is
+        then in doubt, also when its tool says that it did not happen, since the parent may be about to do it.
+
+        Args:
+            run_id: Id of the parent, or an unambiguous prefix; it may still be running.
+            at_seq: Number of the last row to share, from 0; not the row that ended the parent.
+            answer, outcome, result, connections: As for `resume`, where the parent waited at this row.
+            model: Instead of the engine's; another name than the parent's stands in the fork's own spec.
+            limits, policy, prompt_template: Instead of the parent's, for the fork's own rows; of the limits also those
+                alone that change, such as ``{"max_steps": 9}``.
+            current: Take this engine's prompts, rules, tool schemas and policy instead of those the parent has recorded.
+            drive: Whether to go on at once; else it is only created, and `resume` goes on.
+
+        Returns:
+            The result of the fork; ``running`` or ``waiting`` when it was only created.
+
+        Raises:
+            UnknownRun: There is no such run.
+            InvalidFork: It cannot be forked at this row.
+            InvalidAnswer: The answer does not fit; nothing was created.
+            JournalDamaged: The chain of the shared rows is broken.
+        """
+        options = {name: value for name, value in locals().items() if name in _FORK_OPTIONS}
+        start = self._forked(run_id, at_seq, **options)
+        if not drive:
+            return self._only_created(start)
+        return _last_result(self._driven(start, resumed=True, listening=bool(self._hooks)))
+
+    async def afork(self, run_id: str, at_seq: int, *, drive: bool = True, **options: Any) -> Result:
+        """Do the same as `fork` on the running event loop."""
+        for name in options:
+            if name not in _FORK_OPTIONS:
+                raise TypeError(f"afork() got an unexpected keyword argument {name!r}")
+        start = self._forked(run_id, at_seq, **options)
+        if not drive:
+            return self._only_created(start)
+        return await _alast_result(self._adriven(start, resumed=True, listening=bool(self._hooks)))
+
+    def _only_created(self, start: Start) -> Result:
+        made, walk = start()
+        walk.close()
+        self._let_go(made)
+        return result_of_run(made.run, self.journal)
 
     def run_workflow(
         self,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from ..states.errors import JournalBusy, LeaseHeld, UsageError
 from .erasing import FIELDS, Plan, documents_named, family, json_of, plan_document, plan_field, spec_payload
-from .erasures import REASON, chained_erasure, erasures_of, ranges_text
+from .erasures import REASON, chained_erasure, erasures_of, ranges_text, root_of
 from .journal_file import transaction, translated
 from .journal_rows import RunRow
 from .lease import Owner
@@ -276,7 +276,7 @@ def _erase_payloads(
         [(run << 32 | n,) for n in sorted(numbers)],
     )
     before = erasures_of(journal, run)
-    head = before[-1].hash if before else journal.root(run)
+    head = before[-1].hash if before else root_of(journal, run)
     record = chained_erasure(head, len(before), at, canonical(rule), ranges_text(numbers), reason)
     connection.execute(
         "INSERT INTO erasures VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (run << 32 | record.number, run, *record)

@@ -18,6 +18,7 @@ from ..states.errors import UsageError
 from ..states.spec import TASK_TOOL
 from .excerpts import Excerpts, form, leaves, texts_within
 from .journal_rows import RunRow, StoredDocument
+from .lineage import part_with
 
 if TYPE_CHECKING:
     from .journal_reading import JournalReader
@@ -60,11 +61,11 @@ class Plan:
         self._specs: dict[int, int] = {}
 
     def doom(self, run: int, numbers: Iterable[int]) -> None:
-        """Erase these payloads of a run, if they are there still."""
+        """Erase these payloads of a run, if they are there still; of a fork what it shares goes from its parent."""
         for n in numbers:
             payload = self.journal.find_payload(run, n)
             if payload is not None and payload.body is not None:
-                self.doomed.setdefault(run, set()).add(n)
+                self.doomed.setdefault(holder(self.journal, run, n), set()).add(n)
 
     def doom_run(self, run: int) -> None:
         """Erase every payload of a run."""
@@ -113,18 +114,17 @@ class Plan:
             body, older = payload.body, known if payload.n >= seen else ()
             if (fresh and fresh.stand_in(body)) or any(index.stand_in(body) for index in older):
                 self.doom(run, [payload.n])
-                doomed = self.doomed[run]
+                doomed = self.doomed.get(run, set())
 
     def _follow_run(self, run: int) -> None:
         """Erase the results of calls that were given a followed document, and follow the documents among them."""
         tainted = set()
-        for document in self.journal.stored_documents(run):
-            body = self.journal.payload(run, document.payload).body
+        for document, body in self.journal.documents_at(run, 0, 2**32):
             if body is not None and form(body) in self._sources:
                 tainted |= {f"docItem:{document.label}#{document.position}", f"docList:{document.label}"}
         chosen: set[str] = set()
         given = False
-        for row in self.journal.iterate_rows(run, 2000) if tainted else ():
+        for row in self.journal.rows(run) if tainted else ():
             trigger, change_n = row[3], orjson.loads(row[9])["n"]
             change = json_of(self.journal, run, change_n)
             selection = (change or {}).get("selection")
@@ -162,7 +162,7 @@ class Plan:
         """Erase the spec, and with it the salt of the keys, where the arguments of a call go."""
         spec = spec_payload(self.journal, run)
         doomed = self.doomed.get(run, set())
-        if not doomed or spec in doomed:
+        if not doomed or self.journal.payload(run, spec).body is None:
             return
         for n in sorted(doomed):
             if isinstance((json_of(self.journal, run, n) or {}).get("intent"), dict):
@@ -174,6 +174,11 @@ def spec_payload(journal: JournalReader, run: int) -> int:
     """Return the number of the payload that holds a run's spec."""
     n: int = journal.query("SELECT spec_payload FROM specs WHERE run = ?", (run,))[0][0]
     return n
+
+
+def holder(journal: JournalReader, run: int, n: int) -> int:
+    """Return the number of the run under which a payload of a run stands: of what a fork shares, an ancestor's."""
+    return part_with(journal.lineage(run), "first_payload", n).run
 
 
 def json_of(journal: JournalReader, run: int, n: int) -> dict[str, Any] | None:
@@ -198,7 +203,7 @@ def documents_named(journal: JournalReader, row: RunRow, wanted: Iterable[str | 
     Raises:
         UsageError: A name that fits none.
     """
-    documents = journal.stored_documents(row.run)
+    documents = journal.documents(row.run_id)
     found: dict[int, StoredDocument] = {}
     for name in wanted:
         if isinstance(name, bool) or not isinstance(name, str | int):
@@ -257,10 +262,10 @@ def plan_field(plan: Plan, run: int, name: str) -> None:
     if name in SPEC_FIELDS:
         _plan_spec_field(plan, run, SPEC_FIELDS[name])
     elif name == "documents":
-        for document in plan.journal.stored_documents(run):
+        for document, _ in plan.journal.documents_at(run, 0, 2**32):
             plan_document(plan, run, document)
     else:
-        for row in plan.journal.iterate_rows(run, 2000):
+        for row in plan.journal.rows(run):
             _ROW_FIELDS[name](plan, run, _Row(plan.journal, run, row))
 
 
@@ -273,7 +278,7 @@ def _plan_spec_field(plan: Plan, run: int, keys: tuple[str, ...]) -> None:
     whole = spec.get(first)
     plan.search([whole] if isinstance(whole, str) else [text for text in texts_within(whole) if _tells(text)])
     plan.search(text for key in keys[1:] for text in texts_within(spec.get(key)) if _tells(text))
-    for values in plan.journal.iterate_rows(run, 2000):
+    for values in plan.journal.rows(run):
         plan.doom(run, _Row(plan.journal, run, values).prompts)
 
 

@@ -71,6 +71,12 @@ def erasures_of(journal: JournalReader, run: int) -> list[Erasure]:
     return [Erasure(*row) for row in journal.query(_SELECT, (run << 32, run << 32 | (2**32 - 1)))]
 
 
+def root_of(journal: JournalReader, run: int) -> bytes:
+    """Return the root hash of a run, which its first record follows."""
+    root: bytes = journal.query("SELECT root_hash FROM specs WHERE run = ?", (run,))[0][0]
+    return root
+
+
 def ranges_text(numbers: Iterable[int]) -> str:
     """Return numbers as a JSON list of pairs, first and last of each stretch."""
     pairs: list[list[int]] = []

@@ -2,42 +2,44 @@
 Export: runs as JSON-able lines, versioned, in a fixed order, the same bytes for the same run.
 
 Of each run first the header, then its immutable columns, payloads by number, rows by seq, documents by number, records
-of erasures, and last the head. Nothing of a lease, a host or a process is in it. Exports put one after the other are
-an export, and `fsm.importing` takes them back.
+of erasures, and last the head. Nothing of a lease, a host or a process is in it. A fork comes after the runs whose rows
+it shares, oldest first, each whole: so what is exported proves itself, and no run is ever shown with its end cut off.
+Exports put one after the other are an export, and `fsm.importing` takes them back.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from .erase import GONE, PLAIN_TYPES
 from .erasing import spec_payload
-from .erasures import Erasure, chained_erasure, erasures_of, ranges_text
+from .erasures import Erasure, chained_erasure, erasures_of, ranges_text, root_of
 from .record import Record, canonical
 from .redaction import Redaction
 
 if TYPE_CHECKING:
     from .journal_reading import JournalReader
+    from .journal_rows import RunRow
     from .payloads import Payload
 
 FORMAT = "paor-export"
 VERSION = 1
 
 
-def export_run(
-    journal: JournalReader, run_id: str, redaction: Redaction | None = None
+def export_runs(
+    journal: JournalReader, run_ids: Sequence[str], redaction: Redaction | None = None
 ) -> Iterator[dict[str, Any]]:
     """
-    Yield the lines of one run as it stands when the first one is asked for.
+    Yield the lines of runs as they stand when the first one is asked for, each run once.
 
     Args:
-        journal: That holds it.
-        run_id: Its id.
+        journal: That holds them.
+        run_ids: Their ids.
         redaction: What is left out, as erased; None: nothing.
 
     Raises:
@@ -46,9 +48,9 @@ def export_run(
     """
     with journal.snapshot() as still:
         if still is not journal:
-            yield from _lines(still, run_id, redaction)
+            yield from _lines(still, run_ids, redaction)
             return
-        lines = list(_lines(still, run_id, redaction))  # one in memory shows a moment under its lock only
+        lines = list(_lines(still, run_ids, redaction))  # one in memory shows a moment under its lock only
     yield from lines
 
 
@@ -63,10 +65,22 @@ def in_order(journal: JournalReader) -> list[str]:
     return [run_id for (run_id,) in journal.query("SELECT run_id FROM specs ORDER BY created_at, run_id")]
 
 
-def _lines(journal: JournalReader, run_id: str, redaction: Redaction | None) -> Iterator[dict[str, Any]]:
-    row = journal.run(run_id)
+def _lines(
+    journal: JournalReader, run_ids: Sequence[str], redaction: Redaction | None
+) -> Iterator[dict[str, Any]]:
+    given: set[int] = set()
+    for run_id in run_ids:
+        parts = [part for part in journal.lineage(journal.run(run_id).run) if part.run not in given]
+        if parts:
+            yield {"line": "header", "format": FORMAT, "version": VERSION}
+        for part in parts:
+            given.add(part.run)
+            yield from _run_lines(journal, journal.run(part.run_id), redaction)
+
+
+def _run_lines(journal: JournalReader, row: RunRow, redaction: Redaction | None) -> Iterator[dict[str, Any]]:
+    """Yield what stands under one run, from its columns to its head."""
     left_out, names = redaction.plan(journal, row.run) if redaction is not None else (set[int](), [])
-    yield {"line": "header", "format": FORMAT, "version": VERSION}
     yield {"line": "run", **journal.root_columns(row.run)}
     unnamed: set[int] = set()
     for payload in journal.iterate_payloads(row.run, 200):
@@ -125,7 +139,7 @@ def _erasures(journal: JournalReader, run: int, left_out: set[int], names: list[
     """Return the records of a run, and one of what this export leaves out; it bears the time of the run's last row."""
     records = erasures_of(journal, run)
     if left_out:
-        before = records[-1].hash if records else journal.root(run)
+        before = records[-1].hash if records else root_of(journal, run)
         at = journal.query("SELECT coalesce(ended_at, created_at) FROM runs WHERE run = ?", (run,))[0][0]
         rule = canonical({"by": "redaction", "rules": names})
         records.append(chained_erasure(before, len(records), at, rule, ranges_text(left_out), None))

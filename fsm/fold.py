@@ -83,19 +83,19 @@ def _speaks(row: tuple[Any, ...]) -> bool:
 
 def restore(run: Run, rows: Iterable[tuple[Any, ...]], load: Callable[[str], Change]) -> Run:
     """
-    Return *run* (before its first row) after *rows*, without reading every change.
+    Return *run* after *rows*, without reading every change.
 
     Args:
-        run: As `states.run.initial_run` gives it.
-        rows: All its rows in order, in `Record` order.
+        run: As `states.run.initial_run` gives it, or as the part of its walk before *rows* has left it.
+        rows: All that follow, in order, in `Record` order.
         load: Returns the change that a row's ``change`` column refers to.
     """
     limits, planned = run.spec.limits, run.spec.mode != "react"
     last: dict[tuple[str, str], tuple[Any, ...]] = {}
     observed: deque[tuple[Any, ...]] = deque(maxlen=HISTORY_MESSAGES)
     spoken: deque[tuple[Any, ...]] = deque(maxlen=HISTORY_MESSAGES)
-    produced: dict[int, StoredText] = {}
-    window: deque[str] = deque(maxlen=window_length(limits))
+    produced = dict(run.memory.produced)
+    window: deque[str] = deque(run.memory.window, maxlen=window_length(limits))
     labels: dict[str, tuple[int, int]] = {}
     outputs: dict[str, Any] = {}
     row: tuple[Any, ...] | None = None
@@ -129,6 +129,6 @@ def restore(run: Run, rows: Iterable[tuple[Any, ...]], load: Callable[[str], Cha
         window=tuple(window),
         labels=memory.labels.update(labels),
         produced=HashTrieMap(produced),
-        outputs=HashTrieMap({key: StoredText(**output) for key, output in outputs.items()}),
+        outputs=memory.outputs.update({key: StoredText(**output) for key, output in outputs.items()}),
     )
     return replace(run, state=row[5], seq=row[1] + 1, counters=counters_of(row), memory=memory)

@@ -167,14 +167,14 @@ _FOLLOWS: dict[type[Line] | None, tuple[type[Line], ...]] = {
     TransitionLine: (TransitionLine, DocumentLine, ErasureLine, HeadLine),
     DocumentLine: (DocumentLine, ErasureLine, HeadLine),
     ErasureLine: (ErasureLine, HeadLine),
-    HeadLine: (HeaderLine,),
+    HeadLine: (HeaderLine, RunLine),
 }
 """Which lines may come after which."""
 
 
-def read_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, AnyLine]]:
+def read_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, AnyLine, bytes]]:
     """
-    Yield number and value of every line.
+    Yield number, value and bytes of every line.
 
     Raises:
         UsageError: With the number of the first line that is none, is not in order, or that ends too early.
@@ -189,7 +189,7 @@ def read_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, AnyLine]]:
         if isinstance(line, HeaderLine):
             _check_version(number, line)
         last = type(line)
-        yield number, line
+        yield number, line, text
     if number == 0:
         raise UsageError("line 1: there is none; an export begins with its header")
     if last is not HeadLine:

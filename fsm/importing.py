@@ -13,15 +13,17 @@ import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..states.errors import JournalConflict, JournalDamaged, LeaseHeld, UsageError
 from .committer import INSERT_DOCUMENT, INSERT_PAYLOAD, INSERT_ROW, Committer
-from .erasures import COLUMNS, erasures_of
+from .erasures import COLUMNS, erasures_of, root_of
 from .import_lines import (
     AnyLine,
     DocumentLine,
     ErasureLine,
+    HeaderLine,
     HeadLine,
     PayloadLine,
     RunLine,
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 
 _INSERT_SPEC = f"INSERT INTO specs (run, {', '.join(ROOT_COLUMNS)}, root_hash) VALUES ({', '.join('?' * 11)})"
 _INSERT_ERASURE = f"INSERT INTO erasures (id, run, {', '.join(COLUMNS)}, hash) VALUES ({', '.join('?' * 8)})"
+_MASK = 2**32 - 1
 _COPIED = ("transitions", "payloads", "documents", "erasures")
 
 
@@ -67,12 +70,14 @@ class _Arriving:
     Attributes:
         run: Its number where it is verified.
         run_id: Its id.
-        first: Number of its first line of each kind, for messages.
+        first: Of each kind of line the number of the first one, and what that is numbered with.
+        lines: Digest of its lines.
     """
 
     run: int
     run_id: str
-    first: dict[str, int] = field(default_factory=dict)
+    first: dict[str, tuple[int, int]] = field(default_factory=dict)
+    lines: Any = field(default_factory=sha256)
 
 
 def import_lines(journal: Journal, lines: Iterable[bytes]) -> tuple[Imported, ...]:
@@ -94,35 +99,39 @@ def import_lines(journal: Journal, lines: Iterable[bytes]) -> tuple[Imported, ..
 
 def _staged(connection: sqlite3.Connection, staged: JournalReader, lines: Iterable[bytes]) -> list[_Arriving]:
     """Return the runs of an export after putting them into the journal on the way in, and verifying each."""
-    runs: list[_Arriving] = []
-    known: set[str] = set()
-    for number, line in read_lines(lines):
+    runs: dict[str, _Arriving] = {}
+    run: _Arriving | None = None
+    for number, line, text in read_lines(lines):
         if isinstance(line, RunLine):
-            if line.run_id in known:
-                raise UsageError(f"line {number}: run {line.run_id!a:.80} stands twice")
-            known.add(line.run_id)
-            runs.append(_Arriving(len(runs) + 1, line.run_id))
-        if not runs:
+            run = _Arriving(len(runs) + 1, line.run_id)
+        if run is None or isinstance(line, HeaderLine):
             continue
-        run = runs[-1]
-        first = run.first.setdefault(type(line).__name__, number)
-        _check_order(number, line, number - first)
+        run.lines.update(text)
+        again = runs.get(run.run_id)
+        if again is None:
+            _check_order(number, line, run)
+            if not isinstance(line, HeadLine):
+                _stage(connection, run.run, number, line)
         if isinstance(line, HeadLine):
-            _check(staged, run, number, line)
-        else:
-            _stage(connection, run.run, number, line)
-    return runs
+            if again is None:
+                _check(staged, run, number, line)
+                runs[run.run_id] = run
+            elif again.lines.digest() != run.lines.digest():
+                raise UsageError(f"line {number}: run {run.run_id} stands twice, and not with the same lines")
+    return list(runs.values())
 
 
 _ORDERED = {PayloadLine: "n", TransitionLine: "seq", DocumentLine: "number", ErasureLine: "number"}
 
 
-def _check_order(number: int, line: AnyLine, expected: int) -> None:
-    """Raise UsageError unless the lines of one kind are numbered from 0 without a gap."""
+def _check_order(number: int, line: AnyLine, run: _Arriving) -> None:
+    """Raise JournalDamaged unless the lines of one kind are numbered without a gap; where they begin is verified."""
     name = _ORDERED.get(type(line))
-    if name is not None and getattr(line, name) != expected:
+    found = getattr(line, name) if name is not None else 0
+    first, base = run.first.setdefault(type(line).__name__, (number, found))
+    if name is not None and found - base != number - first:
         raise JournalDamaged(
-            f"line {number}: {name} is {getattr(line, name)}, expected {expected}; lines are missing or moved"
+            f"line {number}: {name} is {found}, expected {number - first + base}; lines are missing or moved"
         )
 
 
@@ -130,8 +139,9 @@ def _stage(connection: sqlite3.Connection, run: int, number: int, line: AnyLine)
     """Put one line into the journal on the way in."""
     base = run << 32
     if isinstance(line, RunLine):
-        root = line.root()
-        connection.execute(_INSERT_SPEC, (run, *root.values(), root_hash(root)))
+        columns = line.root()
+        root = root_hash(columns, _before(connection, number, line))
+        connection.execute(_INSERT_SPEC, (run, *columns.values(), root))
         connection.execute("INSERT INTO leases VALUES (?, 1, NULL, NULL, 0)", (run,))
     elif isinstance(line, PayloadLine):
         payload = payload_of(number, line)
@@ -146,6 +156,21 @@ def _stage(connection: sqlite3.Connection, run: int, number: int, line: AnyLine)
     elif isinstance(line, ErasureLine):
         values = [getattr(line, name) for name in COLUMNS]
         connection.execute(_INSERT_ERASURE, (base | line.number, run, *values, bytes.fromhex(line.hash)))
+
+
+def _before(connection: sqlite3.Connection, number: int, line: RunLine) -> bytes:
+    """Return the hash that a fork's root commits to, of the row that it was forked at; nothing for other runs."""
+    if line.parent_run_id is None:
+        return b""
+    found = connection.execute(
+        "SELECT hash FROM transitions JOIN specs USING (run) WHERE run_id = ? AND seq = ?",
+        (line.parent_run_id, line.parent_seq),
+    ).fetchone()
+    if found is None:
+        told = f"row {line.parent_seq} of run {line.parent_run_id}, which it was forked at"
+        raise UsageError(f"line {number}: run {line.run_id} comes without {told}")
+    before: bytes = found[0]
+    return before
 
 
 def _check(staged: JournalReader, run: _Arriving, number: int, line: HeadLine) -> None:
@@ -180,7 +205,9 @@ def _line_of(run: _Arriving, defect: Defect) -> int | None:
     """Return the line that a defect is about, None for one of the run as a whole."""
     found = re.match(r"([a-z ]+?)(?: (\d+))?$", defect.place)
     first = run.first.get(_PLACES.get(found[1], "")) if found else None
-    return first + int(found[2] or 0) if found and first is not None else None
+    if found is None or first is None:
+        return None
+    return first[0] + (int(found[2]) - first[1] if found[2] else 0)
 
 
 # -- into the journal --------------------------------------------------------------------------------------------
@@ -195,9 +222,9 @@ def _taken(
     if here is None:
         (run,) = destination.execute("SELECT coalesce(max(run), 0) + 1 FROM specs").fetchone()
         columns = staged.root_columns(arriving.run)
-        destination.execute(_INSERT_SPEC, (run, *columns.values(), root_hash(columns)))
+        destination.execute(_INSERT_SPEC, (run, *columns.values(), root_of(staged, arriving.run)))
         destination.execute("INSERT INTO leases VALUES (?, 1, NULL, NULL, 0)", (run,))
-        _copy(destination, staged, arriving.run, run, dict.fromkeys(_COPIED, 0))
+        _copy(destination, staged, arriving.run, run)
         return Imported(arriving.run_id, "new", head + 1)
     run = here[0]
     _check_same(journal, staged, arriving, run)
@@ -206,30 +233,25 @@ def _taken(
         return Imported(arriving.run_id, "known", 0)
     _check_extendable(journal, staged, arriving, run)
     _claim(journal, destination, run, arriving.run_id)
-    counts = {
-        table: destination.execute(
-            f"SELECT count(*) FROM {table} WHERE id BETWEEN ? AND ?", (run << 32, run << 32 | (2**32 - 1))
-        ).fetchone()[0]
-        for table in _COPIED
-    }
-    _copy(destination, staged, arriving.run, run, counts)
+    _copy(destination, staged, arriving.run, run)
     return Imported(arriving.run_id, "extended", head - known)
 
 
-def _copy(
-    destination: sqlite3.Connection, staged: JournalReader, source: int, run: int, counts: dict[str, int]
-) -> None:
-    """Copy the rows of a run from the given number on in every table, under its number here."""
+def _copy(destination: sqlite3.Connection, staged: JournalReader, source: int, run: int) -> None:
+    """Copy what comes after the rows that a run has here, in every table, under its number here."""
     connection = staged._committer.connection
     for table in _COPIED:
+        sql = f"SELECT max(id) FROM {table} WHERE id BETWEEN ? AND ?"
+        (last,) = destination.execute(sql, (run << 32, run << 32 | _MASK)).fetchone()
+        first = 0 if last is None else (last & _MASK) + 1
         rows = connection.execute(
             f"SELECT * FROM {table} WHERE id BETWEEN ? AND ? ORDER BY id",
-            (source << 32 | counts[table], source << 32 | (2**32 - 1)),
+            (source << 32 | first, source << 32 | _MASK),
         )
         for key, _, *values in rows:
             marks = ", ".join("?" * (len(values) + 2))
             destination.execute(
-                f"INSERT INTO {table} VALUES ({marks})", (run << 32 | (key & (2**32 - 1)), run, *values)
+                f"INSERT INTO {table} VALUES ({marks})", (run << 32 | (key & _MASK), run, *values)
             )
 
 
@@ -241,16 +263,24 @@ def _check_same(journal: Journal, staged: JournalReader, arriving: _Arriving, ru
         JournalConflict: They tell something else.
     """
     what: str | None = None
-    if journal.root_columns(run) != staged.root_columns(arriving.run):
+    if root_of(journal, run) != root_of(staged, arriving.run):
         what = "was started otherwise"
     else:
-        last = min(journal.run(arriving.run_id).head_seq, staged.run(arriving.run_id).head_seq)
+        last = min(_last_row(journal, run), _last_row(staged, arriving.run))
         if last >= 0 and _hash_at(journal, run, last) != _hash_at(staged, arriving.run, last):
             what = f"tells something else up to row {last}"
     if what is not None:
         raise JournalConflict(
-            f"line {arriving.first['RunLine']}: run {arriving.run_id} {what} in {journal.path}; nothing was imported"
+            f"line {arriving.first['RunLine'][0]}: run {arriving.run_id} {what} in {journal.path}; nothing was imported"
         )
+
+
+def _last_row(journal: JournalReader, run: int) -> int:
+    """Return the seq of the last row under a run's number, -1 without one."""
+    found = journal.query(
+        "SELECT max(id) FROM transitions WHERE id BETWEEN ? AND ?", (run << 32, run << 32 | _MASK)
+    )
+    return -1 if found[0][0] is None else found[0][0] & _MASK
 
 
 def _hash_at(journal: JournalReader, run: int, seq: int) -> Any:
@@ -268,11 +298,11 @@ def _check_extendable(journal: Journal, staged: JournalReader, arriving: _Arrivi
     gone = []
     for reader, number in ((journal, run), (staged, arriving.run)):
         sql = "SELECT n FROM payloads WHERE id BETWEEN ? AND ? AND body IS NULL"
-        gone.append(reader.query(sql, (number << 32, number << 32 | max(count - 1, 0))))
+        gone.append(reader.query(sql, (number << 32, (number << 32) + count - 1)))
     records = erasures_of(journal, run)
     if gone[0] != gone[1] or records != erasures_of(staged, arriving.run)[: len(records)]:
         raise JournalConflict(
-            f"line {arriving.first['RunLine']}: run {arriving.run_id} goes on after what is in {journal.path}, but not"
+            f"line {arriving.first['RunLine'][0]}: run {arriving.run_id} goes on after what is in {journal.path}, but not"
             " the same parts of it were erased; erase here what was erased there, or import into another file"
         )
 

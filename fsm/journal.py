@@ -167,10 +167,10 @@ class Journal(JournalReader):
         Raises:
             UsageError: Rules that cannot be used.
         """
-        from .export import export_run
+        from .export import export_runs
         from .redaction import redaction_of
 
-        return export_run(self, run_id, redaction_of(redact))
+        return export_runs(self, [run_id], redaction_of(redact))
 
     def import_lines(self, lines: Iterable[bytes]) -> tuple[Imported, ...]:
         """
@@ -217,6 +217,7 @@ class Journal(JournalReader):
         payloads: list[Payload],
         documents: tuple[DocumentRef, ...],
         parent: tuple[str, int] | None = None,
+        before: bytes = b"",
     ) -> tuple[int, bytes, int]:
         """
         Write a new run without transitions and take its lease.
@@ -228,7 +229,8 @@ class Journal(JournalReader):
             place: Reference of the spec's payload.
             payloads: Everything staged so far: documents and spec.
             documents: Input documents.
-            parent: Run id and seq that it was forked from.
+            parent: Of a fork: id of the run under which the last shared row stands, and its seq.
+            before: Of a fork: hash of that row.
 
         Returns:
             The run's number, the hash that its first row follows, and the fencing token.
@@ -248,7 +250,7 @@ class Journal(JournalReader):
             "spec_payload": place.n,
             "created_at": created_at,
         }
-        root = root_hash(columns)
+        root = root_hash(columns, before)
         with self._committer.lock, translated(self.path), transaction(connection):
             if parent is None and columns["workflow_id"] != run_id:
                 self._check_place(connection, spec)

@@ -19,6 +19,7 @@ from ..states.spec import Spec
 from .committer import Committer
 from .journal_file import Identity, has_log, identity, open_reader, place_of, translated
 from .journal_rows import ROOT_COLUMNS, RunRow, StoredDocument, Transition, transition_of
+from .lineage import Part, part_with, parts_of
 from .payloads import Payload
 from .record import Record, root_hash
 
@@ -62,6 +63,7 @@ class JournalReader:
         self._frozen = False
         self._lenient = False
         self._busy_timeout_s = busy_timeout_s
+        self._lineages: dict[int, tuple[Part, ...]] = {}
 
     @contextmanager
     def snapshot(self) -> Iterator[JournalReader]:
@@ -108,7 +110,7 @@ class JournalReader:
         return RunRow(*rows[0])
 
     def transitions(self, run_id: str) -> list[Transition]:
-        """Return the rows of a run in order."""
+        """Return the rows of a run in order; of a fork the shared ones first, each with the run it stands under."""
         number = self.run(run_id).run
         try:
             return [transition_of(row) for row in self.rows(number)]
@@ -119,7 +121,7 @@ class JournalReader:
 
     def documents(self, run_id: str) -> list[StoredDocument]:
         """Return the documents of a run in the order in which they came."""
-        return self.stored_documents(self.run(run_id).run)
+        return [StoredDocument(*row) for row in self._document_rows(self.run(run_id).run, 0, 2**32 - 1)]
 
     def document(self, run_id: str, number: int) -> str | bytes | None:
         """Return the body of one document by its number, None once erased."""
@@ -142,26 +144,56 @@ class JournalReader:
         body = self.payload(row.run, place).body
         if body is None:
             raise Erased(f"run {row.run_id}: its spec has been erased; it can be verified, not resumed")
-        return Spec.model_validate_json(body)
+        spec = Spec.model_validate_json(body)
+        if spec.workflow_id == row.workflow_id:
+            return spec
+        return spec.model_copy(update={"workflow_id": row.workflow_id})  # a fork with its parent's spec
+
+    def lineage(self, run: int) -> tuple[Part, ...]:
+        """
+        Return where the rows of run number *run* stand: for a fork its ancestors' parts first, its own last.
+
+        Raises:
+            JournalDamaged: The row that it was forked at is missing.
+        """
+        if run not in self._lineages:
+            if len(self._lineages) >= 1024:
+                self._lineages.clear()
+            self._lineages[run] = parts_of(self.query, run)
+        return self._lineages[run]
 
     def rows(self, run: int, first: int = 0) -> list[tuple[Any, ...]]:
-        """Return the rows of run number *run* from *first* on as plain tuples in `Record` order."""
-        return self.query(_SELECT_ROWS, _range(run, first))
+        """Return the rows of run number *run* from *first* on as plain tuples in `Record` order, shared ones too."""
+        found: list[tuple[Any, ...]] = []
+        last = 2**32 - 1
+        for part in reversed(self.lineage(run)):
+            if first <= last:
+                found = self.own_rows(part.run, max(first, part.first_seq), last) + found
+            last = part.first_seq - 1
+        return found
+
+    def own_rows(self, run: int, first: int = 0, last: int = 2**32 - 1) -> list[tuple[Any, ...]]:
+        """Return the rows that stand under run number *run*, from *first* to *last*, as plain tuples."""
+        return self.query(_SELECT_ROWS, (run << 32 | first, run << 32 | last))
 
     def root_columns(self, run: int) -> dict[str, Any]:
         """Return the columns of a run that never change."""
         values = self.query(f"SELECT {', '.join(ROOT_COLUMNS)} FROM specs WHERE run = ?", (run,))[0]
         return dict(zip(ROOT_COLUMNS, values, strict=True))
 
-    def root(self, run: int) -> bytes:
+    def root(self, run: int, before: bytes = b"") -> bytes:
         """
-        Return the hash that a run's first row follows, recomputed from its immutable columns.
+        Return the hash that a run's first own row follows, recomputed from its immutable columns.
+
+        Args:
+            run: Its number.
+            before: Of a fork the hash of the last row that it shares.
 
         Raises:
             JournalDamaged: It is not the stored one.
         """
         columns = self.root_columns(run)
-        root = root_hash(columns)
+        root = root_hash(columns, before)
         if root != self.query("SELECT root_hash FROM specs WHERE run = ?", (run,))[0][0]:
             raise JournalDamaged(f"run {columns['run_id']}: its first columns were changed; run: paor verify")
         return root
@@ -169,7 +201,7 @@ class JournalReader:
     def next_payload(self, run: int) -> int:
         """Return the number of a run's next payload."""
         found = self.query("SELECT max(id) FROM payloads WHERE id BETWEEN ? AND ?", _range(run))[0][0]
-        return 0 if found is None else (found & (2**32 - 1)) + 1
+        return self.lineage(run)[-1].first_payload if found is None else (found & (2**32 - 1)) + 1
 
     def payload(self, run: int, n: int) -> Payload:
         """
@@ -184,23 +216,24 @@ class JournalReader:
         return payload
 
     def find_payload(self, run: int, n: int) -> Payload | None:
-        """Return one payload, or None when there is none."""
+        """Return one payload, of a fork also one that it shares, or None when there is none."""
         if not 0 <= n < 2**32:
             return None
-        rows = self.query(
-            "SELECT n, media_type, digest, salt, body FROM payloads WHERE id = ?", (run << 32 | n,)
-        )
+        sql = "SELECT n, media_type, digest, salt, body FROM payloads WHERE id = ?"
+        rows = self.query(sql, (run << 32 | n,))
+        if not rows and (part := part_with(self.lineage(run), "first_payload", n)).run != run:
+            rows = self.query(sql, (part.run << 32 | n,))
         return Payload(*rows[0]) if rows else None
 
     def iterate_rows(self, run: int, batch: int) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows of a run in order, a bounded number in memory at a time."""
+        """Yield the rows that stand under a run's number in order, a bounded number in memory at a time."""
         first, last = _range(run)
         while rows := self.query(_SELECT_KEYED, (first, last, batch)):
             yield from (row[1:] for row in rows)
             first = rows[-1][0] + 1
 
     def iterate_payloads(self, run: int, batch: int) -> Iterator[Payload]:
-        """Yield the payloads of a run in order, a bounded number in memory at a time."""
+        """Yield the payloads under a run's number in order, a bounded number in memory at a time."""
         first, last = _range(run)
         sql = "SELECT id, n, media_type, digest, salt, body FROM payloads WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?"
         while rows := self.query(sql, (first, last, batch)):
@@ -208,9 +241,15 @@ class JournalReader:
             first = rows[-1][0] + 1
 
     def payloads(self, run: int, last: int) -> list[Payload]:
-        """Return the newest payloads of a run, at most *last*, in order."""
+        """Return the newest payloads of a run, at most *last*, in order; of a fork also those that it shares."""
         sql = f"{_SELECT_PAYLOADS} ORDER BY id DESC LIMIT ?"
-        rows = self.query(sql, (*_range(run), last))
+        rows: list[tuple[Any, ...]] = []
+        end = 2**32
+        for part in reversed(self.lineage(run)):
+            if len(rows) < last and end > part.first_payload:
+                first, before = part.run << 32 | part.first_payload, part.run << 32 | end - 1
+                rows += self.query(sql, (first, before, last - len(rows)))
+            end = min(end, part.first_payload)
         return [Payload(*row) for row in reversed(rows)]
 
     def change(self, run: int, column: str) -> Change:
@@ -222,8 +261,8 @@ class JournalReader:
         return Change.read(body)
 
     def stored_documents(self, run: int) -> list[StoredDocument]:
-        """Return the documents of run number *run* in order."""
-        return [StoredDocument(*row) for row in self._document_rows(run, 0, 2**32 - 1)]
+        """Return the documents that stand under run number *run*, in order."""
+        return [StoredDocument(*row) for row in self._own_documents(run, 0, 2**32 - 1)]
 
     def documents_at(
         self, run: int, first: int, count: int
@@ -233,6 +272,16 @@ class JournalReader:
         return [(document, self.payload(run, document.payload).body) for document in found]
 
     def _document_rows(self, run: int, first: int, count: int) -> list[tuple[Any, ...]]:
+        found: list[tuple[Any, ...]] = []
+        end = min(first + count, 2**32)
+        for part in reversed(self.lineage(run)):
+            begin = max(first, part.first_document)
+            if begin < end:
+                found = self._own_documents(part.run, begin, end - begin) + found
+            end = min(end, part.first_document)
+        return found
+
+    def _own_documents(self, run: int, first: int, count: int) -> list[tuple[Any, ...]]:
         return self.query(
             "SELECT number, label, position, name, mime, bytes, digest, payload FROM documents"
             " WHERE id BETWEEN ? AND ? ORDER BY id",
@@ -278,6 +327,7 @@ class JournalReader:
             )
             self._committer.connection.close()
             self._committer.connection = connection
+            self._lineages.clear()
             if self._standing is None:
                 return connection.execute(sql, values).fetchall()
         raise JournalBusy(f"{self.path}: was written while it was read; try again")

@@ -92,9 +92,20 @@ CREATE VIEW runs AS
          created_at,
          CASE WHEN dest IN ('Done', 'Failed') THEN at END AS ended_at,
          coalesce(seq, -1) AS head_seq,
-         coalesce(hash, root_hash) AS head_hash
-  FROM specs LEFT JOIN transitions ON transitions.id =
-    (SELECT max(id) FROM transitions WHERE id BETWEEN specs.run << 32 AND specs.run << 32 | 4294967295);
+         CASE WHEN transitions.run = specs.run THEN hash ELSE root_hash END AS head_hash
+  FROM specs LEFT JOIN transitions ON transitions.id = coalesce(
+    (SELECT max(id) FROM transitions WHERE id BETWEEN specs.run << 32 AND specs.run << 32 | 4294967295),
+    (SELECT parent.run << 32 | specs.parent_seq FROM specs AS parent WHERE parent.run_id = specs.parent_run_id));
+
+CREATE VIEW v_lineage AS
+  WITH RECURSIVE part (run_id, stands_under, last_seq) AS (
+    SELECT run_id, run_id, head_seq FROM runs
+    UNION
+    SELECT part.run_id, specs.parent_run_id, specs.parent_seq
+    FROM part JOIN specs ON specs.run_id = part.stands_under WHERE specs.parent_run_id IS NOT NULL)
+  SELECT part.run_id, stands_under, coalesce(parent_seq + 1, 0) AS first_seq, last_seq
+  FROM part JOIN specs ON specs.run_id = part.stands_under
+  WHERE last_seq >= coalesce(parent_seq + 1, 0);
 
 CREATE VIEW v_runs AS
   SELECT run_id, status, state, reason, head_seq + 1 AS transitions, coalesce(step, 0) AS steps,
@@ -102,7 +113,9 @@ CREATE VIEW v_runs AS
          coalesce(cost_micro, 0) / 1000000.0 AS cost, coalesce(time_us, 0) / 1000000.0 AS seconds,
          datetime(created_at / 1000000, 'unixepoch') AS created,
          datetime(ended_at / 1000000, 'unixepoch') AS ended
-  FROM runs LEFT JOIN transitions ON transitions.id = (runs.run << 32 | runs.head_seq);
+  FROM runs LEFT JOIN transitions ON transitions.id = coalesce(
+    (SELECT id FROM transitions WHERE id = (runs.run << 32 | runs.head_seq)),
+    (SELECT parent.run << 32 | runs.head_seq FROM specs AS parent WHERE parent.run_id = runs.parent_run_id));
 
 CREATE VIEW v_steps AS
   SELECT run_id, seq, datetime(at / 1000000, 'unixepoch') AS at, "trigger", source, dest, step, action,

@@ -209,7 +209,10 @@ def _settled(drive: Drive, tool: Tool, intent: Intent) -> Outcome | None:
         output_of(value)
     except (Exception, SystemExit):  # also of a value that no journal can hold: it says nothing
         return InDoubt()
-    return None if value is None else _reconciled(drive, "done", value)
+    if value is not None:
+        return _reconciled(drive, "done", value)
+    own = intent.idempotency_key.startswith(f"{drive.run.run_id}-")
+    return None if own else InDoubt()  # a fork's parent may be about to do it
 
 
 def _reconciled(drive: Drive, action: str, content: Any) -> Ended:

@@ -89,9 +89,15 @@ def canonical(data: dict[str, Any]) -> str:
     return orjson.dumps(data, option=orjson.OPT_SORT_KEYS).decode()
 
 
-def root_hash(record: dict[str, Any]) -> bytes:
-    """Return the hash that the first row follows: of the run's immutable columns, the spec's digest among them."""
-    return hashlib.sha256(orjson.dumps(record, option=orjson.OPT_SORT_KEYS)).digest()
+def root_hash(record: dict[str, Any], before: bytes = b"") -> bytes:
+    """
+    Return the hash that the first own row follows: of the run's immutable columns, the spec's digest among them.
+
+    Args:
+        record: The columns.
+        before: Of a fork the hash of the last row that it shares, so that its chain goes on where the parent's stood.
+    """
+    return hashlib.sha256(before + orjson.dumps(record, option=orjson.OPT_SORT_KEYS)).digest()
 
 
 _FIRST = len(COLUMN_COUNTERS)

@@ -32,7 +32,7 @@ from ..states.outcomes import (
     Usage,
 )
 from ..states.requests import NOTHING, ModelRequest, Recall, Request, ToolRequest
-from ..states.run import Change, Counters, Run, initial_run
+from ..states.run import Change, Counters, Run
 from ..states.spec import Spec
 from ..states.waiting import Answer
 from .fold import apply
@@ -41,6 +41,7 @@ from .journal_reading import JournalReader
 from .kit import Kit
 from .machine import Decision, Moment, decide, request_of
 from .record import counters_text
+from .resuming import handed_over
 
 if TYPE_CHECKING:
     from .replay_erased import Unchecked
@@ -123,18 +124,15 @@ def replay(journal: Journal, run_id: str, engine: SpecSource | None = None) -> R
 
     if gone := erased_numbers(journal, row.run):
         return replay_erased(journal, row, engine, gone)
-    try:
-        spec = journal.spec(row.run_id)
-    except ValidationError as error:
-        raise JournalDamaged(
-            f"run {row.run_id}: its spec cannot be read ({error.error_count()} errors)"
-        ) from None
-    if engine is not None:
-        spec = engine.current_spec(spec)
-    run, kit = initial_run(row.run_id, row.run, spec), Kit(spec)
+    parts = {part.run: (part, _spec(journal, part.run_id, engine)) for part in journal.lineage(row.run)}
+    part, spec = next(iter(parts.values()))
+    run, kit = handed_over(None, part, spec), Kit(spec)
     divergences: list[Divergence] = []
     transitions = journal.transitions(row.run_id)
     for transition in transitions:
+        if transition.run != run.number:  # the fork's own rows begin, with what it was started with
+            part, spec = parts[transition.run]
+            run, kit = handed_over(run, part, spec), Kit(spec)
         try:
             divergences.extend(_replayed_row(journal, kit, run, transition))
             run = _follow(journal, run, transition)
@@ -145,6 +143,17 @@ def replay(journal: Journal, run_id: str, engine: SpecSource | None = None) -> R
     if not divergences and run.state != row.state:
         divergences.append(Divergence(run.seq - 1, "runs.state", row.state, run.state))
     return Replay(row.run_id, len(transitions), not divergences, tuple(divergences))
+
+
+def _spec(journal: Journal, run_id: str, engine: SpecSource | None) -> Spec:
+    """Return what a run is derived with."""
+    try:
+        spec = journal.spec(run_id)
+    except ValidationError as error:
+        raise JournalDamaged(
+            f"run {run_id}: its spec cannot be read ({error.error_count()} errors)"
+        ) from None
+    return spec if engine is None else engine.current_spec(spec)
 
 
 _UNREADABLE = (PaorError, ValueError, LookupError, TypeError, AttributeError, AssertionError)

@@ -8,27 +8,27 @@ place, the choice among the table's rows by the recorded guards, and the sums ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
-
-from ..states.errors import Erased, JournalDamaged
+from ..states.errors import Erased
 from ..states.requests import NOTHING
-from ..states.run import Change, Run, initial_run
+from ..states.run import Change, Run
 from . import replay as whole
-from .erasures import erasures_of, numbers_of
+from .erasures import erasures_of, numbers_of, root_of
 from .fold import apply
 from .kit import Kit
 from .machine import Decision, Moment, decide, request_of
-from .record import PREV_HASH, chained
+from .record import PREV_HASH, chained, root_hash
+from .resuming import handed_over
 from .table import rows_of
 
 if TYPE_CHECKING:
     from .journal import Journal, Transition
     from .journal_reading import JournalReader
     from .journal_rows import RunRow
+    from .lineage import Part
     from .payloads import Payload
 
 GONE = "(erased)"
@@ -51,13 +51,19 @@ class Unchecked:
         return f"row {self.seq}, {self.field}: erased" if self.seq >= 0 else f"{self.field}: erased"
 
 
-def erased_numbers(journal: JournalReader, run: int) -> set[int]:
-    """Return the numbers of the payloads of a run that were erased."""
-    rows = journal.query(
-        "SELECT n FROM payloads WHERE id BETWEEN ? AND ? AND body IS NULL",
-        (run << 32, run << 32 | (2**32 - 1)),
-    )
-    return {n for (n,) in rows}
+def erased_numbers(journal: JournalReader, run: int) -> dict[int, set[int]]:
+    """Return the numbers of the payloads of a run that were erased, by the run under which they stand."""
+    parts = journal.lineage(run)
+    ends = [*(part.first_payload for part in parts[1:]), 2**32]
+    found = {}
+    for part, end in zip(parts, ends, strict=True):
+        rows = journal.query(
+            "SELECT n FROM payloads WHERE id BETWEEN ? AND ? AND body IS NULL",
+            (part.run << 32 | part.first_payload, (part.run << 32) + end - 1),
+        )
+        if rows:
+            found[part.run] = {n for (n,) in rows}
+    return found
 
 
 class _Noting:
@@ -75,7 +81,7 @@ class _Noting:
 
 
 def replay_erased(
-    journal: Journal, row: RunRow, engine: whole.SpecSource | None, gone: set[int]
+    journal: Journal, row: RunRow, engine: whole.SpecSource | None, gone: dict[int, set[int]]
 ) -> whole.Replay:
     """
     Derive again what can be derived.
@@ -87,33 +93,21 @@ def replay_erased(
     """
     transitions = journal.transitions(row.run_id)
     found: list[whole.Divergence] = []
-    unchecked: list[Unchecked] = []
-    unrecorded = sorted(gone - numbers_of(erasures_of(journal, row.run)))
-    if unrecorded:
-        told = f"{len(unrecorded)} payloads without a record, the first is {unrecorded[0]}"
-        found.append(whole.Divergence(-1, "payloads", "records of what was erased", told))
+    for run, numbers in sorted(gone.items()):
+        unrecorded = sorted(numbers - numbers_of(erasures_of(journal, run)))
+        if unrecorded:
+            told = f"{len(unrecorded)} payloads without a record, the first is {unrecorded[0]}"
+            found.append(whole.Divergence(-1, "payloads", "records of what was erased", told))
     found += _chain(journal, row)
     found += [item for pair in _pairs(transitions) for item in _plain(*pair)]
-    spec = None
-    try:
-        spec = journal.spec(row.run_id)
-    except Erased:
-        unchecked.append(Unchecked(-1, "spec, and with it every request and decision"))
-    except ValidationError as error:
-        raise JournalDamaged(
-            f"run {row.run_id}: its spec cannot be read ({error.error_count()} errors)"
-        ) from None
-    if spec is not None:
-        if engine is not None:
-            spec = engine.current_spec(spec)
-        walk = _Derivation(journal, Kit(spec), initial_run(row.run_id, row.run, spec))
-        for transition in transitions:
-            if not walk.step(transition):
-                break
-        found += walk.found
-        unchecked += walk.unchecked
+    walk = _Derivation(journal, engine, journal.lineage(row.run))
+    for transition in transitions:
+        if not walk.step(transition):
+            break
+    found += walk.found
     known = dict.fromkeys(sorted(found, key=lambda item: item.seq))
-    return whole.Replay(row.run_id, len(transitions), False, tuple(known), tuple(dict.fromkeys(unchecked)))
+    unchecked = dict.fromkeys(sorted(walk.unchecked, key=lambda item: item.seq))
+    return whole.Replay(row.run_id, len(transitions), False, tuple(known), tuple(unchecked))
 
 
 class _Derivation:
@@ -125,26 +119,46 @@ class _Derivation:
         unchecked: What could not be compared.
     """
 
-    def __init__(self, journal: Journal, kit: Kit, run: Run) -> None:
-        self._journal, self._kit, self._run = journal, kit, run
+    def __init__(self, journal: Journal, engine: whole.SpecSource | None, parts: Sequence[Part]) -> None:
+        self._journal, self._engine = journal, engine
+        self._parts = {part.run: part for part in parts}
         self._adrift = False
         self.found: list[whole.Divergence] = []
         self.unchecked: list[Unchecked] = []
+        self._run: Run | None = None
+        self._hand_over(parts[0])
+
+    def _hand_over(self, part: Part) -> None:
+        """Go on with a part's spec; without it there is no way on."""
+        try:
+            spec = whole._spec(self._journal, part.run_id, self._engine)
+        except Erased:
+            self.unchecked.append(
+                Unchecked(part.first_seq - 1, "spec, and with it every request and decision")
+            )
+            self._run = None
+            return
+        self._run, self._kit = handed_over(self._run, part, spec), Kit(spec)
 
     def step(self, row: Transition) -> bool:
         """Compare one row and stand after it; return whether there is a way on."""
-        if row.seq != self._run.seq or row.source != self._run.state:
-            self._tell(whole.Divergence(row.seq, "place", f"{row.source} at {row.seq}", self._run.state))
+        if self._run is not None and row.run != self._run.number:
+            self._hand_over(self._parts[row.run])
+        if self._run is None:
+            return False
+        run = self._run
+        if row.seq != run.seq or row.source != run.state:
+            self._tell(whole.Divergence(row.seq, "place", f"{row.source} at {row.seq}", run.state))
             return False
         noting: Any = _Noting(self._journal)
         try:
-            self._compare_request(noting, row)
-            decision, sure = self._decided(noting, row)
-            self._follow(row, decision if sure else None)
+            self._compare_request(noting, run, row)
+            decision, sure = self._decided(noting, run, row)
+            self._run = self._followed(run, row, decision if sure else None)
         except whole._UNREADABLE as error:
             told = whole._short(f"{type(error).__name__}: {error}")
             self._tell(whole.Divergence(row.seq, "record", "a readable row", told))
-            return self._adrift
+            return False
         return True
 
     def _tell(self, item: whole.Divergence, *, sure: bool = True) -> None:
@@ -153,41 +167,38 @@ class _Derivation:
         else:
             self.unchecked.append(Unchecked(item.seq, item.field))
 
-    def _compare_request(self, noting: Any, row: Transition) -> None:
+    def _compare_request(self, noting: Any, run: Run, row: Transition) -> None:
         uncalled = row.outcome.get("kind") in ("cancelled", "answer")
-        request = NOTHING if uncalled else request_of(self._run)
-        for item in whole._compare_request(noting, self._kit, self._run, row, request):
+        request = NOTHING if uncalled else request_of(run)
+        for item in whole._compare_request(noting, self._kit, run, row, request):
             self._tell(item)
 
-    def _decided(self, noting: Any, row: Transition) -> tuple[Decision | None, bool]:
+    def _decided(self, noting: Any, run: Run, row: Transition) -> tuple[Decision | None, bool]:
         """Return what the recorded outcome means now, and whether nothing that was erased went into it."""
         noting.missed = False
         try:
-            outcome = whole._recorded_outcome(noting, self._run, row)
+            outcome = whole.recorded_outcome(noting, run, row)
             missed = noting.missed
-            moment = Moment(row.at, row.time_us - self._run.counters.time_us)
-            decision = decide(self._run, outcome, moment, self._kit)
+            moment = Moment(row.at, row.time_us - run.counters.time_us)
+            decision = decide(run, outcome, moment, self._kit)
         except whole._UNREADABLE as error:
             told = whole._short(f"{type(error).__name__}: {error}")
-            self._tell(
-                whole.Divergence(row.seq, "outcome", "a readable outcome", told), sure=not noting.missed
-            )
+            self._tell(whole.Divergence(row.seq, "outcome", "a readable outcome", told), sure=not noting.missed)
             return None, False
-        for item in whole._compare_decision(noting, self._run, row, decision):
+        for item in whole._compare_decision(noting, run, row, decision):
             self._tell(item, sure=not missed)
         return decision, not missed and not self._adrift
 
-    def _follow(self, row: Transition, decision: Decision | None) -> None:
-        """Stand after a row: by its change, by the derived one where that was erased, else without knowing all."""
-        if self._journal.payload(self._run.number, row.change["n"]).body is not None:
-            self._run = whole._follow(self._journal, self._run, row)
-            return
+    def _followed(self, run: Run, row: Transition, decision: Decision | None) -> Run:
+        """Return the run after a row: by its change, by the derived one where that was erased, else without it."""
+        if self._journal.payload(run.number, row.change["n"]).body is not None:
+            return whole._follow(self._journal, run, row)
         self._adrift = self._adrift or decision is None
-        self._run = apply(
-            self._run,
+        return apply(
+            run,
             trigger=row.trigger,
             dest=row.dest,
-            counters=whole._recorded_counters(self._run, row),
+            counters=whole._recorded_counters(run, row),
             change=decision.change if decision is not None else Change(),
             outcome=dict(row.outcome),
         )
@@ -197,12 +208,18 @@ class _Derivation:
 
 
 def _chain(journal: Journal, row: RunRow) -> Iterator[whole.Divergence]:
-    """Yield every row that does not fit the hash chain."""
-    head = journal.root(row.run)
-    for values in journal.iterate_rows(row.run, 2000):
-        if values[PREV_HASH] != head or chained(head, values[:PREV_HASH]) != values[PREV_HASH + 1]:
-            yield whole.Divergence(values[1], "hash", "the chain", "a row that does not fit it")
-        head = values[PREV_HASH + 1]
+    """Yield every row that does not fit the hash chain, and every root that does not."""
+    parts = journal.lineage(row.run)
+    ends = [*(part.first_seq - 1 for part in parts[1:]), 2**32 - 1]
+    head = b""
+    for part, end in zip(parts, ends, strict=True):
+        head = root_hash(journal.root_columns(part.run), head)
+        if head != root_of(journal, part.run):
+            yield whole.Divergence(part.first_seq - 1, "root_hash", "the chain", "columns that do not fit it")
+        for values in journal.own_rows(part.run, part.first_seq, end):
+            if values[PREV_HASH] != head or chained(head, values[:PREV_HASH]) != values[PREV_HASH + 1]:
+                yield whole.Divergence(values[1], "hash", "the chain", "a row that does not fit it")
+            head = values[PREV_HASH + 1]
 
 
 def _pairs(rows: list[Transition]) -> Iterator[tuple[Transition | None, Transition]]:

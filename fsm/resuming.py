@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import orjson
+from msgspec.structs import replace
 
 from ..states.actions import StoredText
 from ..states.errors import InvalidAnswer, JournalDamaged
 from ..states.run import Run, initial_run
+from ..states.spec import Spec
 from ..states.waiting import Answer, Question
 from ..tools.schema import ParameterSchema, SchemaError
 from .fold import restore
 from .journal import Journal
+from .lineage import Part
 from .payloads import Stager, content_key, encoded
 from .record import PREV_HASH, chained
 
@@ -21,20 +25,38 @@ REMEMBERED_AGAIN = 64
 """Newest payloads that are recognised when they come again after a resume: the constant parts of prompts among them."""
 
 
-def restored(journal: Journal, run_id: str) -> tuple[Run, bytes]:
+def restored(journal: Journal, run_id: str, last: int = 2**32 - 1) -> tuple[Run, bytes]:
     """
     Return a run as its journal tells it, and the hash of its last row; the chain is verified on the way.
+
+    Each part of a fork's walk is folded with the spec of the run under which it stands.
+
+    Args:
+        journal: That holds it.
+        run_id: Its id.
+        last: Seq of the last row to take, if not all; it stands under the run itself.
 
     Raises:
         UnknownRun: There is none.
         JournalDamaged: A hash does not fit.
     """
-    row = journal.run(run_id)
-    spec = journal.spec(row.run_id)
-    rows = journal.rows(row.run)
-    head = checked_chain(row.run_id, journal.root(row.run), rows)
-    run = initial_run(row.run_id, row.run, spec)
-    return restore(run, rows, lambda column: journal.change(row.run, column)), head
+    parts = journal.lineage(journal.run(run_id).run)
+    ends = [*(part.first_seq - 1 for part in parts[1:]), last]
+    run, head = None, b""
+    for part, end in zip(parts, ends, strict=True):
+        run = handed_over(run, part, journal.spec(part.run_id))
+        rows = journal.own_rows(part.run, part.first_seq, end)
+        head = checked_chain(part.run_id, journal.root(part.run, head), rows)
+        run = restore(run, rows, partial(journal.change, part.run))
+    assert run is not None, "every run has at least its own part"
+    return run, head
+
+
+def handed_over(run: Run | None, part: Part, spec: Spec) -> Run:
+    """Return the run that goes on with *part*: what it remembers stays, the spec and the name are the part's."""
+    if run is None:
+        return initial_run(part.run_id, part.run, spec)
+    return replace(run, run_id=part.run_id, number=part.run, spec=spec)
 
 
 def restaged(journal: Journal, run: int, salt: Callable[[], bytes]) -> Stager:

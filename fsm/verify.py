@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from ..states.errors import JournalBusy, JournalError
+from ..states.errors import JournalBusy, JournalDamaged, JournalError
 from ..states.phase import DONE, FAILED, PLANNING
 from .erasures import erasure_problems
 from .payloads import encoded, salted_digest
 from .record import PREV_HASH, chained, root_hash
 from .table import ROWS
+from .verify_forks import Beginning, beginning_of, claim_problems, shared_problems
 from .verify_types import type_problems
 
 if TYPE_CHECKING:
@@ -70,6 +71,8 @@ def verify_journal(journal: Journal) -> list[Defect]:
                 defects.extend(run_defects(journal, run, run_id))
             else:
                 defects.append(Defect(run_id, f"specs run {run}", "its number is out of range"))
+        shared = shared_problems(journal, [(item.run_id, item.place) for item in defects])
+        defects += [Defect(run_id, "specs", problem) for run_id, problem in shared]
     except JournalBusy:
         raise
     except JournalError as error:
@@ -103,11 +106,19 @@ def _file_defects(journal: Journal) -> Iterator[Defect]:
 
 def run_defects(journal: Journal, run: int, run_id: str) -> Iterator[Defect]:
     """Yield what is wrong with one run, whatever stands in its rows."""
-    columns = journal.root_columns(run)
-    root = root_hash(columns)
+    columns, begins = journal.root_columns(run), None
+    if columns["parent_run_id"] is not None or columns["parent_seq"] is not None:
+        try:
+            begins = beginning_of(journal, run)
+        except JournalDamaged as error:
+            yield Defect(run_id, "specs", str(error))
+            return
+    root = root_hash(columns, begins.row[_HASH] if begins is not None else b"")
     if root != journal.query("SELECT root_hash FROM specs WHERE run = ?", (run,))[0][0]:
         yield Defect(run_id, "specs", "the immutable columns do not fit their hash")
     walk = _Walk(run, run_id, root, columns["spec_payload"])
+    if begins is not None:
+        walk.begin(begins)
     walk.claims[columns["spec_payload"]] = (columns["spec"], None)
     for values in journal.iterate_rows(run, _BATCH):
         yield from walk.check(values)
@@ -130,6 +141,7 @@ class _Walk:
         head: Hash of the last row.
         spec_payload: Number of the spec's payload.
         seq, state: What the next row must have.
+        first: Number of the first payload.
         count: Payloads that the rows so far account for.
         claims: Digest and size of payloads as rows and results name them, None where they name only the number.
         results: Payloads whose documents must stand in `documents`: the spec, and each observed result.
@@ -144,6 +156,7 @@ class _Walk:
     spec_payload: int
     seq: int = 0
     state: str = PLANNING
+    first: int = 0
     count: int = 0
     claims: dict[int, tuple[Any, Any]] = field(default_factory=dict)
     results: list[int] = field(default_factory=list)
@@ -154,6 +167,14 @@ class _Walk:
     def __post_init__(self) -> None:
         self.count = self.spec_payload + 1
         self.results = [self.spec_payload]
+
+    def begin(self, begins: Beginning) -> None:
+        """Stand after the last row that a fork shares; its inputs stand under an ancestor."""
+        part, row = begins.part, begins.row
+        self.seq, self.state, self.last, self.rising = part.first_seq, row[5], row, row[_RISING]
+        self.first = part.first_payload
+        self.count = max(self.first, self.spec_payload + 1)
+        self.results, self.pending = [], list(begins.pending)
 
     def check(self, values: tuple[Any, ...]) -> Iterator[Defect]:
         """Yield what is wrong with the next row, then stand after it."""
@@ -305,7 +326,9 @@ def _payload_defects(journal: Journal, walk: _Walk, documents: dict[int, StoredD
     named: dict[int, list[StoredDocument]] = {}
     for document in documents.values():
         named.setdefault(document.payload, []).append(document)
-    expected = 0
+    for place, problem in claim_problems(journal, walk.run, walk.first, walk.claims):
+        yield Defect(walk.run_id, place, problem)
+    expected = walk.first
     for payload in journal.iterate_payloads(walk.run, 200):
         place = f"payloads n {payload.n}"
         if payload.n != expected:
@@ -329,7 +352,8 @@ def _payload_defects(journal: Journal, walk: _Walk, documents: dict[int, StoredD
         if size is not None and size != len(encoded(payload.body)):
             yield Defect(walk.run_id, place, "its size is not the one that is referred to")
     if expected != walk.count:
-        yield Defect(walk.run_id, "payloads", f"{expected} are there, the last row counts {walk.count}")
+        told = f"{expected - walk.first} are there, the last row counts {walk.count - walk.first}"
+        yield Defect(walk.run_id, "payloads", told)
     for number in sorted(number for number in {*walk.claims, *named} if number >= expected):
         yield Defect(walk.run_id, f"payloads n {number}", "is referred to and missing")
 

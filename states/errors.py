@@ -7,6 +7,7 @@ PaorError
         UnknownRun              no such run in this journal
         IllegalEvent            no row of the table allows this event in this phase
         InvalidAnswer           an answer that does not fit what the run waits for
+        InvalidFork             a run that cannot be forked at this row
     ModelError                  a model's or its transport's; becomes a journaled outcome, never leaves `run`
         ScriptExhausted         a ScriptedModel was asked more often than it has replies
     ToolError                   raised by a tool to fail with exactly this text; becomes an observation
@@ -52,6 +53,10 @@ class IllegalEvent(UsageError):
 
 class InvalidAnswer(UsageError):
     """The answer does not fit what the run waits for; the run goes on waiting."""
+
+
+class InvalidFork(UsageError):
+    """The run cannot be forked at this row; nothing was created."""
 
 
 class ModelError(PaorError):

@@ -127,6 +127,8 @@ class Head:
         if row.task == 0 or row.workflow_id != row.run_id:
             place = f"round {row.round}, task {row.task}" if row.task else f"round {row.round}, all tasks"
             yield "workflow", f"{place}, of {row.workflow_id}", ""
+        if row.parent_run_id is not None:
+            yield "fork", f"shares rows 0 to {row.parent_seq} of run {row.parent_run_id}", ""
         yield "state", self.state, STATE_STYLES.get(row.status, "")
         yield "model", spec.model if spec is not None else "", ""
         yield (

@@ -119,7 +119,9 @@ def runs(limit: int | None, journal: str, as_json: bool) -> int:
 
 
 def mark_of(row: RunRow) -> str:
-    """Return where a run stands in its workflow, nothing for a run by itself."""
+    """Return where a run stands in its workflow or was forked, nothing for a run by itself."""
+    if row.parent_seq is not None:
+        return f"[fork at row {row.parent_seq}] "
     if row.task == 0:
         return f"[workflow, round {row.round}] "
     return f"[round {row.round}, task {row.task}] " if row.workflow_id != row.run_id else ""
@@ -164,7 +166,8 @@ def verify(journal: str, as_json: bool) -> int:
             rows = reader.runs()
     except JournalDamaged as error:
         defects = defects or [Defect("", "file", str(error))]
-    transitions = sum(row.head_seq + 1 for row in rows)
+    shared = sum(row.parent_seq + 1 for row in rows if row.parent_seq is not None)
+    transitions = sum(row.head_seq + 1 for row in rows) - shared
     advice = re.compile("; run: paor verify.*")  # is what was done
     defects = [replace(item, problem=advice.sub("", item.problem)) for item in defects]
     if as_json:

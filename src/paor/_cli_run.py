@@ -123,7 +123,7 @@ def run(
         return _streamed(engine, given, watch)
 
     with driving(given.app, journal, durability=given.durability, model=given.model, web=given.web) as engine:
-        return _driven(engine, drive, watch, given.app, given.output, as_json)
+        return driven(engine, drive, watch, given.app, given.output, as_json)
 
 
 def _objective(words: tuple[str, ...]) -> str | None:
@@ -173,7 +173,7 @@ def _streamed(engine: Engine, given: RunInput, watch: Watch) -> Result | None:
     return result
 
 
-def _driven(
+def driven(
     engine: Engine,
     drive: Callable[[Engine], Result | None],
     watch: Watch,
@@ -196,6 +196,29 @@ def _driven(
         return INTERRUPTED
     assert result is not None, "a run ends with its result"
     return Ending(result, engine.journal, app, output, as_json).told()
+
+
+def given_answer(answer: str | None, outcome: str | None, returned: str | None) -> dict[str, Any]:
+    """
+    Return what ``--answer``, ``--outcome`` and ``--result`` say, as `Engine.resume` takes it.
+
+    Raises:
+        UsageError: They do not go together, or are not JSON.
+    """
+    if answer is not None and outcome is not None:
+        raise click.UsageError(
+            "--answer and --outcome exclude each other: one is for a question, one for an effect"
+        )
+    if returned is not None and outcome is None:
+        raise click.UsageError("--result comes with --outcome")
+    given: dict[str, Any] = {
+        "answer": json_value(answer, "--answer") if answer is not None else None,
+        "outcome": outcome,
+        "result": json_value(returned, "--result") if returned is not None else None,
+    }
+    if answer is not None and given["answer"] is None:
+        raise click.UsageError('--answer null answers nothing; decline with {"action": "decline"}')
+    return given
 
 
 @command(
@@ -232,19 +255,7 @@ def resume(
 
     Exit codes: those of paor run.
     """
-    if answer is not None and outcome is not None:
-        raise click.UsageError(
-            "--answer and --outcome exclude each other: one is for a question, one for an effect"
-        )
-    if returned is not None and outcome is None:
-        raise click.UsageError("--result comes with --outcome")
-    given: dict[str, Any] = {
-        "answer": json_value(answer, "--answer") if answer is not None else None,
-        "outcome": outcome,
-        "result": json_value(returned, "--result") if returned is not None else None,
-    }
-    if answer is not None and given["answer"] is None:
-        raise click.UsageError('--answer null answers nothing; decline with {"action": "decline"}')
+    given = given_answer(answer, outcome, returned)
     chosen = model_of(model) if model is not None else None
     target = Path(output) if output is not None else None
     if target is not None:
@@ -260,14 +271,14 @@ def resume(
             result = Engine(journal=reader).resume(row.run_id)
             return Ending(result, reader, app, target, as_json).told()
         if app is None:
-            _check_tools(reader, row, web=web)  # first: an app that has them has a model too
-            chosen = chosen or _model_of_run(reader, row)
+            check_tools(reader, row, web=web)  # first: an app that has them has a model too
+            chosen = chosen or model_of_run(reader, row)
     watch = Watch()
     watch.run_id = row.run_id
     with driving(app, journal, model=chosen, hooks=(watch,), web=web) as engine:
         if app is not None and chosen is not None:
             engine.model = chosen
-        return _driven(engine, lambda engine: engine.resume(row.run_id, **given), watch, app, target, as_json)
+        return driven(engine, lambda engine: engine.resume(row.run_id, **given), watch, app, target, as_json)
 
 
 def overdue(reader: Journal, run_id: str) -> bool:
@@ -276,7 +287,7 @@ def overdue(reader: Journal, run_id: str) -> bool:
     return timed_out(run, reader.rows(run.number), SystemClock().now_us()) is not None
 
 
-def _model_of_run(journal: Journal, row: RunRow) -> Model:
+def model_of_run(journal: Journal, row: RunRow) -> Model:
     """
     Return the model that a run was started with.
 
@@ -293,7 +304,7 @@ def _model_of_run(journal: Journal, row: RunRow) -> Model:
         ) from None
 
 
-def _check_tools(journal: Journal, row: RunRow, *, web: bool) -> None:
+def check_tools(journal: Journal, row: RunRow, *, web: bool) -> None:
     """Raise `UsageError` when a run uses tools that only its host's engine has, or those of the web without *web*."""
     own = {tool.name for tool in (*builtin_tools(), *asked_tools(None, web=web))}
     missing = [name for name in used_tools(journal, row) if name not in own]

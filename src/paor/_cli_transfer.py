@@ -15,7 +15,7 @@ from ._cli_io import OK, command, reason, say, say_bytes, say_json, tell, write_
 from ._cli_journal import busy_timeout_s, find_run, reading
 from ._cli_json import text_file
 from ._cli_text import count
-from .fsm.export import export_run, in_order, line_bytes
+from .fsm.export import export_runs, in_order, line_bytes
 from .fsm.import_lines import LINE_BYTES_MAX
 from .fsm.journal import Journal
 from .fsm.redaction import Redaction, rules_of_text
@@ -49,7 +49,7 @@ def export(
     Print runs as JSON lines: of each its header, payloads, rows, documents, erasures and head.
 
     The same bytes for the same runs, with or without --json; nothing of a host or process is in it. Without RUN the
-    newest. What --redact leaves out is exported as erased, with the names of the rules, so that the rest still
+    newest. Before a fork stand the runs whose rows it shares. What --redact leaves out is exported as erased, with the names of the rules, so that the rest still
     verifies.
     """
     if everything and names:
@@ -57,8 +57,7 @@ def export(
     redaction = _redaction(redact)
     with reading(journal) as reader:
         ids = in_order(reader) if everything else [find_run(reader, name).run_id for name in names or (None,)]
-        ids = list(dict.fromkeys(ids))
-        lines = (line_bytes(line) for run_id in ids for line in export_run(reader, run_id, redaction))
+        lines = (line_bytes(line) for line in export_runs(reader, ids, redaction))
         if output is not None:
             data = b"".join(lines)
             write_atomically(Path(output), data)

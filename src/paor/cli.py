@@ -82,6 +82,7 @@ COMMANDS = {
     "run": ("_cli_run", "Run an objective to its end."),
     "resume": ("_cli_run", "Go on with a run, or answer what it waits for."),
     "cancel": ("_cli_run", "Stop a run."),
+    "fork": ("_cli_fork", "Start a new run from a row of another one."),
     "runs": ("_cli_read", "List the runs of a journal."),
     "show": ("_cli_show", "Show what a run did."),
     "verify": ("_cli_read", "Check that a journal is whole and unaltered."),
