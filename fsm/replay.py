@@ -17,30 +17,17 @@ import orjson
 from msgspec.structs import replace
 from pydantic import ValidationError
 
-from ..states.actions import StoredText
 from ..states.errors import JournalDamaged, PaorError, ReplayDiverged, UsageError
-from ..states.outcomes import (
-    Answered,
-    Cancelled,
-    Ended,
-    InDoubt,
-    ModelFault,
-    Nought,
-    Outcome,
-    Recalled,
-    Replied,
-    Usage,
-)
 from ..states.requests import NOTHING, ModelRequest, Recall, Request, ToolRequest
 from ..states.run import Change, Counters, Run
 from ..states.spec import Spec
-from ..states.waiting import Answer
 from .fold import apply
 from .journal import Journal, Transition
 from .journal_reading import JournalReader
 from .kit import Kit
 from .machine import Decision, Moment, decide, request_of
 from .record import counters_text
+from .recorded import recorded_outcome
 from .resuming import handed_over
 
 if TYPE_CHECKING:
@@ -201,7 +188,7 @@ def _replayed_row(journal: Journal, kit: Kit, run: Run, row: Transition) -> Iter
     uncalled = row.outcome.get("kind") in ("cancelled", "answer")
     yield from _compare_request(journal, kit, run, row, NOTHING if uncalled else request_of(run))
     try:
-        outcome = _recorded_outcome(journal, run, row)
+        outcome = recorded_outcome(journal, run, row)
         moment = Moment(row.at, row.time_us - run.counters.time_us)
         decision = decide(run, outcome, moment, kit)
     except _UNREADABLE as error:
@@ -259,55 +246,6 @@ def _first_difference(old: str | bytes | None, new: str) -> tuple[str, str]:
         if left != right:
             return f"line {index + 1}: {_short(left)}", f"line {index + 1}: {_short(right)}"
     return _short(text), _short(new)
-
-
-def _recorded_outcome(journal: Journal, run: Run, row: Transition) -> Outcome:
-    """Return the outcome that a row recorded, its texts read from the payloads."""
-    facts = row.outcome
-    kind = facts["kind"]
-    if kind == "reply":
-        place = StoredText(**facts["reply"])
-        usage = Usage(1, facts["tokens_in"], facts["tokens_out"], facts.get("cost_micro", 0))
-        return Replied(_text(journal, run, place.n), place, facts.get("finish", "stop"), usage)
-    if kind == "fault":
-        place = StoredText(**facts["message"])
-        usage = Usage(
-            facts.get("calls", 0),
-            facts.get("tokens_in", 0),
-            facts.get("tokens_out", 0),
-            facts.get("cost_micro", 0),
-        )
-        return ModelFault(facts["code"], _text(journal, run, place.n), place, usage)
-    if kind == "recalled":
-        bodies = [journal.payload(run.number, number).body for number in row.request["payloads"]]
-        return Recalled(tuple(body if isinstance(body, str) else None for body in bodies))
-    if kind == "answer":
-        place = StoredText(**facts["answer"])
-        return Answered(Answer.model_validate_json(_text(journal, run, place.n)), place)
-    if kind == "result":
-        return _recorded_result(journal, run, row)
-    plain: dict[str, Outcome] = {"none": Nought(), "in_doubt": InDoubt(), "cancelled": Cancelled()}
-    return plain[kind]
-
-
-def _recorded_result(journal: Journal, run: Run, row: Transition) -> Ended:
-    """The result stands in the row's change, usage and the tool's own requests in its outcome."""
-    facts = row.outcome
-    change = Change.read(_text(journal, run, row.change["n"]))
-    if not change.result:
-        raise JournalDamaged("a result is missing in the change")
-    texts = tuple((StoredText(**prompt), StoredText(**reply)) for prompt, reply in facts.get("texts", ()))
-    usage = Usage(
-        len(texts), facts.get("tokens_in", 0), facts.get("tokens_out", 0), facts.get("cost_micro", 0)
-    )
-    return Ended(change.result, usage, texts)
-
-
-def _text(journal: Journal, run: Run, number: int) -> str:
-    body = journal.payload(run.number, number).body
-    if body is None:
-        raise JournalDamaged(f"payload {number} has been erased; what follows from it cannot be checked")
-    return body if isinstance(body, str) else body.decode("utf-8", "surrogatepass")
 
 
 def _compare_decision(

@@ -21,6 +21,7 @@ from .fold import apply
 from .kit import Kit
 from .machine import Decision, Moment, decide, request_of
 from .record import PREV_HASH, chained, root_hash
+from .recorded import recorded_outcome
 from .resuming import handed_over
 from .table import rows_of
 
@@ -107,7 +108,8 @@ def replay_erased(
     found += walk.found
     known = dict.fromkeys(sorted(found, key=lambda item: item.seq))
     unchecked = dict.fromkeys(sorted(walk.unchecked, key=lambda item: item.seq))
-    return whole.Replay(row.run_id, len(transitions), False, tuple(known), tuple(unchecked))
+    identical = not known and not unchecked
+    return whole.Replay(row.run_id, len(transitions), identical, tuple(known), tuple(unchecked))
 
 
 class _Derivation:
@@ -151,9 +153,9 @@ class _Derivation:
             self._tell(whole.Divergence(row.seq, "place", f"{row.source} at {row.seq}", run.state))
             return False
         noting: Any = _Noting(self._journal)
+        self._compare_request(noting, run, row)
+        decision, sure = self._decided(noting, run, row)
         try:
-            self._compare_request(noting, run, row)
-            decision, sure = self._decided(noting, run, row)
             self._run = self._followed(run, row, decision if sure else None)
         except whole._UNREADABLE as error:
             told = whole._short(f"{type(error).__name__}: {error}")
@@ -169,21 +171,27 @@ class _Derivation:
 
     def _compare_request(self, noting: Any, run: Run, row: Transition) -> None:
         uncalled = row.outcome.get("kind") in ("cancelled", "answer")
-        request = NOTHING if uncalled else request_of(run)
-        for item in whole._compare_request(noting, self._kit, run, row, request):
-            self._tell(item)
+        try:
+            request = NOTHING if uncalled else request_of(run)
+            for item in whole._compare_request(noting, self._kit, run, row, request):
+                self._tell(item)
+        except whole._UNREADABLE as error:
+            told = whole._short(f"{type(error).__name__}: {error}")
+            self._tell(whole.Divergence(row.seq, "request", "a readable request", told))
 
     def _decided(self, noting: Any, run: Run, row: Transition) -> tuple[Decision | None, bool]:
         """Return what the recorded outcome means now, and whether nothing that was erased went into it."""
         noting.missed = False
         try:
-            outcome = whole.recorded_outcome(noting, run, row)
+            outcome = recorded_outcome(noting, run, row)
             missed = noting.missed
             moment = Moment(row.at, row.time_us - run.counters.time_us)
             decision = decide(run, outcome, moment, self._kit)
         except whole._UNREADABLE as error:
             told = whole._short(f"{type(error).__name__}: {error}")
-            self._tell(whole.Divergence(row.seq, "outcome", "a readable outcome", told), sure=not noting.missed)
+            self._tell(
+                whole.Divergence(row.seq, "outcome", "a readable outcome", told), sure=not noting.missed
+            )
             return None, False
         for item in whole._compare_decision(noting, run, row, decision):
             self._tell(item, sure=not missed)

@@ -17,7 +17,8 @@ from ..states.waiting import Answer, Question
 from ..tools.schema import ParameterSchema, SchemaError
 from .fold import restore
 from .journal import Journal
-from .lineage import Part
+from .journal_reading import JournalReader
+from .lineage import Part, part_with
 from .payloads import Stager, content_key, encoded
 from .record import PREV_HASH, chained
 
@@ -25,7 +26,7 @@ REMEMBERED_AGAIN = 64
 """Newest payloads that are recognised when they come again after a resume: the constant parts of prompts among them."""
 
 
-def restored(journal: Journal, run_id: str, last: int = 2**32 - 1) -> tuple[Run, bytes]:
+def restored(journal: JournalReader, run_id: str, last: int = 2**32 - 1) -> tuple[Run, bytes]:
     """
     Return a run as its journal tells it, and the hash of its last row; the chain is verified on the way.
 
@@ -50,6 +51,27 @@ def restored(journal: Journal, run_id: str, last: int = 2**32 - 1) -> tuple[Run,
         run = restore(run, rows, partial(journal.change, part.run))
     assert run is not None, "every run has at least its own part"
     return run, head
+
+
+def run_before(journal: JournalReader, run_id: str, seq: int) -> Run:
+    """
+    Return a run as it stood when one of its rows was decided, with the spec and the name that decided it.
+
+    Args:
+        journal: That holds it.
+        run_id: Its id.
+        seq: Of the row; one more than the last for the row that comes next.
+
+    Raises:
+        JournalDamaged: The chain before it does not hold, or what it needs was erased.
+    """
+    parts = journal.lineage(journal.run(run_id).run)
+    part = part_with(parts, "first_seq", seq)
+    if seq == 0:
+        return handed_over(None, part, journal.spec(part.run_id))
+    before = part_with(parts, "first_seq", seq - 1)
+    run, _ = restored(journal, before.run_id, seq - 1)
+    return run if before is part else handed_over(run, part, journal.spec(part.run_id))
 
 
 def handed_over(run: Run | None, part: Part, spec: Spec) -> Run:

@@ -111,7 +111,7 @@ def test_sqlite_utils_reads_it(path: Path) -> None:
 
     database = Database(path)
     assert {"specs", "leases", "transitions", "payloads", "documents"} == set(database.table_names())
-    assert {"runs", "v_runs", "v_steps", "v_actions", "v_usage"} == set(database.view_names())
+    assert {"runs", "v_lineage", "v_runs", "v_steps", "v_actions", "v_usage"} == set(database.view_names())
     transitions = database.table("transitions")
     assert transitions.pks == ["id"]
     assert [key.other_table for key in transitions.foreign_keys] == ["specs"]

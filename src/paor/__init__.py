@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .fsm.diff import RunDiff, diff
     from .fsm.engine import Engine
     from .fsm.erase import ErasureResult
     from .fsm.erasures import Erasure
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from .fsm.result import Result
     from .fsm.validate import validate
     from .fsm.version import VERSION as __version__
+    from .fsm.why import Why, WhyNot, why, why_not
     from .fsm.workflow_reading import load_workflow
     from .fsm.workflows import Task
     from .prompts.model import Model, ModelCall, ModelUnavailable, PromptMessage, Reply
@@ -113,6 +115,7 @@ __all__ = [
     "ReplayDiverged",
     "Reply",
     "Result",
+    "RunDiff",
     "RunEnded",
     "RunStarted",
     "RunWaiting",
@@ -138,17 +141,26 @@ __all__ = [
     "UsageError",
     "WebFact",
     "WebSettings",
+    "Why",
+    "WhyNot",
     "Workflow",
     "__version__",
     "builtin_tools",
+    "diff",
     "load_workflow",
     "replay",
     "tool",
     "validate",
     "web_tools",
+    "why",
+    "why_not",
 ]
 
 _PLACES = {
+    ".fsm.diff": (
+        "RunDiff",
+        "diff",
+    ),
     ".fsm.engine": ("Engine",),
     ".fsm.journal": ("Journal",),
     ".fsm.ports": (
@@ -170,6 +182,12 @@ _PLACES = {
         "replay",
     ),
     ".fsm.result": ("Result",),
+    ".fsm.why": (
+        "Why",
+        "WhyNot",
+        "why",
+        "why_not",
+    ),
     ".fsm.workflow_reading": ("load_workflow",),
     ".fsm.workflows": ("Task",),
     ".fsm.validate": ("validate",),

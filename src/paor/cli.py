@@ -87,6 +87,8 @@ COMMANDS = {
     "show": ("_cli_show", "Show what a run did."),
     "verify": ("_cli_read", "Check that a journal is whole and unaltered."),
     "replay": ("_cli_read", "Derive runs again and compare with the record."),
+    "why": ("_cli_audit", "Explain what decided a row of a run."),
+    "diff": ("_cli_audit", "Compare two runs: where they part, and why."),
     "export": ("_cli_transfer", "Print runs as JSON lines."),
     "import": ("_cli_transfer", "Take runs from JSON lines into a journal."),
     "erase": ("_cli_erase", "Erase what runs hold; the journal still verifies."),
@@ -138,7 +140,7 @@ def _group() -> click.Group:
         \b
         Start:   paor run "Summarise the obligations" --document contract.pdf
         Look:    paor runs, paor show last --steps
-        Audit:   paor verify, paor replay
+        Audit:   paor verify, paor replay, paor why, paor diff
         """
         if context.invoked_subcommand is None:
             click.echo(context.get_help())

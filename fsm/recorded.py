@@ -1,0 +1,81 @@
+"""What a row recorded of its outcome, as the value that the machine decided on; its texts are read from the payloads."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from ..states.actions import StoredText
+from ..states.errors import JournalDamaged
+from ..states.outcomes import (
+    Answered,
+    Cancelled,
+    Ended,
+    InDoubt,
+    ModelFault,
+    Nought,
+    Outcome,
+    Recalled,
+    Replied,
+    Usage,
+)
+from ..states.run import Change, Run
+from ..states.waiting import Answer
+from .journal_rows import Transition
+from .payloads import Payload
+
+
+class Payloads(Protocol):
+    """Where payloads are read, such as a journal."""
+
+    def payload(self, run: int, n: int) -> Payload:
+        """Return one payload of a run."""
+        ...
+
+
+def recorded_outcome(journal: Payloads, run: Run, row: Transition) -> Outcome:
+    """Return the outcome that a row recorded, its texts read from the payloads."""
+    facts = row.outcome
+    kind = facts["kind"]
+    if kind == "reply":
+        place = StoredText(**facts["reply"])
+        usage = Usage(1, facts["tokens_in"], facts["tokens_out"], facts.get("cost_micro", 0))
+        return Replied(_text(journal, run, place.n), place, facts.get("finish", "stop"), usage)
+    if kind == "fault":
+        place = StoredText(**facts["message"])
+        usage = Usage(
+            facts.get("calls", 0),
+            facts.get("tokens_in", 0),
+            facts.get("tokens_out", 0),
+            facts.get("cost_micro", 0),
+        )
+        return ModelFault(facts["code"], _text(journal, run, place.n), place, usage)
+    if kind == "recalled":
+        bodies = [journal.payload(run.number, number).body for number in row.request["payloads"]]
+        return Recalled(tuple(body if isinstance(body, str) else None for body in bodies))
+    if kind == "answer":
+        place = StoredText(**facts["answer"])
+        return Answered(Answer.model_validate_json(_text(journal, run, place.n)), place)
+    if kind == "result":
+        return _recorded_result(journal, run, row)
+    plain: dict[str, Outcome] = {"none": Nought(), "in_doubt": InDoubt(), "cancelled": Cancelled()}
+    return plain[kind]
+
+
+def _recorded_result(journal: Payloads, run: Run, row: Transition) -> Ended:
+    """The result stands in the row's change, usage and the tool's own requests in its outcome."""
+    facts = row.outcome
+    change = Change.read(_text(journal, run, row.change["n"]))
+    if not change.result:
+        raise JournalDamaged("a result is missing in the change")
+    texts = tuple((StoredText(**prompt), StoredText(**reply)) for prompt, reply in facts.get("texts", ()))
+    usage = Usage(
+        len(texts), facts.get("tokens_in", 0), facts.get("tokens_out", 0), facts.get("cost_micro", 0)
+    )
+    return Ended(change.result, usage, texts)
+
+
+def _text(journal: Payloads, run: Run, number: int) -> str:
+    body = journal.payload(run.number, number).body
+    if body is None:
+        raise JournalDamaged(f"payload {number} has been erased; what follows from it cannot be checked")
+    return body if isinstance(body, str) else body.decode("utf-8", "surrogatepass")
