@@ -31,9 +31,10 @@ from .import_lines import (
     payload_of,
     read_lines,
 )
-from .journal_file import migrate, transaction, translated
+from .journal_file import transaction, translated
 from .journal_reading import JournalReader
 from .journal_rows import ROOT_COLUMNS
+from .migrations import migrate
 from .record import root_hash
 from .verify import Defect, run_defects
 
