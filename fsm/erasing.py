@@ -401,7 +401,7 @@ def family(journal: JournalReader, row: RunRow) -> set[int]:
     for run, run_id, *others in found:
         numbers[run_id] = run
         for other in others:
-            if isinstance(other, str):
+            if isinstance(other, str) and other:
                 links.setdefault(run_id, set()).add(other)
                 links.setdefault(other, set()).add(run_id)
     reached, left = {row.run_id}, [row.run_id]
