@@ -1,5 +1,4 @@
-"""Check a paor journal as journal-format.md tells it, without paor: python verify_journal.py FILE
-Exit code 0: everything holds, 4: it does not (prints every defect with its place), 2: not a paor journal."""
+"""Check a paor journal without paor: verify_journal.py FILE; exit code 0: holds, 4: defects, 2: not a journal."""
 
 import json
 import sqlite3
@@ -92,19 +91,16 @@ def check_stored(db, spec, claims, results, unobserved, first, count):
         claimed.setdefault(number, []).append(claim)
     for row in db.execute(f"SELECT * FROM payloads {RANGE} ORDER BY id", (run,)):
         place, body, salt = f"payloads n {row['n']}", row["body"], row["salt"]
-        if row[:3] != (run << 32 | n + 1, run, n + 1):
-            yield f"{place}: expected n {n + 1} of run {run}"
+        yield from () if row[:3] == (run << 32 | n + 1, run, n + 1) else (f"{place}: expected n {n + 1}",)
         n, kind, erased = row["n"], "T" if isinstance(body, str) else "B", body is None and salt is None
-        gone |= {n} if erased else set()
-        data = body.encode() if kind == "T" else body or b""
+        gone, data = gone | ({n} if erased else set()), body.encode() if kind == "T" else body or b""
         told = sha256((salt or b"") + sha256(data).digest() + (kind + row["media_type"]).encode()).digest()
         if not erased and (None in (body, salt) or told != row["digest"]):
             yield f"{place}: body, salt and media type do not fit the digest"
         named = [value for claim in claimed.pop(n, ()) for value in claim[: 2 - erased]]
         if any(value not in (None, row["digest"].hex(), len(data)) for value in named):
             yield f"{place}: is not what a row or a document refers to"
-    if n + 1 != count:
-        yield f"payloads: {n + 1} are there, the last row counts {count}"
+    yield from () if n + 1 == count else (f"payloads: {n + 1} are there, the last row counts {count}",)
     yield from (f"payloads n {number}: is referred to and missing" for number in claimed)
     for n, row in enumerate(db.execute(f"SELECT * FROM erasures {RANGE} ORDER BY id", (run,))):
         told, head = loaded(f'{{"n": {row["payloads"]}}}').get("n"), digest(row, row.keys()[2:-1], head)
@@ -144,8 +140,7 @@ def main(file="", *more):
     except (OSError, ArithmeticError, AttributeError, LookupError, TypeError, sqlite3.Error) as error:
         found += print(f"file: {error}") or 1
     if not ours:
-        print(f"{path}: not one paor journal of version 1; usage: verify_journal.py FILE", file=sys.stderr)
-        return 2
+        return print(f"{path}: no journal of version 1; usage: verify_journal.py FILE", file=sys.stderr) or 2
     if still and written != path.stat().st_mtime_ns:  # by somebody who has opened it meanwhile
         return main(file)
     return print(f"{path}: {found or 'no'} defects") or (4 if found else 0)

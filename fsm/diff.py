@@ -20,6 +20,7 @@ from .causes import CAUSES, Part, causes_of, parts_between, parts_used
 from .journal_reading import JournalReader
 from .journal_rows import Transition
 from .likeness import USAGE, Reader, alike, first_line, first_place
+from .lineage import part_with
 from .recorded import recorded_outcome
 from .resuming import run_before
 
@@ -153,6 +154,9 @@ def _shared(one: Reader, two: Reader) -> int:
 def _first(one: Reader, two: Reader, shared: int) -> _Found | None:
     """Return the first difference, None when there is none but of usage."""
     for row, other in zip(one.rows[shared:], two.rows[shared:], strict=False):
+        kinds = row.outcome.get("kind"), other.outcome.get("kind")
+        if kinds[0] != kinds[1] and "cancelled" in kinds:  # what it would have asked for is not in its row
+            return _from_outside(row, other, {"outcome": {"kind": kinds[0]}}, {"outcome": {"kind": kinds[1]}})
         asked = {"request": one.asked(row)}, {"request": two.asked(other)}
         if not alike(*asked):
             return _from_within(one, two, row, other, asked, judged=False)
@@ -162,7 +166,7 @@ def _first(one: Reader, two: Reader, shared: int) -> _Found | None:
                 return _from_within(one, two, row, other, ({name: texts[0]}, {name: texts[1]}), judged=False)
         came = {"outcome": one.came(row)}, {"outcome": two.came(other)}
         if not alike(*came):
-            return _from_outside(row, other, *came)
+            return _asked_within(one, two, row, *came) or _from_outside(row, other, *came)
         decided = one.decided(row), two.decided(other)
         if not alike(*decided):
             return _from_within(one, two, row, other, decided, judged=True)
@@ -208,6 +212,20 @@ def _from_outside(row: Transition, other: Transition, one: dict[str, Any], two: 
     return _Found(row.seq, field, (values[0], values[1]), cause, detail, names=names)
 
 
+def _asked_within(
+    one: Reader, two: Reader, row: Transition, left: dict[str, Any], right: dict[str, Any]
+) -> _Found | None:
+    """Return the difference when a tool asked a model otherwise because of a template."""
+    field, *values = first_place(left, right)
+    if not field.endswith(".prompt"):
+        return None
+    specs = [side.journal.spec(part_with(side.parts, "first_seq", row.seq).run_id) for side in (one, two)]
+    parts = tuple(part for part in parts_between(*specs) if part.cause == "prompt")
+    names = ", ".join(part.name for part in parts)
+    detail = f"{row.request.get('tool')} asked a model otherwise because of {names}"
+    return _Found(row.seq, field, (values[0], values[1]), "prompt", detail, parts) if parts else None
+
+
 def _late(came: dict[str, Any]) -> bool:
     return "nobody answered within" in str(came["outcome"].get("answer", ""))
 
@@ -234,8 +252,18 @@ def _from_within(
         versions = ", ".join(f"{part.name} {part.left} and {part.right}" for part in named)
         told = f": {versions}" if versions else ", though all that was recorded of what decides is the same"
         return _Found(row.seq, field, place, "code", f"{what}{told}", named)
-    names = ", ".join(part.name for part in causes)
+    names = ", ".join(map(_named, causes))
     return _Found(row.seq, field, place, causes[0].cause, f"{what} because of {names}", tuple(causes))
+
+
+def _named(part: Part) -> str:
+    """Return a part's name, with its values where they are short."""
+    values = [
+        ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+        for value in (part.left, part.right)
+    ]
+    short = all(len(value) <= 40 and "\n" not in value for value in values)
+    return f"{part.name} ({values[0] or 'none'} and {values[1] or 'none'})" if short else part.name
 
 
 def _same_inputs(one: Reader, two: Reader, left: Any, right: Any) -> bool:

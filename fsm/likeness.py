@@ -25,6 +25,11 @@ _PLAN_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[89ab][0-9a-f]{3}-[
 _BODY_MAX = 2000
 """Characters of a text that stand in a comparable value; of a longer one its digest."""
 
+_FIRST = {
+    name: place for place, name in enumerate(("kind", "trigger", "dest", "guards", "outcome", "counters"))
+}
+"""What is told first when several things differ; the others follow by name."""
+
 USAGE = ("tokens_in", "tokens_out", "cost_micro")
 
 
@@ -140,7 +145,7 @@ def alike(one: Any, other: Any) -> bool:
 def first_place(one: Any, other: Any, name: str = "") -> tuple[str, Any, Any]:
     """Return the place of the first difference within two comparable values, and what stands there."""
     if isinstance(one, dict) and isinstance(other, dict):
-        for key in (*one, *(key for key in other if key not in one)):
+        for key in sorted({*one, *other}, key=_rank):
             if key not in one or key not in other or not alike(one[key], other[key]):
                 return first_place(one.get(key), other.get(key), f"{name}.{key}" if name else str(key))
     if isinstance(one, list) and isinstance(other, list):
@@ -154,15 +159,24 @@ def first_place(one: Any, other: Any, name: str = "") -> tuple[str, Any, Any]:
     return name, one, other
 
 
+def _rank(key: str) -> tuple[int, str]:
+    """Order the keys of a mapping: how it came out first, then what a tool asked of a model, then the rest."""
+    return (1 if key.startswith("texts[") else _FIRST.get(key, len(_FIRST)) + 1 if key != "kind" else 0), key
+
+
 def first_line(one: Any, other: Any) -> tuple[int, str, str]:
-    """Return number (from 1) and text of the first line in which two values differ."""
+    """Return number (from 1) and text of the first line in which two values differ; one that says something, if any."""
     before, after = _lines(one), _lines(other)
+    blank: tuple[int, str, str] | None = None
     for index in range(max(len(before), len(after))):
         left = before[index] if index < len(before) else "(end)"
         right = after[index] if index < len(after) else "(end)"
-        if left != right:
+        if left == right:
+            continue
+        if left.strip() not in ("", "(end)") or right.strip() not in ("", "(end)"):
             return index + 1, left, right
-    return 1, before[0], after[0]
+        blank = blank or (index + 1, left, right)
+    return blank or (1, before[0], after[0])
 
 
 def _lines(value: Any) -> list[str]:

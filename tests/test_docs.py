@@ -21,7 +21,7 @@ PAGES = (
     "CHANGELOG.md",
     *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")),
 )
-OWN = ("docs/embedding.md", "docs/machine.md", "docs/cli.md", "docs/index.md", "docs/web.md")
+OWN = ("docs/audit.md", "docs/embedding.md", "docs/machine.md", "docs/cli.md", "docs/index.md", "docs/web.md")
 
 
 @pytest.mark.parametrize("name", OWN)

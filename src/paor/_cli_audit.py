@@ -88,7 +88,7 @@ def _candidate_lines(items: Sequence[Candidate]) -> list[str]:
     lines = []
     for item in items:
         told, style = FATES[item.fate]
-        head = f"{_way(item):<{ways}}  {told}"
+        head = f"{_way(item):<{ways}}  {told:<8}"
         meaning = cut(item.meaning, max(8, width() - cell_len(head) - 2))
         taken = item.fate == "taken"
         lines += ["", f"{styled(head, style if not taken else 'good')}  {styled(meaning, 'dim')}"]
@@ -131,7 +131,7 @@ def _second(path: str | None) -> Iterator[Journal | None]:
 
 @command(
     "diff",
-    "paor diff 0199d2b4-6f1e last",
+    "paor diff last~1 last",
     "paor diff 0199d2b4-6f1e 0199d2b5-01ab --json",
     "paor diff last last --other yesterday.db",
 )

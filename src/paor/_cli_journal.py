@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -43,14 +44,19 @@ def reading(path: str) -> Iterator[Journal]:
 
 def find_run(journal: Journal, name: str | None) -> RunRow:
     """
-    Return a run by its id, an unambiguous prefix, or ``last``; None means the newest.
+    Return a run by its id, an unambiguous prefix, ``last``, or ``last~1`` for the one before; None means the newest.
 
     Raises:
         UnknownRun: There is none.
     """
-    if name is not None and name != "last":
-        return journal.run(name)
-    newest = journal.query("SELECT run_id FROM specs ORDER BY run DESC LIMIT 1")
+    back = re.fullmatch(r"last(?:~(\d{1,9}))?", name or "last")
+    if back is None:
+        return journal.run(str(name))
+    newest = journal.query(
+        "SELECT run_id FROM specs ORDER BY run DESC LIMIT 1 OFFSET ?", (int(back[1] or 0),)
+    )
+    if not newest and back[1] is not None:
+        raise UnknownRun(f"{journal.path}: the journal holds no run {name}; list them with: paor runs")
     if not newest:
         raise UnknownRun(f"{journal.path}: the journal holds no run yet; start one with: paor run OBJECTIVE")
     return journal.run(newest[0][0])
