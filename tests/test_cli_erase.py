@@ -5,19 +5,30 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
-from .test_cli_support import Shell, shell
+from .test_cli_support import PARAMETERS, SELECT, STOP, SUCCESS, Shell
 
-__all__ = ["shell"]
 SECRET = "sk-proj-Zm9vYmFyYmF6cXV4MTIz"
+
+
+@pytest.fixture
+def shell(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
+    """Return a shell in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PAOR_JOURNAL", raising=False)
+    return Shell(tmp_path, capsys, monkeypatch)
 
 
 def given_run(shell: Shell) -> str:
     """Run with a document that holds a secret, and return the run's id."""
     shell.write("letter.txt", f"Dear Ms Example, the parcel was left with your neighbour. Key: {SECRET}")
-    assert shell.run("--document", "letter.txt").code == 0
+    quoting = f"Ms Example, the parcel was left with your neighbour, it says, and the key is {SECRET}."
+    assert (
+        shell.run("--document", "letter.txt", replies=[SELECT, PARAMETERS, quoting, STOP, SUCCESS]).code == 0
+    )
     found: str = shell("runs", "--json").json[0]["run_id"]
     return found
 
@@ -62,8 +73,8 @@ def test_a_run_is_erased_as_a_whole_and_every_command_copes(shell: Shell) -> Non
     for command in ("runs", "show", "verify", "replay", "export", "doctor"):
         said = shell(command)
         assert said.code == 0 and "Traceback" not in said.out + said.err, command
-    for command in (("show", "--steps"), ("show", "--documents"), ("diagram", "last"), ("why", "last")):
-        assert "Traceback" not in shell(*command).err
+    for words in (("show", "--steps"), ("show", "--documents"), ("diagram", "last"), ("why", "last")):
+        assert "Traceback" not in shell(*words).err
     shell("resume", "last").refused("its spec has been erased; it can be verified, not resumed")
 
 

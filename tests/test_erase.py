@@ -486,6 +486,23 @@ def test_a_reader_of_an_old_moment_keeps_copies_alive_and_finish_removes_them(tm
         assert_gone(path, LETTER)
 
 
+def test_an_older_copy_in_free_pages_goes_too(tmp_path: Path) -> None:
+    """What somebody deleted before, without paor and without overwriting it, is not left behind either."""
+    path = tmp_path / JOURNAL
+    with engine(tmp_path, [*READ(1), STOP, SUCCESS]) as scripted:
+        run_id = scripted.run("Read").run_id
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA secure_delete=OFF")
+        connection.execute("CREATE TABLE other (body TEXT)")
+        connection.executemany("INSERT INTO other VALUES (?)", [(LETTER * 200,)] * 3)
+        connection.commit()
+        connection.execute("DROP TABLE other")
+    assert LETTER[:30].encode() in bytes_of(path)
+    with Journal(path) as journal:
+        journal.erase(run_id)
+        assert_gone(path, LETTER)
+
+
 def test_others_write_before_and_after_and_lose_nothing(tmp_path: Path) -> None:
     """Runs that are driven by other threads while one is erased again and again."""
     path = tmp_path / JOURNAL
