@@ -1,5 +1,4 @@
-"""Check a paor journal as journal-format.md tells it, without paor: python verify_journal.py FILE
-Exit code 0: everything holds, 4: it does not (prints every defect with its place), 2: not a paor journal."""
+"""Check a paor journal without paor: verify_journal.py FILE; exit code 0: holds, 4: defects, 2: not a journal."""
 
 import json
 import sqlite3
@@ -8,7 +7,7 @@ from contextlib import closing, suppress
 from hashlib import sha256
 from pathlib import Path
 
-TABLES = ("specs", "leases", "transitions", "payloads", "documents")
+TABLES = ("specs", "leases", "unscrubbed", "transitions", "payloads", "documents", "erasures")
 DOCUMENT = ("label", "position", "name", "mime", "bytes", "digest", "payload")
 RANGE = "WHERE id BETWEEN ?1 << 32 AND ?1 << 32 | 4294967295"
 JCS = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
@@ -25,7 +24,7 @@ def loaded(text):  # a JSON object; an empty one for anything else
     return {}
 
 
-def references(data):  # number, digest and size of every payload that an object with a number n refers to
+def references(data):  # number, digest and size of payloads that JSON refers to: by an object with a number n
     if isinstance(data, dict) and type(data.get("n")) is int:
         yield data["n"], data.get("digest"), data.get("bytes")
     elif isinstance(data, dict | list):
@@ -60,7 +59,7 @@ def check_run(db, spec, unsound):
         count = own[0] + 1 if own else count
         results += [(run << 32 | count - 1, "")] if row["trigger"] == "execute" else []
         seq, state, head = row["seq"], row["dest"], row["hash"]
-    yield from check_stored(db, run, claims, results, row and row["trigger"] == "execute", first, count)
+    yield from check_stored(db, spec, claims, results, row and row["trigger"] == "execute", first, count)
     status = ENDED.get(state) or ("waiting" if row and row["trigger"] == "wait" else "running")
     end = (loaded(row["counters"]).get("stop"), row["at"]) if row and state in ENDED else (None, None)
     view = "SELECT state, status, reason, ended_at, head_seq, head_hash FROM runs WHERE run = ?"
@@ -68,13 +67,13 @@ def check_run(db, spec, unsound):
         yield "view runs: its derived columns are not what the rows say"
 
 
-def check_stored(db, run, claims, results, unobserved, first, count):
-    expected, whole, n, claimed = {}, True, first - 1, {}
-    for place, (key, spec) in enumerate(results):
-        found = db.execute("SELECT body FROM payloads WHERE id = ?", (key,)).fetchone()
-        data = loaded(found["body"]) if found else {}
+def check_stored(db, spec, claims, results, unobserved, first, count):
+    expected, whole, n, claimed, gone = {}, True, first - 1, {}, set()
+    run, head = spec["run"], spec["root_hash"]
+    for place, (key, given) in enumerate(results):
+        data = loaded(db.execute("SELECT max(body) FROM payloads WHERE id = ?", (key,)).fetchone()[0])
         try:
-            for item in data["documents"] if spec else data["result"].get("documents", ()):
+            for item in data["documents"] if given else data["result"].get("documents", ()):
                 item = item | item["payload"] | {"payload": item["payload"]["n"]}
                 claims += references(item)
                 if place + 1 < len(results) or not unobserved:
@@ -92,19 +91,23 @@ def check_stored(db, run, claims, results, unobserved, first, count):
         claimed.setdefault(number, []).append(claim)
     for row in db.execute(f"SELECT * FROM payloads {RANGE} ORDER BY id", (run,)):
         place, body, salt = f"payloads n {row['n']}", row["body"], row["salt"]
-        if row[:3] != (run << 32 | n + 1, run, n + 1):
-            yield f"{place}: expected n {n + 1} of run {run}"
+        yield from () if row[:3] == (run << 32 | n + 1, run, n + 1) else (f"{place}: expected n {n + 1}",)
         n, kind, erased = row["n"], "T" if isinstance(body, str) else "B", body is None and salt is None
-        data = body.encode() if kind == "T" else body or b""
+        gone, data = gone | ({n} if erased else set()), body.encode() if kind == "T" else body or b""
         told = sha256((salt or b"") + sha256(data).digest() + (kind + row["media_type"]).encode()).digest()
         if not erased and (None in (body, salt) or told != row["digest"]):
             yield f"{place}: body, salt and media type do not fit the digest"
-        for claim in claimed.pop(n, ()):  # digest and size; of what was erased the size is not known
-            if any(value not in (None, row["digest"].hex(), len(data)) for value in claim[: 2 - erased]):
-                yield f"{place}: is not what a row or a document refers to"
-    if n + 1 != count:
-        yield f"payloads: {n + 1} are there, the last row counts {count}"
+        named = [value for claim in claimed.pop(n, ()) for value in claim[: 2 - erased]]
+        if any(value not in (None, row["digest"].hex(), len(data)) for value in named):
+            yield f"{place}: is not what a row or a document refers to"
+    yield from () if n + 1 == count else (f"payloads: {n + 1} are there, the last row counts {count}",)
     yield from (f"payloads n {number}: is referred to and missing" for number in claimed)
+    for n, row in enumerate(db.execute(f"SELECT * FROM erasures {RANGE} ORDER BY id", (run,))):
+        told, head = loaded(f'{{"n": {row["payloads"]}}}').get("n"), digest(row, row.keys()[2:-1], head)
+        if row[:3] != (run << 32 | n, run, n) or row["hash"] != head or not isinstance(told, list):
+            yield f"erasures number {row['number']}: the record does not fit its hash or its place"
+        gone ^= {n for pair in told or () for n in range(pair[0], min(pair[-1], count) + 1)}
+    yield from (f"payloads n {n}: erased and not recorded, or recorded and not erased" for n in sorted(gone))
 
 
 def check_file(db):
@@ -112,7 +115,7 @@ def check_file(db):
     for kind, name, sql in db.execute("SELECT type, name, sql FROM sqlite_master ORDER BY name"):
         if kind == "trigger" or (kind == "table" and name in TABLES and not sql.endswith("STRICT")):
             yield f"{kind} {name}: a journal has no triggers and only STRICT tables"
-    for table in TABLES[2:]:
+    for table in TABLES[3:]:
         rows = db.execute(f"SELECT id >> 32 FROM {table} EXCEPT SELECT run FROM specs")
         yield from (f"{table} run {run}: there is no such run" for (run,) in rows)
     unsound = set()
@@ -133,17 +136,14 @@ def main(file="", *more):
             ids = [db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")]
             ours = ids == [0x70616F72, 1] and not more
             for defect in check_file(db) if ours else ():
-                print(ascii(defect)[1:-1])
-                found += 1
-    except (OSError, ArithmeticError, AttributeError, TypeError, sqlite3.Error) as error:  # also of values
+                found += print(ascii(defect)[1:-1]) or 1
+    except (OSError, ArithmeticError, AttributeError, LookupError, TypeError, sqlite3.Error) as error:
         found += print(f"file: {error}") or 1
     if not ours:
-        print(f"{path}: not one paor journal of version 1; usage: verify_journal.py FILE", file=sys.stderr)
-        return 2
+        return print(f"{path}: no journal of version 1; usage: verify_journal.py FILE", file=sys.stderr) or 2
     if still and written != path.stat().st_mtime_ns:  # by somebody who has opened it meanwhile
         return main(file)
-    print(f"{path}: {found or 'no'} defects")
-    return 4 if found else 0
+    return print(f"{path}: {found or 'no'} defects") or (4 if found else 0)
 
 
 if __name__ == "__main__":

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from ..states.actions import DocumentRef, StoredText
 from ..states.errors import JournalBusy, LeaseHeld, UsageError
@@ -23,6 +23,11 @@ from .journal_rows import RunRow, StoredDocument, Transition, document_row
 from .lease_book import LEASE_S, LeaseBook
 from .payloads import Payload
 from .record import root_hash
+
+if TYPE_CHECKING:
+    from .erase import ErasureResult, Others
+    from .importing import Imported
+    from .redaction import Redaction
 
 __all__ = ["Journal", "RunRow", "StoredDocument", "Transition"]
 
@@ -83,11 +88,109 @@ class Journal(JournalReader):
                 return verify_journal(still)
         raise JournalBusy(f"{self.path}: was written again and again while it was read; verify it later")
 
-    def export(self, run_id: str) -> Iterator[dict[str, Any]]:
-        """Yield a run as JSON-able lines, the same for the same run (see `fsm.export`)."""
-        from .export import export_run
+    def erase(
+        self,
+        run_id: str,
+        *,
+        documents: Iterable[str | int] = (),
+        fields: Iterable[str] = (),
+        payloads: Iterable[int] = (),
+        others: Others = "refuse",
+        reason: str | None = None,
+        force: bool = False,
+        dry_run: bool = False,
+        at: int | None = None,
+    ) -> ErasureResult:
+        """
+        Erase texts of a run; everything that is left still verifies. Without documents, fields and payloads, all of it.
 
-        return export_run(self, run_id)
+        Args:
+            run_id: The run, or a prefix of its id.
+            documents: Labels, ``LABEL#POSITION`` or numbers: their bodies, everything in which an excerpt of them
+                stands, and what calls have made of them.
+            fields: Names from `fsm.erasing.FIELDS`: what belongs to them, and everything in which an excerpt stands.
+            payloads: Numbers of single payloads.
+            others: When other runs hold text of it too: ``refuse`` names them and erases nothing, ``erase`` erases
+                there too, ``keep`` leaves them and names them in the result.
+            reason: A code that is recorded with it, such as a ticket's number; never a sentence.
+            force: Also of a run that has not ended; it cannot be resumed then.
+            dry_run: Erase nothing, only tell what would be.
+            at: Microseconds since the epoch, for the record; default now.
+
+        Returns:
+            How many payloads were erased, by run, and who holds text of it still.
+
+        Raises:
+            UnknownRun: There is none.
+            UsageError: Something that cannot be erased, or a choice that is missing; nothing was erased.
+            LeaseHeld: Somebody drives the run; nothing was erased.
+            JournalBusy: It is erased and recorded, but others have the file open, and old copies still stand in it:
+                `finish_erasing` when they have closed it.
+        """
+        from .erase import erase
+
+        return erase(
+            self,
+            run_id,
+            documents=documents,
+            fields=fields,
+            payloads=payloads,
+            others=others,
+            reason=reason,
+            force=force,
+            dry_run=dry_run,
+            at=at,
+        )
+
+    def finish_erasing(self) -> bool:
+        """
+        Remove old copies that an interrupted erasure has left in the file; return whether there was one.
+
+        Raises:
+            JournalBusy: Others have the file open.
+        """
+        from .erase import finish
+
+        return finish(self)
+
+    def export(
+        self, run_id: str, *, redact: Redaction | Mapping[str, str] | bool | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """
+        Yield a run as JSON-able lines, the same for the same run (see `fsm.export`).
+
+        Args:
+            run_id: The run, or a prefix of its id.
+            redact: True: payloads with keys, tokens and passwords are exported as erased (`fsm.redaction`); a mapping
+                of names to regular expressions adds rules; None: everything is exported as it is.
+
+        Raises:
+            UsageError: Rules that cannot be used.
+        """
+        from .export import export_runs
+        from .redaction import redaction_of
+
+        return export_runs(self, [run_id], redaction_of(redact))
+
+    def import_lines(self, lines: Iterable[bytes]) -> tuple[Imported, ...]:
+        """
+        Take in what `export` or ``paor export`` gave, all of it or nothing; a run that is here already stays as it is.
+
+        Args:
+            lines: Of one or more exports, as bytes; a file opened for reading bytes will do.
+
+        Returns:
+            What became of every run, in the order of the lines.
+
+        Raises:
+            UsageError: A line that is none, with its number, or a version that this paor does not know.
+            JournalDamaged: The lines do not prove themselves: a hash, a digest or a reference does not hold.
+            JournalConflict: A run here tells something else than the one that comes in.
+            LeaseHeld: A run that would be extended is being driven.
+        """
+        from .importing import import_lines
+
+        return import_lines(self, lines)
 
     def close(self) -> None:
         """Release what this process holds and close the file; idempotent."""

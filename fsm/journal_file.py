@@ -6,7 +6,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -18,11 +18,7 @@ from ..states.errors import (
     JournalTooNew,
     NotAJournal,
 )
-
-APPLICATION_ID = 0x70616F72
-"""The four letters ``paor``."""
-
-SCHEMA_VERSION = 1
+from .migrations import APPLICATION_ID, migrate, newest, version_of
 
 Durability = Literal["full", "normal", "off"]
 Identity = tuple[int, int, int]
@@ -115,10 +111,25 @@ def open_reader(
         )
         try:
             _check_header(connection, path, may_be_empty=False)
+            if version_of(connection) < newest():
+                return _brought_up(connection), standing
         except BaseException:
             connection.close()
             raise
     return connection, standing
+
+
+def _brought_up(connection: sqlite3.Connection) -> sqlite3.Connection:
+    """Return a copy of an older file in memory with the schema of this version; the file itself stays as it is."""
+    copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    try:
+        with closing(connection):
+            connection.backup(copy)
+        migrate(copy)
+    except BaseException:
+        copy.close()
+        raise
+    return copy
 
 
 def identity(place: str) -> Identity:
@@ -151,34 +162,10 @@ def _check_header(connection: sqlite3.Connection, path: str, *, may_be_empty: bo
         return
     if application != APPLICATION_ID:
         raise NotAJournal(f"{path}: is not a paor journal (application id {application:#x})")
-    if version > SCHEMA_VERSION:
+    if version > newest():
         raise JournalTooNew(
-            f"{path}: has schema {version}, this paor knows up to {SCHEMA_VERSION}; upgrade paor to read it"
+            f"{path}: has schema {version}, this paor knows up to {newest()}; upgrade paor to read it"
         )
-
-
-def migrate(connection: sqlite3.Connection) -> None:
-    """Bring the schema up to `SCHEMA_VERSION`, one step a transaction; a journal that is current is not touched."""
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if version == SCHEMA_VERSION:
-        return
-    from sqlite_utils import Database
-
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        if connection.execute("PRAGMA user_version").fetchone()[0] < 1:
-            database = Database(connection, recursive_triggers=False, execute_plugins=False)
-            script = (Path(__file__).parent / "journal_schema.sql").read_text(encoding="utf-8")
-            for statement in script.split(";\n"):
-                if statement.strip():
-                    database.execute(statement)
-            connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
 
 
 @contextmanager

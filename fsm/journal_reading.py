@@ -9,11 +9,11 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from ..states.errors import JournalBusy, JournalDamaged, JournalError, UnknownRun
+from ..states.errors import Erased, JournalBusy, JournalDamaged, JournalError, UnknownRun
 from ..states.run import Change
 from ..states.spec import Spec
 from .committer import Committer
@@ -22,6 +22,9 @@ from .journal_rows import ROOT_COLUMNS, RunRow, StoredDocument, Transition, tran
 from .lineage import Part, part_with, parts_of
 from .payloads import Payload
 from .record import Record, root_hash
+
+if TYPE_CHECKING:
+    from .erasures import Erasure
 
 _RECORD_COLUMNS = ", ".join(f'"{name}"' for name in Record._fields)
 _SELECT_ROWS = f"SELECT {_RECORD_COLUMNS} FROM transitions WHERE id BETWEEN ? AND ? ORDER BY id"
@@ -128,15 +131,19 @@ class JournalReader:
             raise UnknownRun(f"run {run_id} has no document {number}")
         return self.payload(run, rows[0][7]).body
 
+    def erasures(self, run_id: str) -> list[Erasure]:
+        """Return the records of what was erased of a run, oldest first."""
+        from .erasures import erasures_of
+
+        return erasures_of(self, self.run(run_id).run)
+
     def spec(self, run_id: str) -> Spec:
         """Return what a run was started with."""
         row = self.run(run_id)
         place = self.query("SELECT spec_payload FROM specs WHERE run = ?", (row.run,))[0][0]
         body = self.payload(row.run, place).body
         if body is None:
-            raise JournalDamaged(
-                f"run {row.run_id}: its spec has been erased; it can be verified, not resumed"
-            )
+            raise Erased(f"run {row.run_id}: its spec has been erased; it can be verified, not resumed")
         spec = Spec.model_validate_json(body)
         if spec.workflow_id == row.workflow_id:
             return spec
@@ -249,7 +256,8 @@ class JournalReader:
         """Return the change that a row's ``change`` column refers to."""
         body = self.payload(run, orjson.loads(column)["n"]).body
         if body is None:
-            raise JournalDamaged(f"run {run}: a change has been erased; the run can be verified, not resumed")
+            run_id = self.query("SELECT run_id FROM specs WHERE run = ?", (run,))[0][0]
+            raise Erased(f"run {run_id}: a part has been erased that resuming needs; it can be verified")
         return Change.read(body)
 
     def stored_documents(self, run: int) -> list[StoredDocument]:

@@ -68,6 +68,21 @@ CREATE TABLE documents (
   payload INTEGER NOT NULL
 ) STRICT;
 
+CREATE TABLE erasures (
+  id INTEGER PRIMARY KEY CHECK (id = (run << 32 | number)),
+  run INTEGER NOT NULL REFERENCES specs (run),
+  number INTEGER NOT NULL CHECK (number >= 0),
+  at INTEGER NOT NULL,
+  rule TEXT NOT NULL,
+  payloads TEXT NOT NULL,
+  reason TEXT,
+  hash BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE unscrubbed (
+  run INTEGER PRIMARY KEY REFERENCES specs (run)
+) STRICT;
+
 CREATE VIEW runs AS
   SELECT specs.run, run_id, workflow_id, round, task, parent_run_id, parent_seq, spec,
          coalesce(dest, 'Planning') AS state,

@@ -68,7 +68,7 @@ class LeaseBook:
             if lease is None:
                 raise JournalDamaged(f"{self.path}: run number {run} has no lease; run: paor verify")
             owner_text, until, fence = lease
-            if owner_text is not None and not self._replaceable(owner_text, until, (self._file, run, fence)):
+            if owner_text is not None and not self.replaceable(owner_text, until, run, fence):
                 owner = Owner.decode(owner_text)
                 who = f"process {owner.pid} on {owner.host}" if owner is not None else "another driver"
                 run_id = connection.execute("SELECT run_id FROM specs WHERE run = ?", (run,)).fetchone()[0]
@@ -84,8 +84,10 @@ class LeaseBook:
         self.hold(run, fence + 1)
         return int(fence) + 1
 
-    def _replaceable(self, owner_text: str, until: int | None, lease: tuple[str, int, int]) -> bool:
+    def replaceable(self, owner_text: str, until: int | None, run: int, fence: int) -> bool:
+        """Return whether the owner of a lease has certainly ended, has left it behind, or has let it run out."""
         owner = Owner.decode(owner_text)
+        lease = (self._file, run, fence)
         if owner is not None and (owner.provably_dead() or (owner == current_owner() and lease not in _HELD)):
             return True
         return until is None or until < now_us()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import orjson
 from msgspec.structs import replace
@@ -29,6 +29,9 @@ from .machine import Decision, Moment, decide, request_of
 from .record import counters_text
 from .recorded import recorded_outcome
 from .resuming import handed_over
+
+if TYPE_CHECKING:
+    from .replay_erased import Unchecked
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +63,16 @@ class Replay:
     Attributes:
         run_id: The run.
         transitions: Rows compared.
-        identical: Whether nothing differs.
+        identical: Whether everything was compared and nothing differs.
         divergences: Every difference, in order; after the first row that decides otherwise the record is followed.
+        unchecked: What could not be compared, because it or what it follows from was erased.
     """
 
     run_id: str
     transitions: int
     identical: bool
     divergences: tuple[Divergence, ...]
+    unchecked: tuple[Unchecked, ...] = ()
 
     def raise_if_diverged(self) -> None:
         """Raise `ReplayDiverged` with the first difference, if there is one."""
@@ -102,6 +107,10 @@ def replay(journal: Journal, run_id: str, engine: SpecSource | None = None) -> R
     if not isinstance(journal, JournalReader):
         raise UsageError("replay takes a Journal, such as replay(engine.journal, run_id)")
     row = journal.run(run_id)
+    from .replay_erased import erased_numbers, replay_erased
+
+    if gone := erased_numbers(journal, row.run):
+        return replay_erased(journal, row, engine, gone)
     parts = {part.run: (part, _spec(journal, part.run_id, engine)) for part in journal.lineage(row.run)}
     part, spec = next(iter(parts.values()))
     run, kit = handed_over(None, part, spec), Kit(spec)
@@ -143,18 +152,22 @@ def _follow(journal: Journal, run: Run, row: Transition) -> Run:
     body = journal.payload(run.number, row.change["n"]).body
     if body is None:
         raise JournalDamaged("the change has been erased")
-    counters = replace(
-        run.counters,
-        **{name: getattr(row, name) for name in _COLUMNS},
-        **_other_counters(row),
-    )
     return apply(
         run,
         trigger=row.trigger,
         dest=row.dest,
-        counters=counters,
+        counters=_recorded_counters(run, row),
         change=Change.read(body),
         outcome=dict(row.outcome),
+    )
+
+
+def _recorded_counters(run: Run, row: Transition) -> Counters:
+    """Return the counters of *run* as the row has them."""
+    return replace(
+        run.counters,
+        **{name: getattr(row, name) for name in _COLUMNS},
+        **_other_counters(row),
     )
 
 

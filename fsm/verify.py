@@ -17,6 +17,7 @@ import orjson
 
 from ..states.errors import JournalBusy, JournalDamaged, JournalError
 from ..states.phase import DONE, FAILED, PLANNING
+from .erasures import erasure_problems
 from .payloads import encoded, salted_digest
 from .record import PREV_HASH, chained, root_hash
 from .table import ROWS
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 _EDGES = frozenset((row.source, row.trigger, row.dest) for row in ROWS)
 _PREV, _HASH = PREV_HASH, PREV_HASH + 1
 _BATCH = 2000
-_KEYS = {"transitions": "seq", "payloads": "n", "documents": "number"}
+_KEYS = {"transitions": "seq", "payloads": "n", "documents": "number", "erasures": "number"}
 """Tables of rows that belong to a run, and the number within the run that is part of their key."""
 
 
@@ -67,7 +68,7 @@ def verify_journal(journal: Journal) -> list[Defect]:
             return defects + unfit
         for run, run_id in journal.query("SELECT run, run_id FROM specs ORDER BY run"):
             if 0 < run < 2**31:
-                defects.extend(_run_defects(journal, run, run_id))
+                defects.extend(run_defects(journal, run, run_id))
             else:
                 defects.append(Defect(run_id, f"specs run {run}", "its number is out of range"))
         shared = shared_problems(journal, [(item.run_id, item.place) for item in defects])
@@ -103,7 +104,7 @@ def _file_defects(journal: Journal) -> Iterator[Defect]:
 # -- a run -------------------------------------------------------------------------------------------------------
 
 
-def _run_defects(journal: Journal, run: int, run_id: str) -> Iterator[Defect]:
+def run_defects(journal: Journal, run: int, run_id: str) -> Iterator[Defect]:
     """Yield what is wrong with one run, whatever stands in its rows."""
     columns, begins = journal.root_columns(run), None
     if columns["parent_run_id"] is not None or columns["parent_seq"] is not None:
@@ -126,6 +127,8 @@ def _run_defects(journal: Journal, run: int, run_id: str) -> Iterator[Defect]:
     expected, whole = _expected_documents(journal, walk)
     yield from _payload_defects(journal, walk, documents)
     yield from _document_defects(walk, documents, expected, whole=whole)
+    for place, problem in erasure_problems(journal, run, root, walk.count):
+        yield Defect(run_id, place, problem)
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from ..states.errors import JournalDamaged, JournalError, LeaseHeld, ToolError, UsageError
+from ..states.errors import Erased, JournalDamaged, JournalError, LeaseHeld, ToolError, UsageError
 from ..states.limits import Limits
 from ..states.observations import Message
 from ..states.plans import TASKS_MAX, PlannedTask
@@ -264,7 +264,7 @@ def _settled_later(name: str) -> Iterator[None]:
     """Let the workflow wait, instead of counting the task as failed, while another driver has it."""
     try:
         yield
-    except JournalDamaged:
+    except (JournalDamaged, Erased):
         raise
     except (LeaseHeld, JournalError) as error:
         raise EffectPending(f"task {name} cannot be driven now: {error}") from error

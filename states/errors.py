@@ -18,6 +18,8 @@ PaorError
         JournalFull             no space, or the file cannot be written
         JournalTooNew           written by a newer paor
         JournalDamaged          chain or integrity broken
+            JournalConflict     an import and this file tell the same run differently
+        Erased                  what this needs has been erased
         LeaseLost               another driver took the run over; nothing was appended
         LeaseHeld               another driver is alive and drives this run
     ReplayDiverged              a replay derived something else than was recorded
@@ -95,6 +97,14 @@ class JournalTooNew(JournalError, UsageError):
 
 class JournalDamaged(JournalError):
     """The hash chain or the file's integrity is broken; `paor verify` lists the places."""
+
+
+class JournalConflict(JournalDamaged):
+    """What is to be imported and what stands in the file tell the same run differently; nothing was imported."""
+
+
+class Erased(JournalError, UsageError):
+    """What this needs has been erased; the run can still be verified, and replayed as far as it is there."""
 
 
 class LeaseLost(JournalError):

@@ -400,7 +400,7 @@ def test_every_error_of_paor_has_an_exit_code() -> None:
         for name, error in vars(errors).items()
         if isinstance(error, type) and issubclass(error, errors.PaorError)
     }
-    assert {name for name, code in codes.items() if code == 4} == {"JournalDamaged"}
+    assert {name for name, code in codes.items() if code == 4} == {"JournalDamaged", "JournalConflict"}
     assert {name for name, code in codes.items() if code == 3} == {"ReplayDiverged"}
     ours = {"PaorError", "InternalError", "ModelError", "ScriptExhausted", "ToolError", "NotStarted"}
     assert {name for name, code in codes.items() if code == 1} == ours

@@ -368,6 +368,8 @@ def test_every_command_has_help_with_an_example_and_the_common_options(shell: Sh
         "verify",
         "replay",
         "export",
+        "import",
+        "erase",
         "diagram",
         "validate",
         "tools",

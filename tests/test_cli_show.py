@@ -241,14 +241,15 @@ def test_content_is_exact_in_a_pipe_and_harmless_on_a_terminal(
 
 def test_what_was_erased_is_said_and_not_an_error(shell: Shell) -> None:
     given_run(shell)
-    shell.sql("UPDATE payloads SET body = NULL, salt = NULL")
+    assert shell("erase", "last", "--all").code == 0
     assert "objective  (erased)" in shell("show").out
     assert "(erased)" in shell("runs").out
     assert "(erased)" in shell("show", "--steps").out
     shell("show", "--content", "0").refused("round1_task1_action0_input#0: has been erased")
     assert shell("show", "--json").json["spec"] is None
     assert shell("diagram", "last").code == 0
-    assert shell("resume", "last").code == 4
+    shell("resume", "last").refused("its spec has been erased; it can be verified, not resumed")
+    assert shell("replay").code == shell("verify").code == shell("export").code == 0
 
 
 def test_show_of_a_damaged_run_is_one_line(shell: Shell) -> None:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,7 @@ from paor.fsm.fold import apply, restore
 from paor.fsm.record import HASHED, Record, canonical_row, chained, counters_of
 from paor.states.run import initial_run
 
+from .erasing import erase_by_hand
 from .worlds import CONTINUE, PARAMETERS, SELECT, STOP, SUCCESS
 
 ROOT = Path(__file__).parent.parent
@@ -375,11 +377,9 @@ def test_a_row_removed_or_added_is_found_by_both(tmp_path: Path, statement: str)
 def test_an_erased_payload_still_verifies(tmp_path: Path) -> None:
     """Salt and body gone, digest there: the chain holds for both."""
     finished(tmp_path / "runs.db")
-    tampered(
-        tmp_path / "runs.db",
-        tmp_path / "erased.db",
-        "UPDATE payloads SET salt = NULL, body = NULL WHERE n = 5",
-    )
+    shutil.copy(tmp_path / "runs.db", tmp_path / "erased.db")
+    with closing(sqlite3.connect(tmp_path / "erased.db")) as connection, connection:
+        erase_by_hand(connection, "n = 5")
     with Journal(tmp_path / "erased.db", read_only=True) as journal:
         assert journal.verify() == []
     assert script_says(tmp_path / "erased.db") == 0

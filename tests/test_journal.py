@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlite_utils import Database
 
 import paor
 from paor import (
@@ -29,7 +30,9 @@ from paor import (
     UsageError,
     tool,
 )
-from paor.fsm.journal_file import APPLICATION_ID, SCHEMA_VERSION, ours
+from paor.fsm import migrations
+from paor.fsm.journal_file import ours
+from paor.fsm.migrations import APPLICATION_ID, newest
 from paor.states.spec import Spec
 
 from .journeys import BY_NAME, JOURNEYS, play
@@ -61,7 +64,7 @@ def pragma(path: Path, name: str) -> Any:
 def test_the_file_says_what_it_is(path: Path) -> None:
     """`file` and SQLite tools read the application id, migrations the version."""
     assert pragma(path, "application_id") == APPLICATION_ID == int.from_bytes(b"paor", "big")
-    assert pragma(path, "user_version") == SCHEMA_VERSION == 1
+    assert pragma(path, "user_version") == newest() == 1
     assert pragma(path, "journal_mode") == "wal"
     assert pragma(path, "encoding") == "UTF-8"
 
@@ -110,7 +113,9 @@ def test_sqlite_utils_reads_it(path: Path) -> None:
     from sqlite_utils import Database
 
     database = Database(path)
-    assert {"specs", "leases", "transitions", "payloads", "documents"} == set(database.table_names())
+    assert {"specs", "leases", "transitions", "payloads", "documents", "erasures", "unscrubbed"} == set(
+        database.table_names()
+    )
     assert {"runs", "v_lineage", "v_runs", "v_steps", "v_actions", "v_usage"} == set(database.view_names())
     transitions = database.table("transitions")
     assert transitions.pks == ["id"]
@@ -299,7 +304,13 @@ def test_a_directory_and_a_missing_folder_are_named(tmp_path: Path) -> None:
 def test_a_failed_schema_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All of it or nothing: the next opening starts over."""
     path = tmp_path / JOURNAL
-    monkeypatch.setattr("paor.fsm.journal_file.SCHEMA_VERSION", "no number")
+    (step,) = migrations.STEPS
+
+    def fails(database: Database) -> None:
+        step.apply(database)
+        database.execute("CREATE TABLE specs (run)")
+
+    monkeypatch.setattr(migrations, "STEPS", (step._replace(apply=fails),))
     with pytest.raises(JournalError):
         Journal(path)
     monkeypatch.undo()

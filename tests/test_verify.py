@@ -31,6 +31,7 @@ from paor.fsm.payloads import salted_digest
 from paor.fsm.record import chained, root_hash
 from paor.fsm.verify import Defect, _json, _json_objects
 
+from .erasing import erase_by_hand
 from .journeys import BY_NAME, JOURNEYS, Journey, play
 from .worlds import CONTINUE, JOURNAL, READ, STOP, SUCCESS, engine
 
@@ -562,15 +563,13 @@ def _reschema(path: Path, table: str, sql: str) -> None:
 
 @pytest.mark.parametrize("count", ["one", "all", "results"])
 def test_erased_payloads_still_verify(count: str, path: Path, small: bytes) -> None:
-    """Salt and body NULL: by design, since no free text stands under the hash."""
+    """Salt and body NULL, and a record: by design, since no free text stands under the hash."""
     with altered(path) as connection:
         keys = [key for (key,) in connection.execute("SELECT id FROM payloads")]
         if count == "results":
-            connection.execute(
-                "UPDATE payloads SET body = NULL, salt = NULL WHERE media_type = 'application/json'"
-            )
+            erase_by_hand(connection, "media_type = 'application/json'")
         elif count == "all":
-            connection.execute("UPDATE payloads SET body = NULL, salt = NULL")
+            erase_by_hand(connection)
     if count != "one":
         assert by_package(path) == [] and by_script(path)[0] == 0
         with altered(path) as connection:
@@ -580,7 +579,7 @@ def test_erased_payloads_still_verify(count: str, path: Path, small: bytes) -> N
     for key in keys:
         path.write_bytes(small)
         with altered(path) as connection:
-            connection.execute("UPDATE payloads SET body = NULL, salt = NULL WHERE id = ?", (key,))
+            erase_by_hand(connection, "id = ?", key)
         assert by_package(path) == [] and by_script(path)[0] == 0, key
 
 
@@ -590,6 +589,40 @@ def test_a_payload_that_is_half_erased_is_found(column: str, path: Path) -> None
     with altered(path) as connection:
         connection.execute(f"UPDATE payloads SET {column} = NULL WHERE run = 1 AND n = 4")
     assert_found(path, r"payloads n 4\b", column)
+
+
+def test_a_payload_that_was_erased_without_a_record_is_found(path: Path) -> None:
+    """Nobody erases unseen; and a record of what is still there is a lie."""
+    with altered(path) as connection:
+        connection.execute("UPDATE payloads SET body = NULL, salt = NULL WHERE run = 1 AND n = 4")
+    assert_found(path, r"payloads n 4\b", "payloads")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "at = at + 1",
+        "reason = 'T-1'",
+        "payloads = '[[4,5]]'",
+        """rule = '{"by":"run"}'""",
+        "hash = x'00'",
+        "id = id + 1, number = number + 1",
+    ],
+)
+def test_a_record_of_an_erasure_cannot_be_changed_unseen(change: str, path: Path) -> None:
+    """Records are chained from the root hash of their run."""
+    with altered(path) as connection:
+        erase_by_hand(connection, "run = 1 AND n = 4")
+        connection.execute(f"UPDATE erasures SET {change}")
+    assert_found(path, r"(erasures number \d|payloads n \d+)\b", change)
+
+
+def test_a_record_of_an_erasure_cannot_be_removed_unseen(path: Path) -> None:
+    """What it told of is gone, and nothing says why."""
+    with altered(path) as connection:
+        erase_by_hand(connection, "run = 1 AND n = 4")
+        connection.execute("DELETE FROM erasures")
+    assert_found(path, r"payloads n 4\b", "erasures")
 
 
 def test_erasing_a_file_leaves_no_text_of_it_behind(path: Path) -> None:

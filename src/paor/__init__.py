@@ -17,9 +17,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .fsm.diff import RunDiff, diff
     from .fsm.engine import Engine
+    from .fsm.erase import ErasureResult
+    from .fsm.erasures import Erasure
+    from .fsm.importing import Imported
     from .fsm.journal import Journal
     from .fsm.ports import Clock, Ids, RandomIds, SeededIds, SteppingClock, SystemClock
+    from .fsm.redaction import Redaction
     from .fsm.replay import Divergence, Replay, replay
+    from .fsm.replay_erased import Unchecked
     from .fsm.result import Result
     from .fsm.validate import validate
     from .fsm.version import VERSION as __version__
@@ -31,11 +36,13 @@ if TYPE_CHECKING:
     from .prompts.scripted import ScriptedModel
     from .states.actions import WebFact
     from .states.errors import (
+        Erased,
         IllegalEvent,
         InternalError,
         InvalidAnswer,
         InvalidFork,
         JournalBusy,
+        JournalConflict,
         JournalDamaged,
         JournalError,
         JournalFull,
@@ -70,14 +77,19 @@ __all__ = [
     "Divergence",
     "Document",
     "Engine",
+    "Erased",
+    "Erasure",
+    "ErasureResult",
     "Event",
     "Ids",
     "IllegalEvent",
+    "Imported",
     "InternalError",
     "InvalidAnswer",
     "InvalidFork",
     "Journal",
     "JournalBusy",
+    "JournalConflict",
     "JournalDamaged",
     "JournalError",
     "JournalFull",
@@ -98,6 +110,7 @@ __all__ = [
     "Profile",
     "PromptMessage",
     "RandomIds",
+    "Redaction",
     "Replay",
     "ReplayDiverged",
     "Reply",
@@ -122,6 +135,7 @@ __all__ = [
     "ToolError",
     "ToolOutput",
     "TransitionTaken",
+    "Unchecked",
     "UnknownRun",
     "Usage",
     "UsageError",
@@ -157,6 +171,11 @@ _PLACES = {
         "SteppingClock",
         "SystemClock",
     ),
+    ".fsm.erase": ("ErasureResult",),
+    ".fsm.erasures": ("Erasure",),
+    ".fsm.importing": ("Imported",),
+    ".fsm.redaction": ("Redaction",),
+    ".fsm.replay_erased": ("Unchecked",),
     ".fsm.replay": (
         "Divergence",
         "Replay",
@@ -183,11 +202,13 @@ _PLACES = {
     ".prompts.scripted": ("ScriptedModel",),
     ".states.actions": ("WebFact",),
     ".states.errors": (
+        "Erased",
         "IllegalEvent",
         "InternalError",
         "InvalidAnswer",
         "InvalidFork",
         "JournalBusy",
+        "JournalConflict",
         "JournalDamaged",
         "JournalError",
         "JournalFull",

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ._cli_text import STATE_STYLES, Cell, Column, count, duration
+from .fsm.erasures import Erasure, numbers_of
 from .fsm.journal import Journal, RunRow, Transition
 from .fsm.journal_rows import transition_of
 from .fsm.workflows import waiting_task
@@ -89,6 +90,7 @@ class Head:
         change: What that row set: the answer of a finished run, the question of a waiting one.
         question: What it waits for, or None; of a workflow what its waiting task asks.
         given, produced: Numbers of documents.
+        erasures: What was erased of it.
     """
 
     row: RunRow
@@ -98,6 +100,7 @@ class Head:
     question: Question | None
     given: int
     produced: int
+    erasures: tuple[Erasure, ...] = ()
 
     @classmethod
     def read(cls, journal: Journal, row: RunRow, rows: list[Transition]) -> Head:
@@ -108,7 +111,8 @@ class Head:
         given = sum(is_given(row, label) for label in labels)
         change = change_of(journal, last) if last is not None else Change()
         question = question_of(journal, row, change)
-        return cls(row, spec, last, change, question, given, len(labels) - given)
+        erasures = tuple(journal.erasures(row.run_id))
+        return cls(row, spec, last, change, question, given, len(labels) - given, erasures)
 
     def pairs(self, moment: Any) -> Iterator[tuple[str, str, str]]:
         """
@@ -135,6 +139,9 @@ class Head:
         yield "used", ", ".join(self.used()), ""
         numbers = ((self.given, "given"), (self.produced, "produced"))
         yield "documents", ", ".join(f"{number:,} {text}" for number, text in numbers if number), ""
+        for erasure in self.erasures:
+            told = f"{count(len(numbers_of([erasure])), 'payload')} by {erasure.by}, {moment(erasure.at)}"
+            yield "erased", told + (f", {erasure.reason}" if erasure.reason else ""), "warn"
         yield from self._criteria()
         if self.question:
             yield "waits for", f"{self.question.kind}: {self.question.message}", "warn"
@@ -206,6 +213,7 @@ class Head:
             "waiting_for": question.wire() if question else None,
             "documents_given": self.given,
             "documents_produced": self.produced,
+            "erasures": [item._asdict() | {"hash": item.hash.hex()} for item in self.erasures],
         }
 
 

@@ -1,10 +1,9 @@
-"""`paor runs`, `paor verify`, `paor replay`, `paor export`, `paor diagram`: the commands that only read."""
+"""`paor runs`, `paor verify`, `paor replay`, `paor diagram`: the commands that only read."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -198,9 +197,10 @@ def replay(name: str | None, app: str | None, journal: str, as_json: bool) -> in
     Derive a run again from its recorded outcomes and compare every field with the record.
 
     Offline: nothing is asked and nothing is performed. Without RUN, every run of the journal. Without --app, with
-    the run's own prompts, schemas and policy.
+    the run's own prompts, schemas and policy. Of a run of which something was erased, what is left is compared, and
+    what cannot be checked is named.
 
-    Exit codes: 0 identical, 3 with a line for each difference, 4 a run whose record cannot be read.
+    Exit codes: 0 nothing differs, 3 with a line for each difference, 4 a run whose record cannot be read.
     """
     with looking(app, journal) as reader:
         engine = engine_of(app, reader) if app is not None else None
@@ -221,15 +221,24 @@ def replay(name: str | None, app: str | None, journal: str, as_json: bool) -> in
             tell(f"{journal}: the journal holds no run yet")
     if any(isinstance(item, str) for item in replays):
         return DAMAGED
-    return OK if all(isinstance(item, Replay) and item.identical for item in replays) else DIVERGED
+    return DIVERGED if any(isinstance(item, Replay) and item.divergences for item in replays) else OK
 
 
 def _replay_lines(row: RunRow, item: Replay | str) -> list[str]:
     if isinstance(item, str):
         return [f"run {row.run_id}  {styled('not readable', 'bad')}", f"  {one_line(item)}"]
     verdict = styled("identical", "good") if item.identical else styled("diverged", "bad")
+    if item.unchecked and not item.divergences:
+        verdict = styled("holds as far as it was not erased", "warn")
     lines = [f"run {row.run_id}  {verdict}  {count(item.transitions, 'transition')}"]
-    return lines + [f"  {one_line(str(divergence))}" for divergence in item.divergences]
+    lines += [f"  {one_line(str(divergence))}" for divergence in item.divergences]
+    fields: dict[int, list[str]] = {}
+    for one in item.unchecked:
+        fields.setdefault(one.seq, []).append(one.field)
+    for seq, names in sorted(fields.items()):
+        where = f"row {seq}" if seq >= 0 else "run"
+        lines.append(f"  {where}, not checked since it was erased: {', '.join(names)}")
+    return lines
 
 
 def _replay_json(row: RunRow, item: Replay | str) -> dict[str, Any]:
@@ -239,6 +248,7 @@ def _replay_json(row: RunRow, item: Replay | str) -> dict[str, Any]:
             "transitions": None,
             "identical": False,
             "divergences": [],
+            "unchecked": [],
             "error": item,
         }
     found = [
@@ -250,40 +260,9 @@ def _replay_json(row: RunRow, item: Replay | str) -> dict[str, Any]:
         "transitions": item.transitions,
         "identical": item.identical,
         "divergences": found,
+        "unchecked": [{"seq": one.seq, "field": one.field} for one in item.unchecked],
         "error": None,
     }
-
-
-@command(
-    "export",
-    "paor export last > run.jsonl",
-    "paor export 0199d2b4-6f1e --output run.jsonl",
-)
-@click.argument("name", metavar="[RUN]", required=False)
-@click.option("--output", metavar="FILE", help="Write there instead of to standard output.")
-def export(name: str | None, output: str | None, journal: str, as_json: bool) -> int:
-    """
-    Print one run as JSON lines: its header, payloads, rows, documents and head.
-
-    The same bytes for the same run, with or without --json; nothing of a host or process is in it. Without RUN the
-    newest. Before a fork stand the runs whose rows it shares.
-    """
-    with reading(journal) as reader:
-        lines = _export_lines(reader, find_run(reader, name).run_id)
-        if output is not None:
-            data = b"".join(lines)
-            write_atomically(Path(output), data)
-            tell(f"wrote {output} ({len(data):,} bytes)")
-        else:
-            for line in lines:
-                say_bytes(line)
-    return OK
-
-
-def _export_lines(journal: Journal, run_id: str) -> Iterator[bytes]:
-    for line in journal.export(run_id):
-        text = json.dumps(line, ensure_ascii=False, separators=(",", ":"))
-        yield text.encode("utf-8", "surrogatepass") + b"\n"
 
 
 @command(

@@ -89,7 +89,9 @@ COMMANDS = {
     "replay": ("_cli_read", "Derive runs again and compare with the record."),
     "why": ("_cli_audit", "Explain what decided a row of a run."),
     "diff": ("_cli_audit", "Compare two runs: where they part, and why."),
-    "export": ("_cli_read", "Print a run as JSON lines."),
+    "export": ("_cli_transfer", "Print runs as JSON lines."),
+    "import": ("_cli_transfer", "Take runs from JSON lines into a journal."),
+    "erase": ("_cli_erase", "Erase what runs hold; the journal still verifies."),
     "diagram": ("_cli_read", "Draw the machine, or what a run did on it."),
     "validate": ("_cli_validate", "Check a plan or workflow file."),
     "tools": ("_cli_doctor", "List the tools that runs can use."),
@@ -101,6 +103,7 @@ COMMANDS = {
 def _group() -> click.Group:
     """Return the command group."""
     import importlib
+    import keyword
 
     import click
 
@@ -115,7 +118,9 @@ def _group() -> click.Group:
             if cmd_name not in COMMANDS:
                 return None
             module = importlib.import_module(f".{COMMANDS[cmd_name][0]}", __package__)
-            found: click.Command = getattr(module, cmd_name)
+            found: click.Command = getattr(
+                module, f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name
+            )
             return found
 
         def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

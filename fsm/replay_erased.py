@@ -1,0 +1,272 @@
+"""
+Replay of a run of which something was erased: everything that is left is derived and compared, the rest is named.
+
+A row whose texts are there is compared as always. What an erased payload would have told is named as not checked, and
+so is a difference that may come from it; an agreement counts as one. In every row, erased or not, the hash chain, the
+place, the choice among the table's rows by the recorded guards, and the sums are checked, which need no text at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..states.errors import Erased
+from ..states.requests import NOTHING
+from ..states.run import Change, Run
+from . import replay as whole
+from .erasures import erasures_of, numbers_of, root_of
+from .fold import apply
+from .kit import Kit
+from .machine import Decision, Moment, decide, request_of
+from .record import PREV_HASH, chained, root_hash
+from .recorded import recorded_outcome
+from .resuming import handed_over
+from .table import rows_of
+
+if TYPE_CHECKING:
+    from .journal import Journal, Transition
+    from .journal_reading import JournalReader
+    from .journal_rows import RunRow
+    from .lineage import Part
+    from .payloads import Payload
+
+GONE = "(erased)"
+
+
+@dataclass(frozen=True, slots=True)
+class Unchecked:
+    """
+    What a replay cannot say, because a text was erased.
+
+    Attributes:
+        seq: Row; -1 for the spec.
+        field: As in `Divergence`.
+    """
+
+    seq: int
+    field: str
+
+    def __str__(self) -> str:
+        return f"row {self.seq}, {self.field}: erased" if self.seq >= 0 else f"{self.field}: erased"
+
+
+def erased_numbers(journal: JournalReader, run: int) -> dict[int, set[int]]:
+    """Return the numbers of the payloads of a run that were erased, by the run under which they stand."""
+    parts = journal.lineage(run)
+    ends = [*(part.first_payload for part in parts[1:]), 2**32]
+    found = {}
+    for part, end in zip(parts, ends, strict=True):
+        rows = journal.query(
+            "SELECT n FROM payloads WHERE id BETWEEN ? AND ? AND body IS NULL",
+            (part.run << 32 | part.first_payload, (part.run << 32) + end - 1),
+        )
+        if rows:
+            found[part.run] = {n for (n,) in rows}
+    return found
+
+
+class _Noting:
+    """A journal whose payloads are read as they are, with a note of whether one of them was erased."""
+
+    def __init__(self, journal: JournalReader) -> None:
+        self._journal = journal
+        self.missed = False
+
+    def payload(self, run: int, n: int) -> Payload:
+        """Return a payload and take note."""
+        payload = self._journal.payload(run, n)
+        self.missed = self.missed or payload.body is None
+        return payload
+
+
+def replay_erased(
+    journal: Journal, row: RunRow, engine: whole.SpecSource | None, gone: dict[int, set[int]]
+) -> whole.Replay:
+    """
+    Derive again what can be derived.
+
+    Args:
+        journal, engine: See `fsm.replay.replay`.
+        row: The run.
+        gone: Numbers of its erased payloads.
+    """
+    transitions = journal.transitions(row.run_id)
+    found: list[whole.Divergence] = []
+    for run, numbers in sorted(gone.items()):
+        unrecorded = sorted(numbers - numbers_of(erasures_of(journal, run)))
+        if unrecorded:
+            told = f"{len(unrecorded)} payloads without a record, the first is {unrecorded[0]}"
+            found.append(whole.Divergence(-1, "payloads", "records of what was erased", told))
+    found += _chain(journal, row)
+    found += [item for pair in _pairs(transitions) for item in _plain(*pair)]
+    walk = _Derivation(journal, engine, journal.lineage(row.run))
+    for transition in transitions:
+        if not walk.step(transition):
+            break
+    found += walk.found
+    known = dict.fromkeys(sorted(found, key=lambda item: item.seq))
+    unchecked = dict.fromkeys(sorted(walk.unchecked, key=lambda item: item.seq))
+    identical = not known and not unchecked
+    return whole.Replay(row.run_id, len(transitions), identical, tuple(known), tuple(unchecked))
+
+
+class _Derivation:
+    """
+    A walk through the rows, as far as what is left carries it.
+
+    Attributes:
+        found: Differences that no erased text explains.
+        unchecked: What could not be compared.
+    """
+
+    def __init__(self, journal: Journal, engine: whole.SpecSource | None, parts: Sequence[Part]) -> None:
+        self._journal, self._engine = journal, engine
+        self._parts = {part.run: part for part in parts}
+        self._adrift = False
+        self.found: list[whole.Divergence] = []
+        self.unchecked: list[Unchecked] = []
+        self._run: Run | None = None
+        self._hand_over(parts[0])
+
+    def _hand_over(self, part: Part) -> None:
+        """Go on with a part's spec; without it there is no way on."""
+        try:
+            spec = whole._spec(self._journal, part.run_id, self._engine)
+        except Erased:
+            self.unchecked.append(
+                Unchecked(part.first_seq - 1, "spec, and with it every request and decision")
+            )
+            self._run = None
+            return
+        self._run, self._kit = handed_over(self._run, part, spec), Kit(spec)
+
+    def step(self, row: Transition) -> bool:
+        """Compare one row and stand after it; return whether there is a way on."""
+        if self._run is not None and row.run != self._run.number:
+            self._hand_over(self._parts[row.run])
+        if self._run is None:
+            return False
+        run = self._run
+        if row.seq != run.seq or row.source != run.state:
+            self._tell(whole.Divergence(row.seq, "place", f"{row.source} at {row.seq}", run.state))
+            return False
+        noting: Any = _Noting(self._journal)
+        self._compare_request(noting, run, row)
+        decision, sure = self._decided(noting, run, row)
+        try:
+            self._run = self._followed(run, row, decision if sure else None)
+        except whole._UNREADABLE as error:
+            told = whole._short(f"{type(error).__name__}: {error}")
+            self._tell(whole.Divergence(row.seq, "record", "a readable row", told))
+            return False
+        return True
+
+    def _tell(self, item: whole.Divergence, *, sure: bool = True) -> None:
+        if sure and not self._adrift and item.expected != GONE:
+            self.found.append(item)
+        else:
+            self.unchecked.append(Unchecked(item.seq, item.field))
+
+    def _compare_request(self, noting: Any, run: Run, row: Transition) -> None:
+        uncalled = row.outcome.get("kind") in ("cancelled", "answer")
+        try:
+            request = NOTHING if uncalled else request_of(run)
+            for item in whole._compare_request(noting, self._kit, run, row, request):
+                self._tell(item)
+        except whole._UNREADABLE as error:
+            told = whole._short(f"{type(error).__name__}: {error}")
+            self._tell(whole.Divergence(row.seq, "request", "a readable request", told))
+
+    def _decided(self, noting: Any, run: Run, row: Transition) -> tuple[Decision | None, bool]:
+        """Return what the recorded outcome means now, and whether nothing that was erased went into it."""
+        noting.missed = False
+        try:
+            outcome = recorded_outcome(noting, run, row)
+            missed = noting.missed
+            moment = Moment(row.at, row.time_us - run.counters.time_us)
+            decision = decide(run, outcome, moment, self._kit)
+        except whole._UNREADABLE as error:
+            told = whole._short(f"{type(error).__name__}: {error}")
+            self._tell(
+                whole.Divergence(row.seq, "outcome", "a readable outcome", told), sure=not noting.missed
+            )
+            return None, False
+        for item in whole._compare_decision(noting, run, row, decision):
+            self._tell(item, sure=not missed)
+        return decision, not missed and not self._adrift
+
+    def _followed(self, run: Run, row: Transition, decision: Decision | None) -> Run:
+        """Return the run after a row: by its change, by the derived one where that was erased, else without it."""
+        if self._journal.payload(run.number, row.change["n"]).body is not None:
+            return whole._follow(self._journal, run, row)
+        self._adrift = self._adrift or decision is None
+        return apply(
+            run,
+            trigger=row.trigger,
+            dest=row.dest,
+            counters=whole._recorded_counters(run, row),
+            change=decision.change if decision is not None else Change(),
+            outcome=dict(row.outcome),
+        )
+
+
+# -- what needs no text ------------------------------------------------------------------------------------------
+
+
+def _chain(journal: Journal, row: RunRow) -> Iterator[whole.Divergence]:
+    """Yield every row that does not fit the hash chain, and every root that does not."""
+    parts = journal.lineage(row.run)
+    ends = [*(part.first_seq - 1 for part in parts[1:]), 2**32 - 1]
+    head = b""
+    for part, end in zip(parts, ends, strict=True):
+        head = root_hash(journal.root_columns(part.run), head)
+        if head != root_of(journal, part.run):
+            yield whole.Divergence(part.first_seq - 1, "root_hash", "the chain", "columns that do not fit it")
+        for values in journal.own_rows(part.run, part.first_seq, end):
+            if values[PREV_HASH] != head or chained(head, values[:PREV_HASH]) != values[PREV_HASH + 1]:
+                yield whole.Divergence(values[1], "hash", "the chain", "a row that does not fit it")
+            head = values[PREV_HASH + 1]
+
+
+def _pairs(rows: list[Transition]) -> Iterator[tuple[Transition | None, Transition]]:
+    before = None
+    for row in rows:
+        yield before, row
+        before = row
+
+
+def _plain(before: Transition | None, row: Transition) -> Iterator[whole.Divergence]:
+    """Yield what is wrong with a row by its columns alone: its place, the choice by its guards, its sums."""
+    state, seq = (before.dest, before.seq + 1) if before is not None else ("Planning", 0)
+    if (row.source, row.seq) != (state, seq):
+        yield whole.Divergence(row.seq, "place", f"{row.source} at {row.seq}", f"{state} at {seq}")
+        return
+    fits = _chosen(row, waiting=before is not None and before.trigger == "wait")
+    if fits != (row.trigger, row.dest):
+        told = " to ".join(fits) if fits else "no row of the table"
+        yield whole.Divergence(row.seq, "guards", f"{row.trigger} to {row.dest}", told)
+    for name in ("tokens_in", "tokens_out", "cost_micro"):
+        used = row.outcome.get(name, 0)
+        expected = (getattr(before, name) if before is not None else 0) + (used if type(used) is int else 0)
+        if getattr(row, name) != expected:
+            yield whole.Divergence(row.seq, name, str(getattr(row, name)), str(expected))
+    rises = int(row.trigger in ("select", "next_step"))
+    for name, most in (("step", rises), ("action", 1), ("retries", int(row.trigger == "retry"))):
+        more = getattr(row, name) - (getattr(before, name) if before is not None else 0)
+        if not 0 <= more <= most:
+            yield whole.Divergence(row.seq, name, str(getattr(row, name)), f"at most {most} more than before")
+    if before is not None and row.time_us < before.time_us:
+        yield whole.Divergence(row.seq, "time_us", str(row.time_us), f"at least {before.time_us}")
+
+
+def _chosen(row: Transition, *, waiting: bool) -> tuple[str, str] | None:
+    """Return the first row of the table whose guards hold by the recorded values, None when one is missing."""
+    for candidate in rows_of(row.source, waiting=waiting):
+        needed = {**dict.fromkeys(candidate.conditions, True), **dict.fromkeys(candidate.unless, False)}
+        if any(type(row.guards.get(name)) is not bool for name in needed):
+            return None
+        if all(row.guards[name] is wanted for name, wanted in needed.items()):
+            return candidate.trigger, candidate.dest
+    return None

@@ -1,0 +1,133 @@
+"""`paor export` and `paor import`: runs as JSON lines, out of a journal and into one."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+import click
+
+from ._cli_io import OK, command, reason, say, say_bytes, say_json, tell, write_atomically
+from ._cli_journal import busy_timeout_s, find_run, reading
+from ._cli_json import text_file
+from ._cli_text import count
+from .fsm.export import export_runs, in_order, line_bytes
+from .fsm.import_lines import LINE_BYTES_MAX
+from .fsm.journal import Journal
+from .fsm.redaction import Redaction, rules_of_text
+from .states.errors import UsageError
+
+
+@command(
+    "export",
+    "paor export last > run.jsonl",
+    "paor export 0199d2b4-6f1e --output run.jsonl",
+    "paor export --all --redact default --output runs.jsonl",
+)
+@click.argument("names", metavar="[RUN]...", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="Every run of the journal.")
+@click.option(
+    "--redact",
+    metavar="FILE|default",
+    multiple=True,
+    help="Leave out payloads with keys, tokens and passwords; FILE adds rules, NAME: REGULAR EXPRESSION a line.",
+)
+@click.option("--output", metavar="FILE", help="Write there instead of to standard output.")
+def export(
+    names: tuple[str, ...],
+    everything: bool,
+    redact: tuple[str, ...],
+    output: str | None,
+    journal: str,
+    as_json: bool,
+) -> int:
+    """
+    Print runs as JSON lines: of each its header, payloads, rows, documents, erasures and head.
+
+    The same bytes for the same runs, with or without --json; nothing of a host or process is in it. Without RUN the
+    newest. Before a fork stand the runs whose rows it shares. What --redact leaves out is exported as erased, with the names of the rules, so that the rest still
+    verifies.
+    """
+    if everything and names:
+        raise click.UsageError("--all goes without RUN")
+    redaction = _redaction(redact)
+    with reading(journal) as reader:
+        ids = in_order(reader) if everything else [find_run(reader, name).run_id for name in names or (None,)]
+        lines = (line_bytes(line) for line in export_runs(reader, ids, redaction))
+        if output is not None:
+            data = b"".join(lines)
+            write_atomically(Path(output), data)
+            tell(f"wrote {output} ({len(data):,} bytes)")
+        else:
+            for line in lines:
+                say_bytes(line)
+    return OK
+
+
+def _redaction(given: tuple[str, ...]) -> Redaction | None:
+    rules: dict[str, str] = {}
+    for name in given:
+        if name != "default":
+            rules |= rules_of_text(text_file(name), name)
+    return Redaction(rules) if given else None
+
+
+@command(
+    "import",
+    "paor import runs.jsonl --journal archive.db",
+    "paor export last --journal a.db | paor import - --journal b.db",
+)
+@click.argument("file", metavar="FILE|-")
+def import_(file: str, journal: str, as_json: bool) -> int:
+    """
+    Take runs from JSON lines, as paor export prints them, into a journal: all of them or none.
+
+    Everything is verified first. A run that is here already is not written again; a longer version of it adds the
+    rows after those that are here.
+
+    Exit codes: 0 imported or known; 2 a line that is none; 4 lines that do not prove themselves, or a run that is
+    told otherwise here.
+    """
+    if os.path.isdir(journal):
+        raise UsageError(f"{journal}: is a directory, expected a journal file")
+    with _opened(file) as lines, Journal(journal, busy_timeout_s=busy_timeout_s()) as writer:
+        done = writer.import_lines(lines)
+    if as_json:
+        say_json([{"run_id": run.run_id, "how": run.how, "transitions": run.transitions} for run in done])
+        return OK
+    for run in done:
+        what = {
+            "new": f"imported, {count(run.transitions, 'transition')}",
+            "extended": f"extended by {count(run.transitions, 'transition')}",
+            "known": "is here already, nothing was written",
+        }[run.how]
+        say(f"run {run.run_id}  {what}")
+    return OK
+
+
+@contextmanager
+def _opened(file: str) -> Iterator[Iterator[bytes]]:
+    """
+    Give the lines of a file or of standard input, none longer than what is refused.
+
+    Raises:
+        UsageError: It cannot be read.
+    """
+    try:
+        if file == "-":
+            yield _lines(sys.stdin.buffer)
+            return
+        with Path(file).open("rb") as stream:
+            yield _lines(stream)
+    except (OSError, ValueError) as error:
+        if isinstance(error, UsageError):
+            raise
+        raise UsageError(f"{file}: cannot be read ({reason(error)})") from None
+
+
+def _lines(stream: BinaryIO) -> Iterator[bytes]:
+    return iter(lambda: stream.readline(LINE_BYTES_MAX + 1), b"")

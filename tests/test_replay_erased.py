@@ -1,0 +1,119 @@
+"""Replay of what is left of an erased run: it is compared, and what cannot be is named."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paor import Journal, Unchecked, replay
+from paor.fsm.erasing import FIELDS
+from paor.fsm.journal_rows import ROOT_COLUMNS
+from paor.fsm.record import HASHED, PREV_HASH, Record, chained, root_hash
+from paor.fsm.replay_erased import replay_erased
+
+from .journeys import BY_NAME, JOURNEYS, Journey, play
+from .worlds import JOURNAL
+
+EACH = pytest.mark.parametrize("journey", JOURNEYS, ids=[journey.name for journey in JOURNEYS])
+
+
+@EACH
+def test_a_whole_run_is_compared_as_any_replay_compares_it(journey: Journey, tmp_path: Path) -> None:
+    """With nothing erased the careful way finds nothing either, and leaves nothing unchecked."""
+    with journey.engine(tmp_path) as scripted:
+        row = scripted.journal.run(play(journey, scripted).run_id)
+        assert replay_erased(scripted.journal, row, None, {}) == replay(scripted.journal, row.run_id)
+
+
+@pytest.mark.parametrize("field", [*FIELDS, "everything"])
+@pytest.mark.parametrize("name", ["two_pages", "documents", "planner", "blocked", "approved", "batch"])
+def test_whatever_is_erased_no_false_alarm_is_given(name: str, field: str, tmp_path: Path) -> None:
+    """What differs for lack of a text is no difference; and it is never called identical."""
+    with BY_NAME[name].engine(tmp_path) as scripted:
+        run_id = play(BY_NAME[name], scripted).run_id
+        done = scripted.journal.erase(run_id, fields=[] if field == "everything" else [field])
+        found = replay(scripted.journal, run_id)
+        assert found.divergences == ()
+        assert found.identical is not bool(found.unchecked)
+        assert done.payloads == 0 or found.unchecked or field == "documents"
+        found.raise_if_diverged()
+
+
+def test_rows_whose_texts_are_there_are_compared_in_full(tmp_path: Path) -> None:
+    """One erased reply: only that row's decision is left open, since its change tells the way on."""
+    with BY_NAME["two_pages"].engine(tmp_path) as scripted:
+        run_id = play(BY_NAME["two_pages"], scripted).run_id
+        row = scripted.journal.transitions(run_id)[4]
+        scripted.journal.erase(run_id, payloads=[row.outcome["reply"]["n"]])
+        assert replay(scripted.journal, run_id).unchecked == (Unchecked(4, "outcome"),)
+
+
+def test_a_change_that_was_erased_is_derived_again(tmp_path: Path) -> None:
+    """Its reply is there, so everything after it is compared all the same."""
+    with BY_NAME["two_pages"].engine(tmp_path) as scripted:
+        run_id = play(BY_NAME["two_pages"], scripted).run_id
+        row = scripted.journal.transitions(run_id)[0]
+        scripted.journal.erase(run_id, payloads=[row.change["n"]])
+        assert replay(scripted.journal, run_id).unchecked == (Unchecked(0, "change"),)
+
+
+def rehashed(connection: sqlite3.Connection) -> None:
+    """Make the chain of the only run anew, as somebody would who knows the format."""
+    connection.row_factory = sqlite3.Row
+    spec = connection.execute("SELECT * FROM specs").fetchone()
+    head = root_hash({name: spec[name] for name in ROOT_COLUMNS})
+    for row in connection.execute("SELECT * FROM transitions ORDER BY id").fetchall():
+        values: tuple[Any, ...] = tuple(row[name] for name in Record._fields)
+        new = chained(head, (*values[:PREV_HASH],))
+        connection.execute(
+            "UPDATE transitions SET prev_hash = ?, hash = ? WHERE id = ?", (head, new, row["id"])
+        )
+        head = new
+    assert HASHED
+
+
+@pytest.mark.parametrize(
+    ("field", "statement", "rehash"),
+    [
+        ("hash", "UPDATE transitions SET at = at + 1 WHERE seq = 3", False),
+        ("guards", "UPDATE transitions SET guards = replace(guards, 'true', 'false') WHERE seq = 0", True),
+        ("tokens_in", "UPDATE transitions SET tokens_in = tokens_in + 1 WHERE seq = 5", True),
+        ("step", "UPDATE transitions SET step = step + 2 WHERE seq >= 5", True),
+        ("time_us", "UPDATE transitions SET time_us = 0 WHERE seq = 6", True),
+        ("place", "UPDATE transitions SET source = 'Reviewing' WHERE seq = 1", True),
+    ],
+)
+def test_what_is_left_of_an_erased_run_is_still_checked(
+    field: str, statement: str, rehash: bool, tmp_path: Path
+) -> None:
+    """Without any text: the chain, places, choices by guards and sums, also when the chain was made anew."""
+    with BY_NAME["two_pages"].engine(tmp_path) as scripted:
+        run_id = play(BY_NAME["two_pages"], scripted).run_id
+        scripted.journal.erase(run_id)
+    with closing(sqlite3.connect(tmp_path / JOURNAL)) as connection, connection:
+        connection.execute(statement)
+        if rehash:
+            rehashed(connection)
+    with Journal(tmp_path / JOURNAL, read_only=True) as journal:
+        found = replay(journal, run_id)
+    assert field in {item.field for item in found.divergences}, found
+
+
+def test_a_difference_before_what_was_erased_is_one(tmp_path: Path) -> None:
+    """A changed reply with a fresh chain: named, although later rows were erased."""
+    with BY_NAME["two_pages"].engine(tmp_path) as scripted:
+        run_id = play(BY_NAME["two_pages"], scripted).run_id
+        rows = scripted.journal.transitions(run_id)
+        scripted.journal.erase(run_id, payloads=[rows[-1].outcome["reply"]["n"]])
+        reply = rows[1].outcome["reply"]["n"]
+        body = json.dumps({"schema": "parameters_v1", "parameters": {"page": 2}})
+        scripted.journal._committer.connection.execute(
+            "UPDATE payloads SET body = ? WHERE n = ?", (body, reply)
+        )
+        found = replay(scripted.journal, run_id)
+        assert found.divergences[0].seq == 1 and found.unchecked == (Unchecked(len(rows) - 1, "outcome"),)
