@@ -33,7 +33,10 @@ PROJECT = (*FLOORS, "src/paor", "tests", "docs", "examples", "benchmarks", ".ci"
 PURE = (
     "states/*.py",
     "prompts/*.py",
-    *(f"tools/{name}.py" for name in ("catalog", "policy", "schema*", "signature", "defaults", "implied")),
+    *(
+        f"tools/{name}.py"
+        for name in ("catalog", "policy", "approvals", "schema*", "signature", "defaults", "implied")
+    ),
     *(f"fsm/{name}.py" for name in ("table", "guards", "case", "changes", "machine", "fold", "duplicates")),
     *(f"fsm/{name}.py" for name in ("observe", "answers", "record", "kit", "replay", "diagram")),
     *("fsm/expression*.py", "fsm/placeholders.py", "fsm/plan*.py", "fsm/workflow_*.py"),

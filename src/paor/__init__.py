@@ -53,16 +53,18 @@ if TYPE_CHECKING:
     from .states.events import Event, RunEnded, RunStarted, RunWaiting, StepCompleted, TransitionTaken
     from .states.limits import Limits
     from .states.outcomes import Usage
-    from .states.policy import Policy
+    from .states.policy import ApprovalRule, Policy
     from .states.profile import Profile
     from .states.workflow import Workflow
     from .tools.builtin import builtin_tools
+    from .tools.files import open_within
     from .tools.tool import Document, Tool, ToolContext, ToolOutput, tool
     from .tools.web import web_tools
     from .tools.web_search import SearchBackend, SearchHit, SearchQuery, SearchReply
     from .tools.web_settings import WebSettings
 
 __all__ = [
+    "ApprovalRule",
     "Clock",
     "Divergence",
     "Document",
@@ -126,6 +128,7 @@ __all__ = [
     "__version__",
     "builtin_tools",
     "load_workflow",
+    "open_within",
     "replay",
     "tool",
     "validate",
@@ -194,10 +197,11 @@ _PLACES = {
     ),
     ".states.limits": ("Limits",),
     ".states.outcomes": ("Usage",),
-    ".states.policy": ("Policy",),
+    ".states.policy": ("ApprovalRule", "Policy"),
     ".states.profile": ("Profile",),
     ".states.workflow": ("Workflow",),
     ".tools.builtin": ("builtin_tools",),
+    ".tools.files": ("open_within",),
     ".tools.tool": (
         "Document",
         "Tool",
