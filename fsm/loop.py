@@ -39,6 +39,7 @@ from .fold import apply
 from .journal import Journal
 from .journal_rows import document_row
 from .kit import Kit
+from .logs import log_transition
 from .machine import Decision, Moment, decide, request_of
 from .outputs import error_of, is_empty, output_of, result_of, told_by
 from .payloads import JSON, Stager
@@ -273,6 +274,7 @@ def transition(
     yield Commit(entry)
     drive.cancelled = drive.cancelled or entry.cancelled
     drive.run, drive.head = after, record.hash
+    log_transition(run, decision, after)
     if drive.listening:
         for event in _events(decision, after):
             yield Emit(event)

@@ -7,7 +7,6 @@ compare prompts. Whatever does not change during a run is rendered once.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -19,6 +18,7 @@ from ..states.reasons import REASONS
 from ..states.requests import RequestKind
 from ..states.run import Run
 from ..states.spec import Spec, ToolSpec
+from .fencing import drafted, fenced, inert
 from .history import history_text, message_text, newest_lines, result_text
 from .model import PromptMessage
 from .templates import Template, parse_template
@@ -34,7 +34,6 @@ RULES = (
 
 FINAL_FORMAT = "When the run stops, code formats its result as {}; no action is needed for that."
 _RECENT_LABELS = 10
-_MARKER = re.compile("<(?=<<)|>(?=>>)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +199,7 @@ class PromptBuilder:
         return {
             "CRITERIA": self._criteria(run),
             "STOP_REASON": REASONS.get(run.counters.stop, ""),
-            "DRAFT_ANSWER": inert(draft or ""),
+            "DRAFT_ANSWER": drafted(draft or ""),
             "OBSERVATION": memory.observation.wire_json() if memory.observation is not None else "",
             "WORKFLOW_HISTORY": self._history(run),
         }
@@ -308,17 +307,3 @@ def _property_text(name: str, schema: object) -> str:
 def _line(text: str) -> str:
     """Return *text* as one line, so that no description opens a section of its own."""
     return " ".join(text.split()).rstrip(": ")
-
-
-_SECTION = re.compile(r"(?:(?<=[\n\r\v\f\x85\u2028\u2029])|\A)(?=[ \t]*(?:#{1,6}\s|={3}))")
-
-
-def inert(text: str) -> str:
-    """Return *text* with a backslash before what would open a section of the prompt, as Markdown has it."""
-    return _SECTION.sub(r"\\", text) if "#" in text or "===" in text else text
-
-
-def fenced(name: str, text: str) -> str:
-    """Return *text* between markers that neither it nor *name* can forge: a marker inside them is broken up."""
-    title, body = (_MARKER.sub("\\g<0>\u200b", part) for part in (name, text))
-    return f"<<<document {' '.join(title.split())}\n{body}\n>>>"

@@ -370,6 +370,7 @@ def test_every_command_has_help_with_an_example_and_the_common_options(shell: Sh
         "export",
         "diagram",
         "validate",
+        "check",
         "tools",
         "doctor",
     )

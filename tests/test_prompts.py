@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from paor import Document, Limits, ModelCall, PromptMessage, ToolError, ToolOutput, UsageError, tool
-from paor.prompts.builders import RULES, PromptBuilder, TextTask, documents_index, fenced, field_text, inert
+from paor.prompts.builders import RULES, PromptBuilder, TextTask, documents_index, field_text
+from paor.prompts.fencing import fenced, inert
 from paor.prompts.history import OMITTED, SHORTENED, history_text, message_text
 from paor.prompts.model import estimated_usage
 from paor.prompts.templates import DIVIDER, NAMES, default_templates, parse_template

@@ -89,6 +89,7 @@ COMMANDS = {
     "export": ("_cli_read", "Print a run as JSON lines."),
     "diagram": ("_cli_read", "Draw the machine, or what a run did on it."),
     "validate": ("_cli_validate", "Check a plan or workflow file."),
+    "check": ("_cli_check", "Find rules that can never fire, before anything runs."),
     "tools": ("_cli_doctor", "List the tools that runs can use."),
     "doctor": ("_cli_doctor", "Tell whether everything needed is here."),
 }
