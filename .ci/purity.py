@@ -33,12 +33,15 @@ PROJECT = (*FLOORS, "src/paor", "tests", "docs", "examples", "benchmarks", ".ci"
 PURE = (
     "states/*.py",
     "prompts/*.py",
-    *(f"tools/{name}.py" for name in ("catalog", "policy", "schema*", "signature", "defaults", "implied")),
+    *(
+        f"tools/{name}.py"
+        for name in ("catalog", "policy", "approvals", "schema*", "signature", "defaults", "implied")
+    ),
     *(f"fsm/{name}.py" for name in ("table", "guards", "case", "changes", "machine", "fold", "duplicates")),
     *(f"fsm/{name}.py" for name in ("observe", "answers", "record", "kit", "replay", "diagram")),
     *("fsm/expression*.py", "fsm/placeholders.py", "fsm/plan*.py", "fsm/workflow_*.py"),
     *("fsm/flow_values.py", "fsm/flowing.py"),
-    *("fsm/source_text.py", "fsm/defects.py", "fsm/validate.py"),
+    *("fsm/source_text.py", "fsm/defects.py", "fsm/validate.py", "fsm/policy_check.py"),
 )
 """Files that must be pure; each pattern must match one, so that a renamed file does not leave the gate unseen."""
 

@@ -35,9 +35,10 @@ from ..states.plans import Plan
 from ..states.reviews import CriterionCheck, Refinement, Review
 from ..states.run import Run, label_of
 from ..states.waiting import Question
+from ..tools.approvals import approval_id, approval_needed
 from ..tools.catalog import CONNECTION, DOCUMENT_LIST
 from ..tools.defaults import filled
-from ..tools.policy import approval_needed, denial, matches, unsafe
+from ..tools.policy import denial, matches, unsafe
 from .duplicates import duplicate_key, limits_for, rule_broken
 from .kit import Kit
 from .planned import (
@@ -73,6 +74,8 @@ class Case(Struct):
         duplicate: Which duplicate rule the call breaks.
         intent: The call as it would be executed.
         approval: Whether a person must approve it.
+        approval_id: What that approval would be for.
+        at_us: When it came back, in microseconds since the epoch.
         result: How the tool ended.
         recalled: Bodies that the observation shows.
         refinement, review: The model's judgements.
@@ -98,6 +101,8 @@ class Case(Struct):
     duplicate: str | None = None
     intent: Intent | None = None
     approval: bool = False
+    approval_id: str | None = None
+    at_us: int = 0
     result: ToolResult | None = None
     recalled: tuple[str | None, ...] = ()
     refinement: Refinement | None = None
@@ -110,9 +115,9 @@ class Case(Struct):
     trouble: str = ""
 
 
-def read_case(run: Run, outcome: Outcome, kit: Kit) -> Case:
+def read_case(run: Run, outcome: Outcome, kit: Kit, at_us: int = 0) -> Case:
     """Return the case of *run* and *outcome*; pure, and total for every outcome that a request can have."""
-    case = Case(run, outcome, criteria=run.counters.criteria)
+    case = Case(run, outcome, criteria=run.counters.criteria, at_us=at_us)
     case.stop = _hard_stop(run, outcome)
     if run.memory.question is None:
         _READERS[run.state](case, kit)
@@ -293,23 +298,31 @@ def _propose(case: Case, kit: Kit) -> None:
         idempotency_key=f"{run.run_id}-{action}",
         effect=tool.effect,
     )
-    if case.duplicate is None and case.denied is None and approval_needed(kit.spec.policy, tool.name):
-        case.approval = _undecided(case, key)
+    policy = kit.spec.policy
+    if case.duplicate is None and case.denied is None and approval_needed(policy, tool.name, arguments):
+        case.approval_id = approval_id(policy, run.run_id, tool.name, key)
+        case.approval = _undecided(case, policy.approval_valid_s)
         if case.approval and run.counters.elicitations >= run.spec.limits.max_elicitations:
             case.stop = "stuck"  # nobody may be asked any more, and without a yes the call must not be made
 
 
-def _undecided(case: Case, key: str) -> bool:
-    """Whether this very call still waits for its approval; a decline denies it."""
-    reply, earlier = case.run.memory.reply, case.run.memory.intent
-    if reply is None or earlier is None or earlier.key != key:
+def _undecided(case: Case, valid_s: float) -> bool:
+    """
+    Whether this very call still waits for its approval; anything but a typed yes to it denies it.
+
+    An approval that is for another call, arguments or policy, or that was given longer than *valid_s* seconds ago,
+    counts for nothing.
+    """
+    reply = case.run.memory.reply
+    if reply is None or reply.approval != case.approval_id:
         return True
     approved = (
         reply.action == "accept" and isinstance(reply.content, dict) and reply.content.get("approve") is True
     )
     if not approved:
         case.denied = "the call was not approved"
-    return False
+        return False
+    return case.at_us - (reply.at or 0) > valid_s * 1_000_000
 
 
 def _read_executing(case: Case, kit: Kit) -> None:

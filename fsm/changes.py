@@ -31,8 +31,13 @@ Effect = tuple[Change, Counters]
 
 APPROVAL_SCHEMA: dict[str, Any] = {
     "type": "object",
-    "properties": {"approve": {"type": "boolean"}},
+    "properties": {
+        "approve": {"type": "boolean"},
+        "approval": {"type": "string"},
+        "comment": {"type": "string"},
+    },
     "required": ["approve"],
+    "additionalProperties": False,
 }
 
 
@@ -128,6 +133,7 @@ def _wait_specifying(case: Case) -> Effect:
             answer_schema=APPROVAL_SCHEMA,
             tool=intent.tool,
             key=intent.idempotency_key,
+            approval=case.approval_id,
         )
     counters = case.run.counters
     change = Change(intent=intent, question=question, reply=None)
@@ -402,7 +408,12 @@ def _provide(case: Case) -> Effect:
     planned: dict[str, Any] = {}
     if case.run.spec.mode != "react" and case.run.state != EXECUTING:
         planned = {"turn": Turn("user", cut(clean(_words(outcome.answer)), TURN_CHARS))}
-    return Change(question=None, reply=outcome.answer, **planned), case.run.counters
+    question, reply = case.run.memory.question, outcome.answer
+    if (
+        question is not None and question.approval is not None
+    ):  # an approval is for this question's call alone
+        reply = reply.model_copy(update={"approval": question.approval, "at": case.at_us})
+    return Change(question=None, reply=reply, **planned), case.run.counters
 
 
 def _words(answer: Answer) -> str:

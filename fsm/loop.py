@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from ..prompts.model import Model, ModelCall, ModelUnavailable, PromptMessage, Reply, estimated_usage
 from ..states.actions import Intent
-from ..states.errors import InternalError
+from ..states.errors import InternalError, ToolError
 from ..states.events import Event, RunWaiting, StepCompleted, TransitionTaken
 from ..states.outcomes import (
     Cancelled,
@@ -30,6 +30,7 @@ from ..states.outcomes import (
 from ..states.phase import EXECUTING
 from ..states.requests import ModelRequest, Nothing, Recall, Request, ToolRequest
 from ..states.run import Run
+from ..tools.files import outside
 from ..tools.tool import Tool
 from .committer import Entry
 from .context import CallContext, Loader
@@ -38,6 +39,7 @@ from .fold import apply
 from .journal import Journal
 from .journal_rows import document_row
 from .kit import Kit
+from .logs import log_transition
 from .machine import Decision, Moment, decide, request_of
 from .outputs import error_of, is_empty, output_of, result_of, told_by
 from .payloads import JSON, Stager
@@ -178,6 +180,10 @@ def _use(drive: Drive, intent: Intent) -> Generator[Effect, Any, tuple[dict[str,
         load=drive.load,
         connection=drive.connections.get(label) if label is not None else None,
     )
+    if (reason := outside(run.spec.policy, intent.arguments)) is not None:
+        return asked, Ended(
+            replace(error_of(intent, ToolError(reason), code="unsafe_parameters"), retryable=False)
+        )
     came_to = yield UseTool(tool, intent.arguments, context)
     if isinstance(came_to, EffectPending):
         return asked, InDoubt()
@@ -271,6 +277,7 @@ def transition(
     yield Commit(entry)
     drive.cancelled = drive.cancelled or entry.cancelled
     drive.run, drive.head = after, record.hash
+    log_transition(run, decision, after)
     if drive.listening:
         for event in _events(decision, after):
             yield Emit(event)

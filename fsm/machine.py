@@ -207,7 +207,7 @@ def decide(run: Run, outcome: Outcome, moment: Moment, kit: Kit, request: Reques
     guards: dict[str, bool] = {}
     row = None
     if _can_come(run, outcome.kind, request):
-        case = read_case(run, outcome, kit)
+        case = read_case(run, outcome, kit, moment.at_us)
         row = _first_fit(case, guards)
     if row is None:
         waiting = " while it waits" if run.waiting_for is not None else ""

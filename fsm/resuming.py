@@ -171,9 +171,13 @@ def _answer_of(question: Question, answer: Any, outcome: str | None, result: Any
     if outcome is not None:
         raise InvalidAnswer(f"the run waits for an answer, not for an outcome: {question.message}")
     if isinstance(answer, Mapping) and answer.get("action") in ("accept", "decline", "cancel"):
-        return Answer(action=answer["action"], content=answer.get("content"))
+        if question.kind != "approval" or answer["action"] != "accept":
+            return Answer(action=answer["action"], content=answer.get("content"))
+        answer = answer.get("content")
     if question.kind == "approval" and not (
         isinstance(answer, Mapping) and isinstance(answer.get("approve"), bool)
     ):
         raise InvalidAnswer('an approval is answered with {"approve": true} or {"approve": false}')
+    if question.kind == "approval" and answer.get("approval") not in (None, question.approval):
+        raise InvalidAnswer(f"this approval is for another call; the run asks for {question.approval}")
     return Answer(action="accept", content=answer)

@@ -7,7 +7,6 @@ and the steps to walk, which the sync and the async driver perform alike.
 
 from __future__ import annotations
 
-import logging
 import os
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -43,6 +42,7 @@ from .intake import (
 )
 from .journal import Journal
 from .kit import Kit
+from .logs import LOGGER, log_start
 from .loop import Drive, Steps, steps, transition
 from .payloads import JSON, Stager
 from .ports import Clock, Ids, RandomIds, SystemClock
@@ -62,8 +62,6 @@ if TYPE_CHECKING:
 
 Start = Callable[[], tuple[Drive, Steps]]
 """Takes hold of a run: called when the first event is asked for, so that nobody holds a run without driving it."""
-
-LOGGER = logging.getLogger("paor")
 
 OPTIONS = frozenset(RunOptions.__annotations__)
 """Names of what a run takes by keyword."""
@@ -339,6 +337,7 @@ class Runner(ABC):
         drive, walk = start()
         drive.listening = listening
         try:
+            log_start(drive.run, resumed=resumed)
             yield self._told(RunStarted(drive.run.run_id, drive.run.spec.objective, resumed))
             for event in perform(walk, self.journal):
                 yield self._told(event)
@@ -356,6 +355,7 @@ class Runner(ABC):
         if drive.run.spec.task == 0:
             drive.tools[TASK_TOOL.name] = task_tool(self, drive, is_async=True)
         try:
+            log_start(drive.run, resumed=resumed)
             yield self._told(RunStarted(drive.run.run_id, drive.run.spec.objective, resumed))
             async for event in aperform(walk, self._writers.writer()):
                 yield self._told(event)
@@ -380,7 +380,7 @@ class Runner(ABC):
         for hook in self._hooks:
             try:
                 hook(event)
-            except Exception:
+            except Exception:  # a hook is the host's own  # noqa: BLE001
                 LOGGER.exception("run %s: a hook raised on %s", event.run_id, event.kind)
         return event
 

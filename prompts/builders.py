@@ -7,7 +7,6 @@ compare prompts. Whatever does not change during a run is rendered once.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -19,6 +18,7 @@ from ..states.reasons import REASONS
 from ..states.requests import RequestKind
 from ..states.run import Run
 from ..states.spec import Spec, ToolSpec
+from .fencing import drafted, fenced, inert
 from .history import history_text, message_text, newest_lines, result_text
 from .model import PromptMessage
 from .templates import Template, parse_template
@@ -34,7 +34,6 @@ RULES = (
 
 FINAL_FORMAT = "When the run stops, code formats its result as {}; no action is needed for that."
 _RECENT_LABELS = 10
-_MARKER = re.compile("<(?=<<)|>(?=>>)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +76,9 @@ class PromptBuilder:
             "RULES": "\n".join(f"- {rule}" for rule in spec.rules or RULES),
             "CATALOG": "\n".join(f"- {line}" for line in catalog),
             "CATALOG_FULL": "\n".join(map(tool_text, spec.tools)) if spec.mode != "react" else "",
-            "OBJECTIVE": spec.objective,
+            "OBJECTIVE": inert(spec.objective),
             **({"LANGUAGE": spec.language} if spec.language else {}),
-            "CONTEXT": spec.context,
+            "CONTEXT": inert(spec.context),
             "FINAL_FORMAT": FINAL_FORMAT.format(spec.final_format) if spec.final_format else "",
             "CONNECTIONS_INDEX": "\n".join(f"- {label}" for label in spec.connections),
         }
@@ -101,7 +100,7 @@ class PromptBuilder:
             name = "parameters_full"
         values = self._dynamic[kind](run)
         values |= self._static
-        values["FEEDBACK"] = run.memory.feedback or ""
+        values["FEEDBACK"] = inert(run.memory.feedback or "")
         if not self._spec.language and run.memory.plan is not None:
             values["LANGUAGE"] = run.memory.plan.language
         return self._render(name, values)
@@ -109,7 +108,12 @@ class PromptBuilder:
     def plan(self, run: Run, given: PlanInput) -> tuple[PromptMessage, ...]:
         """Return the messages of a `plan` request as a workflow gives it."""
         template = parse_template(given.template or self._spec.templates["plan"], "plan")
-        values = self._plan(run) | self._static | {"FEEDBACK": run.memory.feedback or ""} | dict(given.values)
+        values = (
+            self._plan(run)
+            | self._static
+            | {"FEEDBACK": inert(run.memory.feedback or "")}
+            | dict(given.values)
+        )
         system, user = template.system_text(values), PromptMessage("user", template.user_text(values))
         return (PromptMessage("system", system), user) if system else (user,)
 
@@ -118,8 +122,8 @@ class PromptBuilder:
         return self._render(
             "text",
             {
-                "REQUEST": task.request,
-                "INSTRUCTIONS": task.instructions,
+                "REQUEST": inert(task.request),
+                "INSTRUCTIONS": inert(task.instructions),
                 "LANGUAGE": self._spec.language,
                 "FORMAT": task.format,
                 "DOCUMENTS": "\n\n".join(fenced(name, text) for name, text in task.documents),
@@ -150,8 +154,8 @@ class PromptBuilder:
         return {
             "CRITERIA": self._criteria(run),
             "DOCUMENTS_INDEX": self._documents(run),
-            "IMPROVEMENTS": "\n".join(f"- {text}" for text in memory.improvements or ()),
-            "HINT": memory.hint or "",
+            "IMPROVEMENTS": "\n".join(f"- {inert(text)}" for text in memory.improvements or ()),
+            "HINT": inert(memory.hint or ""),
             "WORKFLOW_HISTORY": self._history(run),
         }
 
@@ -159,9 +163,9 @@ class PromptBuilder:
         """The four sections and nothing else, or, without a schema from Stage 1, the fuller set (SPEC A120-A122)."""
         selection = _selected(run)
         values = {
-            "ACTION_OBJECTIVE": selection.objective,
+            "ACTION_OBJECTIVE": inert(selection.objective),
             "SELECTED_ACTION": selection.tool,
-            "PARAMETERS_CONTEXT": selection.context,
+            "PARAMETERS_CONTEXT": inert(selection.context),
         }
         if selection.fields is not None:
             values["PARAMETERS_SCHEMA"] = "\n".join(map(field_text, selection.fields))
@@ -184,7 +188,7 @@ class PromptBuilder:
         last = memory.history[-1] if memory.history else None
         return {
             "CRITERIA": self._criteria(run),
-            "LAST_ACTION": f"{last.tool}: {last.objective}" if last is not None else "",
+            "LAST_ACTION": f"{last.tool}: {inert(last.objective)}" if last is not None else "",
             "OBSERVATION": memory.observation.wire_json() if memory.observation is not None else "",
             "STEPS": f"{run.counters.step} of at most {self._spec.limits.max_steps}",
         }
@@ -195,7 +199,7 @@ class PromptBuilder:
         return {
             "CRITERIA": self._criteria(run),
             "STOP_REASON": REASONS.get(run.counters.stop, ""),
-            "DRAFT_ANSWER": draft or "",
+            "DRAFT_ANSWER": drafted(draft or ""),
             "OBSERVATION": memory.observation.wire_json() if memory.observation is not None else "",
             "WORKFLOW_HISTORY": self._history(run),
         }
@@ -208,7 +212,7 @@ class PromptBuilder:
         return {
             "CRITERIA": self._criteria(run),
             "DOCUMENTS_INDEX": self._documents(run),
-            "IMPROVEMENTS": "\n".join(f"- {text}" for text in run.memory.improvements or ()),
+            "IMPROVEMENTS": "\n".join(f"- {inert(text)}" for text in run.memory.improvements or ()),
             "TRANSCRIPT": newest_lines([f"{role}: {_line(text)}" for role, text in said], chars_max),
             "RESULTS": newest_lines(
                 [result_text(message) for message in run.memory.history if not message.origin], 4 * chars_max
@@ -220,14 +224,14 @@ class PromptBuilder:
         return {
             "CRITERIA": self._criteria(run),
             "DOCUMENTS_INDEX": self._documents(run),
-            "IMPROVEMENTS": "\n".join(f"- {text}" for text in run.memory.improvements or ()),
+            "IMPROVEMENTS": "\n".join(f"- {inert(text)}" for text in run.memory.improvements or ()),
             "WORKFLOW_HISTORY": self._history(run),
         }
 
     def _criteria(self, run: Run) -> str:
         progress = run.counters.criteria
         return "\n".join(
-            f"- [{'met' if met == '1' else 'open'}] {text}"
+            f"- [{'met' if met == '1' else 'open'}] {inert(text)}"
             for text, met in zip(self._spec.success_criteria, progress, strict=True)
         )
 
@@ -303,9 +307,3 @@ def _property_text(name: str, schema: object) -> str:
 def _line(text: str) -> str:
     """Return *text* as one line, so that no description opens a section of its own."""
     return " ".join(text.split()).rstrip(": ")
-
-
-def fenced(name: str, text: str) -> str:
-    """Return *text* between markers that neither it nor *name* can forge: a marker inside them is broken up."""
-    title, body = (_MARKER.sub("\\g<0>\u200b", part) for part in (name, text))
-    return f"<<<document {' '.join(title.split())}\n{body}\n>>>"

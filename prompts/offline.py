@@ -13,6 +13,7 @@ import json
 import re
 from typing import Any
 
+from .fencing import DRAFT
 from .model import ModelCall, ModelUnavailable, Reply
 
 EXTRACT, PROCESS, REPORT = "document.extract", "ai.process", "document.generateReport"
@@ -87,9 +88,12 @@ class OfflineModel:
         if call.kind not in answers and call.kind != "text":
             raise ModelUnavailable("bad_request", f"the offline model cannot answer {call.kind} requests")
         prompt = "\n".join(message.text for message in call.messages)
-        sections = sections_of(_FENCE.sub("", prompt))
+        sections, fences = sections_of(_FENCE.sub("", prompt)), _FENCE.findall(prompt)
         if call.kind == "text":
-            return Reply(_write(sections, _FENCE.findall(prompt)))
+            return Reply(_write(sections, fences))
+        for name, body in fences:
+            if name == DRAFT:
+                sections["Draft answer"] = body
         return Reply(answer(sections))
 
     async def aask(self, call: ModelCall) -> Reply:

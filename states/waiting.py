@@ -20,6 +20,7 @@ class Question(Wire):
         answer_schema: JSON Schema of the answer (``requestedSchema`` on the wire).
         tool: The tool concerned, if any.
         key: Idempotency key of the effect in doubt, if any.
+        approval: Of an approval what it is bound to: run, tool, arguments and policy (`tools.approvals.approval_id`).
     """
 
     kind: Literal["elicitation", "approval", "argument", "in_doubt"]
@@ -29,6 +30,7 @@ class Question(Wire):
     )
     tool: str | None = None
     key: str | None = None
+    approval: str | None = None
 
 
 class Answer(Wire):
@@ -39,7 +41,11 @@ class Answer(Wire):
         action: ``accept`` / ``decline`` / ``cancel`` for a question; ``done`` / ``retry`` / ``fail`` for an effect in
             doubt.
         content: The accepted values, or the effect's result.
+        approval: Of an approval what it was given for; written by the engine.
+        at: When it was given, in microseconds since the epoch; written by the engine, for approvals.
     """
 
     action: Literal["accept", "decline", "cancel", "done", "retry", "fail"]
     content: Any = None
+    approval: str | None = None
+    at: int | None = None

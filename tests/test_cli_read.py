@@ -372,6 +372,7 @@ def test_every_command_has_help_with_an_example_and_the_common_options(shell: Sh
         "erase",
         "diagram",
         "validate",
+        "check",
         "tools",
         "doctor",
     )

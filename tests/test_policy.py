@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paor import Policy
-from paor.tools.policy import approval_needed, denial, folded_pattern, matches, unsafe
+from paor.tools.approvals import approval_needed
+from paor.tools.policy import denial, folded_pattern, matches, unsafe
 
 from .cases import short
 
@@ -113,8 +114,8 @@ def test_denial_is_the_three_lists_and_nothing_else(
 def test_approvals_are_patterns_as_well() -> None:
     """In any spelling; none by default."""
     policy = Policy(approvals=("crm.*",))
-    assert approval_needed(policy, "crm_delete") and not approval_needed(policy, "notes.read")
-    assert not approval_needed(OPEN, "crm.delete")
+    assert approval_needed(policy, "crm_delete", {}) and not approval_needed(policy, "notes.read", {})
+    assert not approval_needed(OPEN, "crm.delete", {})
 
 
 # -- URLs ----------------------------------------------------------------------------------------------------------

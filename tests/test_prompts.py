@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from paor import Document, Limits, ModelCall, PromptMessage, ToolError, ToolOutput, UsageError, tool
-from paor.prompts.builders import RULES, PromptBuilder, TextTask, documents_index, fenced, field_text
+from paor.prompts.builders import RULES, PromptBuilder, TextTask, documents_index, field_text
+from paor.prompts.fencing import fenced, inert
 from paor.prompts.history import OMITTED, SHORTENED, history_text, message_text
 from paor.prompts.model import estimated_usage
 from paor.prompts.templates import DIVIDER, NAMES, default_templates, parse_template
@@ -502,3 +503,13 @@ def test_an_estimate_of_usage_counts_characters() -> None:
     call = ModelCall("text", (PromptMessage("system", "12345"), PromptMessage("user", "6789")))
     usage = estimated_usage(call, "abcde")
     assert (usage.calls, usage.tokens_in, usage.tokens_out, usage.cost_micro) == (1, 3, 2, 0)
+
+
+@given(st.text(st.sampled_from("#= \t\n\r\u2028ab\\"), max_size=30))
+def test_an_inert_text_opens_no_section(text: str) -> None:
+    """No line of it begins as a heading or a divider; what has none is left as it is, and nothing else is added."""
+    found = inert(text)
+    lines = re.split("[\n\r\u2028]", found)
+    assert not any(re.match(r"[ \t]*(#{1,6}\s|===)", line + "\n") for line in lines)
+    assert found.replace("\\", "") == text.replace("\\", "")
+    assert inert(found) == found

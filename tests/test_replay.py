@@ -508,7 +508,8 @@ def test_what_only_came_from_outside_cannot_be_judged(forged: Altered) -> None:
     """Times, a model's name, how it ended: no derivation depends on them, and the docs say so."""
     rows = forged.rows()
     for place, row in enumerate(rows):
-        row["at"] += 1
+        if row["trigger"] != "provide":  # the time of an approval decides how long it holds
+            row["at"] += 1
         row["time_us"] += 10 * (place + 1)
         if "model" in row["request"]:
             row["request"]["model"] = "another"

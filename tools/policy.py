@@ -8,6 +8,7 @@ is the catalog). A tool that is offered is not thereby permitted: the check is m
 from __future__ import annotations
 
 import ipaddress
+import posixpath
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
@@ -70,11 +71,6 @@ def denial(policy: Policy, task_type: str | None, tool: str) -> str | None:
     return None
 
 
-def approval_needed(policy: Policy, tool: str) -> bool:
-    """Return whether a person must approve each call of *tool*."""
-    return bool(policy.approvals) and matches(tool, policy.approvals)
-
-
 def unsafe(policy: Policy, arguments: Mapping[str, Any]) -> str | None:
     """
     Return the first argument value that must not reach a tool, with the reason, or None.
@@ -131,8 +127,11 @@ def _strings(value: Any, name: str) -> Iterable[tuple[str, str]]:
 def _unsafe_text(policy: Policy, name: str, text: str) -> str | None:
     if "\0" in text:
         return "holds a NUL character"
-    if name.endswith(_PATH_NAMES) and ".." in re.split(r"[/\\:]", unquote(text)):
-        return "a path must not climb with .."
+    if name.endswith(_PATH_NAMES):
+        if ".." in re.split(r"[/\\:]", unquote(text)):
+            return "a path must not climb with .."
+        if policy.file_roots and (reason := _unsafe_path(policy.file_roots, text)) is not None:
+            return reason
     named, url = name.endswith(_URL_NAMES), text.translate(_DROPPED).strip(_EDGES)
     found = _SCHEME.match(url)
     if found is None:
@@ -147,6 +146,24 @@ def _unsafe_text(policy: Policy, name: str, text: str) -> str | None:
         return None if no_host or not (named or scheme in ("http", "https")) else _unsafe_host(url)
     if named or scheme in _SCHEMES_WITHOUT_HOST or scheme in ("http", "https"):
         return f"the scheme {scheme}: is not allowed"
+    return None
+
+
+def path_arguments(arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the arguments at any depth that are named like a path, with their texts."""
+    named = (item for item in _strings(arguments, ""))
+    return [(name, text) for name, text in named if name.rsplit(".", 1)[-1].lower().endswith(_PATH_NAMES)]
+
+
+def _unsafe_path(roots: Sequence[str], text: str) -> str | None:
+    """Return why a path cannot lie under *roots*, as far as its text tells; links are followed when a tool starts."""
+    if text.startswith("~") or re.match(r"[A-Za-z]:|\\\\", text) or not text.isprintable():
+        return "is no path under the folders that the policy allows"
+    path = posixpath.normpath(text)
+    if path.startswith("/") and not any(
+        path == root or path.startswith(root.rstrip("/") + "/") for root in roots
+    ):
+        return "is outside the folders that the policy allows"
     return None
 
 

@@ -63,16 +63,18 @@ if TYPE_CHECKING:
     from .states.events import Event, RunEnded, RunStarted, RunWaiting, StepCompleted, TransitionTaken
     from .states.limits import Limits
     from .states.outcomes import Usage
-    from .states.policy import Policy
+    from .states.policy import ApprovalRule, Policy
     from .states.profile import Profile
     from .states.workflow import Workflow
     from .tools.builtin import builtin_tools
+    from .tools.files import open_within
     from .tools.tool import Document, Tool, ToolContext, ToolOutput, tool
     from .tools.web import web_tools
     from .tools.web_search import SearchBackend, SearchHit, SearchQuery, SearchReply
     from .tools.web_settings import WebSettings
 
 __all__ = [
+    "ApprovalRule",
     "Clock",
     "Divergence",
     "Document",
@@ -148,6 +150,7 @@ __all__ = [
     "builtin_tools",
     "diff",
     "load_workflow",
+    "open_within",
     "replay",
     "tool",
     "validate",
@@ -236,10 +239,11 @@ _PLACES = {
     ),
     ".states.limits": ("Limits",),
     ".states.outcomes": ("Usage",),
-    ".states.policy": ("Policy",),
+    ".states.policy": ("ApprovalRule", "Policy"),
     ".states.profile": ("Profile",),
     ".states.workflow": ("Workflow",),
     ".tools.builtin": ("builtin_tools",),
+    ".tools.files": ("open_within",),
     ".tools.tool": (
         "Document",
         "Tool",

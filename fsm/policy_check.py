@@ -1,0 +1,145 @@
+"""
+Rules of a policy that can never fire, found by trying every rule on every tool that is offered. Pure.
+
+A rule that never fires is a mistake twice: what it was to forbid is allowed, and who reads the policy believes otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..states.policy import ApprovalRule, Policy
+from ..states.spec import ToolSpec
+from ..tools.policy import matches
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """
+    One thing that is wrong with an engine's set-up.
+
+    Attributes:
+        code: From a closed list: ``matches_nothing``, ``always_denied``, ``not_allowed``, ``unknown_argument``,
+            ``covered``, ``never_allowed``.
+        place: Where, such as ``policy.deny[0]``.
+        message: One line.
+    """
+
+    code: str
+    place: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.message}"
+
+    def wire(self) -> dict[str, str]:
+        """Return the finding as JSON data."""
+        return {"code": self.code, "message": self.message, "place": self.place}
+
+
+def policy_findings(policy: Policy, tools: Sequence[ToolSpec]) -> tuple[Finding, ...]:
+    """
+    Return every rule of *policy* that can never fire with *tools*, and every tool that no run can ever use.
+
+    Args:
+        policy: The engine's.
+        tools: All that it offers.
+    """
+    return tuple(_findings(policy, tools))
+
+
+def _findings(policy: Policy, tools: Sequence[ToolSpec]) -> Iterator[Finding]:
+    names = [tool.name for tool in tools]
+    denied = {name for name in names if matches(name, policy.deny)}
+    shut = {name for name in names if policy.allow and not matches(name, policy.allow)}
+    yield from _patterns("policy.deny", policy.deny, names, {})
+    yield from _patterns("policy.allow", policy.allow, names, dict.fromkeys(denied, "denied"))
+    for kind, patterns in policy.task_types.items():
+        closed = dict.fromkeys(shut, "not allowed") | dict.fromkeys(denied, "denied")
+        yield from _patterns(f"policy.task_types[{kind!a}]", patterns, names, closed)
+    yield from _approvals(policy, tools, denied, shut)
+    for name in names:
+        if name in denied or name in shut:
+            why = "policy.deny forbids it" if name in denied else "policy.allow does not name it"
+            yield Finding("never_allowed", f"tools[{name}]", f"is offered and can never be used: {why}")
+
+
+def _patterns(
+    place: str, patterns: Sequence[str], names: Sequence[str], closed: Mapping[str, str]
+) -> Iterator[Finding]:
+    """Yield what is wrong with a list of patterns; *closed* says of a tool why it does not matter."""
+    for index, pattern in enumerate(patterns):
+        yield from _reach(f"{place}[{index}]", pattern, names, closed)
+        wider = next((other for other in range(index) if _covers(patterns[other], pattern, names)), None)
+        if wider is not None:
+            yield Finding("covered", f"{place}[{index}]", f"{pattern!a} adds nothing to {place}[{wider}]")
+
+
+def _reach(place: str, pattern: str, names: Sequence[str], closed: Mapping[str, str]) -> Iterator[Finding]:
+    found = [name for name in names if matches(name, (pattern,))]
+    if not found:
+        yield Finding("matches_nothing", place, f"{pattern!a} fits no tool that is offered")
+    elif all(name in closed for name in found):
+        code = "always_denied" if "denied" in {closed[name] for name in found} else "not_allowed"
+        yield Finding(
+            code, place, f"{pattern!a} fits {_listed(found)} only, which is {closed[found[0]]} anyway"
+        )
+
+
+def _covers(wider: str, pattern: str, names: Sequence[str]) -> bool:
+    """Return whether *wider* fits every tool that *pattern* fits, and there is one."""
+    found = [name for name in names if matches(name, (pattern,))]
+    return bool(found) and all(matches(name, (wider,)) for name in found)
+
+
+def _approvals(
+    policy: Policy, tools: Sequence[ToolSpec], denied: set[str], shut: set[str]
+) -> Iterator[Finding]:
+    names = [tool.name for tool in tools]
+    closed = dict.fromkeys(shut, "not allowed") | dict.fromkeys(denied, "denied")
+    rules = [rule if isinstance(rule, ApprovalRule) else ApprovalRule(tool=rule) for rule in policy.approvals]
+    for index, rule in enumerate(rules):
+        place = f"policy.approvals[{index}]"
+        yield from _reach(place, rule.tool, names, closed)
+        for path in rule.arguments:
+            having = [
+                tool for tool in tools if matches(tool.name, (rule.tool,)) and _has(tool.parameters, path)
+            ]
+            if not having and any(matches(name, (rule.tool,)) for name in names):
+                yield Finding(
+                    "unknown_argument",
+                    place,
+                    f"no tool that {rule.tool!a} fits has the argument {path!a}",
+                )
+        for other in range(len(rules)):
+            whole = not rules[other].arguments and other != index and (rule.arguments or other < index)
+            if whole and _covers(rules[other].tool, rule.tool, names):
+                yield Finding(
+                    "covered", place, f"policy.approvals[{other}] asks for all of its calls already"
+                )
+                break
+
+
+def _has(schema: Mapping[str, Any], path: str) -> bool:
+    """Return whether a call can have an argument at *path*, as far as its JSON Schema tells."""
+    current: Any = schema
+    for part in path.split("."):
+        while isinstance(current, Mapping) and current.get("type") == "array" and "items" in current:
+            current = current["items"]
+        if not isinstance(current, Mapping):
+            return True
+        properties = current.get("properties")
+        if not isinstance(properties, Mapping) or any(
+            key in current for key in ("$ref", "anyOf", "oneOf", "allOf")
+        ):
+            return True  # not told by the schema itself
+        if part not in properties:
+            return bool(current.get("additionalProperties", False))
+        current = properties[part]
+    return True
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -1,0 +1,131 @@
+"""The log: run, place, decision and reason on the standard logger; never a prompt, reply, document or secret."""
+
+from __future__ import annotations
+
+import logging
+import re
+from pathlib import Path
+
+import pytest
+
+from paor import Limits, ModelUnavailable, Policy, tool
+
+from .journey import Journey, play
+from .journeys import JOURNEYS
+from .planning import World
+from .worlds import CONTINUE, PARAMETERS, READ, SELECT, STOP, SUCCESS, send
+
+SECRET = "sesame-4711-opens"
+
+
+def lines(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelno >= level]
+
+
+def test_info_tells_start_calls_and_end(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """One line each, with the run's id, the row, the step and why."""
+    caplog.set_level(logging.DEBUG, "paor")
+    with World(tmp_path, [*READ(1), CONTINUE, *READ(2), STOP, SUCCESS]) as world:
+        result = world.run()
+    told = lines(caplog, logging.INFO)
+    run = f"run {result.run_id}"
+    assert told == [
+        f"{run} started in Planning, mode react",
+        f"{run} row 2 step 1: execute, Executing to Observing",
+        f"{run} row 7 step 2: execute, Executing to Observing",
+        f"{run} row 10 step 2: finish, Reviewing to Done (model_stop)",
+    ]
+    assert len(caplog.records) == 1 + 11, "every transition at DEBUG"
+
+
+def test_every_record_has_its_facts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """For structured logs: the same as in the journal's rows."""
+    caplog.set_level(logging.DEBUG, "paor")
+    with World(tmp_path, [*READ(1), STOP, SUCCESS]) as world:
+        world.run()
+        rows = world.rows
+    facts = [record.__dict__["paor"] for record in caplog.records]
+    assert [
+        (fact["seq"], fact["step"], fact["trigger"], fact["source"], fact["dest"]) for fact in facts[1:]
+    ] == [(row.seq, row.step, row.trigger, row.source, row.dest) for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("script", "policy", "told"),
+    [
+        (
+            [SELECT("notes.none"), SELECT("notes.none")],
+            Policy(),
+            r"row 0 step 0: reselect, .* \(unknown_action\)",
+        ),
+        (
+            [SELECT("notes.send", {"text": "string"}), PARAMETERS(text="x")],
+            Policy(approvals=("*",)),
+            r"wait, Specifying to Specifying",
+        ),
+        (
+            [
+                SELECT("notes.read", {"page": "number"}),
+                PARAMETERS(page="x"),
+                PARAMETERS(page="x"),
+                STOP,
+                SUCCESS,
+            ],
+            Policy(),
+            r"refuse, Specifying to Observing",
+        ),
+    ],
+)
+def test_why_is_told_by_its_code(
+    script: list[object], policy: Policy, told: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "paor")
+    with World(tmp_path, script, policy=policy) as world:
+        world.run()
+    assert any(re.search(told, line) for line in lines(caplog, logging.DEBUG)), lines(caplog, logging.DEBUG)
+
+
+def test_a_model_that_cannot_answer_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """With its code; its own words stay in the journal."""
+
+    def fails(call: object) -> None:
+        raise ModelUnavailable("rate_limited", f"too many requests, {SECRET}")
+
+    caplog.set_level(logging.WARNING, "paor")
+    with World(tmp_path, [fails]) as world:
+        result = world.run()
+    assert lines(caplog, 0) == [f"run {result.run_id} row 0 step 0: fail, Planning to Failed (model_error)"]
+
+
+@pytest.mark.parametrize("journey", JOURNEYS, ids=lambda journey: journey.name)
+def test_no_level_tells_what_anybody_said(
+    journey: Journey, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Every journey at DEBUG: a line holds names of triggers, phases, guards and codes, ids and numbers, nothing else."""
+    caplog.set_level(logging.DEBUG, "paor")
+    with journey.engine(tmp_path) as host:
+        play(journey, host)
+    form = re.compile(
+        r"run [0-9a-f-]{36} (?:(?:started|resumed) in [A-Z][a-z]+, mode [a-z]+"
+        r"|row \d+ step \d+: [a-z_]+, [A-Z][a-z]+ to [A-Z][a-z]+(?: \([a-z_]+\))?(?: [a-z_]+=(?:True|False))*)"
+    )
+    assert caplog.records
+    for line in lines(caplog, 0):
+        assert form.fullmatch(line), line
+
+
+def test_secrets_are_in_no_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Objective, criteria, documents, arguments, results, errors, connections: none of it is told."""
+
+    @tool("notes.leak", effect="read")
+    def leak(page: str) -> str:
+        """Fail with what must stay inside."""
+        raise ValueError(SECRET)
+
+    caplog.set_level(logging.DEBUG, "paor")
+    script = [SELECT("notes.leak", {"page": "string"}), PARAMETERS(page=SECRET), STOP, SUCCESS]
+    with World(tmp_path, script, [leak, send], limits=Limits(max_steps=2)) as world:
+        world.engine.run(SECRET, [SECRET], [("a.txt", SECRET)], connections={"desk": SECRET}, context=SECRET)
+    assert caplog.records
+    for record in caplog.records:
+        assert SECRET not in repr(record.__dict__)
