@@ -27,7 +27,7 @@ from ..tools.catalog import Catalog
 from ..tools.documents import generate_report
 from ..tools.tool import Document, Tool
 from .drivers import WriterPool, aperform, perform
-from .fallback import fallback_of, fallback_spec, warn_of_legacy
+from .fallback import fallback_of, fallback_spec, is_owed, warn_of_legacy
 from .intake import (
     DocumentLike,
     RunOptions,
@@ -194,6 +194,16 @@ class Runner(ABC):
             return None
         inputs = self._documents(drive.run.number, 0, len(spec.documents))
         return self._start(spec, inputs, drive.model, drive.connections)
+
+    def _left(
+        self, drive: Drive, connections: Mapping[str, Any] | None, model: Model | str | None
+    ) -> Start | None:
+        """Return the start of the run that should stand in for one that has ended, when a crash has kept it from starting."""
+        if self.journal.read_only or not is_owed(self.journal, drive.run):
+            return None
+        drive.connections.update(connections or {})
+        drive.model = model_of(model) if model is not None else self.model
+        return self._fallback(drive)
 
     def _created(
         self, spec: Spec, inputs: Sequence[Document], model: Model, connections: dict[str, Any]

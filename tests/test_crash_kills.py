@@ -79,8 +79,13 @@ def test_no_point_is_missed(server: Server, tmp_path: Path) -> None:
     for scenario in SCENARIOS:
         found = uninterrupted(server, tmp_path / scenario.name, scenario.name)
         names, implied = found["points"], found["implied"]
-        count = {kind: sum(name.startswith(kind) for name in names) for kind in ("write", "model", "tool", "switch")}
-        assert found["commits"] == implied["writes"], "each transaction of the log is one that the journal implies"
+        count = {
+            kind: sum(name.startswith(kind) for name in names)
+            for kind in ("write", "model", "tool", "switch")
+        }
+        assert found["commits"] == implied["writes"], (
+            "each transaction of the log is one that the journal implies"
+        )
         assert count["write"] == 2 * implied["writes"]
         assert count["model"] == 2 * implied["models"]
         assert count["tool"] == 2 * implied["tools"]
@@ -90,7 +95,11 @@ def test_no_point_is_missed(server: Server, tmp_path: Path) -> None:
         if scenario.name == "react":
             assert implied["rows"] > 30
             assert {name for name, _, _ in found["effects"]} == {
-                "notes.read", "notes.scan", "crm.put", "mail.send", "bank.pay"
+                "notes.read",
+                "notes.scan",
+                "crm.put",
+                "mail.send",
+                "bank.pay",
             }
     print(f"\n{total} kill points in {len(SCENARIOS)} scenarios")
     assert total >= 600

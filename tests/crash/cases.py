@@ -172,4 +172,3 @@ def told_by_script(path: str) -> list[str]:
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
         code = script.main(path)
     return [] if code == 0 else output.getvalue().splitlines()
-

@@ -10,7 +10,9 @@ from paor.fsm.resuming import restored
 
 from .outside import EFFECT_US
 
-PER_FILE = frozenset({"digest", "n", "payload", "run_id", "idempotency_key", "idempotencyKey", "key", "first", "payloads"})
+PER_FILE = frozenset(
+    {"digest", "n", "payload", "run_id", "idempotency_key", "idempotencyKey", "key", "first", "payloads"}
+)
 """Keys of digests, numbers and salted ids, which differ between two files that say the same."""
 
 
@@ -31,7 +33,13 @@ def _of_run(journal: Journal, run_id: str) -> dict[str, Any]:
         "task": run.spec.task,
         "end": [run.state, run.status, run.reason if run.final else None, run.memory.answer],
         "criteria": counters.criteria,
-        "totals": [counters.tokens_in, counters.tokens_out, counters.cost_micro, counters.calls, counters.step],
+        "totals": [
+            counters.tokens_in,
+            counters.tokens_out,
+            counters.cost_micro,
+            counters.calls,
+            counters.step,
+        ],
         "time_us": counters.time_us + EFFECT_US * sum(row["reconciled"] for row in rows),
         "counters": {
             name: getattr(counters, name)
@@ -54,12 +62,13 @@ def _rows(journal: Journal, run_id: str) -> list[dict[str, Any]]:
     A row says ``reconciled`` when its effect was not called by the driver that wrote it; how long it took is unknown.
     """
     number = journal.run(run_id).run
-    found = []
-    for row in journal.transitions(run_id):
+    found: list[dict[str, Any]] = []
+    rows = journal.transitions(run_id)
+    for row in rows:
         if row.source == "Executing" and row.trigger in ("wait", "provide"):
             continue
         change = json.loads(journal.change(number, json.dumps(dict(row.change))).wire_json())
-        reconciled = row.trigger == "execute" and _was_reconciled(journal, run_id, row)
+        reconciled = row.trigger == "execute" and row.time_us == rows[row.seq - 1].time_us
         told = {
             "row": [row.trigger, row.source, row.dest, row.step, row.action, row.retries],
             "used": [row.tokens_in, row.tokens_out, row.cost_micro],
@@ -76,12 +85,6 @@ def _rows(journal: Journal, run_id: str) -> list[dict[str, Any]]:
             told["guards"] = {}
         found.append(told)
     return found
-
-
-def _was_reconciled(journal: Journal, run_id: str, row: Any) -> bool:
-    """Return whether an execute row's tool did not work within the row's time."""
-    before = journal.transitions(run_id)[row.seq - 1]
-    return bool(row.outcome["kind"] == "result" and row.request["kind"] != "plan_step" and row.time_us == before.time_us)
 
 
 def _bodies(journal: Journal, number: int, references: Any) -> list[str]:
@@ -104,7 +107,6 @@ def problems(engine: Engine) -> list[str]:
     """Return what a finished journal fails in: chain and payloads, and the replay of every run."""
     found = [str(defect) for defect in engine.journal.verify()]
     for row in engine.journal.runs():
-        for host in (None, engine):
-            compared = replay(engine.journal, row.run_id, host)
-            found += [str(divergence) for divergence in compared.divergences]
+        compared = replay(engine.journal, row.run_id)
+        found += [str(divergence) for divergence in compared.divergences]
     return found

@@ -126,9 +126,14 @@ class Outside:
         @tool("notes.scan", effect="read", label="scan")
         def scan(context: ToolContext, page: int) -> ToolOutput:
             """Return documents of a page, one of them written by the model."""
-            written = context.ask(f"Describe page {page} for: {context.objective}", [("page", f"page {page}")])
+            written = context.ask(
+                f"Describe page {page} for: {context.objective}", [("page", f"page {page}")]
+            )
             self.effect("notes.scan", page, context.idempotency_key, written)
-            documents = [Document("text.md", written, "text/markdown"), Document("scan.bin", bytes(range(99)))]
+            documents = [
+                Document("text.md", written, "text/markdown"),
+                Document("scan.bin", bytes(range(99))),
+            ]
             return ToolOutput(documents=documents, notes=["two documents"])
 
         @tool("crm.put", effect="idempotent", label="note")

@@ -125,7 +125,15 @@ def _async(engine: Engine) -> Result:
     return asyncio.run(engine.arun(READ_ALL, limits=Limits(max_steps=9)))
 
 
-SHORT = [*CALL("mail.send", 1), CONTINUE, *CALL("crm.put", 2), CONTINUE, *CALL("bank.pay", 3), STOP, REVIEW("success")]
+SHORT = [
+    *CALL("mail.send", 1),
+    CONTINUE,
+    *CALL("crm.put", 2),
+    CONTINUE,
+    *CALL("bank.pay", 3),
+    STOP,
+    REVIEW("success"),
+]
 STEPS = [STEP(name, page=number) for number, name in enumerate(EFFECTS, 1)]
 FAILING = "Fail first, then follow a plan"
 
@@ -150,7 +158,13 @@ SCENARIOS = (
         "workflow",
         {
             WHOLE: [REVIEW("success", answer="Both tasks are done.")],
-            TASKS[0]: [*CALL("mail.send", 1, TASKS[0]), CONTINUE, *CALL("notes.scan", 2, TASKS[0]), "A page.", STOP]
+            TASKS[0]: [
+                *CALL("mail.send", 1, TASKS[0]),
+                CONTINUE,
+                *CALL("notes.scan", 2, TASKS[0]),
+                "A page.",
+                STOP,
+            ]
             + [REVIEW("success", answer="Sent.")],
             TASKS[1]: [*CALL("crm.put", 3, TASKS[1]), CONTINUE, *CALL("bank.pay", 4, TASKS[1]), STOP]
             + [REVIEW("success", answer="Paid.")],

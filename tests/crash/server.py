@@ -27,11 +27,19 @@ def main() -> None:
     from .cases import perform
     from .scenarios import SCENARIOS
 
-    with tempfile.TemporaryDirectory() as folder:  # whatever is made on first use is made before the first fork
+    with (
+        tempfile.TemporaryDirectory() as folder
+    ):  # whatever is made on first use is made before the first fork
         for scenario in SCENARIOS:
             place = Path(folder) / scenario.name
             place.mkdir()
-            job = {"folder": str(place), "scenario": scenario.name, "part": "start", "target": 0, "generation": 0}
+            job = {
+                "folder": str(place),
+                "scenario": scenario.name,
+                "part": "start",
+                "target": 0,
+                "generation": 0,
+            }
             perform(job)
     for thread in threading.enumerate():
         if thread is not threading.current_thread():
