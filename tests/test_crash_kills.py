@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from .crash.scenarios import BY_NAME, SCENARIOS
+from .crash.comparing import differences
+from .crash.scenarios import SCENARIOS
 from .crash.server import Server
 
 SLICES = 4
@@ -32,33 +33,6 @@ def uninterrupted(server: Server, folder: Path, scenario: str) -> dict[str, Any]
     assert found["ended"] == 0, found.get("error")
     assert found["problems"] == []
     return found
-
-
-def differences(found: dict[str, Any], whole: dict[str, Any]) -> list[str]:
-    """Return where the facts of a run that was taken up differ from those of the uninterrupted one."""
-    told = []
-    if len(found["facts"]) != len(whole["facts"]):
-        return [f"{len(found['facts'])} runs, expected {len(whole['facts'])}"]
-    for run, expected in zip(found["facts"], whole["facts"], strict=True):
-        for key, value in expected.items():
-            if key == "time_us" and run["task"] == 0:
-                continue  # a workflow's own time holds that of its tasks, as far as one process has driven them
-            if key == "rows":
-                told += _row_differences(run["rows"], value)
-            elif run[key] != value:
-                told.append(f"{key}: {run[key]!r}, expected {value!r}")
-    return told
-
-
-def _row_differences(rows: list[Any], expected: list[Any]) -> list[str]:
-    if len(rows) != len(expected):
-        return [f"{len(rows)} rows, expected {len(expected)}"]
-    return [
-        f"row {place}, {key}: {row[key]!r}, expected {value!r}"
-        for place, (row, other) in enumerate(zip(rows, expected, strict=True))
-        for key, value in other.items()
-        if row[key] != value
-    ][:3]
 
 
 def judged(found: dict[str, Any], whole: dict[str, Any]) -> list[str]:
@@ -106,7 +80,7 @@ def test_no_point_is_missed(server: Server, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("part", range(SLICES))
-@pytest.mark.parametrize("scenario", BY_NAME)
+@pytest.mark.parametrize("scenario", [scenario.name for scenario in SCENARIOS])
 def test_a_run_killed_at_any_point_ends_like_the_one_that_was_not(
     server: Server, tmp_path: Path, scenario: str, part: int
 ) -> None:

@@ -59,10 +59,7 @@ def _wait(scenario: Scenario, engine: Engine, outside: Outside) -> dict[str, Any
 
 def _finish(scenario: Scenario, engine: Engine, outside: Outside) -> dict[str, Any]:
     """Take up whatever a killed process has left, and drive it to its end."""
-    defects = [str(defect) for defect in engine.journal.verify()]
-    defects += told_by_script(engine.journal.path)
-    first = take_up(scenario, engine, outside)
-    return _judged(engine, outside) | {"left": defects, "taken_up": first}
+    return finished_by(scenario, engine, outside)
 
 
 def _cancel(scenario: Scenario, engine: Engine, outside: Outside) -> dict[str, Any]:
@@ -76,6 +73,31 @@ def _cancel(scenario: Scenario, engine: Engine, outside: Outside) -> dict[str, A
         "effects_after": sum(1 for _ in outside.effects) - effects,
         "open": [row.run_id for row in engine.journal.runs() if row.status not in ("done", "failed")],
     }
+
+
+def started_by(scenario: Scenario, folder: Path, *, judged: bool = True) -> dict[str, Any]:
+    """Start the run in this process, in a folder of its own, and drive it to its end."""
+    outside = Outside(folder, clock_of(0))
+    with scenario.engine(folder, Points(), outside) as engine:
+        settled(scenario, engine, outside, scenario.start(engine))
+        return _judged(engine, outside) if judged else {}
+
+
+def finished_by(
+    scenario: Scenario, engine: Engine, outside: Outside, *, scripted: bool = True
+) -> dict[str, Any]:
+    """
+    Take up, in this process, whatever was left.
+
+    Args:
+        scenario, engine, outside: Of the case.
+        scripted: Whether the independent script may open the file: not while another copy of SQLite has it open in
+            this process, since POSIX gives up a process's locks on a file as soon as one of its descriptors is closed.
+    """
+    defects = [str(defect) for defect in engine.journal.verify()]
+    defects += told_by_script(engine.journal.path) if scripted else []
+    first = take_up(scenario, engine, outside)
+    return _judged(engine, outside) | {"left": defects, "taken_up": first}
 
 
 _PARTS = {"start": _start, "wait": _wait, "finish": _finish, "cancel": _cancel}

@@ -189,4 +189,13 @@ SCENARIOS = (
         answers={"approval": {"approve": True}},
     ),
 )
-BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}
+"""Those that are killed."""
+
+BRIEF = Scenario(
+    "brief",
+    {READ_ALL: [PLAN(STEP("mail.send", page=1), STEP("crm.put", page=2)), REVIEW("success", answer="Both.")]},
+    _planned("batch"),
+)
+"""The one whose disk fails at every operation."""
+
+BY_NAME = {scenario.name: scenario for scenario in (*SCENARIOS, BRIEF)}
