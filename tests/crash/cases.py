@@ -69,7 +69,7 @@ def _cancel(scenario: Scenario, engine: Engine, outside: Outside) -> dict[str, A
     result = engine.cancel(runs[-1].run_id)
     found = _judged(engine, outside)
     return found | {
-        "ended": [result.state, result.reason],
+        "result": [result.state, result.reason],
         "effects_after": sum(1 for _ in outside.effects) - effects,
         "open": [row.run_id for row in engine.journal.runs() if row.status not in ("done", "failed")],
     }
