@@ -221,7 +221,7 @@ class Engine(Runner):
         drive, walk = self._resumed(run_id, answer, outcome, result, connections, model)
         if walk is not None:
             return self._settled(_last_result(self._driven(lambda: (drive, walk), resumed=True)))
-        if (again := self._left(drive, connections, model)) is not None:
+        if (again := self._owed(drive)) is not None:
             return self._settled(_last_result(self._driven(again, resumed=False)))
         return self._settled(result_of_run(drive.run, self.journal))
 
@@ -245,7 +245,7 @@ class Engine(Runner):
         drive, walk = self._resumed(run_id, answer, outcome, result, connections, model)
         if walk is not None:
             return self._settled(await _alast_result(self._adriven(lambda: (drive, walk), resumed=True)))
-        if (again := self._left(drive, connections, model)) is not None:
+        if (again := self._owed(drive)) is not None:
             return self._settled(await _alast_result(self._adriven(again, resumed=False)))
         return self._settled(result_of_run(drive.run, self.journal))
 

@@ -195,15 +195,10 @@ class Runner(ABC):
         inputs = self._documents(drive.run.number, 0, len(spec.documents))
         return self._start(spec, inputs, drive.model, drive.connections)
 
-    def _left(
-        self, drive: Drive, connections: Mapping[str, Any] | None, model: Model | str | None
-    ) -> Start | None:
-        """Return the start of the run that should stand in for one that has ended, when a crash has kept it from starting."""
-        if self.journal.read_only or not is_owed(self.journal, drive.run):
-            return None
-        drive.connections.update(connections or {})
-        drive.model = model_of(model) if model is not None else self.model
-        return self._fallback(drive)
+    def _owed(self, drive: Drive) -> Start | None:
+        """Return the start of the run that was to stand in for one that has ended, and that a crash has kept from it."""
+        owed = not self.journal.read_only and is_owed(self.journal, drive.run)
+        return self._fallback(drive) if owed else None
 
     def _created(
         self, spec: Spec, inputs: Sequence[Document], model: Model, connections: dict[str, Any]
@@ -312,7 +307,7 @@ class Runner(ABC):
             run, head = restored(self.journal, row.run_id)
             if self._timed_out(run) is None:
                 stager = Stager(self.journal.next_payload(row.run), self._ids.salt)
-                return self._drive(run, head, 0, Kit(run.spec), self.model, stager, {}), None
+                return self._drive(run, head, 0, Kit(run.spec), chosen, stager, {**(connections or {})}), None
         if given and row.status != "waiting":
             raise InvalidAnswer(f"run {row.run_id} waits for nothing; it is {row.status} in {row.state}")
         drive = self._taken(row.run_id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -147,7 +148,8 @@ def test_a_run_killed_within_an_effect_and_again_while_it_is_taken_up(server: Se
     """Every class of effect, before and after it: whoever goes on is killed at each of its own first points."""
     whole = uninterrupted(server, tmp_path / "whole", "async")
     firsts = [place for place, name in enumerate(whole["points"], 1) if name.startswith("tool")]
-    count, failed = 0, []
+    count = 0
+    failed: list[str] = []
     for first in firsts:
         number, told = killed_twice(
             server, tmp_path, "async", whole, first, lambda points: range(1, min(points, 12) + 1)
@@ -175,7 +177,8 @@ def check_pairs(server: Server, tmp_path: Path, scenario: str, *, firsts: int, e
     """Check some pairs of points of a scenario."""
     choice = random.Random(scenario)
     whole = uninterrupted(server, tmp_path / "whole", scenario)
-    count, failed = 0, []
+    count = 0
+    failed: list[str] = []
     for first in choice.sample(range(1, len(whole["points"]) - 9), firsts):
         number, told = killed_twice(
             server,
@@ -188,6 +191,37 @@ def check_pairs(server: Server, tmp_path: Path, scenario: str, *, firsts: int, e
         count, failed = count + number, failed + told
     assert failed == []
     assert count >= firsts * each // 2
+
+
+@pytest.mark.parametrize("point", [1, 2, 3, 4])
+def test_a_run_killed_while_it_renews_its_lease(server: Server, tmp_path: Path, point: int) -> None:
+    """In another thread than its own, while a call takes long: before and after the write."""
+    whole = uninterrupted(server, tmp_path / "whole", "batch")
+    folder = tmp_path / "killed"
+    folder.mkdir()
+    killed = server.do(folder, "batch", "renewed", point, renewals=True)
+    assert killed == {"ended": -signal.SIGKILL}, killed
+    assert judged(server.do(folder, "batch", "finish", generation=1), whole) == []
+
+
+def test_files_that_cannot_grow_stop_a_run_and_the_next_process_goes_on(
+    server: Server, tmp_path: Path
+) -> None:
+    """The system's own bound on a file's size, below the SQLite of the standard library: short writes, then errors."""
+    whole = uninterrupted(server, tmp_path / "whole", "batch")
+    stopped, failed = set(), []
+    for size in (0, 2000, 4096, 20_000, *range(33_000, 300_000, 9_973)):
+        folder = tmp_path / str(size)
+        folder.mkdir()
+        tried = server.do(folder, "batch", "try", file_bytes_max=size)
+        stopped.add(tried.get("raised"))
+        told = tried.get("message") or tried.get("error") or ""
+        if tried["ended"] != 0 and not re.search(r"(?m)^paor.*(JournalFull|NotAJournal)", told):
+            failed.append(f"{size}: {told}")
+        found = server.do(folder, "batch", "finish", generation=1)
+        failed += [f"{size}: {line}" for line in judged(found, whole)]
+    assert failed == []
+    assert {"JournalFull", None} <= stopped, stopped
 
 
 # -- cancelled -------------------------------------------------------------------------------------------------
@@ -290,7 +324,9 @@ def test_the_command_line_goes_on_after_a_kill(
     code, text = paor(tmp_path, "resume", "last", *APP, generation=1)
     if code == 5:
         value = Outside(tmp_path, clock_of(9)).value_of(json.loads(text)["waiting_for"]["key"])
-        answer = ["--outcome", "retry"] if value is None else ["--outcome", "done", "--result", json.dumps(value)]
+        answer = (
+            ["--outcome", "retry"] if value is None else ["--outcome", "done", "--result", json.dumps(value)]
+        )
         code, text = paor(tmp_path, "resume", "last", *answer, *APP, generation=2)
     assert code == 0, text
     found = told_of(tmp_path)

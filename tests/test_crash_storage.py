@@ -60,10 +60,14 @@ AFTER = ("same engine", "another process", "a process that died meanwhile")
 """Who goes on once the fault is gone; the last one finds the files as they were before it went."""
 
 
-def with_fault(folder: Path, scenario: Scenario, fault: Fault, after: str, whole: dict[str, Any]) -> list[str]:
+def with_fault(
+    folder: Path, scenario: Scenario, fault: Fault, after: str, whole: dict[str, Any]
+) -> list[str]:
     """Run with a fault, go on without it, and return everything that is not as it must be."""
     folder.mkdir()
-    disk, told, at_fault = Disk(fault), [], list[int]()
+    disk = Disk(fault)
+    told: list[str] = []
+    at_fault: list[int] = []
     died = folder / "died"
     with mounted(disk):
         outside = Outside(folder, clock_of(0))
@@ -100,7 +104,7 @@ def with_fault(folder: Path, scenario: Scenario, fault: Fault, after: str, whole
         told += lost_rows(place, outside)
         with scenario.engine(place, Points(), outside, ids="later") as other:
             found = finished_by(scenario, other, outside)
-    return told + found["left"] + found["problems"] + differences(found, whole)
+    return [*told, *found["left"], *found["problems"], *differences(found, whole)]
 
 
 def _done(outside: Outside) -> int:
@@ -140,7 +144,9 @@ def check_faults(tmp_path: Path, name: str, part: int, *, parts: int, every: int
             if number % parts == part:
                 folder = tmp_path / f"{number}_{after}"
                 way = AFTER[(number + number // 3 + after) % 3]
-                failed += [f"{fault}, {way}: {line}" for line in with_fault(folder, scenario, fault, way, whole)]
+                failed += [
+                    f"{fault}, {way}: {line}" for line in with_fault(folder, scenario, fault, way, whole)
+                ]
                 shutil.rmtree(folder)
     print(f"\n{len(cases)} faults of {name}: {disk.counts}")
     assert failed == []
@@ -203,7 +209,11 @@ def images(moments: list[Moment], chances: int) -> Iterator[tuple[str, Moment, d
             told = sha256(repr((sorted(files.items()), moment.logs["seen.jsonl"])).encode()).digest()
             if told not in known:
                 known.add(told)
-                yield f"moment {number}, {('least', 'most')[chance] if chance < 2 else f'chance {chance}'}", moment, files
+                yield (
+                    f"moment {number}, {('least', 'most')[chance] if chance < 2 else f'chance {chance}'}",
+                    moment,
+                    files,
+                )
 
 
 def after_power_loss(
@@ -218,10 +228,11 @@ def after_power_loss(
     with scenario.engine(folder, Points(), outside, ids="later") as engine:
         found = finished_by(scenario, engine, outside)
     if scenario.durability == "full":
-        return lost + found["left"] + found["problems"] + differences(found, whole)
+        return [*lost, *found["left"], *found["problems"], *differences(found, whole)]
     # rows may be lost, and what they led to may be done again; what is there holds, and the run comes to its end
     repeated = outside.problems()
-    return found["left"] + [line for line in found["problems"] if line not in repeated] + differences(found, whole)
+    held = [line for line in found["problems"] if line not in repeated]
+    return [*found["left"], *held, *differences(found, whole)]
 
 
 def check_power(

@@ -14,13 +14,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import apsw
+
 from paor.fsm import journal_file
 
-_PLAIN: dict[int, str] = {
-    code: name for name, code in apsw.mapping_result_codes.items() if isinstance(code, int)
-}
-_EXTENDED: dict[int, str] = {
-    code: name for name, code in apsw.mapping_extended_result_codes.items() if isinstance(code, int)
+_PLAIN = {code: str(name) for name, code in apsw.mapping_result_codes.items() if isinstance(code, int)}
+_EXTENDED = {
+    code: str(name) for name, code in apsw.mapping_extended_result_codes.items() if isinstance(code, int)
 }
 
 
@@ -32,10 +31,14 @@ def _translated() -> Iterator[None]:
     except apsw.Error as error:
         extended = getattr(error, "extendedresult", apsw.SQLITE_ERROR)
         code = extended & 0xFF
-        told = sqlite3.DatabaseError if code in (apsw.SQLITE_CORRUPT, apsw.SQLITE_NOTADB) else sqlite3.OperationalError
+        told = (
+            sqlite3.DatabaseError
+            if code in (apsw.SQLITE_CORRUPT, apsw.SQLITE_NOTADB)
+            else sqlite3.OperationalError
+        )
         raised = told(str(error))
-        raised.sqlite_errorcode = extended  # type: ignore[attr-defined]
-        raised.sqlite_errorname = _EXTENDED.get(extended) or _PLAIN.get(code, "SQLITE_ERROR")  # type: ignore[attr-defined]
+        raised.sqlite_errorcode = extended
+        raised.sqlite_errorname = _EXTENDED.get(extended) or _PLAIN.get(code, "SQLITE_ERROR")
         raise raised from None
 
 
@@ -71,7 +74,9 @@ class Connection:
         **options: Of `sqlite3.connect`, which change nothing here.
     """
 
-    def __init__(self, path: str, *, vfs: str, timeout: float = 5.0, uri: bool = False, **options: Any) -> None:
+    def __init__(
+        self, path: str, *, vfs: str, timeout: float = 5.0, uri: bool = False, **options: Any
+    ) -> None:
         self.text_factory: Any = str
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | (apsw.SQLITE_OPEN_URI if uri else 0)
         with _translated():
@@ -109,8 +114,9 @@ def on(vfs: str) -> Iterator[None]:
     def connect(path: str, **options: Any) -> Any:
         return Connection(path, vfs=vfs, **options)
 
-    journal_file.sqlite3 = SimpleNamespace(**{**vars(sqlite3), "connect": connect})  # type: ignore[assignment]
+    replaced = SimpleNamespace(**{**vars(sqlite3), "connect": connect})
+    setattr(journal_file, "sqlite3", replaced)  # noqa: B010 - a module's import is no attribute of its own to mypy
     try:
         yield
     finally:
-        journal_file.sqlite3 = sqlite3
+        setattr(journal_file, "sqlite3", sqlite3)  # noqa: B010

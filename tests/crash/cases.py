@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import io
+import resource
 import struct
+import time
 from pathlib import Path
 from typing import Any
 
-from paor import Engine, Journal, NotAJournal, Result
+from paor import Engine, Journal, NotAJournal, PaorError, Result
 
 from ..worlds import JOURNAL
 from .facts import facts, problems
@@ -28,13 +30,16 @@ def perform(job: dict[str, Any]) -> dict[str, Any]:
 
     Args:
         job: ``folder``, ``scenario``, ``part`` (``start``, ``finish``, ``cancel``), ``target`` (point at which the process is
-            killed, 0 for none), ``generation`` (how many processes there were before), ``renewals``.
+            killed, 0 for none), ``generation`` (how many processes there were before); ``renewals``: the points are the
+            renewals of its leases; ``file_bytes_max``: no file of the process can grow beyond that.
 
     Returns:
         What was found; see the functions of each part.
     """
     scenario, folder, generation = BY_NAME[job["scenario"]], Path(job["folder"]), job["generation"]
-    points = Points(job["target"])
+    points = Points(job["target"], renewals=job.get("renewals", False))
+    if "file_bytes_max" in job:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (job["file_bytes_max"], resource.RLIM_INFINITY))
     with watching(points):
         outside = Outside(folder, clock_of(generation))
         before = lost_rows(folder, outside) if generation else []
@@ -100,7 +105,30 @@ def finished_by(
     return _judged(engine, outside) | {"left": defects, "taken_up": first}
 
 
-_PARTS = {"start": _start, "wait": _wait, "finish": _finish, "cancel": _cancel}
+def _try(scenario: Scenario, engine: Engine, outside: Outside) -> dict[str, Any]:
+    """Start the run and drive it as far as it comes; which error it ended with."""
+    try:
+        settled(scenario, engine, outside, scenario.start(engine))
+    except PaorError as error:
+        return {"raised": type(error).__name__, "message": str(error)}
+    return {"raised": None}
+
+
+def _renewed(scenario: Scenario, engine: Engine, outside: Outside) -> dict[str, Any]:
+    """Start the run; each effect takes until the process is killed while it renews its lease."""
+    engine.journal.leases.lease_s = 0.03
+    outside.pause = lambda: time.sleep(60)
+    return _start(scenario, engine, outside)
+
+
+_PARTS = {
+    "try": _try,
+    "renewed": _renewed,
+    "start": _start,
+    "wait": _wait,
+    "finish": _finish,
+    "cancel": _cancel,
+}
 
 
 def _judged(engine: Engine, outside: Outside) -> dict[str, Any]:
@@ -130,9 +158,9 @@ def settled(scenario: Scenario, engine: Engine, outside: Outside, result: Result
         if result.status != "waiting" or question is None:
             return result
         if question.kind == "in_doubt":
-            value = outside.value_of(question.key)
-            outcome = {"outcome": "retry"} if value is None else {"outcome": "done", "result": value}
-            result = engine.resume(result.run_id, **outcome)  # type: ignore[arg-type]
+            value = outside.value_of(question.key or "")
+            outcome = "retry" if value is None else "done"
+            result = engine.resume(result.run_id, outcome=outcome, result=value)
         else:
             result = engine.resume(result.run_id, answer=scenario.answers[question.kind])
     raise AssertionError("it waits again and again")
@@ -175,7 +203,9 @@ def implied(engine: Engine) -> dict[str, int]:
 
 def commits_in_log(path: Path) -> int:
     """Return how many transactions stand in a write-ahead log that was never reset: frames with a size after commit."""
-    data = path.read_bytes()
+    data = path.read_bytes() if path.exists() else b""
+    if len(data) < 32:
+        return 0
     page = struct.unpack(">I", data[8:12])[0]
     salts, count = data[16:24], 0
     for place in range(32, len(data) - page - 23, page + 24):

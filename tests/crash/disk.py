@@ -131,7 +131,7 @@ def raised(error: str) -> apsw.Error:
     """Return the exception of a fault."""
     kind, extended = CODES[error]
     made: apsw.Error = kind("injected")
-    made.extendedresult = extended
+    setattr(made, "extendedresult", extended)  # noqa: B010 - only where SQLite has raised it
     return made
 
 
@@ -211,7 +211,9 @@ def image_of(
     files: dict[str, Kept], choice: random.Random | None, *, all_written: bool = False
 ) -> dict[str, bytes]:
     """Return what may be found of all files, by name."""
-    found = {Path(path).name: image(kept, choice, all_written=all_written) for path, kept in sorted(files.items())}
+    found = {
+        Path(path).name: image(kept, choice, all_written=all_written) for path, kept in sorted(files.items())
+    }
     return {name: data for name, data in found.items() if data is not None}
 
 

@@ -50,20 +50,16 @@ class Log:
 
     Args:
         path: Of the file.
-        marked: Called after each line.
     """
 
-    def __init__(self, path: Path, marked: Callable[[dict[str, Any]], None] | None = None) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self._marked = marked
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
 
     def add(self, **entry: Any) -> None:
         """Write a line."""
         os.write(self._file, json.dumps(entry, sort_keys=True).encode() + b"\n")
         os.fsync(self._file)
-        if self._marked is not None:
-            self._marked(entry)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return iter([json.loads(line) for line in self.path.read_text(encoding="utf-8").splitlines()])
@@ -80,16 +76,17 @@ class Outside:
     Args:
         folder: Where the files are, the same for all processes of a case.
         clock: Which the work moves.
-        marked: Called with every line that was written to any of the files.
+
+    Attributes:
+        pause: Called within each effect, after it took place.
     """
 
-    def __init__(
-        self, folder: Path, clock: WorkClock, marked: Callable[[dict[str, Any]], None] | None = None
-    ) -> None:
+    def __init__(self, folder: Path, clock: WorkClock) -> None:
         self.clock = clock
-        self.effects = Log(folder / "effects.jsonl", marked)
-        self.asked = Log(folder / "asked.jsonl", marked)
-        self.seen = Log(folder / "seen.jsonl", marked)
+        self.pause: Callable[[], None] = lambda: None
+        self.effects = Log(folder / "effects.jsonl")
+        self.asked = Log(folder / "asked.jsonl")
+        self.seen = Log(folder / "seen.jsonl")
 
     def close(self) -> None:
         """Close the files."""
@@ -107,6 +104,7 @@ class Outside:
         """Take effect outside: one line, with what the call comes to."""
         self.effects.add(tool=name, page=page, key=key, value=value)
         self.clock.work(EFFECT_US)
+        self.pause()
         return value
 
     def value_of(self, key: str) -> Any:

@@ -130,7 +130,8 @@ def watching(points: Points) -> Iterator[None]:
     connect = sqlite3.connect
 
     def opened(*args: Any, **options: Any) -> sqlite3.Connection:
-        return connect(*args, **{**options, "factory": watched})
+        connection: sqlite3.Connection = connect(*args, **{**options, "factory": watched})
+        return connection
 
     invoke = Tool.invoke
 
@@ -151,8 +152,10 @@ def watching(points: Points) -> Iterator[None]:
         return awaited()
 
     replaced = SimpleNamespace(**{**vars(sqlite3), "connect": opened})
-    journal_file.sqlite3, Tool.invoke = replaced, invoked  # type: ignore[assignment, method-assign]
+    setattr(journal_file, "sqlite3", replaced)  # noqa: B010 - a module's import is no attribute of its own to mypy
+    Tool.invoke = invoked  # type: ignore[method-assign]
     try:
         yield
     finally:
-        journal_file.sqlite3, Tool.invoke = sqlite3, invoke  # type: ignore[method-assign]
+        setattr(journal_file, "sqlite3", sqlite3)  # noqa: B010
+        Tool.invoke = invoke  # type: ignore[method-assign]

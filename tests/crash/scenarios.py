@@ -164,10 +164,15 @@ SCENARIOS = (
                 *CALL("notes.scan", 2, TASKS[0]),
                 "A page.",
                 STOP,
-            ]
-            + [REVIEW("success", answer="Sent.")],
-            TASKS[1]: [*CALL("crm.put", 3, TASKS[1]), CONTINUE, *CALL("bank.pay", 4, TASKS[1]), STOP]
-            + [REVIEW("success", answer="Paid.")],
+                REVIEW("success", answer="Sent."),
+            ],
+            TASKS[1]: [
+                *CALL("crm.put", 3, TASKS[1]),
+                CONTINUE,
+                *CALL("bank.pay", 4, TASKS[1]),
+                STOP,
+                REVIEW("success", answer="Paid."),
+            ],
         },
         lambda engine: engine.run_workflow(
             WHOLE, documents=[("a.txt", "Alpha")], tasks=[Task(text) for text in TASKS]

@@ -71,7 +71,7 @@ def _child(job: dict[str, Any], into: int) -> None:
     try:
         told: dict[str, Any] = perform(job)
         code = 0
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - told to whoever gave the job
         told = {"error": traceback.format_exc()}
     try:
         with os.fdopen(into, "wb") as pipe:
@@ -98,7 +98,7 @@ class Server:
         return self._process.stdout.readline().rstrip("\n")
 
     def do(
-        self, folder: Path, scenario: str, part: str, target: int = 0, generation: int = 0
+        self, folder: Path, scenario: str, part: str, target: int = 0, generation: int = 0, **more: Any
     ) -> dict[str, Any]:
         """Have a new process do a part of a case; see `cases.perform`."""
         job = {
@@ -107,6 +107,7 @@ class Server:
             "part": part,
             "target": target,
             "generation": generation,
+            **more,
         }
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(job) + "\n")
