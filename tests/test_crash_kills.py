@@ -228,6 +228,7 @@ def test_files_that_cannot_grow_stop_a_run_and_the_next_process_goes_on(
 
 LEFT = {
     "in doubt": ("async", "tool mail.send, after"),
+    "before an effect that may be repeated": ("async", "tool crm.put, before"),
     "between effects": ("async", "model refinement, after"),
     "within a task": ("workflow", "tool bank.pay, after"),
     "within a task's wait for the model": ("workflow", "model parameters, before"),

@@ -20,27 +20,19 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent.parent
+WARMED = ("react", "async", "workflow")
+"""Scenarios that are run before the first fork, so that whatever is made on first use is there."""
 
 
 def main() -> None:
     """Serve until the input ends."""
     from .cases import perform
-    from .scenarios import SCENARIOS
 
-    with (
-        tempfile.TemporaryDirectory() as folder
-    ):  # whatever is made on first use is made before the first fork
-        for scenario in SCENARIOS:
-            place = Path(folder) / scenario.name
+    with tempfile.TemporaryDirectory() as folder:
+        for name in WARMED:
+            place = Path(folder) / name
             place.mkdir()
-            job = {
-                "folder": str(place),
-                "scenario": scenario.name,
-                "part": "start",
-                "target": 0,
-                "generation": 0,
-            }
-            perform(job)
+            perform({"folder": str(place), "scenario": name, "part": "start", "target": 0, "generation": 0})
     for thread in threading.enumerate():
         if thread is not threading.current_thread():
             thread.join(10)
