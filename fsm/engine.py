@@ -218,7 +218,8 @@ class Engine(ForkRunner):
         Returns:
             The result. Of a finished run it is read, and of a run that waits without an answer the status is
             ``waiting``; in both cases nothing is appended. A question that is older than
-            `Limits.elicitation_timeout_s` is declined instead, and the run goes on.
+            `Limits.elicitation_timeout_s` is declined instead, and the run goes on. A run that failed, and whose
+            fallback a crash has kept from starting, is now started once more.
 
         Raises:
             UnknownRun: There is none.
@@ -233,9 +234,11 @@ class Engine(ForkRunner):
             )
             answer = outcome = result = None
         drive, walk = self._resumed(run_id, answer, outcome, result, connections, model)
-        if walk is None:
-            return self._settled(result_of_run(drive.run, self.journal))
-        return self._settled(_last_result(self._driven(lambda: (drive, walk), resumed=True)))
+        if walk is not None:
+            return self._settled(_last_result(self._driven(lambda: (drive, walk), resumed=True)))
+        if (again := self._owed(drive)) is not None:
+            return self._settled(_last_result(self._driven(again, resumed=False)))
+        return self._settled(result_of_run(drive.run, self.journal))
 
     async def aresume(
         self,
@@ -255,9 +258,11 @@ class Engine(ForkRunner):
             )
             answer = outcome = result = None
         drive, walk = self._resumed(run_id, answer, outcome, result, connections, model)
-        if walk is None:
-            return self._settled(result_of_run(drive.run, self.journal))
-        return self._settled(await _alast_result(self._adriven(lambda: (drive, walk), resumed=True)))
+        if walk is not None:
+            return self._settled(await _alast_result(self._adriven(lambda: (drive, walk), resumed=True)))
+        if (again := self._owed(drive)) is not None:
+            return self._settled(await _alast_result(self._adriven(again, resumed=False)))
+        return self._settled(result_of_run(drive.run, self.journal))
 
     def fork(
         self,

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import warnings
+from typing import TYPE_CHECKING
 
 from ..states.errors import UsageError
 from ..states.phase import FAILED
 from ..states.run import Run
 from ..states.spec import Spec
+
+if TYPE_CHECKING:
+    from .journal_reading import JournalReader
 
 FALLBACKS = ("batch",)
 
@@ -52,6 +56,20 @@ def fallback_spec(run: Run, key_salt: str) -> Spec | None:
             "key_salt": key_salt,
         }
     )
+
+
+def is_owed(journal: JournalReader, run: Run) -> bool:
+    """
+    Return whether *run* is to be started as again and was not: its driver was lost right after its end.
+
+    The run that stands in for it has its place in the workflow and a later number.
+    """
+    if fallback_spec(run, "") is None:
+        return False
+    spec = run.spec
+    sql = "SELECT count(*) FROM specs WHERE workflow_id = ? AND round = ? AND task = ? AND run > ?"
+    later = journal.query(sql, (spec.workflow_id, spec.round, spec.task, run.number))
+    return bool(later[0][0] == 0)
 
 
 def warn_of_legacy(mode: str) -> None:

@@ -17,7 +17,7 @@ from ..states.actions import DocumentRef, StoredText
 from ..states.errors import JournalBusy, LeaseHeld, UsageError
 from ..states.spec import Spec
 from .committer import INSERT_DOCUMENT, INSERT_PAYLOAD, Committer, Entry
-from .journal_file import SYNCHRONOUS, Durability, open_reader, open_writer, transaction, translated
+from .journal_file import SYNCHRONOUS, Durability, open_reader, open_writer
 from .journal_reading import JournalReader
 from .journal_rows import RunRow, StoredDocument, Transition, document_row
 from .lease_book import LEASE_S, LeaseBook
@@ -238,7 +238,6 @@ class Journal(JournalReader):
         Raises:
             LeaseHeld: Another driver has started the same round or task of a workflow.
         """
-        connection = self._committer.connection
         columns = {
             "run_id": run_id,
             "workflow_id": spec.workflow_id or run_id,
@@ -251,7 +250,7 @@ class Journal(JournalReader):
             "created_at": created_at,
         }
         root = root_hash(columns, before)
-        with self._committer.lock, translated(self.path), transaction(connection):
+        with self.leases.taking() as connection:
             if parent is None and columns["workflow_id"] != run_id:
                 self._check_place(connection, spec)
             run = connection.execute("SELECT coalesce(max(run), 0) + 1 FROM specs").fetchone()[0]

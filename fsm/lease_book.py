@@ -10,6 +10,8 @@ import os
 import sqlite3
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from ..states.errors import JournalDamaged, LeaseHeld
 from .committer import Committer
@@ -39,15 +41,37 @@ class LeaseBook:
         self.lease_s = lease_s
         self._file = os.path.realpath(path) if path != ":memory:" else f":memory:{id(committer)}"
         self._held: set[tuple[int, int]] = set()
+        self._claims: list[tuple[str, int, int]] = []
         self._renewer: threading.Thread | None = None
         self._closed = threading.Event()
+
+    @contextmanager
+    def taking(self) -> Iterator[sqlite3.Connection]:
+        """
+        Give a transaction in which a lease is taken; a claim is known before others can see the lease.
+
+        When the commit fails the claim is dropped: with a sync that failed the lease may stand in the file all the
+        same, and nobody drives that run.
+        """
+        with self._committer.lock, translated(self.path):
+            self._claims = []
+            try:
+                with transaction(self._committer.connection):
+                    yield self._committer.connection
+            except BaseException:
+                _HELD.difference_update(self._claims)
+                raise
+
+    def _claim(self, run: int, fence: int) -> None:
+        self._claims.append((self._file, run, fence))
+        _HELD.add((self._file, run, fence))
 
     def first(self, connection: sqlite3.Connection, run: int) -> int:
         """Write the first lease of a new run, within the caller's transaction; returns its fencing token."""
         connection.execute(
             "INSERT INTO leases VALUES (?, 1, ?, ?, 0)", (run, current_owner().encode(), self._until())
         )
-        _HELD.add((self._file, run, 1))
+        self._claim(run, 1)
         return 1
 
     def _until(self) -> int:
@@ -60,8 +84,7 @@ class LeaseBook:
         Raises:
             LeaseHeld: Another driver is alive, or cannot be proven dead yet.
         """
-        connection = self._committer.connection
-        with self._committer.lock, translated(self.path), transaction(connection):
+        with self.taking() as connection:
             lease = connection.execute(
                 "SELECT owner, lease_until, fence FROM leases WHERE run = ?", (run,)
             ).fetchone()
@@ -80,7 +103,7 @@ class LeaseBook:
                 "UPDATE leases SET fence = ?, owner = ?, lease_until = ? WHERE run = ?",
                 (fence + 1, current_owner().encode(), self._until(), run),
             )
-            _HELD.add((self._file, run, fence + 1))  # before others can see the lease
+            self._claim(run, fence + 1)
         self.hold(run, fence + 1)
         return int(fence) + 1
 

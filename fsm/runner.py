@@ -26,7 +26,7 @@ from ..tools.catalog import Catalog
 from ..tools.documents import generate_report
 from ..tools.tool import Document, Tool
 from .drivers import WriterPool, aperform, perform
-from .fallback import fallback_of, fallback_spec, warn_of_legacy
+from .fallback import fallback_of, fallback_spec, is_owed, warn_of_legacy
 from .intake import (
     DocumentLike,
     RunOptions,
@@ -193,6 +193,11 @@ class Runner(ABC):
         inputs = self._documents(drive.run.number, 0, len(spec.documents))
         return self._start(spec, inputs, drive.model, drive.connections)
 
+    def _owed(self, drive: Drive) -> Start | None:
+        """Return the start of the run that was to stand in for one that has ended, and that a crash has kept from it."""
+        owed = not self.journal.read_only and is_owed(self.journal, drive.run)
+        return self._fallback(drive) if owed else None
+
     def _created(
         self, spec: Spec, inputs: Sequence[Document], model: Model, connections: dict[str, Any]
     ) -> Drive:
@@ -300,7 +305,7 @@ class Runner(ABC):
             run, head = restored(self.journal, row.run_id)
             if self._timed_out(run) is None:
                 stager = Stager(self.journal.next_payload(row.run), self._ids.salt)
-                return self._drive(run, head, 0, Kit(run.spec), self.model, stager, {}), None
+                return self._drive(run, head, 0, Kit(run.spec), chosen, stager, {**(connections or {})}), None
         if given and row.status != "waiting":
             raise InvalidAnswer(f"run {row.run_id} waits for nothing; it is {row.status} in {row.state}")
         drive = self._taken(row.run_id)

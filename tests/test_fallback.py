@@ -21,6 +21,7 @@ from paor import (
     Policy,
     Profile,
     Reply,
+    Result,
     RunEnded,
     RunStarted,
     SeededIds,
@@ -284,8 +285,11 @@ def test_A086_D1_the_tasks_of_a_workflow_fall_back_and_keep_their_profile(tmp_pa
         assert all(replay(engine.journal, row.run_id).identical for row in engine.journal.runs())
 
 
-def test_A086_a_run_that_is_lost_before_its_fallback_stands_as_it_is(tmp_path: Path) -> None:
-    """It has ended, and a run that has ended is read, never started again."""
+@pytest.mark.parametrize("driver", ["sync", "async"])
+def test_A086_a_run_that_is_lost_before_its_fallback_is_started_again_by_resume(
+    tmp_path: Path, driver: str
+) -> None:
+    """Once: a crash between the two changes nothing in what the task comes to."""
     lost = [True]
 
     def lose(event: Any) -> None:
@@ -295,7 +299,38 @@ def test_A086_a_run_that_is_lost_before_its_fallback_stands_as_it_is(tmp_path: P
 
     with host(tmp_path, failing(), hooks=[lose]) as engine:
         with pytest.raises(Lost):
+            engine.run("Read", fallback="batch", documents=[("a.txt", "Alpha")])
+        first = engine.journal.runs()[0]
+        assert read_only(tmp_path, first.run_id) == "selection_invalid"
+
+        def resume(run_id: str) -> Result:
+            return engine.resume(run_id) if driver == "sync" else asyncio.run(engine.aresume(run_id))
+
+        result = resume(first.run_id)
+        assert (result.state, result.answer) == ("Done", "All is read.")
+        second = engine.journal.runs()[0]
+        assert (second.run_id, second.workflow_id) == (result.run_id, first.run_id)
+        assert engine.journal.document(second.run_id, 0) == "Alpha"
+        assert resume(first.run_id).reason == "selection_invalid"
+        assert len(engine.journal.runs()) == 2
+
+
+def test_A086_cancelling_a_run_that_has_failed_starts_nothing(tmp_path: Path) -> None:
+    """Also when its fallback was never started."""
+
+    def lose(event: Any) -> None:
+        if isinstance(event, RunEnded):
+            raise Lost
+
+    with host(tmp_path, failing(), hooks=[lose]) as engine:
+        with pytest.raises(Lost):
             engine.run("Read", fallback="batch")
         first = engine.journal.runs()[0]
-        assert engine.resume(first.run_id).reason == "selection_invalid"
+        assert engine.cancel(first.run_id).reason == "selection_invalid"
         assert len(engine.journal.runs()) == 1
+
+
+def read_only(folder: Path, run_id: str) -> str | None:
+    """Return the reason of a run as an engine reads it that cannot write."""
+    with Journal(folder / JOURNAL, read_only=True) as reader:
+        return Engine(failing(), journal=reader).resume(run_id).reason

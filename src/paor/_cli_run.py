@@ -30,6 +30,7 @@ from ._cli_json import json_value
 from ._cli_progress import Watch
 from ._cli_text import STATE_STYLES, styled
 from .fsm.engine import Engine
+from .fsm.fallback import is_owed
 from .fsm.intake import model_of
 from .fsm.journal import Journal, RunRow
 from .fsm.ports import SystemClock
@@ -265,7 +266,8 @@ def resume(
         idle = row.status == "waiting" and answer is None and outcome is None
         asked = asking(reader, row)  # of a workflow its waiting task; one whose task waits no more goes on
         settled = row.task == 0 and asked is row
-        if row.status in ("done", "failed") or (idle and not settled and not overdue(reader, asked.run_id)):
+        ended = row.status in ("done", "failed") and not is_owed(reader, restored(reader, row.run_id)[0])
+        if ended or (idle and not settled and not overdue(reader, asked.run_id)):
             if answer is not None or outcome is not None:
                 tell(f"paor: run {row.run_id} has ended; the answer is not needed")
             result = Engine(journal=reader).resume(row.run_id)
@@ -331,7 +333,7 @@ def cancel(name: str, app: str | None, journal: str, as_json: bool) -> int:
     with looking(app, journal) as reader:
         before = find_run(reader, name)
         if before.status in ("done", "failed"):
-            result = Engine(journal=reader).resume(before.run_id)
+            result = Engine(journal=reader).cancel(before.run_id)
             return _told_cancel(result, "had ended already; nothing was changed", as_json)
     with driving(app, journal) as engine, redirect_stdout(sys.stderr):
         result = engine.cancel(before.run_id)

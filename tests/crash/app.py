@@ -1,0 +1,29 @@
+"""A host's module for ``--app``: the scenario of `SCENARIO` in `FOLDER`, killed at the point that the environment says."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from paor import Engine, Journal
+
+from .outside import Outside
+from .points import Points, watching
+from .scenarios import BY_NAME, clock_of
+
+SCENARIO = "async"
+"""The one whose options a command line can have as well."""
+
+FOLDER, TARGET, GENERATION = "PAOR_TEST_FOLDER", "PAOR_TEST_TARGET", "PAOR_TEST_GENERATION"
+
+_points = Points(int(os.environ.get(TARGET, "0")))
+_watching = watching(_points)
+_watching.__enter__()
+
+
+def engine(journal: Journal) -> Engine:
+    """Return the engine of this process on the journal that the command has opened."""
+    folder, generation = Path(os.environ[FOLDER]), int(os.environ.get(GENERATION, "0"))
+    outside = Outside(folder, clock_of(generation))
+    ids = f"ids of {generation}"
+    return BY_NAME[SCENARIO].engine(folder, _points, outside, ids=ids, journal=journal)
