@@ -16,7 +16,6 @@ from ..prompts.model import Model
 from ..states.errors import LeaseHeld, UsageError
 from ..states.events import Event, RunEnded
 from ..states.limits import Limits
-from ..states.outcomes import Cancelled
 from ..states.plans import TASKS_MAX
 from ..states.profile import Profile, Stage
 from ..states.spec import Mode, Spec
@@ -27,7 +26,7 @@ from .intake import (
     RunOptions,
     templates_of,
 )
-from .loop import Drive, Steps, steps, transition
+from .loop import Drive, Steps, cancelled, steps
 from .result import Result, result_of_run
 from .resuming import restored
 from .runner import OPTIONS, Runner, Start
@@ -187,6 +186,7 @@ class Engine(Runner):
         result: Any = None,
         connections: Mapping[str, Any] | None = None,
         model: Model | str | None = None,
+        reason: str | None = None,
     ) -> Result:
         """
         Go on with a run where its journal ends.
@@ -196,9 +196,10 @@ class Engine(Runner):
             answer: For a run that waits for a question or an approval: ``{"approve": true}``, the accepted values,
                 or ``{"action": "decline"}``.
             outcome: For an effect in doubt: ``done`` (with *result*), ``retry`` or ``fail``.
-            result: What the effect returned, for ``done``.
+            result: What the effect returned, for ``done``; for ``fail`` a text that says what went wrong.
             connections: Values by label, as for `run`; they are never in the journal.
             model: Instead of the engine's, for a run that was started with its own.
+            reason: Why the answer or outcome is what it is, and who says so; kept in the journal beside it.
 
         Returns:
             The result. Of a finished run it is read, and of a run that waits without an answer the status is
@@ -214,10 +215,16 @@ class Engine(Runner):
         task = self._task_to_answer(run_id, answer, outcome)
         if task is not None:
             self.resume(
-                task, answer=answer, outcome=outcome, result=result, connections=connections, model=model
+                task,
+                answer=answer,
+                outcome=outcome,
+                result=result,
+                connections=connections,
+                model=model,
+                reason=reason,
             )
-            answer = outcome = result = None
-        drive, walk = self._resumed(run_id, answer, outcome, result, connections, model)
+            answer = outcome = result = reason = None
+        drive, walk = self._resumed(run_id, answer, outcome, result, connections, model, reason)
         if walk is None:
             return self._settled(result_of_run(drive.run, self.journal))
         return self._settled(_last_result(self._driven(lambda: (drive, walk), resumed=True)))
@@ -231,15 +238,22 @@ class Engine(Runner):
         result: Any = None,
         connections: Mapping[str, Any] | None = None,
         model: Model | str | None = None,
+        reason: str | None = None,
     ) -> Result:
         """Do the same as `resume` on the running event loop."""
         task = self._task_to_answer(run_id, answer, outcome)
         if task is not None:
             await self.aresume(
-                task, answer=answer, outcome=outcome, result=result, connections=connections, model=model
+                task,
+                answer=answer,
+                outcome=outcome,
+                result=result,
+                connections=connections,
+                model=model,
+                reason=reason,
             )
-            answer = outcome = result = None
-        drive, walk = self._resumed(run_id, answer, outcome, result, connections, model)
+            answer = outcome = result = reason = None
+        drive, walk = self._resumed(run_id, answer, outcome, result, connections, model, reason)
         if walk is None:
             return self._settled(result_of_run(drive.run, self.journal))
         return self._settled(await _alast_result(self._adriven(lambda: (drive, walk), resumed=True)))
@@ -409,8 +423,7 @@ class Engine(Runner):
         except LeaseHeld:
             return result_of_run(restored(self.journal, row.run_id)[0], self.journal)
         drive.cancelled = True
-        waiting = drive.run.waiting_for is not None
-        walk = transition(drive, {"kind": "none"}, Cancelled()) if waiting else steps(drive)
+        walk = cancelled(drive) if drive.run.waiting_for is not None else steps(drive)
         return _last_result(self._driven(lambda: (drive, walk), resumed=True))
 
     def current_spec(self, spec: Spec) -> Spec:

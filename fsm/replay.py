@@ -9,7 +9,7 @@ record that is missing is a divergence.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -17,7 +17,9 @@ import orjson
 from msgspec.structs import replace
 from pydantic import ValidationError
 
+from ..prompts.model import PromptMessage, prompt_bytes
 from ..states.actions import StoredText
+from ..states.budgets import refusal, reservation
 from ..states.errors import JournalDamaged, PaorError, ReplayDiverged, UsageError
 from ..states.outcomes import (
     Answered,
@@ -29,6 +31,7 @@ from ..states.outcomes import (
     Outcome,
     Recalled,
     Replied,
+    Unaffordable,
     Usage,
 )
 from ..states.requests import NOTHING, ModelRequest, Recall, Request, ToolRequest
@@ -176,7 +179,8 @@ def _replayed_row(journal: Journal, kit: Kit, run: Run, row: Transition) -> Iter
     if row.seq != run.seq or row.source != run.state:
         yield Divergence(row.seq, "place", f"{row.source} at {row.seq}", f"{run.state} at {run.seq}")
         return
-    uncalled = row.outcome.get("kind") in ("cancelled", "answer")
+    kind = row.outcome.get("kind")  # a cancelled run may have had a call open, and then names it
+    uncalled = kind == "answer" or (kind == "cancelled" and row.request.get("kind") == "none")
     yield from _compare_request(journal, kit, run, row, NOTHING if uncalled else request_of(run))
     try:
         outcome = _recorded_outcome(journal, run, row)
@@ -205,9 +209,11 @@ def _compare_request(
         return
     if row.request.get("attempt", 0) != request.attempt:
         yield Divergence(row.seq, "request.attempt", str(row.request.get("attempt", 0)), str(request.attempt))
-    for name in sorted(row.request.keys() - {"kind", "model", "prompt", "attempt"}):
+    for name in sorted(row.request.keys() - {"kind", "model", "prompt", "attempt", "reserved"}):
         yield Divergence(row.seq, f"request.{name}", _short(str(row.request[name])), "(nothing)")
-    messages = [message.text for message in kit.messages(request.kind, run)]
+    prompt = kit.messages(request.kind, run)
+    yield from _compare_reservation(run, row, prompt)
+    messages = [message.text for message in prompt]
     recorded = [journal.payload(run.number, place["n"]).body for place in row.request.get("prompt", ())]
     if len(messages) != len(recorded):
         yield Divergence(row.seq, "request.prompt", f"{len(recorded)} messages", f"{len(messages)} messages")
@@ -215,6 +221,19 @@ def _compare_request(
     for old, new in zip(recorded, messages, strict=True):
         if (old.decode("utf-8", "surrogatepass") if isinstance(old, bytes) else old) != new:
             yield Divergence(row.seq, "request.prompt", *_first_difference(old, new))
+
+
+def _compare_reservation(run: Run, row: Transition, prompt: Sequence[PromptMessage]) -> Iterator[Divergence]:
+    """Yield where a request was reserved, made or refused otherwise than its prompt and the budgets say."""
+    limits, short, tokens = run.spec.limits, None, None
+    if limits.reply_tokens is not None:
+        wanted = reservation(limits, run.counters, prompt_bytes(prompt))
+        tokens, short = wanted.tokens, refusal(limits, run.counters, wanted)
+    if row.request.get("reserved") != tokens:
+        yield Divergence(row.seq, "request.reserved", str(row.request.get("reserved")), str(tokens))
+    refused = row.outcome.get("stop") if row.outcome.get("kind") == "unaffordable" else None
+    if refused != short:
+        yield Divergence(row.seq, "request.refused", str(refused), str(short))
 
 
 def _kind_of(request: Request) -> str:
@@ -264,8 +283,31 @@ def _recorded_outcome(journal: Journal, run: Run, row: Transition) -> Outcome:
         return Answered(Answer.model_validate_json(_text(journal, run, place.n)), place)
     if kind == "result":
         return _recorded_result(journal, run, row)
-    plain: dict[str, Outcome] = {"none": Nought(), "in_doubt": InDoubt(), "cancelled": Cancelled()}
+    if kind == "cancelled":
+        return Cancelled(bool(facts.get("in_doubt")), *_recorded_usage(facts))
+    if kind == "in_doubt":
+        return _recorded_doubt(journal, run, facts)
+    plain: dict[str, Outcome] = {"none": Nought()}
+    if kind == "unaffordable":
+        plain[kind] = Unaffordable(facts["stop"])
     return plain[kind]
+
+
+def _recorded_doubt(journal: Journal, run: Run, facts: Mapping[str, Any]) -> InDoubt:
+    """Return why an effect was in doubt, with the words of the reconciliation if it had any."""
+    if "message" not in facts:
+        return InDoubt(facts.get("why", ""))
+    place = StoredText(**facts["message"])
+    return InDoubt(facts["why"], _text(journal, run, place.n), place)
+
+
+def _recorded_usage(
+    facts: Mapping[str, Any],
+) -> tuple[Usage, tuple[tuple[StoredText, StoredText], ...]]:
+    """Return what a tool's own requests used, and their payloads."""
+    texts = tuple((StoredText(**prompt), StoredText(**reply)) for prompt, reply in facts.get("texts", ()))
+    names = ("tokens_in", "tokens_out", "cost_micro")
+    return Usage(facts.get("calls", len(texts)), *(facts.get(name, 0) for name in names)), texts
 
 
 def _recorded_result(journal: Journal, run: Run, row: Transition) -> Ended:
@@ -274,11 +316,8 @@ def _recorded_result(journal: Journal, run: Run, row: Transition) -> Ended:
     change = Change.read(_text(journal, run, row.change["n"]))
     if not change.result:
         raise JournalDamaged("a result is missing in the change")
-    texts = tuple((StoredText(**prompt), StoredText(**reply)) for prompt, reply in facts.get("texts", ()))
-    usage = Usage(
-        len(texts), facts.get("tokens_in", 0), facts.get("tokens_out", 0), facts.get("cost_micro", 0)
-    )
-    return Ended(change.result, usage, texts)
+    usage, texts = _recorded_usage(facts)
+    return Ended(change.result, usage, texts, facts.get("reconciled", ""))
 
 
 def _text(journal: Journal, run: Run, number: int) -> str:

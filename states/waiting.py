@@ -39,7 +39,9 @@ class Answer(Wire):
         action: ``accept`` / ``decline`` / ``cancel`` for a question; ``done`` / ``retry`` / ``fail`` for an effect in
             doubt.
         content: The accepted values, or the effect's result.
+        reason: Why, in the words of whoever decided; None when nobody said.
     """
 
     action: Literal["accept", "decline", "cancel", "done", "retry", "fail"]
     content: Any = None
+    reason: str | None = None

@@ -202,12 +202,15 @@ def _driven(
     "resume",
     "paor resume last",
     "paor resume 0199d2b4-6f1e --answer '{\"approve\": true}'",
-    "paor resume last --outcome done --result '\"sent\"' --app shop:engine",
+    'paor resume last --outcome done --result \'"sent"\' --reason "seen in the outbox, J. Doe" --app shop:engine',
 )
 @click.argument("name", metavar="RUN")
 @click.option("--answer", metavar="JSON", help="What the run waits for.")
 @click.option("--outcome", type=click.Choice(["done", "retry", "fail"]), help="Of an effect in doubt.")
 @click.option("--result", "returned", metavar="JSON", help="What the effect returned, with --outcome done.")
+@click.option(
+    "--reason", metavar="TEXT", help="Why, and who says so; kept with --answer or --outcome in the journal."
+)
 @click.option("--model", metavar="M", help="offline or script:FILE; default: the model the run had.")
 @click.option("--output", metavar="FILE", help="Write the final report (.md, .markdown or .txt).")
 @click.option("--web", is_flag=True, help=WEB_HELP)
@@ -217,6 +220,7 @@ def resume(
     answer: str | None,
     outcome: str | None,
     returned: str | None,
+    reason: str | None,
     model: str | None,
     output: str | None,
     web: bool,
@@ -238,7 +242,10 @@ def resume(
         )
     if returned is not None and outcome is None:
         raise click.UsageError("--result comes with --outcome")
+    if reason is not None and answer is None and outcome is None:
+        raise click.UsageError("--reason comes with --answer or --outcome")
     given: dict[str, Any] = {
+        "reason": reason,
         "answer": json_value(answer, "--answer") if answer is not None else None,
         "outcome": outcome,
         "result": json_value(returned, "--result") if returned is not None else None,
