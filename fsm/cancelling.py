@@ -12,6 +12,8 @@ import asyncio
 import sqlite3
 import threading
 from collections.abc import Awaitable, Callable
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from .committer import Committer
@@ -26,14 +28,18 @@ class BrokenOff(Exception):
 
 class CancelWatch:
     """
-    The watched runs of one journal in this process.
+    The watched runs of one journal in this process, and whether a run is to be cancelled.
 
     Args:
         committer: Holder of the connection and its lock.
+        place: Of the file; the flags are read through a connection of their own, so that nobody waits for a commit.
     """
 
-    def __init__(self, committer: Committer) -> None:
+    def __init__(self, committer: Committer, place: str) -> None:
         self._committer = committer
+        self._place = place
+        self._reader: sqlite3.Connection | None = None
+        self._reading = threading.Lock()
         self._watched: dict[int, tuple[int, Callable[[], None]]] = {}
         self._lock = threading.Lock()
         self._next = 0
@@ -65,9 +71,32 @@ class CancelWatch:
         """Look now: somebody in this process has asked to cancel a run."""
         self._hurry.set()
 
+    def asked(self, *runs: int) -> set[int]:
+        """Return which of *runs* are to be cancelled, as the file says now; none when it cannot be read now."""
+        places = ", ".join("?" * len(runs))
+        sql = f"SELECT run FROM leases WHERE cancel = 1 AND run IN ({places})"
+        try:
+            if self._place in ("", ":memory:"):
+                with self._committer.lock:
+                    return {run for (run,) in self._committer.connection.execute(sql, runs)}
+            with self._reading:
+                if self._closed:
+                    return set()
+                if self._reader is None:
+                    uri = f"{Path(self._place).as_uri()}?mode=ro"
+                    self._reader = sqlite3.connect(
+                        uri, uri=True, isolation_level=None, check_same_thread=False
+                    )
+                return {run for (run,) in self._reader.execute(sql, runs).fetchall()}
+        except sqlite3.Error:  # busy, perhaps: the next look, or the next row, tells
+            return set()
+
     def close(self) -> None:
-        """End the thread."""
-        self._closed = True
+        """End the thread and close the connection."""
+        with self._reading:
+            self._closed = True
+            if self._reader is not None:
+                self._reader.close()
         self._some.set()
         self._hurry.set()
 
@@ -84,14 +113,11 @@ class CancelWatch:
     def _found(self) -> list[Callable[[], None]]:
         """Return whom to tell, each once."""
         with self._lock:
-            runs = sorted({run for run, _ in self._watched.values()})
-        places = ", ".join("?" * len(runs))
-        sql = f"SELECT run FROM leases WHERE cancel = 1 AND run IN ({places})"
-        try:
-            with self._committer.lock:
-                found = {run for (run,) in self._committer.connection.execute(sql, runs)} if runs else set()
-        except sqlite3.Error:  # busy, or closed meanwhile: the next look, or the next row, tells
-            return []
+            runs = {run for run, _ in self._watched.values()}
+        chosen = iter(sorted(runs))
+        found: set[int] = set()
+        while batch := tuple(islice(chosen, 500)):
+            found |= self.asked(*batch)
         with self._lock:
             numbers = [number for number, (run, _) in self._watched.items() if run in found]
             return [self._watched.pop(number)[1] for number in numbers]

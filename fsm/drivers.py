@@ -104,10 +104,14 @@ class AsyncWriter:
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self.watch = journal.leases.watch
         self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="paor-writer")
         self._waiting: list[tuple[Entry, asyncio.Future[None]]] = []
         self._flushing: asyncio.Task[None] | None = None
+
+    @property
+    def watch(self) -> CancelWatch:
+        """What notices that a run of this journal is to be cancelled."""
+        return self._journal.leases.watch
 
     async def append(self, entry: Entry) -> None:
         """

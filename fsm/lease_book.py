@@ -14,7 +14,7 @@ import time
 from ..states.errors import JournalDamaged, LeaseHeld
 from .cancelling import CancelWatch
 from .committer import Committer
-from .journal_file import transaction, translated
+from .journal_file import place_of, transaction, translated
 from .lease import Owner, current_owner
 
 LEASE_S = 30.0
@@ -38,7 +38,7 @@ class LeaseBook:
         self._committer = committer
         self.path = path
         self.lease_s = lease_s
-        self.watch = CancelWatch(committer)
+        self.watch = CancelWatch(committer, place_of(path))
         self._file = os.path.realpath(path) if path != ":memory:" else f":memory:{id(committer)}"
         self._held: set[tuple[int, int]] = set()
         self._renewer: threading.Thread | None = None

@@ -37,7 +37,7 @@ from ..states.outcomes import (
     Replied,
     Unaffordable,
 )
-from ..states.phase import EXECUTING
+from ..states.phase import EXECUTING, FINAL
 from ..states.requests import ModelRequest, Nothing, Recall, Request, ToolRequest
 from ..states.run import Run
 from ..tools.tool import Tool
@@ -212,9 +212,11 @@ def _use(drive: Drive, intent: Intent) -> Generator[Effect, Any, tuple[dict[str,
             run.spec.limits,
             run.counters,
             elapsed_us=lambda: drive.clock.active_us() - drive.mark_us,
-            is_cancelled=lambda: drive.journal.leases.cancel_requested(run.number),
+            is_cancelled=lambda: bool(drive.journal.leases.watch.asked(run.number)),
         ),
     )
+    if drive.journal.leases.watch.asked(run.number):
+        return {"kind": "none"}, Cancelled()
     came_to = yield UseTool(run.number, tool, intent.arguments, context)
     if isinstance(came_to, EffectPending):
         return asked, InDoubt("task_pending")
@@ -277,6 +279,10 @@ def transition(
     moment = Moment(drive.clock.now_us(), max(0, active - drive.mark_us))
     drive.mark_us = active
     decision = decide(run, outcome, moment, drive.kit, request)
+    late = decision.row.dest in FINAL and not isinstance(outcome, Cancelled)
+    if late and drive.journal.leases.watch.asked(run.number):
+        # what was asked before the end was written counts; the last request's usage is settled all the same
+        decision = decide(run, Cancelled(usage=outcome.usage), moment, drive.kit, request)
     change_text = decision.change.wire_json()
     change = drive.stager.stage(change_text, JSON, always=True)
     counters = decision.counters
