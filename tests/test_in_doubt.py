@@ -262,12 +262,13 @@ def test_keys_are_equal_only_for_the_same_action_of_the_same_run(
 
     script: list[Any] = []
     for action in actions:
-        script += {
+        replies: dict[str, list[Any]] = {
             "send": SEND,
             "read": READ(1),
             "flaky": [SELECT("notes.flaky"), READ(1)[1]],
             "invalid": [SEND[0], "no", "no"],
-        }[action]
+        }
+        script += replies[action]
         script.append(CONTINUE)
     script += [{"action": None, "answer": "so"}, SUCCESS]
     folder = tmp_path_factory.mktemp("keys")

@@ -33,6 +33,7 @@ from paor import (
     tool,
 )
 from paor.prompts.model import prompt_bytes
+from paor.states import budgets
 from paor.states.budgets import BYTES_PER_TOKEN, reservation
 from paor.states.run import Counters
 
@@ -433,6 +434,21 @@ def test_the_estimate_of_a_prompt_is_a_third_of_its_bytes() -> None:
     limits = Limits(reply_tokens=7)
     assert [reservation(limits, Counters(), size).tokens for size in (0, 1, 3, 4)] == [7, 8, 8, 9]
     assert BYTES_PER_TOKEN == 3
+
+
+def test_a_replay_derives_every_reservation_and_every_refusal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With another estimate both the numbers and the requests that were made or not come out otherwise."""
+    needed = sizes(tmp_path / "measure", texts=0)
+    limits = Limits(token_budget=20 + needed[1] - 1, reply_tokens=100)
+    with world(tmp_path, Priced([(10, 10, 0)]), asking(0), limits) as scripted:
+        result = scripted.run("Read")
+        judge(scripted.journal, result.run_id)
+        monkeypatch.setattr(budgets, "BYTES_PER_TOKEN", 100)
+        fields = [item.field for item in replay(scripted.journal, result.run_id).divergences]
+        assert fields.count("request.reserved") == 2
+        assert fields.count("request.refused") == 1
 
 
 # -- a workflow's tasks ----------------------------------------------------------------------------------------------
