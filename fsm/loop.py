@@ -198,23 +198,7 @@ def _use(drive: Drive, intent: Intent) -> Generator[Effect, Any, tuple[dict[str,
         if settled is not None:
             return asked, settled
         sure = True
-    selection = run.memory.selection
-    label = selection.connection if selection is not None else None
-    context = CallContext(
-        run,
-        intent,
-        kit=drive.kit,
-        model=drive.model,
-        stager=drive.stager,
-        load=drive.load,
-        connection=drive.connections.get(label) if label is not None else None,
-        ledger=CallLedger(
-            run.spec.limits,
-            run.counters,
-            elapsed_us=lambda: drive.clock.active_us() - drive.mark_us,
-            is_cancelled=lambda: bool(drive.journal.leases.watch.asked(run.number)),
-        ),
-    )
+    context = _context(drive, intent)
     if drive.journal.leases.watch.asked(run.number):
         return {"kind": "none"}, Cancelled()
     came_to = yield UseTool(run.number, tool, intent.arguments, context)
@@ -235,6 +219,28 @@ def _use(drive: Drive, intent: Intent) -> Generator[Effect, Any, tuple[dict[str,
     else:
         result = error_of(intent, came_to)
     return asked, Ended(result, context.ledger.usage, tuple(context.texts), "not_done" if sure else "")
+
+
+def _context(drive: Drive, intent: Intent) -> CallContext:
+    """Return what the call may know and ask."""
+    run = drive.run
+    selection = run.memory.selection
+    label = selection.connection if selection is not None else None
+    return CallContext(
+        run,
+        intent,
+        kit=drive.kit,
+        model=drive.model,
+        stager=drive.stager,
+        load=drive.load,
+        connection=drive.connections.get(label) if label is not None else None,
+        ledger=CallLedger(
+            run.spec.limits,
+            run.counters,
+            elapsed_us=lambda: drive.clock.active_us() - drive.mark_us,
+            is_cancelled=lambda: bool(drive.journal.leases.watch.asked(run.number)),
+        ),
+    )
 
 
 def _settled(drive: Drive, tool: Tool, intent: Intent) -> Generator[Effect, Any, Outcome | None]:
@@ -278,11 +284,7 @@ def transition(
     active = drive.clock.active_us()
     moment = Moment(drive.clock.now_us(), max(0, active - drive.mark_us))
     drive.mark_us = active
-    decision = decide(run, outcome, moment, drive.kit, request)
-    late = decision.row.dest in FINAL and not isinstance(outcome, Cancelled)
-    if late and drive.journal.leases.watch.asked(run.number):
-        # what was asked before the end was written counts; the last request's usage is settled all the same
-        decision = decide(run, Cancelled(usage=outcome.usage), moment, drive.kit, request)
+    decision = _decided(drive, outcome, moment, request)
     change_text = decision.change.wire_json()
     change = drive.stager.stage(change_text, JSON, always=True)
     counters = decision.counters
@@ -322,6 +324,16 @@ def transition(
     if drive.listening:
         for event in _events(decision, after):
             yield Emit(event)
+
+
+def _decided(drive: Drive, outcome: Outcome, moment: Moment, request: Request | None) -> Decision:
+    """Return the decision; a cancel that was asked for before an end is written counts, with the last request's usage."""
+    run = drive.run
+    decision = decide(run, outcome, moment, drive.kit, request)
+    late = decision.row.dest in FINAL and not isinstance(outcome, Cancelled)
+    if late and drive.journal.leases.watch.asked(run.number):
+        return decide(run, Cancelled(usage=outcome.usage), moment, drive.kit, request)
+    return decision
 
 
 def _entry(drive: Drive, record: Record) -> Entry:
