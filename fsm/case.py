@@ -29,6 +29,7 @@ from ..states.outcomes import (
     Outcome,
     Recalled,
     Replied,
+    Unaffordable,
 )
 from ..states.phase import EXECUTING, OBSERVING, PLANNING, REVIEWING, SPECIFYING
 from ..states.plans import Plan
@@ -134,6 +135,8 @@ def _hard_stop(run: Run, outcome: Outcome) -> str | None:
         return "cancelled"
     if isinstance(outcome, ModelFault):
         return "model_error"
+    if isinstance(outcome, Unaffordable) and not (run.state == REVIEWING and criteria_met(run)):
+        return outcome.reason
     if isinstance(outcome, Answered) and outcome.answer.action == "cancel":
         return "cancelled"
     if run.state in (EXECUTING, OBSERVING) or run.memory.question is not None:
@@ -346,7 +349,8 @@ def _read_reviewing(case: Case, kit: Kit) -> None:
     if not isinstance(outcome, Replied):
         if not counters.concluded:
             planned = plan_stop(run) if run.spec.mode != "react" else None
-            case.stop_reason = exhausted(run) or planned
+            short = outcome.reason if isinstance(outcome, Unaffordable) else None
+            case.stop_reason = short or exhausted(run) or planned
         return
     if counters.concluded:
         review = read_review(outcome.text, chars_max=limits.reply_chars)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from ..states.actions import Selection, ToolResult
 from ..states.budgets import exhausted
 from ..states.observations import Message, Turn
-from ..states.outcomes import Answered, InDoubt, ModelFault, Replied
+from ..states.outcomes import Answered, Cancelled, InDoubt, ModelFault, Replied
 from ..states.phase import EXECUTING, OBSERVING, PLANNING, REVIEWING, SPECIFYING
 from ..states.plans import Step
 from ..states.run import Change, Counters
@@ -206,11 +206,19 @@ def _other_result(case: Case, step: Step) -> ToolResult:
 def _wait_executing(case: Case) -> Effect:
     intent = case.run.memory.intent
     assert intent is not None and isinstance(case.outcome, InDoubt), "only an effect can be in doubt"
+    message = (
+        f"{intent.tool} may or may not have taken effect before the driver was lost; what is its outcome?"
+    )
+    if intent.tool == TASK_TOOL.name:
+        message = (
+            f"The task {intent.arguments.get('id')} is not settled: it waits, or somebody else drives it."
+        )
+    elif case.outcome.why.startswith("reconcile"):
+        told = cut(line(case.outcome.told), TURN_CHARS) or "it gave a value that no journal can hold"
+        message = f"{message} Its own reconciliation could not say: {told}"
     question = Question(
         kind="in_doubt",
-        message=f"The task {intent.arguments.get('id')} is not settled: it waits, or somebody else drives it."
-        if intent.tool == TASK_TOOL.name
-        else f"{intent.tool} may or may not have taken effect before the driver was lost; what is its outcome?",
+        message=message,
         tool=intent.tool,
         key=intent.idempotency_key,
     )
@@ -396,6 +404,10 @@ def _fail_stopped(case: Case) -> Effect:
     if isinstance(case.outcome, ModelFault) and case.outcome.message.strip():
         told = f"{change.answer}\n\nThe model: {cut(line(case.outcome.message), TURN_CHARS)}"
         return Change(answer=told, question=None), counters
+    intent = case.run.memory.intent
+    if isinstance(case.outcome, Cancelled) and case.outcome.in_doubt and intent is not None:
+        doubt = f"{intent.tool} had been started; whether it took effect is not known (key {intent.idempotency_key})."
+        change = Change(answer=f"{change.answer}\n\n{doubt}", question=None)
     step = step_of(case.run)
     if case.stop == "aborted" and step is not None and step.reason.strip():
         change = Change(answer=f"{change.answer}\n\nReason: {step.reason.strip()}", question=None)

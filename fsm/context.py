@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import orjson
+from msgspec.structs import replace
 
 from ..prompts.builders import TextTask
 from ..prompts.model import (
@@ -17,12 +18,15 @@ from ..prompts.model import (
     Reply,
     checked_reply,
     estimated_usage,
+    prompt_bytes,
 )
 from ..states.actions import Intent, StoredText
+from ..states.budgets import Reservation
 from ..states.errors import ToolError
-from ..states.outcomes import Usage
+from ..states.outcomes import NO_USAGE
 from ..states.run import Run
 from ..tools.tool import Document
+from .call_ledger import CallLedger
 from .kit import Kit
 from .observe import cut
 from .payloads import JSON, Stager
@@ -49,6 +53,7 @@ class CallContext:
         stager: Stager,
         load: Loader,
         connection: Any,
+        ledger: CallLedger,
     ) -> None:
         self.run_id = run.run_id
         self.action = run.counters.action
@@ -63,7 +68,7 @@ class CallContext:
             (review and review.answer) or (refinement and refinement.answer) or run.memory.answer or ""
         )
         self.texts: list[tuple[StoredText, StoredText]] = []
-        self.usage = Usage()
+        self.ledger = ledger
         self._run = run
         self._kit = kit
         self._model = model
@@ -101,12 +106,12 @@ class CallContext:
             ToolError: The model cannot answer, answers nothing, or the token budget is used up.
         """
         with self._lock:
-            call = self._call(TextTask(request, documents, instructions, format))
+            call, wanted = self._call(TextTask(request, documents, instructions, format))
             try:
                 reply = checked_reply(self._model.ask(call))
-            except (ModelUnavailable, TypeError) as error:
-                raise ToolError(f"the model could not write the text: {error}") from None
-            return self._recorded(call, reply)
+            except BaseException as error:  # noqa: BLE001 - settled, and raised again
+                raise self._failed(error, wanted) from None
+            return self._recorded(call, reply, wanted)
 
     async def aask(
         self,
@@ -117,33 +122,29 @@ class CallContext:
         format: str = "",
     ) -> str:
         """Do the same as `ask` without blocking the event loop; for async tools."""
-        call = self._call(TextTask(request, documents, instructions, format))
+        call, wanted = self._call(TextTask(request, documents, instructions, format))
         try:
             reply = checked_reply(await self._model.aask(call))
-        except (ModelUnavailable, TypeError) as error:
-            raise ToolError(f"the model could not write the text: {error}") from None
-        return self._recorded(call, reply)
+        except BaseException as error:  # noqa: BLE001 - settled, and raised again
+            raise self._failed(error, wanted) from None
+        return self._recorded(call, reply, wanted)
 
-    def _call(self, task: TextTask) -> ModelCall:
-        counters, limits = self._run.counters, self._run.spec.limits
-        used = counters.tokens_in + counters.tokens_out + self.usage.tokens_in + self.usage.tokens_out
-        if limits.token_budget is not None and used >= limits.token_budget:
-            raise ToolError("the token budget is used up")
-        cost = counters.cost_micro + self.usage.cost_micro
-        if limits.cost_budget_micro is not None and cost >= limits.cost_budget_micro:
-            raise ToolError("the cost budget is used up")
-        messages = self._kit.prompts.text(_shortened(task, limits.text_chars))
-        return ModelCall("text", messages, number=counters.calls + self.usage.calls)
+    def _call(self, task: TextTask) -> tuple[ModelCall, Reservation]:
+        messages = self._kit.prompts.text(_shortened(task, self._run.spec.limits.text_chars))
+        number, wanted = self.ledger.reserve(prompt_bytes(messages))
+        return ModelCall("text", messages, number=number), wanted
 
-    def _recorded(self, call: ModelCall, reply: Reply) -> str:
+    def _failed(self, error: BaseException, wanted: Reservation) -> BaseException:
+        """Return what a tool is told of a request that failed; what it used, as far as known, is settled."""
+        known = error.usage if isinstance(error, ModelUnavailable) else None
+        self.ledger.settle(known or NO_USAGE, wanted)
+        if isinstance(error, ModelUnavailable | TypeError):
+            return ToolError(f"the model could not write the text: {error}")
+        return error
+
+    def _recorded(self, call: ModelCall, reply: Reply, wanted: Reservation) -> str:
         usage = reply.usage or estimated_usage(call, reply.text)
-        total = self.usage
-        self.usage = Usage(
-            total.calls + 1,
-            total.tokens_in + usage.tokens_in,
-            total.tokens_out + usage.tokens_out,
-            total.cost_micro + usage.cost_micro,
-        )
+        self.ledger.settle(replace(usage, calls=1), wanted)
         prompt = self._stager.stage(messages_text(call.messages), JSON)
         self.texts.append((prompt, self._stager.stage(reply.text)))
         if not reply.text.strip():

@@ -10,15 +10,17 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from ..prompts.model import Model, ModelCall, Reply, checked_reply
 from ..states.errors import InternalError
 from ..states.events import Event
+from ..states.spec import TASK_TOOL
+from .cancelling import CancelWatch, breakable
 from .committer import Entry
-from .effects import AskModel, Commit, Emit, Returned, UseTool
+from .effects import AskModel, Commit, Emit, Reconcile, Returned, UseTool
 from .journal import Journal
 from .loop import Steps
 
@@ -41,8 +43,8 @@ def perform(steps: Steps, journal: Journal) -> Iterator[Event]:
             journal.append(effect.entry)
         elif isinstance(effect, AskModel):
             value = _asked(effect.model, effect.call)
-        elif isinstance(effect, UseTool):
-            value = _used(effect)
+        elif isinstance(effect, UseTool | Reconcile):
+            value = _used(effect, journal.leases.watch)
         else:
             yield effect.event
 
@@ -54,21 +56,35 @@ def _asked(model: Model, call: ModelCall) -> Reply | BaseException:
         return error
 
 
-def _used(effect: UseTool) -> Returned | BaseException:
+def _used(effect: UseTool | Reconcile, watch: CancelWatch) -> Returned | BaseException:
     try:
-        if effect.tool.is_async:
-            return Returned(_in_new_loop(lambda: effect.tool.invoke(effect.arguments, effect.context)))
-        value = effect.tool.invoke(effect.arguments, effect.context)
-        return Returned(_in_new_loop(lambda: value) if inspect.isawaitable(value) else value)
+        if _is_async(effect):
+            return Returned(_in_new_loop(lambda: breakable(watch, effect.run, _begun(effect))))
+        value = _begun(effect)
+        if inspect.isawaitable(value):
+            value = _in_new_loop(lambda: breakable(watch, effect.run, value))
+        return Returned(value)
     except _OF_THE_CALL as error:
         return error
+
+
+def _begun(effect: UseTool | Reconcile) -> Any:
+    """Call the tool's function, or its reconciliation; of an async one this is the coroutine."""
+    if isinstance(effect, UseTool):
+        return effect.tool.invoke(effect.arguments, effect.context)
+    assert effect.tool.reconcile is not None, "a tool without reconciliation is not asked"
+    return effect.tool.reconcile(effect.key)
+
+
+def _is_async(effect: UseTool | Reconcile) -> bool:
+    return effect.tool.is_async if isinstance(effect, UseTool) else effect.tool.reconciles_async
 
 
 _OF_THE_CALL = (Exception, SystemExit, asyncio.CancelledError)
 """What a model or a tool may raise without ending its host: an exit is the call's."""
 
 
-def _in_new_loop(start: Callable[[], Any]) -> Any:
+def _in_new_loop(start: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
     """Run a coroutine to its end; in a thread of its own when this one already runs an event loop."""
     try:
         asyncio.get_running_loop()
@@ -91,6 +107,11 @@ class AsyncWriter:
         self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="paor-writer")
         self._waiting: list[tuple[Entry, asyncio.Future[None]]] = []
         self._flushing: asyncio.Task[None] | None = None
+
+    @property
+    def watch(self) -> CancelWatch:
+        """What notices that a run of this journal is to be cancelled."""
+        return self._journal.leases.watch
 
     async def append(self, entry: Entry) -> None:
         """
@@ -148,16 +169,16 @@ async def aperform(steps: Steps, writer: AsyncWriter) -> AsyncIterator[Event]:
         if isinstance(effect, Commit):
             await writer.append(effect.entry)
         elif isinstance(effect, AskModel):
-            value = await _aasked(effect.model, effect.call)
-        elif isinstance(effect, UseTool):
-            value = await _aused(effect)
+            value = await _aasked(effect, writer.watch)
+        elif isinstance(effect, UseTool | Reconcile):
+            value = await _aused(effect, writer.watch)
         elif isinstance(effect, Emit):
             yield effect.event
 
 
-async def _aasked(model: Model, call: ModelCall) -> Reply | BaseException:
+async def _aasked(effect: AskModel, watch: CancelWatch) -> Reply | BaseException:
     try:
-        return checked_reply(await model.aask(call))
+        return checked_reply(await breakable(watch, effect.run, effect.model.aask(effect.call), plain=True))
     except (Exception, SystemExit) as error:
         return error
     except asyncio.CancelledError as error:
@@ -166,13 +187,15 @@ async def _aasked(model: Model, call: ModelCall) -> Reply | BaseException:
         return error
 
 
-async def _aused(effect: UseTool) -> Returned | BaseException:
-    if not effect.tool.is_async:
+async def _aused(effect: UseTool | Reconcile, watch: CancelWatch) -> Returned | BaseException:
+    if not _is_async(effect):
         return await asyncio.to_thread(
-            _used, effect
+            _used, effect, watch
         )  # errors as values: a future cannot hold a StopIteration
     try:
-        return Returned(await effect.tool.invoke(effect.arguments, effect.context))
+        if effect.tool.name == TASK_TOOL.name:  # the task is a run of its own, and is cancelled as one
+            return Returned(await _begun(effect))
+        return Returned(await breakable(watch, effect.run, _begun(effect)))
     except (Exception, SystemExit) as error:
         return error
     except asyncio.CancelledError as error:

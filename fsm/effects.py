@@ -19,8 +19,9 @@ from .context import CallContext
 
 
 class AskModel(Struct, frozen=True):
-    """Ask *model*; comes to a `Reply` or the exception that it raised."""
+    """Ask *model* for *run*; comes to a `Reply`, the exception that it raised, or `BrokenOff`."""
 
+    run: int
     model: Model
     call: ModelCall
 
@@ -36,11 +37,20 @@ class EffectPending(Exception):
 
 
 class UseTool(Struct, frozen=True):
-    """Call *tool*; comes to `Returned` or the exception that it raised."""
+    """Call *tool* for *run*; comes to `Returned`, the exception that it raised, or `BrokenOff`."""
 
+    run: int
     tool: Tool
     arguments: dict[str, Any]
     context: CallContext
+
+
+class Reconcile(Struct, frozen=True):
+    """Ask *tool* whether the effect under *key* happened; comes to `Returned`, the exception, or `BrokenOff`."""
+
+    run: int
+    tool: Tool
+    key: str
 
 
 class Commit(Struct, frozen=True):
@@ -55,4 +65,4 @@ class Emit(Struct, frozen=True):
     event: Event
 
 
-Effect: TypeAlias = AskModel | UseTool | Commit | Emit
+Effect: TypeAlias = AskModel | UseTool | Reconcile | Commit | Emit

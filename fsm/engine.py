@@ -16,7 +16,6 @@ from ..prompts.model import Model
 from ..states.errors import LeaseHeld, UsageError
 from ..states.events import Event, RunEnded
 from ..states.limits import Limits
-from ..states.outcomes import Cancelled
 from ..states.plans import TASKS_MAX
 from ..states.policy import Policy
 from ..states.profile import Profile, Stage
@@ -29,7 +28,7 @@ from .intake import (
     RunOptions,
     templates_of,
 )
-from .loop import Drive, Steps, steps, transition
+from .loop import Drive, Steps, cancelled, steps
 from .result import Result, result_of_run
 from .resuming import restored
 from .runner import OPTIONS, Start
@@ -202,6 +201,7 @@ class Engine(ForkRunner):
         result: Any = None,
         connections: Mapping[str, Any] | None = None,
         model: Model | str | None = None,
+        reason: str | None = None,
     ) -> Result:
         """
         Go on with a run where its journal ends.
@@ -211,9 +211,10 @@ class Engine(ForkRunner):
             answer: For a run that waits for a question or an approval: ``{"approve": true}``, the accepted values,
                 or ``{"action": "decline"}``.
             outcome: For an effect in doubt: ``done`` (with *result*), ``retry`` or ``fail``.
-            result: What the effect returned, for ``done``.
+            result: What the effect returned, for ``done``; for ``fail`` a text that says what went wrong.
             connections: Values by label, as for `run`; they are never in the journal.
             model: Instead of the engine's, for a run that was started with its own.
+            reason: Why the answer or outcome is what it is, and who says so; kept in the journal beside it.
 
         Returns:
             The result. Of a finished run it is read, and of a run that waits without an answer the status is
@@ -230,10 +231,16 @@ class Engine(ForkRunner):
         task = self._task_to_answer(run_id, answer, outcome)
         if task is not None:
             self.resume(
-                task, answer=answer, outcome=outcome, result=result, connections=connections, model=model
+                task,
+                answer=answer,
+                outcome=outcome,
+                result=result,
+                connections=connections,
+                model=model,
+                reason=reason,
             )
-            answer = outcome = result = None
-        drive, walk = self._resumed(run_id, answer, outcome, result, connections, model)
+            answer = outcome = result = reason = None
+        drive, walk = self._resumed(run_id, answer, outcome, result, connections, model, reason)
         if walk is not None:
             return self._settled(_last_result(self._driven(lambda: (drive, walk), resumed=True)))
         if (again := self._owed(drive)) is not None:
@@ -249,15 +256,22 @@ class Engine(ForkRunner):
         result: Any = None,
         connections: Mapping[str, Any] | None = None,
         model: Model | str | None = None,
+        reason: str | None = None,
     ) -> Result:
         """Do the same as `resume` on the running event loop."""
         task = self._task_to_answer(run_id, answer, outcome)
         if task is not None:
             await self.aresume(
-                task, answer=answer, outcome=outcome, result=result, connections=connections, model=model
+                task,
+                answer=answer,
+                outcome=outcome,
+                result=result,
+                connections=connections,
+                model=model,
+                reason=reason,
             )
-            answer = outcome = result = None
-        drive, walk = self._resumed(run_id, answer, outcome, result, connections, model)
+            answer = outcome = result = reason = None
+        drive, walk = self._resumed(run_id, answer, outcome, result, connections, model, reason)
         if walk is not None:
             return self._settled(await _alast_result(self._adriven(lambda: (drive, walk), resumed=True)))
         if (again := self._owed(drive)) is not None:
@@ -494,8 +508,7 @@ class Engine(ForkRunner):
         except LeaseHeld:
             return result_of_run(restored(self.journal, row.run_id)[0], self.journal)
         drive.cancelled = True
-        waiting = drive.run.waiting_for is not None
-        walk = transition(drive, {"kind": "none"}, Cancelled()) if waiting else steps(drive)
+        walk = cancelled(drive) if drive.run.waiting_for is not None else steps(drive)
         return _last_result(self._driven(lambda: (drive, walk), resumed=True))
 
     def current_spec(self, spec: Spec) -> Spec:

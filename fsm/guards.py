@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..states.budgets import exhausted
-from ..states.outcomes import Answered, InDoubt
+from ..states.outcomes import Answered, InDoubt, Unaffordable
 from .case import Case
 from .planned import plans_left, step_of, steps_left_in_plan
 from .table import ROWS
@@ -163,8 +163,8 @@ def final_action_pending(case: Case) -> bool:
 
 
 def budget_used_up(case: Case) -> bool:
-    """A token, time or cost budget is used up."""
-    return exhausted(case.run) is not None
+    """A token, time or cost budget is used up, or what is left of it is too little for the next request."""
+    return isinstance(case.outcome, Unaffordable) or exhausted(case.run) is not None
 
 
 def criteria_met(case: Case) -> bool:

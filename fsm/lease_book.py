@@ -14,8 +14,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ..states.errors import JournalDamaged, LeaseHeld
+from .cancelling import CancelWatch
 from .committer import Committer
-from .journal_file import transaction, translated
+from .journal_file import place_of, transaction, translated
 from .lease import Owner, current_owner
 
 LEASE_S = 30.0
@@ -39,6 +40,7 @@ class LeaseBook:
         self._committer = committer
         self.path = path
         self.lease_s = lease_s
+        self.watch = CancelWatch(committer, place_of(path))
         self._file = os.path.realpath(path) if path != ":memory:" else f":memory:{id(committer)}"
         self._held: set[tuple[int, int]] = set()
         self._claims: list[tuple[str, int, int]] = []
@@ -128,6 +130,7 @@ class LeaseBook:
         """Ask whoever drives a run to stop; seen with its next row."""
         with self._committer.lock, translated(self.path):
             self._committer.connection.execute("UPDATE leases SET cancel = 1 WHERE run = ?", (run,))
+        self.watch.hurry()
 
     def cancel_requested(self, run: int) -> bool:
         """Return whether somebody asked to cancel the run."""
@@ -163,6 +166,7 @@ class LeaseBook:
     def close(self) -> None:
         """Give back everything that is held and stop renewing."""
         self._closed.set()
+        self.watch.close()
         for run, fence in list(self._held):
             self.release(run, fence)
 

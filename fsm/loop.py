@@ -9,12 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from msgspec.structs import replace
 
-from ..prompts.model import Model, ModelCall, ModelUnavailable, PromptMessage, Reply, estimated_usage
+from ..prompts.model import (
+    Model,
+    ModelCall,
+    ModelUnavailable,
+    PromptMessage,
+    Reply,
+    estimated_usage,
+    prompt_bytes,
+)
 from ..states.actions import Intent
+from ..states.budgets import refusal, reservation
 from ..states.errors import InternalError, ToolError
 from ..states.events import Event, RunWaiting, StepCompleted, TransitionTaken
 from ..states.outcomes import (
@@ -26,22 +35,26 @@ from ..states.outcomes import (
     Outcome,
     Recalled,
     Replied,
+    Unaffordable,
 )
-from ..states.phase import EXECUTING
+from ..states.phase import EXECUTING, FINAL
 from ..states.requests import ModelRequest, Nothing, Recall, Request, ToolRequest
 from ..states.run import Run
 from ..tools.files import outside
 from ..tools.tool import Tool
+from .call_ledger import CallLedger
+from .cancelling import BrokenOff
 from .committer import Entry
 from .context import CallContext, Loader
-from .effects import AskModel, Commit, Effect, EffectPending, Emit, Returned, UseTool
+from .effects import AskModel, Commit, Effect, EffectPending, Emit, Reconcile, Returned, UseTool
 from .fold import apply
 from .journal import Journal
 from .journal_rows import document_row
 from .kit import Kit
 from .logs import log_transition
 from .machine import Decision, Moment, decide, request_of
-from .outputs import error_of, is_empty, output_of, result_of, told_by
+from .observe import cut, line
+from .outputs import ERROR_CHARS, error_of, is_empty, output_of, result_of, told_by
 from .payloads import JSON, Stager
 from .ports import Clock
 from .record import Record, canonical, chained, counters_text
@@ -88,11 +101,19 @@ def steps(drive: Drive) -> Steps:
     """Drive the run until it ends or waits; yields effects, is sent what they came to."""
     while not drive.run.final and drive.run.waiting_for is None:
         if drive.cancelled:
-            yield from transition(drive, {"kind": "none"}, Cancelled())
+            yield from cancelled(drive)
             continue
         request = request_of(drive.run)
         asked, outcome = yield from _perform(drive, request)
         yield from transition(drive, asked, outcome, request)
+
+
+def cancelled(drive: Drive) -> Steps:
+    """End the run, between two calls: only one that another driver began, or that waits for its outcome, is in doubt."""
+    intent, question = drive.run.memory.intent, drive.run.waiting_for
+    begun = drive.resumed if question is None else question.kind == "in_doubt"
+    doubt = drive.run.state == EXECUTING and begun and intent is not None and intent.effect == "once"
+    yield from transition(drive, {"kind": "none"}, Cancelled(doubt))
 
 
 def _perform(drive: Drive, request: Request) -> Generator[Effect, Any, tuple[dict[str, Any], Outcome]]:
@@ -129,8 +150,16 @@ def _ask(drive: Drive, request: ModelRequest) -> Generator[Effect, Any, tuple[di
     }
     if request.attempt:
         asked["attempt"] = request.attempt
+    limits = run.spec.limits
+    if limits.reply_tokens is not None:
+        wanted = reservation(limits, run.counters, prompt_bytes(messages))
+        asked["reserved"] = wanted.tokens
+        if not run.counters.formatted and (short := refusal(limits, run.counters, wanted)) is not None:
+            return asked, Unaffordable(short)
     call = ModelCall(request.kind, messages, run.counters.calls, drive.kit.reply_schema(request.kind, run))
-    answer = yield AskModel(drive.model, call)
+    answer = yield AskModel(run.number, drive.model, call)
+    if isinstance(answer, BrokenOff):
+        return asked, Cancelled()
     if isinstance(answer, Reply):
         usage = answer.usage or estimated_usage(call, answer.text)
         if usage.calls != 1:
@@ -165,28 +194,24 @@ def _use(drive: Drive, intent: Intent) -> Generator[Effect, Any, tuple[dict[str,
         error = RuntimeError(f"the tool {intent.tool} is not there any more")
         return asked, Ended(error_of(intent, error))
     resumed, drive.resumed = drive.resumed, False
+    sure = False
     if resumed and intent.effect == "once":
-        settled = _settled(drive, tool, intent)
+        settled = yield from _settled(drive, tool, intent)
         if settled is not None:
             return asked, settled
-    selection = run.memory.selection
-    label = selection.connection if selection is not None else None
-    context = CallContext(
-        run,
-        intent,
-        kit=drive.kit,
-        model=drive.model,
-        stager=drive.stager,
-        load=drive.load,
-        connection=drive.connections.get(label) if label is not None else None,
-    )
+        sure = True
+    context = _context(drive, intent)
+    if drive.journal.leases.watch.asked(run.number):
+        return {"kind": "none"}, Cancelled()
     if (reason := outside(run.spec.policy, intent.arguments)) is not None:
         return asked, Ended(
             replace(error_of(intent, ToolError(reason), code="unsafe_parameters"), retryable=False)
         )
-    came_to = yield UseTool(tool, intent.arguments, context)
+    came_to = yield UseTool(run.number, tool, intent.arguments, context)
     if isinstance(came_to, EffectPending):
-        return asked, InDoubt()
+        return asked, InDoubt("task_pending")
+    if isinstance(came_to, BrokenOff):
+        return asked, Cancelled(intent.effect == "once", context.ledger.usage, tuple(context.texts))
     if isinstance(came_to, Returned):
         result = result_of(
             intent,
@@ -199,37 +224,65 @@ def _use(drive: Drive, intent: Intent) -> Generator[Effect, Any, tuple[dict[str,
             result = replace(result, retryable=True)
     else:
         result = error_of(intent, came_to)
-    return asked, Ended(result, context.usage, tuple(context.texts))
+    return asked, Ended(result, context.ledger.usage, tuple(context.texts), "not_done" if sure else "")
 
 
-def _settled(drive: Drive, tool: Tool, intent: Intent) -> Outcome | None:
+def _context(drive: Drive, intent: Intent) -> CallContext:
+    """Return what the call may know and ask."""
+    run = drive.run
+    selection = run.memory.selection
+    label = selection.connection if selection is not None else None
+    return CallContext(
+        run,
+        intent,
+        kit=drive.kit,
+        model=drive.model,
+        stager=drive.stager,
+        load=drive.load,
+        connection=drive.connections.get(label) if label is not None else None,
+        ledger=CallLedger(
+            run.spec.limits,
+            run.counters,
+            elapsed_us=lambda: drive.clock.active_us() - drive.mark_us,
+            is_cancelled=lambda: bool(drive.journal.leases.watch.asked(run.number)),
+        ),
+    )
+
+
+def _settled(drive: Drive, tool: Tool, intent: Intent) -> Generator[Effect, Any, Outcome | None]:
     """
     Return what is known of a once effect that another driver began; None when it certainly did not happen.
 
     The tool's own reconciliation decides; without one, or when it cannot say, the effect is in doubt.
     """
     if tool.reconcile is None:
-        return InDoubt()
+        return InDoubt("driver_lost")
+    came_to = yield Reconcile(drive.run.number, tool, intent.idempotency_key)
+    if isinstance(came_to, BrokenOff):
+        return Cancelled(in_doubt=True)
+    if not isinstance(came_to, Returned):
+        told = cut(line(f"{type(came_to).__name__}: {told_by(came_to)}"), ERROR_CHARS)
+        return InDoubt("reconcile_failed", told, drive.stager.stage(told))
     try:
-        value = tool.reconcile(intent.idempotency_key)
-        output_of(value)
-    except (Exception, SystemExit):  # also of a value that no journal can hold: it says nothing
-        return InDoubt()
-    if value is not None:
-        return _reconciled(drive, "done", value)
+        output_of(came_to.value)
+    except (Exception, SystemExit):  # a value that no journal can hold says nothing
+        return InDoubt("reconcile_unreadable")
+    if came_to.value is not None:
+        return _reconciled(drive, "done", came_to.value, asked="done")
     own = intent.idempotency_key.startswith(f"{drive.run.run_id}-")
-    return None if own else InDoubt()  # a fork's parent may be about to do it
+    return None if own else InDoubt("shared_intent")  # a fork's parent may be about to do it
 
 
-def _reconciled(drive: Drive, action: str, content: Any) -> Ended:
-    """Return the outcome that a reconciliation gives to an effect in doubt."""
+def _reconciled(drive: Drive, action: str, content: Any, asked: Literal["", "done"] = "") -> Ended:
+    """Return the outcome that a reconciliation gives to an effect in doubt, the tool's own (*asked*) or a person's."""
     run, intent = drive.run, drive.run.memory.intent
     assert intent is not None, "only an effect can be reconciled"
     if action == "fail":
         text = content if isinstance(content, str) and content else "the effect did not happen"
         return Ended(replace(error_of(intent, RuntimeError(text), code="reconciled"), retryable=False))
     first = run.counters.documents
-    return Ended(result_of(intent, content, first=first, limits=run.spec.limits, stager=drive.stager))
+    result = result_of(intent, content, first=first, limits=run.spec.limits, stager=drive.stager)
+    return Ended(result, reconciled=asked)
 
 
 def transition(
@@ -240,7 +293,7 @@ def transition(
     active = drive.clock.active_us()
     moment = Moment(drive.clock.now_us(), max(0, active - drive.mark_us))
     drive.mark_us = active
-    decision = decide(run, outcome, moment, drive.kit, request)
+    decision = _decided(drive, outcome, moment, request)
     change_text = decision.change.wire_json()
     change = drive.stager.stage(change_text, JSON, always=True)
     counters = decision.counters
@@ -281,6 +334,16 @@ def transition(
     if drive.listening:
         for event in _events(decision, after):
             yield Emit(event)
+
+
+def _decided(drive: Drive, outcome: Outcome, moment: Moment, request: Request | None) -> Decision:
+    """Return the decision; a cancel that was asked for before an end is written counts, with the last request's usage."""
+    run = drive.run
+    decision = decide(run, outcome, moment, drive.kit, request)
+    late = decision.row.dest in FINAL and not isinstance(outcome, Cancelled)
+    if late and drive.journal.leases.watch.asked(run.number):
+        return decide(run, Cancelled(usage=outcome.usage), moment, drive.kit, request)
+    return decision
 
 
 def _entry(drive: Drive, record: Record) -> Entry:

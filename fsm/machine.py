@@ -21,7 +21,18 @@ from ..states.errors import IllegalEvent, InternalError
 from ..states.executing import Executing
 from ..states.failed import Failed
 from ..states.observing import Observing
-from ..states.outcomes import NO_USAGE, Answered, Ended, ModelFault, Outcome, Replied, Usage
+from ..states.outcomes import (
+    NO_USAGE,
+    Answered,
+    Cancelled,
+    Ended,
+    InDoubt,
+    ModelFault,
+    Outcome,
+    Replied,
+    Unaffordable,
+    Usage,
+)
 from ..states.phase import EXECUTING, Phase
 from ..states.planning import Planning
 from ..states.requests import NOTHING, ModelRequest, Nothing, Recall, Request, ToolRequest
@@ -225,7 +236,7 @@ def decide(run: Run, outcome: Outcome, moment: Moment, kit: Kit, request: Reques
 
 
 _COMES_TO: dict[type[Request], tuple[str, ...]] = {
-    ModelRequest: ("reply", "fault"),
+    ModelRequest: ("reply", "fault", "unaffordable"),
     ToolRequest: ("result", "in_doubt"),
     Recall: ("recalled",),
     Nothing: ("none",),
@@ -324,6 +335,13 @@ def _facts(case: Case, row: Row, outcome: Outcome) -> dict[str, Any]:
         facts |= {"action": outcome.answer.action, "answer": outcome.payload.wire()}
     elif isinstance(outcome, Ended):
         facts |= _ended_facts(outcome)
+    elif isinstance(outcome, Cancelled):
+        facts |= _used_facts(outcome) | ({"in_doubt": 1} if outcome.in_doubt else {})
+    elif isinstance(outcome, InDoubt):
+        facts |= {"why": outcome.why} if outcome.why else {}
+        facts |= {"message": outcome.payload.wire()} if outcome.payload is not None else {}
+    elif isinstance(outcome, Unaffordable):
+        facts["stop"] = outcome.reason
     if row.trigger == "execute":
         facts |= _call_facts(case)
     if case.stop_reason is not None:
@@ -336,13 +354,24 @@ def _facts(case: Case, row: Row, outcome: Outcome) -> dict[str, Any]:
 
 
 def _ended_facts(outcome: Ended) -> dict[str, Any]:
-    facts: dict[str, Any] = {}
-    if outcome.texts:
-        facts["texts"] = [[prompt.wire(), reply.wire()] for prompt, reply in outcome.texts]
-        facts |= {"tokens_in": outcome.usage.tokens_in, "tokens_out": outcome.usage.tokens_out}
-        facts |= {"cost_micro": outcome.usage.cost_micro} if outcome.usage.cost_micro else {}
+    facts = _used_facts(outcome)
     if outcome.result.error_code is not None:
         facts["error"] = outcome.result.error_code
+    if outcome.reconciled:
+        facts["reconciled"] = outcome.reconciled
+    return facts
+
+
+def _used_facts(outcome: Ended | Cancelled) -> dict[str, Any]:
+    """Return what the requests that a tool made have used."""
+    usage, facts = outcome.usage, dict[str, Any]()
+    if outcome.texts:
+        facts["texts"] = [[prompt.wire(), reply.wire()] for prompt, reply in outcome.texts]
+    if usage.calls != len(outcome.texts):
+        facts["calls"] = usage.calls
+    if outcome.texts or usage.tokens_in or usage.tokens_out or usage.cost_micro:
+        facts |= {"tokens_in": usage.tokens_in, "tokens_out": usage.tokens_out}
+        facts |= {"cost_micro": usage.cost_micro} if usage.cost_micro else {}
     return facts
 
 

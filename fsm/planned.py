@@ -239,7 +239,7 @@ def _outputs(case: Case) -> list[StepOutput | None]:
 def read_other_step(case: Case, step: Step) -> None:
     """Read a step that is no tool: an abort ends the run, a question waits for its answer, a noop does nothing."""
     if step.type == "abort":
-        case.stop = "aborted"
+        case.stop = case.stop or "aborted"
     elif step.type == "elicitation" and case.run.memory.reply is None:
         asked = step.elicitation or Elicitation(message=step.reason)
         ask(case, question_of(asked, "elicitation"))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 from ..states.actions import StoredText
 from ..states.errors import JournalDamaged
@@ -16,6 +17,7 @@ from ..states.outcomes import (
     Outcome,
     Recalled,
     Replied,
+    Unaffordable,
     Usage,
 )
 from ..states.run import Change, Run
@@ -57,8 +59,31 @@ def recorded_outcome(journal: Payloads, run: Run, row: Transition) -> Outcome:
         return Answered(Answer.model_validate_json(_text(journal, run, place.n)), place)
     if kind == "result":
         return _recorded_result(journal, run, row)
-    plain: dict[str, Outcome] = {"none": Nought(), "in_doubt": InDoubt(), "cancelled": Cancelled()}
+    if kind == "cancelled":
+        return Cancelled(bool(facts.get("in_doubt")), *_recorded_usage(facts))
+    if kind == "in_doubt":
+        return _recorded_doubt(journal, run, facts)
+    plain: dict[str, Outcome] = {"none": Nought()}
+    if kind == "unaffordable":
+        plain[kind] = Unaffordable(facts["stop"])
     return plain[kind]
+
+
+def _recorded_doubt(journal: Payloads, run: Run, facts: Mapping[str, Any]) -> InDoubt:
+    """Return why an effect was in doubt, with the words of the reconciliation if it had any."""
+    if "message" not in facts:
+        return InDoubt(facts.get("why", ""))
+    place = StoredText(**facts["message"])
+    return InDoubt(facts["why"], _text(journal, run, place.n), place)
+
+
+def _recorded_usage(
+    facts: Mapping[str, Any],
+) -> tuple[Usage, tuple[tuple[StoredText, StoredText], ...]]:
+    """Return what a tool's own requests used, and their payloads."""
+    texts = tuple((StoredText(**prompt), StoredText(**reply)) for prompt, reply in facts.get("texts", ()))
+    names = ("tokens_in", "tokens_out", "cost_micro")
+    return Usage(facts.get("calls", len(texts)), *(facts.get(name, 0) for name in names)), texts
 
 
 def _recorded_result(journal: Payloads, run: Run, row: Transition) -> Ended:
@@ -67,11 +92,8 @@ def _recorded_result(journal: Payloads, run: Run, row: Transition) -> Ended:
     change = Change.read(_text(journal, run, row.change["n"]))
     if not change.result:
         raise JournalDamaged("a result is missing in the change")
-    texts = tuple((StoredText(**prompt), StoredText(**reply)) for prompt, reply in facts.get("texts", ()))
-    usage = Usage(
-        len(texts), facts.get("tokens_in", 0), facts.get("tokens_out", 0), facts.get("cost_micro", 0)
-    )
-    return Ended(change.result, usage, texts)
+    usage, texts = _recorded_usage(facts)
+    return Ended(change.result, usage, texts, facts.get("reconciled", ""))
 
 
 def _text(journal: Payloads, run: Run, number: int) -> str:

@@ -9,7 +9,7 @@ record that is missing is a divergence.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -17,6 +17,8 @@ import orjson
 from msgspec.structs import replace
 from pydantic import ValidationError
 
+from ..prompts.model import PromptMessage, prompt_bytes
+from ..states.budgets import refusal, reservation
 from ..states.errors import JournalDamaged, PaorError, ReplayDiverged, UsageError
 from ..states.requests import NOTHING, ModelRequest, Recall, Request, ToolRequest
 from ..states.run import Change, Counters, Run
@@ -185,7 +187,8 @@ def _replayed_row(journal: Journal, kit: Kit, run: Run, row: Transition) -> Iter
     if row.seq != run.seq or row.source != run.state:
         yield Divergence(row.seq, "place", f"{row.source} at {row.seq}", f"{run.state} at {run.seq}")
         return
-    uncalled = row.outcome.get("kind") in ("cancelled", "answer")
+    kind = row.outcome.get("kind")  # a cancelled run may have had a call open, and then names it
+    uncalled = kind == "answer" or (kind == "cancelled" and row.request.get("kind") == "none")
     yield from _compare_request(journal, kit, run, row, NOTHING if uncalled else request_of(run))
     try:
         outcome = recorded_outcome(journal, run, row)
@@ -214,9 +217,11 @@ def _compare_request(
         return
     if row.request.get("attempt", 0) != request.attempt:
         yield Divergence(row.seq, "request.attempt", str(row.request.get("attempt", 0)), str(request.attempt))
-    for name in sorted(row.request.keys() - {"kind", "model", "prompt", "attempt"}):
+    for name in sorted(row.request.keys() - {"kind", "model", "prompt", "attempt", "reserved"}):
         yield Divergence(row.seq, f"request.{name}", _short(str(row.request[name])), "(nothing)")
-    messages = [message.text for message in kit.messages(request.kind, run)]
+    prompt = kit.messages(request.kind, run)
+    yield from _compare_reservation(run, row, prompt)
+    messages = [message.text for message in prompt]
     recorded = [journal.payload(run.number, place["n"]).body for place in row.request.get("prompt", ())]
     if len(messages) != len(recorded):
         yield Divergence(row.seq, "request.prompt", f"{len(recorded)} messages", f"{len(messages)} messages")
@@ -224,6 +229,19 @@ def _compare_request(
     for old, new in zip(recorded, messages, strict=True):
         if (old.decode("utf-8", "surrogatepass") if isinstance(old, bytes) else old) != new:
             yield Divergence(row.seq, "request.prompt", *_first_difference(old, new))
+
+
+def _compare_reservation(run: Run, row: Transition, prompt: Sequence[PromptMessage]) -> Iterator[Divergence]:
+    """Yield where a request was reserved, made or refused otherwise than its prompt and the budgets say."""
+    limits, short, tokens = run.spec.limits, None, None
+    if limits.reply_tokens is not None:
+        wanted = reservation(limits, run.counters, prompt_bytes(prompt))
+        tokens, short = wanted.tokens, refusal(limits, run.counters, wanted)
+    if row.request.get("reserved") != tokens:
+        yield Divergence(row.seq, "request.reserved", str(row.request.get("reserved")), str(tokens))
+    refused = row.outcome.get("stop") if row.outcome.get("kind") == "unaffordable" else None
+    if refused != short:
+        yield Divergence(row.seq, "request.refused", str(refused), str(short))
 
 
 def _kind_of(request: Request) -> str:

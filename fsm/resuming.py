@@ -21,6 +21,10 @@ from .journal_reading import JournalReader
 from .lineage import Part, part_with
 from .payloads import Stager, content_key, encoded
 from .record import PREV_HASH, chained
+from .starting import scrubbed
+
+REASON_CHARS = 2000
+"""Characters of the reason that somebody gives for an answer."""
 
 REMEMBERED_AGAIN = 64
 """Newest payloads that are recognised when they come again after a resume: the constant parts of prompts among them."""
@@ -106,14 +110,25 @@ def checked_chain(run_id: str, root: bytes, rows: Sequence[tuple[Any, ...]]) -> 
     return head
 
 
-def answer_of(question: Question, answer: Any, outcome: str | None, result: Any) -> Answer:
+def answer_of(
+    question: Question, answer: Any, outcome: str | None, result: Any, reason: str | None = None
+) -> Answer:
     """
     Return what somebody answered as its JSON form says it, so that a crash right after it changes nothing.
+
+    Args:
+        question: What the run waits for.
+        answer: To a question or an approval.
+        outcome: Of an effect in doubt.
+        result: What that returned, or for ``fail`` what went wrong.
+        reason: Why, in the words of whoever decided; kept beside the answer.
 
     Raises:
         InvalidAnswer: It does not fit the question or the question's schema, or has no JSON form.
     """
     given = _answer_of(question, answer, outcome, result)
+    if reason is not None:
+        given = given.model_copy(update={"reason": _reason_of(reason)})
     try:
         read = Answer.model_validate_json(given.wire_json())
         orjson.dumps(read.content)  # it refuses what no row can hold: a number of hundreds of digits
@@ -126,6 +141,14 @@ def answer_of(question: Question, answer: Any, outcome: str | None, result: Any)
             f"the answer does not fit: {'; '.join(problems)}. The question: {question.message}"
         )
     return read
+
+
+def _reason_of(reason: object) -> str:
+    if not isinstance(reason, str) or not reason.strip():
+        raise InvalidAnswer("the reason must be a text")
+    if len(reason) > REASON_CHARS:
+        raise InvalidAnswer(f"the reason has {len(reason)} characters; at most {REASON_CHARS} are kept")
+    return scrubbed(reason.strip())
 
 
 def _problems(question: Question, answer: Answer) -> list[str]:

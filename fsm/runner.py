@@ -292,11 +292,14 @@ class Runner(ABC):
         result: Any,
         connections: Mapping[str, Any] | None,
         model: Model | str | None,
+        reason: str | None = None,
     ) -> tuple[Drive, Steps | None]:
         """Return the drive of a run and what to walk: None when there is nothing to do."""
         chosen = model_of(model) if model is not None else self.model
         row = self.journal.run(run_id)
         given = answer is not None or outcome is not None
+        if reason is not None and not given:
+            raise InvalidAnswer("a reason comes with an answer or with the outcome of an effect in doubt")
         if row.task == 0 and row.status == "waiting" and not given:
             task = waiting_task(self.journal, row)
             if task is None or self._timed_out(restored(self.journal, task)[0]) is not None:
@@ -320,7 +323,7 @@ class Runner(ABC):
                 raise InvalidAnswer(
                     f"run {row.run_id} waits for nothing any more; somebody else has answered"
                 )
-            reply = answer_of(question, answer, outcome, result)
+            reply = answer_of(question, answer, outcome, result, reason)
         except BaseException:
             self.journal.leases.release(drive.run.number, drive.fence)
             raise

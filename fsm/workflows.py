@@ -18,10 +18,13 @@ from typing import TYPE_CHECKING, Any
 from ..states.errors import Erased, JournalDamaged, JournalError, LeaseHeld, ToolError, UsageError
 from ..states.limits import Limits
 from ..states.observations import Message
+from ..states.outcomes import Usage
 from ..states.plans import TASKS_MAX, PlannedTask
 from ..states.profile import Profile
+from ..states.run import Run
 from ..states.spec import TASK_TOOL, Spec
 from ..tools.tool import Document, Tool, ToolContext, ToolOutput
+from .context import CallContext
 from .effects import EffectPending
 from .intake import profile_of
 from .observe import cut, line
@@ -203,16 +206,16 @@ def task_tool(engine: Runner, drive: Drive, *, is_async: bool = False) -> Tool:
     """Return the tool that drives the tasks of a workflow; the same call finds its task again after a crash."""
 
     def run_task(context: ToolContext, **arguments: Any) -> ToolOutput:
-        call = _task_call(engine.journal, drive, context, arguments)
+        call = _task_call(engine, drive, context, arguments)
         with _settled_later(call.place.task_id):
             result = engine.drive_task(drive, call)
-        return _output_of(result, call.place.task_id)
+        return _output_of(result, call.place, engine.journal, context)
 
     async def arun_task(context: ToolContext, **arguments: Any) -> ToolOutput:
-        call = _task_call(engine.journal, drive, context, arguments)
+        call = _task_call(engine, drive, context, arguments)
         with _settled_later(call.place.task_id):
             result = await engine.adrive_task(drive, call)
-        return _output_of(result, call.place.task_id)
+        return _output_of(result, call.place, engine.journal, context)
 
     return Tool(
         name=TASK_TOOL.name,
@@ -225,16 +228,14 @@ def task_tool(engine: Runner, drive: Drive, *, is_async: bool = False) -> Tool:
     )
 
 
-def _task_call(
-    journal: Journal, drive: Drive, context: ToolContext, arguments: Mapping[str, Any]
-) -> TaskCall:
+def _task_call(engine: Runner, drive: Drive, context: ToolContext, arguments: Mapping[str, Any]) -> TaskCall:
     """
     Return what the task of a call is driven with.
 
     Raises:
         ToolError: A task that it depends on did not end in Done.
     """
-    workflow = drive.run.spec
+    journal, workflow = engine.journal, drive.run.spec
     place = Place(workflow.workflow_id, workflow.round, context.action, arguments["id"])
     known = _task_run(journal, place)
     if known is not None:
@@ -242,6 +243,9 @@ def _task_call(
     options: dict[str, Any] = dict(workflow.children)
     if "limits" in options:
         options["limits"] = Limits.model_validate(options["limits"])
+    if left := left_of(drive.run):
+        own = options.get("limits") or engine.limits_of(options.get("mode", "react"))
+        options["limits"] = own.model_copy(update=left)
     if "profile" in options:
         options["profile"] = Profile.model_validate(options["profile"])
     inputs = context.documents([f"docList:{label}" for label in _labels(workflow)])
@@ -274,10 +278,39 @@ def _labels(spec: Spec) -> list[str]:
     return list(dict.fromkeys(document.label for document in spec.documents))
 
 
-def _output_of(result: Result, name: str) -> ToolOutput:
+def left_of(run: Run) -> dict[str, Any]:
+    """
+    Return what is left of a workflow's budgets, as fields of `Limits`; none for a budget that it does not have.
+
+    What its ended tasks have used stands in its own rows, so this is the same after a crash. Never nothing: a workflow
+    whose budget is used up starts no task.
+    """
+    limits, used = run.spec.limits, run.counters
+    left: dict[str, Any] = {}
+    if limits.token_budget is not None:
+        left["token_budget"] = max(1, limits.token_budget - used.tokens_in - used.tokens_out)
+    if limits.cost_budget_micro is not None:
+        left["cost_budget"] = max(1, limits.cost_budget_micro - used.cost_micro) / 1e6
+    if limits.time_budget_us is not None:
+        left["time_budget_s"] = max(1, limits.time_budget_us - used.time_us) / 1e6
+    return left
+
+
+def _settle(journal: Journal, place: Place, context: ToolContext) -> None:
+    """Count in the workflow what a task that has ended used, also that of a run which it fell back from."""
+    runs = [run for run, _, task in _runs_of(journal, place.workflow_id, place.round) if task == place.task]
+    assert isinstance(context, CallContext), "a task is driven by a run"
+    for run in runs:
+        used = restored(journal, run)[0].counters
+        context.ledger.settle(Usage(0, used.tokens_in, used.tokens_out, used.cost_micro))
+
+
+def _output_of(result: Result, place: Place, journal: Journal, context: ToolContext) -> ToolOutput:
     """Return what a task came to; one that failed is a failed step, one that waits is not settled."""
+    name = place.task_id
     if result.status == "waiting":
         raise EffectPending(f"task {name} waits for an answer; answer run {result.run_id}")
+    _settle(journal, place, context)
     if result.state != "Done":
         raise ToolError(f"task {name} failed ({result.reason}): {result.answer}")
     documents = [Document("answer.md", result.answer, "text/markdown")]

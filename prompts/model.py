@@ -7,7 +7,7 @@ everything that it used comes back in the reply, so that a run can be replayed w
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 from msgspec import Struct
@@ -140,6 +140,11 @@ def _countable(usage: Usage) -> bool:
     """Whether *usage* can stand in hashed rows: small whole numbers, so that sums stay below 2^53."""
     numbers = (usage.calls, usage.tokens_in, usage.tokens_out, usage.cost_micro)
     return all(type(number) is int and 0 <= number <= 2**50 for number in numbers)
+
+
+def prompt_bytes(messages: Sequence[PromptMessage]) -> int:
+    """Return the size of a prompt as UTF-8, from which a request's reservation is estimated."""
+    return sum(len(message.text.encode("utf-8", "surrogatepass")) for message in messages)
 
 
 CHARS_PER_TOKEN = 4

@@ -1,23 +1,90 @@
 """
-Which hard limit a run has reached, read from its counters alone.
+The budgets of a run: which one is used up, and whether one more request fits into what is left.
 
 Limits are read at entry to Reviewing and before every model request (DESIGN section 2); the counters a phase
 starts with are those of the row that led to it, so the answer is the same live, on resume and on replay.
+
+The ledger reserves, then settles. What a request may need is reserved before it is made, from its prompt and the run's
+limits alone; what it did use stands in the row of its outcome, and the sum of those rows is all that counts. A request
+that was lost with its process stands in no row: it is made again, and counts once.
 """
 
 from __future__ import annotations
 
-from .run import Run
+from typing import Literal
+
+from msgspec import Struct
+
+from .limits import Limits
+from .run import Counters, Run
+
+BYTES_PER_TOKEN = 3
+"""Of a prompt as UTF-8, for estimates: tokenizers make about 4 bytes of English prose a token, and 3 of JSON or code."""
+
+
+class Reservation(Struct, frozen=True, gc=False):
+    """
+    What one request is expected to use at most.
+
+    Attributes:
+        tokens: Of its prompt, by estimate, and of its reply, as `Limits.reply_tokens` allows.
+        cost_micro: Those tokens at the run's price per token so far; 0 before the first price is known.
+    """
+
+    tokens: int = 0
+    cost_micro: int = 0
+
+
+NO_RESERVATION = Reservation()
+"""Of a run without `Limits.reply_tokens`: its budgets end it once they are used up."""
 
 
 def exhausted(run: Run) -> str | None:
     """Return the reason of the first budget that is used up, or None."""
-    limits, counters = run.spec.limits, run.counters
-    if limits.token_budget is not None and counters.tokens_in + counters.tokens_out >= limits.token_budget:
+    return spent(run.spec.limits, run.counters)
+
+
+def spent(limits: Limits, used: Counters, held: Reservation = NO_RESERVATION) -> str | None:
+    """
+    Return the reason of the first budget of *limits* that is used up, or None.
+
+    Args:
+        limits: Of the run.
+        used: What was settled.
+        held: What requests that are still open have reserved.
+    """
+    tokens = used.tokens_in + used.tokens_out + held.tokens
+    if limits.token_budget is not None and tokens >= limits.token_budget:
         return "token_budget"
-    if limits.time_budget_us is not None and counters.time_us >= limits.time_budget_us:
+    if limits.time_budget_us is not None and used.time_us >= limits.time_budget_us:
         return "time_budget"
-    if limits.cost_budget_micro is not None and counters.cost_micro >= limits.cost_budget_micro:
+    if limits.cost_budget_micro is not None and used.cost_micro + held.cost_micro >= limits.cost_budget_micro:
+        return "cost_budget"
+    return None
+
+
+def reservation(limits: Limits, used: Counters, prompt_bytes: int) -> Reservation:
+    """Return what a request with a prompt of *prompt_bytes*, as UTF-8, is expected to use at most."""
+    tokens = -(-prompt_bytes // BYTES_PER_TOKEN) + (limits.reply_tokens or 0)
+    counted = used.tokens_in + used.tokens_out
+    return Reservation(tokens, -(-tokens * used.cost_micro // counted) if counted else 0)
+
+
+def refusal(
+    limits: Limits, used: Counters, wanted: Reservation, held: Reservation = NO_RESERVATION
+) -> Literal["token_budget", "cost_budget"] | None:
+    """
+    Return the budget into which *wanted* does not fit beside what is settled and *held*, or None.
+
+    Always None without `Limits.reply_tokens`: then a budget that is not used up lets one more request pass.
+    """
+    if limits.reply_tokens is None:
+        return None
+    tokens = used.tokens_in + used.tokens_out + held.tokens + wanted.tokens
+    if limits.token_budget is not None and tokens > limits.token_budget:
+        return "token_budget"
+    cost = used.cost_micro + held.cost_micro + wanted.cost_micro
+    if limits.cost_budget_micro is not None and cost > limits.cost_budget_micro:
         return "cost_budget"
     return None
 

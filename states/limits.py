@@ -32,6 +32,9 @@ class Limits(Settings):
         token_budget: Input plus output tokens as counted by the model, or None.
         time_budget_s: Seconds of active work (waiting for a person does not count), or None.
         cost_budget: Money in the currency of the price list, or None.
+        reply_tokens: Tokens set aside for each reply of a model. With it a request is not made unless an estimate of its
+            prompt and this many tokens fit into what is left of the budgets; None: a request is made as long as no
+            budget is used up.
         consecutive_limit: The n-th identical call in a row is blocked.
         window_size: Executed calls that the frequency rule looks back on.
         window_freq_limit: Identical calls within the window after which the next one is blocked.
@@ -68,6 +71,7 @@ class Limits(Settings):
     token_budget: int | None = Field(default=None, ge=1, le=2**53 - 1)
     time_budget_s: float | None = Field(default=None, gt=0, le=1e9, allow_inf_nan=False)
     cost_budget: float | None = Field(default=None, gt=0, le=1e9, allow_inf_nan=False)
+    reply_tokens: int | None = Field(default=None, ge=1, le=10_000_000)
     consecutive_limit: int = Field(default=3, ge=2, le=GUARD_CEILING)
     window_size: int = Field(default=8, ge=1, le=GUARD_CEILING)
     window_freq_limit: int = Field(default=4, ge=1, le=GUARD_CEILING)

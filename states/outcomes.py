@@ -6,7 +6,7 @@ Everything that is not a pure function of the run enters here as data: replies, 
 
 from __future__ import annotations
 
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -86,19 +86,39 @@ class Ended(Struct, frozen=True, gc=False):
 
     Attributes:
         result: What it left.
-        usage: Model requests that the tool made through its context.
+        usage: Model requests that the tool made through its context; of a workflow's task all that it used.
         texts: Payload pairs (prompt, reply) of those requests, in order.
+        reconciled: What the tool's own reconciliation said first: ``done``, and this is its result; ``not_done``, so the
+            call was made; empty when it was not asked.
     """
 
     result: ToolResult
     usage: Usage = NO_USAGE
     texts: tuple[tuple[StoredText, StoredText], ...] = ()
+    reconciled: Literal["", "done", "not_done"] = ""
     kind: ClassVar[str] = "result"
 
 
-class InDoubt(Struct, frozen=True, gc=False):
-    """A `once` effect was begun by a driver that is gone; whether it happened is not known."""
+Doubt = Literal["", "driver_lost", "reconcile_failed", "reconcile_unreadable", "task_pending", "shared_intent"]
+"""Why nobody knows of an effect whether it happened; a closed list, since it stands in hashed rows."""
 
+
+class InDoubt(Struct, frozen=True, gc=False):
+    """
+    A `once` effect was begun by a driver that is gone; whether it happened is not known.
+
+    Attributes:
+        why: ``driver_lost`` (the tool cannot be asked), ``reconcile_failed`` (it was asked and raised),
+            ``reconcile_unreadable`` (it returned what no journal can hold), ``task_pending`` (a workflow's task waits or
+            is driven by somebody else), ``shared_intent`` (of a fork: the tool says that it did not happen, and the
+            parent may be about to do it); empty: not said.
+        told: What the reconciliation raised, in its own words; empty for the others.
+        payload: Where that is stored, since it is foreign text.
+    """
+
+    why: Doubt = ""
+    told: str = ""
+    payload: StoredText | None = None
     kind: ClassVar[str] = "in_doubt"
     usage: ClassVar[Usage] = NO_USAGE
 
@@ -126,10 +146,33 @@ class Answered(Struct, frozen=True, gc=False):
 
 
 class Cancelled(Struct, frozen=True, gc=False):
-    """The run was told to stop."""
+    """
+    The run was told to stop.
 
+    Attributes:
+        in_doubt: Whether a call was open that may have taken effect, and nobody knows.
+        usage, texts: Of a call that was broken off: the model requests that it had made, as in `Ended`.
+    """
+
+    in_doubt: bool = False
+    usage: Usage = NO_USAGE
+    texts: tuple[tuple[StoredText, StoredText], ...] = ()
     kind: ClassVar[str] = "cancelled"
+
+
+class Unaffordable(Struct, frozen=True, gc=False):
+    """
+    A model was not asked, since what the request would need does not fit into what is left of a budget.
+
+    Attributes:
+        reason: Which budget, from the reasons of the end.
+    """
+
+    reason: Literal["token_budget", "cost_budget"]
+    kind: ClassVar[str] = "unaffordable"
     usage: ClassVar[Usage] = NO_USAGE
 
 
-Outcome: TypeAlias = Nought | Replied | ModelFault | Ended | InDoubt | Recalled | Answered | Cancelled
+Outcome: TypeAlias = (
+    Nought | Replied | ModelFault | Unaffordable | Ended | InDoubt | Recalled | Answered | Cancelled
+)

@@ -43,9 +43,11 @@ class Answer(Wire):
         content: The accepted values, or the effect's result.
         approval: Of an approval what it was given for; written by the engine.
         at: When it was given, in microseconds since the epoch; written by the engine, for approvals.
+        reason: Why, in the words of whoever decided; None when nobody said.
     """
 
     action: Literal["accept", "decline", "cancel", "done", "retry", "fail"]
     content: Any = None
     approval: str | None = None
     at: int | None = None
+    reason: str | None = None

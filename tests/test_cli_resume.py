@@ -245,3 +245,27 @@ def test_example_answers_fit_the_schema_of_a_question() -> None:
         + "'"
     )
     assert second == '--answer \'{"action": "decline"}\''
+
+
+def test_why_an_effect_was_settled_so_is_kept_and_shown(shell: Shell, shop: str) -> None:
+    """With the outcome, never alone; beside it in the rows, and why it was in doubt."""
+    shell.write("doubt.py", APP.replace('"shop.look", effect="read"', '"shop.look"'))
+    killed(shell, "run", "Look", "--app", "doubt:plain")
+    assert shell("resume", "last", "--app", "doubt:plain").code == 5
+    assert "in doubt, driver lost" in shell("show").out
+    shell("resume", "last", "--reason", "seen").refused("--reason comes with --answer or --outcome", lines=2)
+    flags = ("--outcome", "done", "--result", '"seen"', "--app", "doubt:plain")
+    shell("resume", "last", *flags, "--reason", " ").refused("the reason must be a text")
+    said = shell("resume", "last", *flags, "--reason", "stands in the outbox, J. Doe")
+    assert (said.code, said.out) == (0, "All is bought.\n"), said
+    assert "answer done: stands in the outbox, J. Doe" in " ".join(shell("show").out.split())
+
+
+def test_cancelling_a_run_in_doubt_says_so(shell: Shell, shop: str) -> None:
+    """At once, since nobody drives it; the row names the doubt, and the answer the tool."""
+    shell.write("doubt.py", APP.replace('"shop.look", effect="read"', '"shop.look"'))
+    killed(shell, "run", "Look", "--app", "doubt:plain")
+    said = shell("cancel", "last", "--app", "doubt:plain")
+    assert said.code == 0 and "Failed (cancelled)" in said.out
+    assert "effect in doubt" in shell("show").out
+    assert "shop.look had been started" in shell("resume", "last", "--json").json["answer"]

@@ -143,8 +143,8 @@ class Tool:
         duplicate_limits: Bounds of the duplicate guard for this tool's calls instead of the run's: ``consecutive_limit``
             and ``window_freq_limit``, as `Limits` has them.
         retries: How often it is tried again within a step when it raises; ``once`` only after `NotStarted`.
-        reconcile: ``reconcile(idempotency_key)`` says after a crash whether the effect happened: returns the tool's
-            result, or None when it certainly did not happen; raises when it cannot say.
+        reconcile: ``reconcile(idempotency_key)``, sync or async, says after a crash whether the effect happened: returns
+            the tool's result, or None when it certainly did not happen; raises when it cannot say.
         typed: The schema comes from the function's annotations, so arguments are converted to them.
 
     Raises:
@@ -175,8 +175,8 @@ class Tool:
             raise UsageError(f"tool {self.name}: run must be a function")
         if not isinstance(self.description, str):
             raise UsageError(f"tool {self.name}: description must be a text")
-        if self.reconcile is not None and not (callable(self.reconcile) and not _is_async(self.reconcile)):
-            raise UsageError(f"tool {self.name}: reconcile must be a function of the key, and not async")
+        if self.reconcile is not None and not callable(self.reconcile):
+            raise UsageError(f"tool {self.name}: reconcile must be a function of the key")
         if not isinstance(self.repeat_allowed, bool):
             raise UsageError(f"tool {self.name}: repeat_allowed must be True or False")
         if not isinstance(self.label, str) or not re.fullmatch(r"[A-Za-z0-9_-]{1,60}", self.label):
@@ -254,6 +254,11 @@ class Tool:
     def is_async(self) -> bool:
         """Whether its function, or the call of its object, is a coroutine function."""
         return _is_async(self.run)
+
+    @property
+    def reconciles_async(self) -> bool:
+        """Whether its reconciliation is a coroutine function."""
+        return _is_async(self.reconcile)
 
     def spec(self) -> ToolSpec:
         """Return what a run's spec keeps of it."""

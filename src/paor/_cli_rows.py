@@ -71,12 +71,24 @@ def detail_of(journal: Journal, row: Transition) -> str:
         parts.append(f"fault {outcome.get('code')}{_fault_of(journal, row)}")
     if outcome.get("kind") in ("cancelled", "in_doubt"):
         parts.append(str(outcome["kind"]).replace("_", " "))
+        parts += [str(outcome["why"]).replace("_", " ")] if outcome.get("why") else []
+        parts += ["effect in doubt"] if outcome.get("in_doubt") else []
+    if outcome.get("kind") == "unaffordable":
+        parts.append(f"not asked, {request.get('reserved')} tokens reserved")
+    if outcome.get("reconciled"):
+        parts.append(f"reconciled {str(outcome['reconciled']).replace('_', ' ')}")
     if outcome.get("kind") == "answer":
-        parts.append(f"answer {outcome.get('action')}")
+        parts.append(f"answer {outcome.get('action')}{_reason_of(journal, row)}")
     if row.trigger == "execute" and outcome.get("ok"):
         parts.append(count(int(outcome.get("documents", 0)), "document"))
     guards = deciding(row.source, row.trigger, row.dest, row.guards)
     return ", ".join(parts) + (f" [{', '.join(guards)}]" if guards else "")
+
+
+def _reason_of(journal: Journal, row: Transition) -> str:
+    """Return why somebody answered so, with a colon before; nothing when nobody said, or once erased."""
+    reply = change_of(journal, row).reply
+    return f": {cut(reply.reason, FAULT_CELLS)}" if reply and reply.reason else ""
 
 
 def _fault_of(journal: Journal, row: Transition) -> str:

@@ -226,12 +226,15 @@ def given_answer(answer: str | None, outcome: str | None, returned: str | None) 
     "resume",
     "paor resume last",
     "paor resume 0199d2b4-6f1e --answer '{\"approve\": true}'",
-    "paor resume last --outcome done --result '\"sent\"' --app shop:engine",
+    'paor resume last --outcome done --result \'"sent"\' --reason "seen in the outbox, J. Doe" --app shop:engine',
 )
 @click.argument("name", metavar="RUN")
 @click.option("--answer", metavar="JSON", help="What the run waits for.")
 @click.option("--outcome", type=click.Choice(["done", "retry", "fail"]), help="Of an effect in doubt.")
 @click.option("--result", "returned", metavar="JSON", help="What the effect returned, with --outcome done.")
+@click.option(
+    "--reason", metavar="TEXT", help="Why, and who says so; kept with --answer or --outcome in the journal."
+)
 @click.option("--model", metavar="M", help="offline or script:FILE; default: the model the run had.")
 @click.option("--output", metavar="FILE", help="Write the final report (.md, .markdown or .txt).")
 @click.option("--web", is_flag=True, help=WEB_HELP)
@@ -241,6 +244,7 @@ def resume(
     answer: str | None,
     outcome: str | None,
     returned: str | None,
+    reason: str | None,
     model: str | None,
     output: str | None,
     web: bool,
@@ -256,7 +260,9 @@ def resume(
 
     Exit codes: those of paor run.
     """
-    given = given_answer(answer, outcome, returned)
+    given = given_answer(answer, outcome, returned) | {"reason": reason}
+    if reason is not None and answer is None and outcome is None:
+        raise click.UsageError("--reason comes with --answer or --outcome")
     chosen = model_of(model) if model is not None else None
     target = Path(output) if output is not None else None
     if target is not None:
