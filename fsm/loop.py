@@ -14,7 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ..prompts.model import Model, ModelCall, ModelUnavailable, PromptMessage, Reply, estimated_usage
-from ..states.actions import Intent
+from ..states.actions import Intent, StoredText
 from ..states.errors import InternalError
 from ..states.events import Event, RunWaiting, StepCompleted, TransitionTaken
 from ..states.outcomes import (
@@ -63,6 +63,8 @@ class Drive:
         resumed: Whether an effect that is pending was begun by another driver.
         cancelled: Whether somebody asked to cancel.
         listening: Whether anybody wants events.
+        amended: Payload that amends the run's spec, to be named by the next row.
+        accepting: Whether what the engine has changed since is accepted, for the tasks of a workflow too.
     """
 
     run: Run
@@ -79,6 +81,8 @@ class Drive:
     resumed: bool = False
     cancelled: bool = False
     listening: bool = False
+    amended: StoredText | None = None
+    accepting: bool = False
     load: Loader = field(default=lambda first, count: [])
 
 
@@ -231,6 +235,8 @@ def transition(
     active = drive.clock.active_us()
     moment = Moment(drive.clock.now_us(), max(0, active - drive.mark_us))
     drive.mark_us = active
+    if drive.amended is not None:
+        asked, drive.amended = {**asked, "spec": drive.amended.wire()}, None
     decision = decide(run, outcome, moment, drive.kit, request)
     change_text = decision.change.wire_json()
     change = drive.stager.stage(change_text, JSON, always=True)

@@ -12,6 +12,7 @@ from ..states.errors import InvalidAnswer, JournalDamaged
 from ..states.run import Run, initial_run
 from ..states.waiting import Answer, Question
 from ..tools.schema import ParameterSchema, SchemaError
+from .amending import in_force
 from .fold import restore
 from .journal import Journal
 from .payloads import Stager, content_key, encoded
@@ -33,6 +34,7 @@ def restored(journal: Journal, run_id: str) -> tuple[Run, bytes]:
     spec = journal.spec(row.run_id)
     rows = journal.rows(row.run)
     head = checked_chain(row.run_id, journal.root(row.run), rows)
+    spec = in_force(spec, rows, lambda number: journal.payload(row.run, number).body)
     run = initial_run(row.run_id, row.run, spec)
     return restore(run, rows, lambda column: journal.change(row.run, column)), head
 

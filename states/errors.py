@@ -7,6 +7,7 @@ PaorError
         UnknownRun              no such run in this journal
         IllegalEvent            no row of the table allows this event in this phase
         InvalidAnswer           an answer that does not fit what the run waits for
+        RunChanged              what decides a run is not what it was recorded with
     ModelError                  a model's or its transport's; becomes a journaled outcome, never leaves `run`
         ScriptExhausted         a ScriptedModel was asked more often than it has replies
     ToolError                   raised by a tool to fail with exactly this text; becomes an observation
@@ -50,6 +51,22 @@ class IllegalEvent(UsageError):
 
 class InvalidAnswer(UsageError):
     """The answer does not fit what the run waits for; the run goes on waiting."""
+
+
+class RunChanged(UsageError):
+    """
+    What decides a run has changed since it was recorded, in parts that matter to it; nothing was appended.
+
+    Attributes:
+        parts: Every part that has changed, one line each; those that do not matter to the run last.
+    """
+
+    def __init__(self, message: str, parts: tuple[str, ...] = ()) -> None:
+        super().__init__(message, parts)
+        self.parts = parts
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class ModelError(PaorError):
