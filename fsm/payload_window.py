@@ -61,10 +61,14 @@ class PayloadWindow:
         if "bytes" not in place and self._same.get(digest) is text:
             return True
         data = text.encode("utf-8", "surrogatepass")
-        if payload.body != (data if isinstance(payload.body, bytes) else text) or place.get("bytes", len(data)) != len(data):
+        if payload.body != (data if isinstance(payload.body, bytes) else text) or place.get(
+            "bytes", len(data)
+        ) != len(data):
             return False
         content, media_type = sha256(data).digest(), payload.media_type.encode()
-        if digest not in (sha256(payload.salt + content + kind + media_type).digest() for kind in (b"T", b"B")):
+        if digest not in (
+            sha256(payload.salt + content + kind + media_type).digest() for kind in (b"T", b"B")
+        ):
             return False
         if len(self._same) >= 16:
             self._same.clear()

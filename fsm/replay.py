@@ -69,7 +69,7 @@ class Replay:
         identical: Whether nothing differs.
         divergences: Every difference, in order; after the first row that decides otherwise the record is followed.
         changed: Parts that are other ones now than when the run was recorded; that alone is no difference.
-        accepted: Rows from which on such changes were accepted.
+        accepted: Rows from which on such changes were accepted, each with the parts that it was about.
     """
 
     run_id: str
@@ -77,7 +77,7 @@ class Replay:
     identical: bool
     divergences: tuple[Divergence, ...]
     changed: tuple[ChangedPart, ...] = ()
-    accepted: tuple[int, ...] = ()
+    accepted: tuple[tuple[int, tuple[str, ...]], ...] = ()
 
     def raise_if_diverged(self) -> None:
         """Raise `ReplayDiverged` with the first difference, if there is one."""
@@ -170,7 +170,7 @@ class _Walk:
         recorded: Spec in force as recorded.
         transitions: All rows; the last one of them that amends the spec tells from where on an engine is compared.
         spec, kit: What rows are derived with.
-        amended: Rows that amended the spec.
+        amended: Rows that amended the spec, each with the parts that became others.
         found: Every difference so far.
     """
 
@@ -180,7 +180,7 @@ class _Walk:
     transitions: Sequence[Transition]
     spec: Spec = field(init=False)
     kit: Kit = field(init=False)
-    amended: list[int] = field(default_factory=list)
+    amended: list[tuple[int, tuple[str, ...]]] = field(default_factory=list)
     found: list[Divergence] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -188,7 +188,7 @@ class _Walk:
 
     def _derive(self) -> None:
         """Before the last amendment rows belong to what was in force then, and no engine of now has a say in them."""
-        seq = self.amended[-1] if self.amended else -1
+        seq = self.amended[-1][0] if self.amended else -1
         last = not any("spec" in item.request for item in self.transitions if item.seq > seq)
         self.spec = self.engine.current_spec(self.recorded) if self.engine and last else self.recorded
         self.kit = Kit(self.spec)
@@ -196,8 +196,10 @@ class _Walk:
     def amend(self, run: Run, row: Transition) -> Run:
         """Return *run* with the spec that is in force from *row* on."""
         body = self.store.payload(run.number, row.request["spec"]["n"]).body
-        self.recorded = amended(self.recorded, body)
-        self.amended.append(row.seq)
+        before, self.recorded = self.recorded.fingerprints, amended(self.recorded, body)
+        after = self.recorded.fingerprints
+        parts = sorted(part for part in {**before, **after} if before.get(part) != after.get(part))
+        self.amended.append((row.seq, tuple(parts)))
         self.found.extend(compare_fingerprints(row.seq, self.recorded))
         self._derive()
         return replace(run, spec=self.spec)

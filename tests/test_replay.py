@@ -154,7 +154,10 @@ def test_a_changed_template_is_named_at_every_row_that_used_it(recorded: tuple[J
     first = found.divergences[0]
     assert "decision" in first.expected and "verdict" in first.found
     assert first.expected.startswith("line ") and first.found.startswith("line ")
-    with pytest.raises(ReplayDiverged, match=r"row 4, request.prompt \(system message, template refinement\): recorded line \d+: .*, derived line"):
+    with pytest.raises(
+        ReplayDiverged,
+        match=r"row 4, request.prompt \(system message, template refinement\): recorded line \d+: .*, derived line",
+    ):
         found.raise_if_diverged()
 
 

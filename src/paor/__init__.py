@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .fsm.changed_parts import ChangedPart
     from .fsm.engine import Engine
     from .fsm.journal import Journal
     from .fsm.ports import Clock, Ids, RandomIds, SeededIds, SteppingClock, SystemClock
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
         NotStarted,
         PaorError,
         ReplayDiverged,
+        RunChanged,
         ScriptExhausted,
         ToolError,
         UnknownRun,
@@ -63,6 +65,7 @@ if TYPE_CHECKING:
     from .tools.web_settings import WebSettings
 
 __all__ = [
+    "ChangedPart",
     "Clock",
     "Divergence",
     "Document",
@@ -98,6 +101,7 @@ __all__ = [
     "ReplayDiverged",
     "Reply",
     "Result",
+    "RunChanged",
     "RunEnded",
     "RunStarted",
     "RunWaiting",
@@ -133,6 +137,7 @@ __all__ = [
 ]
 
 _PLACES = {
+    ".fsm.changed_parts": ("ChangedPart",),
     ".fsm.engine": ("Engine",),
     ".fsm.journal": ("Journal",),
     ".fsm.ports": (
@@ -179,6 +184,7 @@ _PLACES = {
         "NotStarted",
         "PaorError",
         "ReplayDiverged",
+        "RunChanged",
         "ScriptExhausted",
         "ToolError",
         "UnknownRun",
