@@ -190,7 +190,7 @@ _USED: dict[str, Callable[[_Visits, str, tuple[Any, ...], dict[str, Any]], bool]
 
 
 class _Ahead:
-    """What a run may still come to: the rows of the table that can be taken from where it stands."""
+    """What a run may still come to: the phases that it can reach from where it stands, and the rows tried there."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -204,10 +204,9 @@ class _Ahead:
     def _walk(self, phase: str) -> None:
         self.phases.add(phase)
         for row in rows_of(phase):
-            if self._possible(row):
-                self.rows.append(row)
-                if row.dest not in self.phases:
-                    self._walk(row.dest)
+            self.rows.append(row)  # its guards are evaluated even where it cannot be taken
+            if row.dest not in self.phases and self._possible(row):
+                self._walk(row.dest)
         if any(row.trigger == "wait" for row in rows_of(phase)):
             self.rows += rows_of(phase, waiting=True)
 
