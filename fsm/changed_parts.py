@@ -185,6 +185,7 @@ _USED: dict[str, Callable[[_Visits, str, tuple[Any, ...], dict[str, Any]], bool]
     "tool": _Visits.tool,
     "formatter": lambda visits, name, row, request: row[3] == "format",
     "policy": lambda visits, name, row, request: row[4] in (PLANNING, SPECIFYING),
+    "limits": lambda visits, name, row, request: True,
     "rules": lambda visits, name, row, request: request.get("kind") == "selection",
 }
 
@@ -242,12 +243,13 @@ class _Ahead:
         kind, _, name = part.partition(".")
         if not self.phases:
             return False
-        if kind in ("phase", "policy", "rules", "code", "formatter"):
+        if kind in ("phase", "policy", "rules", "code", "formatter", "limits"):
             return {
                 "phase": name in self.phases,
                 "policy": bool(self.phases & {PLANNING, SPECIFYING}),
                 "rules": "selection" in self._kinds(),
                 "code": True,
+                "limits": True,
                 "formatter": self._formatting(),
             }[kind]
         if kind == "guard":

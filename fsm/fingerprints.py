@@ -6,7 +6,7 @@ The parts, by the beginning of their names:
 - ``phase.PHASE`` and ``guard.NAME``: their code, with every function and constant that they depend on;
 - ``core.NAME``: code that several of them share (`CORE`), such as the reading of plans or the building of prompts;
 - ``row.PHASE.TRIGGER``: the rows of the table;
-- ``prompt.NAME``, ``schema.KIND``, ``tool.NAME``, ``formatter``, ``policy``, ``rules``: what an engine was given, and what a
+- ``prompt.NAME``, ``schema.KIND``, ``tool.NAME``, ``formatter``, ``policy``, ``rules``, ``limits``: what an engine was given, and what a
   model may be held to. Of a tool its signature counts, not its code, which is outside of what paor decides.
 
 Code is compared as its syntax (`fsm.source_digests`). Reading it takes a third of a second, so the digests of the code as it
@@ -109,6 +109,7 @@ def given_fingerprints(spec: Spec) -> dict[str, str]:
         found["formatter"] = tool_fingerprint(spec.formatter)
     found["policy"] = _data_digest(spec.policy.model_dump(mode="json"))
     found["rules"] = _data_digest(list(spec.rules))
+    found["limits"] = _data_digest(spec.limits.model_dump(mode="json"))
     return found
 
 
@@ -130,10 +131,10 @@ def _data_digest(data: Any) -> str:
 def rows_and_schemas(stage: str) -> dict[str, str]:
     """Return the fingerprints of the table's rows and of the replies' schemas in a profile's *stage*."""
     found: dict[str, str] = {}
-    for row in ROWS:
+    for number, row in enumerate(ROWS):
         name = row_part(row.source, row.trigger)
-        text = _data_digest([found.get(name), row.source, row.trigger, row.dest, *row.guards])
-        found[name] = text
+        earlier = [other.trigger for other in ROWS[:number] if other.source == row.source]
+        found[name] = _data_digest([found.get(name), earlier, row.dest, *row.guards])
     for kind in KINDS:
         schema = parameters_schema({}) if kind == "parameters" else reply_schema(kind)  # type: ignore[arg-type]
         if kind == "selection" and stage == "single":

@@ -104,8 +104,8 @@ def test_a_part_is_named_with_whatever_it_depends_on(plain: dict[str, str]) -> N
     cases = (
         (
             "fsm.guards",
-            'return case.review is not None and case.review.status == "retry"',
-            "return False",
+            'case.review.status == "retry"',
+            'case.review.status != "retry"',
             {"guard.review_retry"},
         ),
         (
@@ -114,17 +114,20 @@ def test_a_part_is_named_with_whatever_it_depends_on(plain: dict[str, str]) -> N
             "return run.counters.plans <= run.spec.limits.max_plans",
             {"guard.steps_left", "phase.Planning", "phase.Reviewing"},
         ),
-        ("fsm.case", "return stale, best", "return best, stale", {"phase.Reviewing"}),
-        ("fsm.duplicates", "return ", "return not ", None),
+        (
+            "fsm.case",
+            "if best is None or score > best:",
+            "if best is None or score >= best:",
+            {"phase.Reviewing"},
+        ),
         ("states.executing", "return ToolRequest(run.memory.intent)", "return NOTHING", {"phase.Executing"}),
         ("prompts.builders", 'memory.hint or ""', '""', {"core.prompts"}),
-        ("fsm.expression_parsing", "from lark import Lark", "from lark import Lark as Parser", None),
-        ("states.limits", "max_retries: ", "max_retrials: ", {"core.vocabulary"}),
-        ("fsm.table", "_row in TABLE", "_row in TABLE[:-1]", None),
     )
     for module, old, new, parts in cases:
-        if parts is not None and sources()[module].decode().count(old) == 1:
-            assert changed(plain, module, old, new) == parts, (module, old)
+        assert changed(plain, module, old, new) == parts, (module, old)
+    grammar = re.search(r"(?m)^\?conditional: either .*$", sources()["fsm.expression_parsing"].decode())
+    assert grammar is not None
+    assert changed(plain, "fsm.expression_parsing", grammar[0], f"{grammar[0]} ") == {"core.expressions"}
 
 
 def test_every_definition_that_decides_belongs_to_a_part(plain: dict[str, str]) -> None:
@@ -178,7 +181,10 @@ def test_every_python_gives_the_same_ones(version: str, tmp_path: Path) -> None:
     """The module that digests needs nothing but the standard library, so any interpreter can be asked."""
     python = shutil.which(f"python{version}")
     ask = [python or "", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
-    if python is None or subprocess.run(ask, capture_output=True, text=True).stdout.strip() != version:
+    if (
+        python is None
+        or subprocess.run(ask, check=False, capture_output=True, text=True).stdout.strip() != version
+    ):
         pytest.skip(f"python{version} is not installed here")
     program = tmp_path / "digests.py"
     shutil.copy(ROOT / "fsm" / "source_digests.py", tmp_path / "source_digests.py")
