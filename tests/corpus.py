@@ -50,7 +50,7 @@ from .worlds import (
     engine,
 )
 
-DECLINE = {"answer": {"action": "decline"}}
+DECLINE: dict[str, Any] = {"answer": {"action": "decline"}}
 INPUT = "round1_task1_action0_input"
 DOCUMENTS = [("a.txt", "first"), ("b.txt", "second")]
 
@@ -100,7 +100,23 @@ def CHOOSE(method: str, name: str, **keys: Any) -> dict[str, Any]:
     return {"action": {"method": method, "name": name}, **keys}
 
 
-STRICT = {"profile": "strict", "limits": Limits(selection_retries=9, parameter_retries=3)}
+URLS = (
+    *(
+        "file:///etc/passwd",
+        "http://localhost/x",
+        "http://2130706433/",
+        "gopher://a.org",
+        "http://10.0.0.1/a",
+    ),
+    *("http://0x7f.1/", "javascript:alert(1)", "//example.org", "https://user:pass@example.org/"),
+)
+UNSAFE: tuple[dict[str, Any], ...] = (
+    *({"url": url} for url in URLS),
+    *({"path": path} for path in ("../../etc/passwd", "/etc/passwd", "~/x", "C:\\x", "a/../b")),
+    {"links": ["https://example.org", "http://[::1]/"]},
+    {"url": "https://example.org/fine", "path": "b.txt", "links": []},
+)
+STRICT: dict[str, Any] = {"profile": "strict", "limits": Limits(selection_retries=9, parameter_retries=3)}
 PLANNER: dict[str, Any] = {
     "mode": "planner",
     "limits": Limits(max_steps=30, selection_retries=9, max_plans=30, max_consecutive_refused=9),
@@ -172,25 +188,7 @@ EXTRA = (
         "unsafe",
         [
             item
-            for value in (
-                *(
-                    {"url": url}
-                    for url in (
-                        "file:///etc/passwd",
-                        "http://localhost/x",
-                        "http://2130706433/",
-                        "gopher://a.org",
-                    )
-                ),
-                *(
-                    {"url": url}
-                    for url in ("http://10.0.0.1/a", "http://0x7f.1/", "javascript:alert(1)", "//example.org")
-                ),
-                *({"path": path} for path in ("../../etc/passwd", "/etc/passwd", "~/x", "C:\\x", "a/../b")),
-                {"links": ["https://example.org", "http://[::1]/"]},
-                {"url": "https://user:pass@example.org/"},
-                {"url": "https://example.org/fine", "path": "b.txt", "links": []},
-            )
+            for value in UNSAFE
             for item in [SELECT("notes.fetch", {"url": "string"}), PARAMETERS(**value), CONTINUE]
         ],
         None,

@@ -201,12 +201,12 @@ def all_judged(chosen: list[Mutant], corpus: list[str], workers: int) -> Iterato
         reader, mutant = running.pop(child)
         with os.fdopen(reader, "rb") as file:
             told = file.read()
-        verdict = (
+        verdict: dict[str, Any] = (
             json.loads(told)
             if told
             else {"by": "replay", "field": "end", "seq": -1, "run": "", "told": f"{status}"}
         )
-        verdict["parts"] = sorted({*verdict.get("parts", ()), *parts[id(mutant)]})
+        verdict["parts"] = sorted(set(verdict.get("parts") or ()) | set(parts[id(mutant)]))
         yield {**{key: value for key, value in asdict(mutant).items() if key != "text"}, **verdict}
 
 

@@ -8,6 +8,7 @@ import random
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -88,10 +89,12 @@ def web_run(folder: Path) -> Path:
     return path
 
 
-def guarded(paths: list[Path], *, before: tuple[str, ...] = (), **environment: str) -> dict[str, list[int]]:
+def guarded(
+    paths: list[Path], *, before: tuple[str, ...] = (), environment: Mapping[str, str] | None = None
+) -> dict[str, list[int]]:
     """Replay journals in a process that notes every door it opens; return what was found for each run."""
     own = [str(ROOT), str(Path(sys.executable).parent), os.path.realpath(sys.executable)]
-    env = {**os.environ, "OWN": json.dumps(own), "PYTHONDONTWRITEBYTECODE": "1", **environment}
+    env = {**os.environ, "OWN": json.dumps(own), "PYTHONDONTWRITEBYTECODE": "1", **(environment or {})}
     command = [*before, sys.executable, "-c", GUARD, *map(str, paths)]
     ended = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr[-2000:]
@@ -164,7 +167,7 @@ def check_surroundings(corpus: list[Path], processes: int, runs: int) -> None:
     total = 0
     for environment in surroundings(processes, 3):
         chosen = [chance.choice(corpus) for _ in range(runs)]
-        found = guarded(sorted(set(chosen)), **environment)
+        found = guarded(sorted(set(chosen)), environment=environment)
         assert found and all(differences == 0 for differences, _ in found.values()), environment
         total += len(found)
     assert total >= processes * runs * 3 // 4

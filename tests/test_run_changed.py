@@ -197,7 +197,7 @@ def test_policy_rules_and_tools_are_compared(tmp_path: Path) -> None:
         ({"tools": [Tool(**{**values, "description": "Other."}), *TOOLS[1:]]}, "tool.notes.read"),
         ({"tools": TOOLS[1:]}, "tool.notes.read"),
     ):
-        with again(tmp_path, **changes) as scripted:  # type: ignore[arg-type]
+        with again(tmp_path, **changes) as scripted:
             assert list(refused(scripted, run_id)) == [part]
     with again(
         tmp_path, tools=[Tool(**{**values, "run": lambda page: "other code"}), *TOOLS[1:]]
