@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import hashlib
 import itertools
+import json
 import resource
 import shutil
 import sqlite3
@@ -24,6 +26,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 from floor import recorded_values, run_floor
 from workload import engine
+
+from paor import Journal, replay
 
 Row = tuple[str, str, str]
 """What was measured, the figure, and the target."""
@@ -234,6 +238,38 @@ def verifying(folder: Path, divisor: int) -> list[Row]:
     return [("rows verified a second", f"{(5 * iterations + 1) / seconds:,.0f}", "")]
 
 
+def replaying(folder: Path, divisor: int) -> list[Row]:
+    """`replay` through the machine against reading, json.loads and SHA-256 of the same rows; the median of 5 pairs."""
+    iterations = 2_000 // divisor
+    path = folder / "replay.db"
+    _timed_run(path, "off", iterations)
+    shares, alone, own, count = [], [], [], 5 * iterations + 1
+    with Journal(path, read_only=True) as journal:
+        row = journal.runs()[0]
+        for _ in range(5):
+            started = time.perf_counter()
+            for values in journal.rows(row.run):
+                for text in (values[index] for index in (6, 7, 8, 9, 17)):
+                    json.loads(text)
+                hashlib.sha256(repr(values[1:18]).encode()).digest()
+            rows = time.perf_counter()
+            for payload in journal.iterate_payloads(row.run, 500):
+                body = payload.body if isinstance(payload.body, bytes) else str(payload.body).encode()
+                if payload.media_type == "application/json":
+                    json.loads(body)
+                hashlib.sha256(body).digest()
+            read = time.perf_counter()
+            assert replay(journal, row.run_id).identical
+            own.append(time.perf_counter() - read)
+            shares.append((read - started) / own[-1])
+            alone.append((rows - started) / own[-1])
+    return [
+        ("replay: share of reading rows and payloads", f"{statistics.median(shares):.2f}", ">= 0.20"),
+        ("  of reading the rows alone", f"{statistics.median(alone):.2f}", ""),
+        ("  rows replayed a second", f"{count / statistics.median(own):,.0f}", ""),
+    ]
+
+
 BENCHMARKS: dict[str, Callable[[Path, int], list[Row]]] = {
     "throughput": throughput,
     "fsyncs": fsyncs,
@@ -242,6 +278,7 @@ BENCHMARKS: dict[str, Callable[[Path, int], list[Row]]] = {
     "concurrency": concurrency,
     "importing": importing,
     "verifying": verifying,
+    "replaying": replaying,
 }
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from spec_coverage import coverage
 from paor import Limits, Policy, WebSettings
 from paor.cli import main as command_line
 from paor.fsm.diagram import table_markdown
+from paor.fsm.fingerprints import kept_text
 from paor.fsm.guards import GUARDS
 from paor.prompts.templates import default_templates, parse_template
 from paor.states import errors
@@ -30,6 +31,7 @@ DOCS = Path(__file__).resolve().parent
 PAGES = ("machine.md", "embedding.md", "cli.md", "web.md", "spec-coverage.md", "guarantees.md")
 PART = re.compile(r"(?ms)(^<!-- generated: (\w+) -->\n).*?(^<!-- end -->$)")
 HELP_COLUMNS = "98"
+FINGERPRINTS = DOCS.parent / "fsm" / "fingerprints.json"
 
 
 def main() -> None:
@@ -41,6 +43,10 @@ def main() -> None:
         if after != before:
             path.write_text(after, encoding="utf-8")
             print(f"wrote {name}")
+    kept = kept_text()
+    if not FINGERPRINTS.exists() or FINGERPRINTS.read_text(encoding="utf-8") != kept:
+        FINGERPRINTS.write_text(kept, encoding="utf-8")
+        print("wrote fsm/fingerprints.json")
 
 
 def current(page: str) -> str:

@@ -21,6 +21,7 @@ from ..states.policy import Policy
 from ..states.profile import Profile, Stage
 from ..states.spec import Mode, Spec
 from ..tools.catalog import folded
+from ..tools.documents import generate_report
 from ..tools.tool import Tool
 from .fork_runner import ForkRunner
 from .intake import (
@@ -202,6 +203,7 @@ class Engine(ForkRunner):
         connections: Mapping[str, Any] | None = None,
         model: Model | str | None = None,
         reason: str | None = None,
+        accept_changes: bool = False,
     ) -> Result:
         """
         Go on with a run where its journal ends.
@@ -215,6 +217,8 @@ class Engine(ForkRunner):
             connections: Values by label, as for `run`; they are never in the journal.
             model: Instead of the engine's, for a run that was started with its own.
             reason: Why the answer or outcome is what it is, and who says so; kept in the journal beside it.
+            accept_changes: Go on also when parts that decide the run are other ones than it was recorded with. The next
+                row says so, and from it on this engine's prompts, tools and policy are in force (`changes` lists them).
 
         Returns:
             The result. Of a finished run it is read, and of a run that waits without an answer the status is
@@ -226,6 +230,7 @@ class Engine(ForkRunner):
             UnknownRun: There is none.
             LeaseHeld: Another driver is alive.
             InvalidAnswer: The answer does not fit; the run goes on waiting.
+            RunChanged: Prompts, tools, policy or paor's own decisions have changed in parts that matter to the run.
             JournalDamaged: The run's chain is broken.
         """
         task = self._task_to_answer(run_id, answer, outcome)
@@ -238,9 +243,12 @@ class Engine(ForkRunner):
                 connections=connections,
                 model=model,
                 reason=reason,
+                accept_changes=accept_changes,
             )
             answer = outcome = result = reason = None
-        drive, walk = self._resumed(run_id, answer, outcome, result, connections, model, reason)
+        drive, walk = self._resumed(
+            run_id, answer, outcome, result, connections, model, reason, accept_changes
+        )
         if walk is not None:
             return self._settled(_last_result(self._driven(lambda: (drive, walk), resumed=True)))
         if (again := self._owed(drive)) is not None:
@@ -257,6 +265,7 @@ class Engine(ForkRunner):
         connections: Mapping[str, Any] | None = None,
         model: Model | str | None = None,
         reason: str | None = None,
+        accept_changes: bool = False,
     ) -> Result:
         """Do the same as `resume` on the running event loop."""
         task = self._task_to_answer(run_id, answer, outcome)
@@ -269,9 +278,12 @@ class Engine(ForkRunner):
                 connections=connections,
                 model=model,
                 reason=reason,
+                accept_changes=accept_changes,
             )
             answer = outcome = result = reason = None
-        drive, walk = self._resumed(run_id, answer, outcome, result, connections, model, reason)
+        drive, walk = self._resumed(
+            run_id, answer, outcome, result, connections, model, reason, accept_changes
+        )
         if walk is not None:
             return self._settled(await _alast_result(self._adriven(lambda: (drive, walk), resumed=True)))
         if (again := self._owed(drive)) is not None:
@@ -421,14 +433,24 @@ class Engine(ForkRunner):
     def drive_task(self, workflow: Drive, call: TaskCall) -> Result:
         """Drive one task of a workflow to its end, or until it waits; what `fsm.workflows` calls."""
         if call.known is not None:
-            return self.resume(call.known, connections=workflow.connections, model=workflow.model)
+            return self.resume(
+                call.known,
+                connections=workflow.connections,
+                model=workflow.model,
+                accept_changes=workflow.accepting,
+            )
         start = self._task(workflow, call)
         return _last_result(self._driven(start, resumed=False, listening=bool(self._hooks)))
 
     async def adrive_task(self, workflow: Drive, call: TaskCall) -> Result:
         """Do the same as `drive_task` on the running event loop."""
         if call.known is not None:
-            return await self.aresume(call.known, connections=workflow.connections, model=workflow.model)
+            return await self.aresume(
+                call.known,
+                connections=workflow.connections,
+                model=workflow.model,
+                accept_changes=workflow.accepting,
+            )
         start = self._task(workflow, call)
         return await _alast_result(self._adriven(start, resumed=False, listening=bool(self._hooks)))
 
@@ -513,18 +535,27 @@ class Engine(ForkRunner):
 
     def current_spec(self, spec: Spec) -> Spec:
         """
-        Return *spec* as this engine would write it now: its own templates, tool schemas and policy.
+        Return *spec* as this engine would write it now: its own templates, tool schemas, policy and rules.
 
-        A tool that this engine does not have keeps its recorded form, so that the difference shows where it is used.
+        What this engine was not given stays as it was recorded: a policy, rules, a template that another engine brought.
+        So does a tool that it does not have, so that the difference shows where the tool is used.
         """
+        kept = {
+            *spec.own_templates,
+            *(set(spec.host_templates) - self._prompts.keys()),
+        } & spec.templates.keys()
         templates = templates_of(self._prompts, stage=spec.profile.stage)
-        templates |= {name: spec.templates[name] for name in spec.own_templates}
+        templates |= {name: spec.templates[name] for name in kept}
+        hosts = tuple(sorted({*self._prompts, *spec.host_templates}))
+        own: dict[str, Any] = {"templates": templates, "host_templates": hosts}
         if spec.task == 0:  # a workflow calls its tasks whatever the policy says; the tasks obey it
-            return spec.model_copy(update={"templates": templates})
-        own = {folded(name): tool.spec() for name, tool in self._tools.items()}
-        tools = tuple(own.get(folded(tool.name), tool) for tool in spec.tools)
-        own_parts = {"templates": templates, "tools": tools, "policy": self.policy, "rules": self._rules}
-        return spec.model_copy(update=own_parts)
+            return spec.model_copy(update=own)
+        tools = {folded(name): tool.spec() for name, tool in self._tools.items()}
+        own["tools"] = tuple(tools.get(folded(tool.name), tool) for tool in spec.tools)
+        own["formatter"] = generate_report.spec() if spec.formatter is not None else None
+        own["policy"] = self._policy if self._policy is not None else spec.policy
+        own["rules"] = self._rules or spec.rules
+        return spec.model_copy(update=own)
 
     @property
     def tools(self) -> tuple[Tool, ...]:

@@ -225,6 +225,14 @@ class JournalReader:
             rows = self.query(sql, (part.run << 32 | n,))
         return Payload(*rows[0]) if rows else None
 
+    def payloads_at(self, run: int, first: int, count: int) -> list[Payload]:
+        """Return *count* payloads of a run from number *first* on, fewer where there are no more."""
+        sql = f"{_SELECT_PAYLOADS} ORDER BY id"
+        return [
+            Payload(*row)
+            for row in self.query(sql, (run << 32 | first, run << 32 | min(first + count - 1, 2**32 - 1)))
+        ]
+
     def iterate_rows(self, run: int, batch: int) -> Iterator[tuple[Any, ...]]:
         """Yield the rows that stand under a run's number in order, a bounded number in memory at a time."""
         first, last = _range(run)

@@ -22,7 +22,7 @@ from ..prompts.model import (
     estimated_usage,
     prompt_bytes,
 )
-from ..states.actions import Intent
+from ..states.actions import Intent, StoredText
 from ..states.budgets import refusal, reservation
 from ..states.errors import InternalError, ToolError
 from ..states.events import Event, RunWaiting, StepCompleted, TransitionTaken
@@ -78,6 +78,8 @@ class Drive:
         resumed: Whether an effect that is pending was begun by another driver.
         cancelled: Whether somebody asked to cancel.
         listening: Whether anybody wants events.
+        amended: Payload that amends the run's spec, to be named by the next row.
+        accepting: Whether what the engine has changed since is accepted, for the tasks of a workflow too.
     """
 
     run: Run
@@ -94,6 +96,8 @@ class Drive:
     resumed: bool = False
     cancelled: bool = False
     listening: bool = False
+    amended: StoredText | None = None
+    accepting: bool = False
     load: Loader = field(default=lambda first, count: [])
 
 
@@ -293,6 +297,8 @@ def transition(
     active = drive.clock.active_us()
     moment = Moment(drive.clock.now_us(), max(0, active - drive.mark_us))
     drive.mark_us = active
+    if drive.amended is not None:
+        asked, drive.amended = {**asked, "spec": drive.amended.wire()}, None
     decision = _decided(drive, outcome, moment, request)
     change_text = decision.change.wire_json()
     change = drive.stager.stage(change_text, JSON, always=True)

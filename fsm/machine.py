@@ -290,6 +290,11 @@ _COMPILED = {
 }
 
 
+def guards_in_force() -> dict[str, Callable[[Case], bool]]:
+    """Return the guards that `decide` evaluates, by name."""
+    return {name: guard for rows in _COMPILED.values() for _, needed in rows for name, _, guard in needed}
+
+
 def _walk(run: Run, row: Row, guards: dict[str, bool]) -> None:
     """Have `transitions` take the row; it must agree."""
     walker = Walker(run.state, guards)

@@ -8,20 +8,26 @@ place, the choice among the table's rows by the recorded guards, and the sums ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from ..states.errors import Erased
-from ..states.requests import NOTHING
 from ..states.run import Change, Run
+from ..states.spec import Spec
 from . import replay as whole
+from .amending import amended
 from .erasures import erasures_of, numbers_of, root_of
 from .fold import apply
 from .kit import Kit
-from .machine import Decision, Moment, decide, request_of
+from .machine import Decision, Moment, decide
+from .payload_window import PayloadWindow
 from .record import PREV_HASH, chained, root_hash
 from .recorded import recorded_outcome
+from .replay_facts import short
+from .replay_rows import compare_decision, compare_request
 from .resuming import handed_over
 from .table import rows_of
 
@@ -71,14 +77,18 @@ class _Noting:
     """A journal whose payloads are read as they are, with a note of whether one of them was erased."""
 
     def __init__(self, journal: JournalReader) -> None:
-        self._journal = journal
+        self._store = PayloadWindow(journal)
         self.missed = False
 
     def payload(self, run: int, n: int) -> Payload:
         """Return a payload and take note."""
-        payload = self._journal.payload(run, n)
+        payload = self._store.payload(run, n)
         self.missed = self.missed or payload.body is None
         return payload
+
+    def is_text(self, payload: Payload, place: Mapping[str, Any], text: str) -> bool:
+        """Whether the payload that *place* refers to is *text*; one that was erased is none."""
+        return self._store.is_text(payload, place, text)
 
 
 def replay_erased(
@@ -101,7 +111,8 @@ def replay_erased(
             found.append(whole.Divergence(-1, "payloads", "records of what was erased", told))
     found += _chain(journal, row)
     found += [item for pair in _pairs(transitions) for item in _plain(*pair)]
-    walk = _Derivation(journal, engine, journal.lineage(row.run))
+    amendments = sum("spec" in item.request for item in transitions)
+    walk = _Derivation(journal, engine, journal.lineage(row.run), amendments)
     for transition in transitions:
         if not walk.step(transition):
             break
@@ -121,9 +132,13 @@ class _Derivation:
         unchecked: What could not be compared.
     """
 
-    def __init__(self, journal: Journal, engine: whole.SpecSource | None, parts: Sequence[Part]) -> None:
+    def __init__(
+        self, journal: Journal, engine: whole.SpecSource | None, parts: Sequence[Part], amendments: int
+    ) -> None:
         self._journal, self._engine = journal, engine
         self._parts = {part.run: part for part in parts}
+        self._noting = _Noting(journal)
+        self._amendments = amendments
         self._adrift = False
         self.found: list[whole.Divergence] = []
         self.unchecked: list[Unchecked] = []
@@ -133,32 +148,54 @@ class _Derivation:
     def _hand_over(self, part: Part) -> None:
         """Go on with a part's spec; without it there is no way on."""
         try:
-            spec = whole._spec(self._journal, part.run_id, self._engine)
+            self._recorded = whole.spec_of_part(self._journal, part.run_id)
         except Erased:
             self.unchecked.append(
                 Unchecked(part.first_seq - 1, "spec, and with it every request and decision")
             )
             self._run = None
             return
+        spec = self._derived()
         self._run, self._kit = handed_over(self._run, part, spec), Kit(spec)
+
+    def _derived(self) -> Spec:
+        """Return what rows are derived with: the engine's say begins behind the last amendment."""
+        settled = self._engine is None or self._amendments > 0
+        return (
+            self._recorded if settled or self._engine is None else self._engine.current_spec(self._recorded)
+        )
+
+    def _amend(self, run: Run, row: Transition) -> Run | None:
+        """Return *run* with the spec that is in force from *row* on, None when that was erased."""
+        body = self._journal.payload(run.number, row.request["spec"]["n"]).body
+        self._amendments -= 1
+        if body is None:
+            self.unchecked.append(Unchecked(row.seq, "spec, and with it every later request and decision"))
+            return None
+        self._recorded = amended(self._recorded, body)
+        spec = self._derived()
+        self._kit = Kit(spec)
+        return replace(run, spec=spec)
 
     def step(self, row: Transition) -> bool:
         """Compare one row and stand after it; return whether there is a way on."""
         if self._run is not None and row.run != self._run.number:
             self._hand_over(self._parts[row.run])
+        if self._run is not None and "spec" in row.request:
+            self._run = self._amend(self._run, row)
         if self._run is None:
             return False
         run = self._run
         if row.seq != run.seq or row.source != run.state:
             self._tell(whole.Divergence(row.seq, "place", f"{row.source} at {row.seq}", run.state))
             return False
-        noting: Any = _Noting(self._journal)
+        noting = self._noting = _Noting(self._journal)
         self._compare_request(noting, run, row)
         decision, sure = self._decided(noting, run, row)
         try:
             self._run = self._followed(run, row, decision if sure else None)
-        except whole._UNREADABLE as error:
-            told = whole._short(f"{type(error).__name__}: {error}")
+        except whole.UNREADABLE as error:
+            told = short(f"{type(error).__name__}: {error}")
             self._tell(whole.Divergence(row.seq, "record", "a readable row", told))
             return False
         return True
@@ -169,17 +206,15 @@ class _Derivation:
         else:
             self.unchecked.append(Unchecked(item.seq, item.field))
 
-    def _compare_request(self, noting: Any, run: Run, row: Transition) -> None:
-        uncalled = row.outcome.get("kind") in ("cancelled", "answer")
+    def _compare_request(self, noting: _Noting, run: Run, row: Transition) -> None:
         try:
-            request = NOTHING if uncalled else request_of(run)
-            for item in whole._compare_request(noting, self._kit, run, row, request):
+            for item in compare_request(noting, self._kit, run, row, whole.request_at(run, row)):
                 self._tell(item)
-        except whole._UNREADABLE as error:
-            told = whole._short(f"{type(error).__name__}: {error}")
+        except whole.UNREADABLE as error:
+            told = short(f"{type(error).__name__}: {error}")
             self._tell(whole.Divergence(row.seq, "request", "a readable request", told))
 
-    def _decided(self, noting: Any, run: Run, row: Transition) -> tuple[Decision | None, bool]:
+    def _decided(self, noting: _Noting, run: Run, row: Transition) -> tuple[Decision | None, bool]:
         """Return what the recorded outcome means now, and whether nothing that was erased went into it."""
         noting.missed = False
         try:
@@ -187,26 +222,26 @@ class _Derivation:
             missed = noting.missed
             moment = Moment(row.at, row.time_us - run.counters.time_us)
             decision = decide(run, outcome, moment, self._kit)
-        except whole._UNREADABLE as error:
-            told = whole._short(f"{type(error).__name__}: {error}")
+        except whole.UNREADABLE as error:
+            told = short(f"{type(error).__name__}: {error}")
             self._tell(
                 whole.Divergence(row.seq, "outcome", "a readable outcome", told), sure=not noting.missed
             )
             return None, False
-        for item in whole._compare_decision(noting, run, row, decision):
+        for item in compare_decision(noting, run, row, decision):
             self._tell(item, sure=not missed)
         return decision, not missed and not self._adrift
 
     def _followed(self, run: Run, row: Transition, decision: Decision | None) -> Run:
         """Return the run after a row: by its change, by the derived one where that was erased, else without it."""
         if self._journal.payload(run.number, row.change["n"]).body is not None:
-            return whole._follow(self._journal, run, row)
+            return whole.follow(self._noting, run, row)
         self._adrift = self._adrift or decision is None
         return apply(
             run,
             trigger=row.trigger,
             dest=row.dest,
-            counters=whole._recorded_counters(run, row),
+            counters=whole.recorded_counters(run, row),
             change=decision.change if decision is not None else Change(),
             outcome=dict(row.outcome),
         )

@@ -15,6 +15,7 @@ from ..states.run import Run, initial_run
 from ..states.spec import Spec
 from ..states.waiting import Answer, Question
 from ..tools.schema import ParameterSchema, SchemaError
+from .amending import in_force
 from .fold import restore
 from .journal import Journal
 from .journal_reading import JournalReader
@@ -49,12 +50,17 @@ def restored(journal: JournalReader, run_id: str, last: int = 2**32 - 1) -> tupl
     ends = [*(part.first_seq - 1 for part in parts[1:]), last]
     run, head = None, b""
     for part, end in zip(parts, ends, strict=True):
-        run = handed_over(run, part, journal.spec(part.run_id))
         rows = journal.own_rows(part.run, part.first_seq, end)
+        spec = in_force(journal.spec(part.run_id), rows, partial(_body, journal, part.run))
+        run = handed_over(run, part, spec)
         head = checked_chain(part.run_id, journal.root(part.run, head), rows)
         run = restore(run, rows, partial(journal.change, part.run))
     assert run is not None, "every run has at least its own part"
     return run, head
+
+
+def _body(journal: JournalReader, run: int, number: int) -> str | bytes | None:
+    return journal.payload(run, number).body
 
 
 def run_before(journal: JournalReader, run_id: str, seq: int) -> Run:

@@ -25,8 +25,10 @@ from ..states.waiting import Answer
 from ..tools.catalog import Catalog
 from ..tools.documents import generate_report
 from ..tools.tool import Document, Tool
+from .accepting import accept, changes_of, refusal
 from .drivers import WriterPool, aperform, perform
 from .fallback import fallback_of, fallback_spec, is_owed, warn_of_legacy
+from .fingerprints import fingerprints_of
 from .intake import (
     DocumentLike,
     RunOptions,
@@ -53,10 +55,12 @@ from .workflows import (
     Place,
     TaskCall,
     task_tool,
+    unfinished_tasks,
     waiting_task,
 )
 
 if TYPE_CHECKING:
+    from .changed_parts import ChangedPart
     from .flow_start import GivenWorkflow, WorkflowLike
 
 
@@ -73,6 +77,10 @@ class Runner(ABC):
     @abstractmethod
     def drive_task(self, workflow: Drive, call: TaskCall) -> Result:
         """Drive one task of a workflow to its end, or until it waits."""
+
+    @abstractmethod
+    def current_spec(self, spec: Spec) -> Spec:
+        """Return *spec* as this engine would write it now."""
 
     @abstractmethod
     async def adrive_task(self, workflow: Drive, call: TaskCall) -> Result:
@@ -98,6 +106,7 @@ class Runner(ABC):
         self.model = model_of(model)
         self._limits = limits
         self.limits = limits if limits is not None else Limits()
+        self._policy = policy
         self.policy = policy if policy is not None else Policy()
         self._tools = toolbox(tools, builtins=builtins)
         templates_of(prompts)
@@ -161,6 +170,7 @@ class Runner(ABC):
             profile=profile,
             rules=self._rules,
             own_templates=(planning_template(mode),) if template else (),
+            host_templates=tuple(sorted(self._prompts)),
             connections=tuple(connections or ()),
             key_salt=self._ids.salt().hex(),
             **options,
@@ -205,6 +215,7 @@ class Runner(ABC):
         stager = Stager(0, self._ids.salt)
         references = input_references(spec, inputs, stager)
         spec = spec.model_copy(update={"documents": references, "workflow_id": spec.workflow_id or run_id})
+        spec = spec.model_copy(update={"fingerprints": fingerprints_of(spec)})
         place = stager.stage(spec.model_dump_json(), JSON)
         number, root, fence = self.journal.create(
             run_id,
@@ -293,6 +304,7 @@ class Runner(ABC):
         connections: Mapping[str, Any] | None,
         model: Model | str | None,
         reason: str | None = None,
+        accept_changes: bool = False,
     ) -> tuple[Drive, Steps | None]:
         """Return the drive of a run and what to walk: None when there is nothing to do."""
         chosen = model_of(model) if model is not None else self.model
@@ -314,10 +326,11 @@ class Runner(ABC):
         drive = self._taken(row.run_id)
         drive.connections.update(connections or {})
         drive.model = chosen
-        if not given:
-            declined = self._timed_out(drive.run)
-            return drive, steps(drive) if declined is None else self._answered(drive, declined)
         try:
+            self._check_unchanged(drive, accept_changes)
+            if not given:
+                declined = self._timed_out(drive.run)
+                return drive, steps(drive) if declined is None else self._answered(drive, declined)
             question = drive.run.waiting_for
             if question is None:
                 raise InvalidAnswer(
@@ -328,6 +341,34 @@ class Runner(ABC):
             self.journal.leases.release(drive.run.number, drive.fence)
             raise
         return drive, self._answered(drive, reply)
+
+    def _check_unchanged(self, drive: Drive, accept_changes: bool) -> None:
+        """
+        Refuse a run whose parts have changed, or those of its unfinished tasks; or have them in force from now on.
+
+        Raises:
+            RunChanged: They matter to it and nobody has accepted them.
+        """
+        run, drive.accepting = drive.run, accept_changes
+        changes = self.changes(run)
+        if changes and accept_changes:
+            accept(drive, self.current_spec(run.spec))
+        elif any(change.relevant for change in changes):
+            raise refusal(run.run_id, changes)
+        for task in unfinished_tasks(self.journal, self.journal.run(run.run_id)):
+            inner = self.changes(restored(self.journal, task)[0])
+            if not accept_changes and any(change.relevant for change in inner):
+                raise refusal(task, inner)
+
+    def changes(self, run: Run | str) -> tuple[ChangedPart, ...]:
+        """
+        Return the parts in which this engine would decide a run otherwise than it was recorded, those that matter first.
+
+        Args:
+            run: Its id, or the run as it stands.
+        """
+        run = restored(self.journal, run)[0] if isinstance(run, str) else run
+        return changes_of(self.journal, run, self.current_spec(run.spec), self._tools)
 
     def _timed_out(self, run: Run) -> Answer | None:
         """Return the decline that a run's unanswered question counts as by now, None while it may wait."""

@@ -83,6 +83,7 @@ def spec_of(
     offered: Sequence[Tool],
     templates: dict[str, str],
     own_templates: tuple[str, ...],
+    host_templates: tuple[str, ...],
     profile: Profile,
     rules: tuple[str, ...],
     connections: tuple[str, ...],
@@ -101,7 +102,7 @@ def spec_of(
 
     Args:
         objective, success_criteria, language, user_language, task_type, mode, context, final_format, fallback, transcript: See `fsm.engine.Engine.stream`.
-        limits, policy, model, offered, templates, own_templates, profile, rules: What the engine and the run's options come to.
+        limits, policy, model, offered, templates, own_templates, host_templates, profile, rules: What the engine and the run's options come to.
         connections: Labels only.
         key_salt: Hex salt of the run's keys.
 
@@ -134,6 +135,7 @@ def spec_of(
         tools=tuple(tool.spec() for tool in offered),
         templates=templates,
         own_templates=own_templates,
+        host_templates=host_templates,
         profile=profile,
         rules=rules,
         model=model.name,

@@ -8,6 +8,7 @@ PaorError
         IllegalEvent            no row of the table allows this event in this phase
         InvalidAnswer           an answer that does not fit what the run waits for
         InvalidFork             a run that cannot be forked at this row
+        RunChanged              what decides a run is not what it was recorded with
     ModelError                  a model's or its transport's; becomes a journaled outcome, never leaves `run`
         ScriptExhausted         a ScriptedModel was asked more often than it has replies
     ToolError                   raised by a tool to fail with exactly this text; becomes an observation
@@ -57,6 +58,22 @@ class InvalidAnswer(UsageError):
 
 class InvalidFork(UsageError):
     """The run cannot be forked at this row; nothing was created."""
+
+
+class RunChanged(UsageError):
+    """
+    What decides a run has changed since it was recorded, in parts that matter to it; nothing was appended.
+
+    Attributes:
+        parts: Every part that has changed, one line each; those that do not matter to the run last.
+    """
+
+    def __init__(self, message: str, parts: tuple[str, ...] = ()) -> None:
+        super().__init__(message, parts)
+        self.parts = parts
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class ModelError(PaorError):

@@ -99,7 +99,9 @@ class Ended(Struct, frozen=True, gc=False):
     kind: ClassVar[str] = "result"
 
 
-Doubt = Literal["", "driver_lost", "reconcile_failed", "reconcile_unreadable", "task_pending", "shared_intent"]
+Doubt = Literal[
+    "", "driver_lost", "reconcile_failed", "reconcile_unreadable", "task_pending", "shared_intent"
+]
 """Why nobody knows of an effect whether it happened; a closed list, since it stands in hashed rows."""
 
 

@@ -86,6 +86,7 @@ class Spec(BaseModel):
         tools: The catalog offered to this run, in order.
         templates: Prompt templates by name, as they were at the start.
         own_templates: Names of those that this run brought itself.
+        host_templates: Names of those that its engine was given; the others are paor's.
         model: Name of the model, for people and for replay.
         documents: Input documents.
         connections: Labels of connections; their secrets are never here.
@@ -105,6 +106,7 @@ class Spec(BaseModel):
         key_salt: Hex salt of this run's duplicate and idempotency keys.
         engine: Version of paor.
         machine: Fingerprint of the transition table.
+        fingerprints: Digest of every part that decides the run, by its name (`fsm.fingerprints`).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
@@ -124,6 +126,7 @@ class Spec(BaseModel):
     tools: tuple[ToolSpec, ...] = ()
     templates: dict[str, str] = Field(default_factory=dict)
     own_templates: tuple[str, ...] = ()
+    host_templates: tuple[str, ...] = ()
     model: str = "offline"
     documents: tuple[DocumentRef, ...] = ()
     connections: tuple[str, ...] = ()
@@ -143,3 +146,4 @@ class Spec(BaseModel):
     key_salt: str = ""
     engine: str = ""
     machine: str = ""
+    fingerprints: dict[str, str] = Field(default_factory=dict)

@@ -154,7 +154,10 @@ def test_a_changed_template_is_named_at_every_row_that_used_it(recorded: tuple[J
     first = found.divergences[0]
     assert "decision" in first.expected and "verdict" in first.found
     assert first.expected.startswith("line ") and first.found.startswith("line ")
-    with pytest.raises(ReplayDiverged, match=r"row 4, request.prompt: recorded line \d+: .*, derived line"):
+    with pytest.raises(
+        ReplayDiverged,
+        match=r"row 4, request.prompt \(system message, template refinement\): recorded line \d+: .*, derived line",
+    ):
         found.raise_if_diverged()
 
 
@@ -443,6 +446,53 @@ def test_a_forged_memory_is_found(forged: Altered) -> None:
             forged.write(forged.rows(), {number: json.dumps({**change, slot: other}, separators=(",", ":"))})
             found = forged.replay()
             assert f"change.{slot}" in fields(found).get(place, set()), (place, slot, found.divergences[:3])
+
+
+def test_a_forged_document_is_found(forged: Altered) -> None:
+    """Every column of every row of `documents`, one that is missing, and one that nothing has produced."""
+    connection = sqlite3.connect(forged.path)
+    numbers = [number for (number,) in connection.execute("SELECT number FROM documents ORDER BY id")]
+    connection.close()
+    forged.write(forged.rows())
+    whole = forged.path.read_bytes()
+
+    def changed(statement: str, *values: Any) -> dict[int, set[str]]:
+        forged.path.write_bytes(whole)
+        connection = sqlite3.connect(forged.path, isolation_level=None)
+        connection.execute(statement, values)
+        connection.close()
+        return fields(forged.replay())
+
+    for number in numbers:
+        for name, value in (("label", "x"), ("position", 9), ("name", "x"), ("mime", "x"), ("bytes", 10**6)):
+            found = changed(f"UPDATE documents SET {name} = ? WHERE number = ?", value, number)
+            assert {f"documents.{number}.{name}"} in found.values(), (number, name)
+        assert {f"documents.{number}"} in changed("DELETE FROM documents WHERE number = ?", number).values()
+
+
+def test_a_forged_view_is_found(recorded: tuple[Journal, str], tmp_path: Path) -> None:
+    """The state, the reason and the head of a run are what its rows say."""
+    journal, run_id = recorded
+    path = tmp_path / "forged.db"
+    path.write_bytes(Path(journal.path).read_bytes())
+    connection = sqlite3.connect(path, isolation_level=None)
+    (sql,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = 'runs'").fetchone()
+    columns = [name for _, name, *_ in connection.execute("PRAGMA table_info(runs)")]
+    connection.execute("DROP VIEW IF EXISTS v_runs")
+    connection.execute(sql.replace("VIEW runs", "VIEW true_runs", 1))
+    connection.execute("DROP VIEW runs")
+    for name, value in (
+        ("state", "'Failed'"),
+        ("status", "'failed'"),
+        ("reason", "'stuck'"),
+        ("ended_at", "7"),
+    ):
+        shown = ", ".join(f"{value} AS {column}" if column == name else column for column in columns)
+        connection.execute(f"CREATE VIEW runs AS SELECT {shown} FROM true_runs")
+        with Journal(path, read_only=True) as reader:
+            assert [item.field for item in replay(reader, run_id).divergences] == [f"runs.{name}"]
+        connection.execute("DROP VIEW runs")
+    connection.close()
 
 
 def test_a_call_without_a_result_is_found(forged: Altered) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .fsm.changed_parts import ChangedPart
     from .fsm.diff import RunDiff, diff
     from .fsm.engine import Engine
     from .fsm.erase import ErasureResult
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
         NotStarted,
         PaorError,
         ReplayDiverged,
+        RunChanged,
         ScriptExhausted,
         ToolError,
         UnknownRun,
@@ -75,6 +77,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ApprovalRule",
+    "ChangedPart",
     "Clock",
     "Divergence",
     "Document",
@@ -117,6 +120,7 @@ __all__ = [
     "ReplayDiverged",
     "Reply",
     "Result",
+    "RunChanged",
     "RunDiff",
     "RunEnded",
     "RunStarted",
@@ -164,6 +168,7 @@ _PLACES = {
         "RunDiff",
         "diff",
     ),
+    ".fsm.changed_parts": ("ChangedPart",),
     ".fsm.engine": ("Engine",),
     ".fsm.journal": ("Journal",),
     ".fsm.ports": (
@@ -224,6 +229,7 @@ _PLACES = {
         "NotStarted",
         "PaorError",
         "ReplayDiverged",
+        "RunChanged",
         "ScriptExhausted",
         "ToolError",
         "UnknownRun",

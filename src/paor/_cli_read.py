@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -31,8 +32,9 @@ from ._cli_text import STATE_STYLES, Cell, Column, count, one_line, styled, tabl
 from .fsm.diagram import Format, Walk, walk_of
 from .fsm.diagram import diagram as picture
 from .fsm.journal import Journal, RunRow
-from .fsm.replay import Replay
+from .fsm.replay import Divergence, Replay
 from .fsm.replay import replay as replay_run
+from .fsm.replay_erased import Unchecked
 from .fsm.verify import Defect
 from .states.errors import JournalDamaged
 
@@ -200,7 +202,10 @@ def replay(name: str | None, app: str | None, journal: str, as_json: bool) -> in
     the run's own prompts, schemas and policy. Of a run of which something was erased, what is left is compared, and
     what cannot be checked is named.
 
-    Exit codes: 0 nothing differs, 3 with a line for each difference, 4 a run whose record cannot be read.
+    The first difference is shown, with --json all of them. Parts that have changed since the run was recorded are
+    named, too; alone they are no difference.
+
+    Exit codes: 0 identical, 3 diverged, 4 a run whose record cannot be read.
     """
     with looking(app, journal) as reader:
         engine = engine_of(app, reader) if app is not None else None
@@ -231,14 +236,42 @@ def _replay_lines(row: RunRow, item: Replay | str) -> list[str]:
     if item.unchecked and not item.divergences:
         verdict = styled("holds as far as it was not erased", "warn")
     lines = [f"run {row.run_id}  {verdict}  {count(item.transitions, 'transition')}"]
-    lines += [f"  {one_line(str(divergence))}" for divergence in item.divergences]
+    if item.divergences:
+        lines += _first_lines(item.divergences[0])
+        rows = len({divergence.seq for divergence in item.divergences})
+        more = len(item.divergences) - 1
+        if more:
+            lines.append(
+                f"  and {count(more, 'more difference')} in {count(rows, 'row')}; all of them: --json"
+            )
+    for seq, parts in item.accepted:
+        lines.append(f"  {styled('accepted', 'warn')} from row {seq} on: {', '.join(parts)}")
+    told = [str(part) for part in item.changed if part.relevant]
+    lines += [f"  {styled('changed since', 'warn')}: {one_line(part)}" for part in told]
+    return lines + _unchecked_lines(item.unchecked)
+
+
+def _unchecked_lines(unchecked: Sequence[Unchecked]) -> list[str]:
+    """Return what could not be compared since it was erased, a line for each row."""
     fields: dict[int, list[str]] = {}
-    for one in item.unchecked:
+    for one in unchecked:
         fields.setdefault(one.seq, []).append(one.field)
+    lines = []
     for seq, names in sorted(fields.items()):
         where = f"row {seq}" if seq >= 0 else "run"
         lines.append(f"  {where}, not checked since it was erased: {', '.join(names)}")
     return lines
+
+
+def _first_lines(first: Divergence) -> list[str]:
+    """Return the first difference for people: where it is, and below each other what was recorded and derived."""
+    place = f"row {first.seq}, {first.field}" if first.seq >= 0 else first.field
+    where = f" ({first.where})" if first.where else ""
+    return [
+        f"  {place}{where}",
+        f"    recorded  {one_line(first.expected)}",
+        f"    derived   {one_line(first.found)}",
+    ]
 
 
 def _replay_json(row: RunRow, item: Replay | str) -> dict[str, Any]:
@@ -249,11 +282,17 @@ def _replay_json(row: RunRow, item: Replay | str) -> dict[str, Any]:
             "identical": False,
             "divergences": [],
             "unchecked": [],
+            "changed": [],
+            "accepted": [],
             "error": item,
         }
     found = [
-        {"seq": one.seq, "field": one.field, "expected": one.expected, "found": one.found}
+        {"seq": one.seq, "field": one.field, "where": one.where, "expected": one.expected, "found": one.found}
         for one in item.divergences
+    ]
+    changed = [
+        {"part": part.part, "visited": list(part.visited), "may_visit": part.may_visit}
+        for part in item.changed
     ]
     return {
         "run_id": row.run_id,
@@ -261,6 +300,8 @@ def _replay_json(row: RunRow, item: Replay | str) -> dict[str, Any]:
         "identical": item.identical,
         "divergences": found,
         "unchecked": [{"seq": one.seq, "field": one.field} for one in item.unchecked],
+        "changed": changed,
+        "accepted": [{"seq": seq, "parts": list(parts)} for seq, parts in item.accepted],
         "error": None,
     }
 

@@ -19,6 +19,7 @@ from ._cli_inputs import RunInput, run_input
 from ._cli_io import (
     INTERRUPTED,
     OK,
+    USAGE,
     command,
     journal_flag,
     say,
@@ -28,7 +29,7 @@ from ._cli_io import (
 from ._cli_journal import find_run, short_id
 from ._cli_json import json_value
 from ._cli_progress import Watch
-from ._cli_text import STATE_STYLES, styled
+from ._cli_text import STATE_STYLES, one_line, styled
 from .fsm.engine import Engine
 from .fsm.fallback import is_owed
 from .fsm.intake import model_of
@@ -38,7 +39,7 @@ from .fsm.result import Result
 from .fsm.resuming import restored, timed_out
 from .fsm.workflows import used_tools
 from .prompts.model import Model
-from .states.errors import UsageError
+from .states.errors import RunChanged, UsageError
 from .states.events import RunEnded
 from .tools.builtin import builtin_tools
 
@@ -237,6 +238,9 @@ def given_answer(answer: str | None, outcome: str | None, returned: str | None) 
 )
 @click.option("--model", metavar="M", help="offline or script:FILE; default: the model the run had.")
 @click.option("--output", metavar="FILE", help="Write the final report (.md, .markdown or .txt).")
+@click.option(
+    "--accept-changes", is_flag=True, help="Go on although prompts, tools, policy or code have changed."
+)
 @click.option("--web", is_flag=True, help=WEB_HELP)
 @click.option("--app", metavar="MODULE:ENGINE", help=APP_HELP)
 def resume(
@@ -247,6 +251,7 @@ def resume(
     reason: str | None,
     model: str | None,
     output: str | None,
+    accept_changes: bool,
     web: bool,
     app: str | None,
     journal: str,
@@ -258,11 +263,15 @@ def resume(
     RUN is an id, an unambiguous start of one, or "last". Of a finished run the result is printed again, and of one
     that waits without an answer the question; in both cases nothing is written.
 
-    Exit codes: those of paor run.
+    A run whose prompts, tools, policy or rules of decision have changed since is refused, with a line for each part
+    that says which rows have used it and whether later ones may. --accept-changes goes on and journals that.
+
+    Exit codes: those of paor run; 2 also for a run that has changed.
     """
-    given = given_answer(answer, outcome, returned) | {"reason": reason}
+    given = given_answer(answer, outcome, returned)
     if reason is not None and answer is None and outcome is None:
         raise click.UsageError("--reason comes with --answer or --outcome")
+    given |= {"reason": reason, "accept_changes": accept_changes}
     chosen = model_of(model) if model is not None else None
     target = Path(output) if output is not None else None
     if target is not None:
@@ -286,7 +295,23 @@ def resume(
     with driving(app, journal, model=chosen, hooks=(watch,), web=web) as engine:
         if app is not None and chosen is not None:
             engine.model = chosen
-        return driven(engine, lambda engine: engine.resume(row.run_id, **given), watch, app, target, as_json)
+        had = engine.journal.spec(row.run_id).model
+        if engine.model.name != had:
+            tell(f"paor: run {row.run_id} had the model {had}, it goes on with {engine.model.name}")
+        try:
+            return driven(
+                engine, lambda engine: engine.resume(row.run_id, **given), watch, app, target, as_json
+            )
+        except RunChanged as error:
+            return _told_changes(row, error)
+
+
+def _told_changes(row: RunRow, error: RunChanged) -> int:
+    """Say which parts of a run have changed, one a line, and what can be done."""
+    tell(f"paor: run {row.run_id} was recorded with other parts; nothing was done")
+    tell(*(f"  {one_line(part)}" for part in error.parts))
+    tell("paor: go on with them: --accept-changes; or give the engine that the run had")
+    return USAGE
 
 
 def overdue(reader: Journal, run_id: str) -> bool:
