@@ -23,6 +23,7 @@ from ..states.profile import Profile, Stage
 from ..states.spec import Mode, Spec
 from ..tools.catalog import folded
 from ..tools.tool import Tool
+from .fork_runner import ForkRunner
 from .intake import (
     DocumentLike,
     RunOptions,
@@ -31,7 +32,7 @@ from .intake import (
 from .loop import Drive, Steps, steps, transition
 from .result import Result, result_of_run
 from .resuming import restored
-from .runner import OPTIONS, Runner, Start
+from .runner import OPTIONS, Start
 from .workflows import (
     Place,
     Task,
@@ -63,7 +64,7 @@ _FORK_OPTIONS = frozenset(
 )
 
 
-class Engine(Runner):
+class Engine(ForkRunner):
     """
     Run objectives as a guarded, journaled state machine.
 

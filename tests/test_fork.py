@@ -253,8 +253,12 @@ def test_a_fork_without_rows_of_its_own_verifies_and_shows(tmp_path: Path) -> No
         folder.mkdir()
         with journey.engine(folder) as scripted:
             result = play(journey, scripted)
+            stored, produced = len(scripted.journal.spec(result.run_id).documents), 0
             for row in scripted.journal.transitions(result.run_id)[:-1]:
                 fork = scripted.fork(result.run_id, row.seq, drive=False)
+                produced = row.outcome.get("documents", produced) if row.trigger == "execute" else produced
+                stored, produced = (stored + produced, 0) if row.trigger == "observe" else (stored, produced)
+                assert len(scripted.journal.documents(fork.run_id)) == stored
                 found = scripted.journal.run(fork.run_id)
                 assert (found.state, found.head_seq) == (row.dest, row.seq)
                 assert found.status == ("waiting" if row.trigger == "wait" else "running")
