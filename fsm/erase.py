@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from ..states.errors import JournalBusy, LeaseHeld, UsageError
-from .erasing import FIELDS, Plan, documents_named, family, json_of, plan_document, plan_field, spec_payload
+from .erasing import FIELDS, Plan, documents_named, json_of, plan_document, plan_field, spec_payload
 from .erasures import REASON, chained_erasure, erasures_of, ranges_text, root_of
 from .journal_file import transaction, translated
 from .journal_rows import RunRow
@@ -24,6 +24,7 @@ from .record import canonical
 
 if TYPE_CHECKING:
     from .journal import Journal
+    from .journal_reading import JournalReader
 
 Others = Literal["refuse", "erase", "keep"]
 GONE = "(erased)"
@@ -295,6 +296,29 @@ def _blank_documents(journal: Journal, connection: sqlite3.Connection, run: int,
                 "UPDATE documents SET name = ?, mime = ? WHERE id = ?",
                 (GONE, GONE, run << 32 | document["number"]),
             )
+
+
+def family(journal: JournalReader, row: RunRow) -> set[int]:
+    """Return the numbers of all runs that a run shares texts with by its making, itself among them."""
+    links: dict[str, set[str]] = {}
+    numbers: dict[str, int] = {}
+    found = journal.query(
+        "SELECT specs.run, run_id, workflow_id, parent_run_id, CASE WHEN json_valid(body) THEN body ->> '$.fallback_for' END"
+        " FROM specs LEFT JOIN payloads ON payloads.id = (specs.run << 32 | spec_payload)"
+    )
+    for run, run_id, *others in found:
+        numbers[run_id] = run
+        for other in others:
+            if isinstance(other, str) and other:
+                links.setdefault(run_id, set()).add(other)
+                links.setdefault(other, set()).add(run_id)
+    reached, left = {row.run_id}, [row.run_id]
+    while left:
+        for other in links.get(left.pop(), ()):
+            if other not in reached:
+                reached.add(other)
+                left.append(other)
+    return {numbers[run_id] for run_id in reached if run_id in numbers}
 
 
 def finish(journal: Journal) -> bool:

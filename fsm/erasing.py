@@ -385,29 +385,3 @@ _ROW_FIELDS: Mapping[str, Callable[[Plan, int, _Row], None]] = {
     "questions": _questions,
     "answer": _answer,
 }
-
-
-# -- other runs --------------------------------------------------------------------------------------------------
-
-
-def family(journal: JournalReader, row: RunRow) -> set[int]:
-    """Return the numbers of all runs that a run shares texts with by its making, itself among them."""
-    links: dict[str, set[str]] = {}
-    numbers: dict[str, int] = {}
-    found = journal.query(
-        "SELECT specs.run, run_id, workflow_id, parent_run_id, CASE WHEN json_valid(body) THEN body ->> '$.fallback_for' END"
-        " FROM specs LEFT JOIN payloads ON payloads.id = (specs.run << 32 | spec_payload)"
-    )
-    for run, run_id, *others in found:
-        numbers[run_id] = run
-        for other in others:
-            if isinstance(other, str) and other:
-                links.setdefault(run_id, set()).add(other)
-                links.setdefault(other, set()).add(run_id)
-    reached, left = {row.run_id}, [row.run_id]
-    while left:
-        for other in links.get(left.pop(), ()):
-            if other not in reached:
-                reached.add(other)
-                left.append(other)
-    return {numbers[run_id] for run_id in reached if run_id in numbers}

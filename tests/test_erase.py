@@ -400,11 +400,13 @@ def test_a_run_that_is_driven_is_never_erased(tmp_path: Path) -> None:
         assert reached.wait(60)
         with Journal(path) as other:
             run_id = other.runs()[0].run_id
-            for force in (False, True):
-                with pytest.raises(LeaseHeld, match="is driven by"):
-                    other.erase(run_id, force=force)
-            go.set()
-            driver.join()
+            try:
+                for force in (False, True):
+                    with pytest.raises(LeaseHeld, match="is driven by"):
+                        other.erase(run_id, force=force)
+            finally:
+                go.set()
+                driver.join()
             assert other.run(run_id).status == "done" and other.erase(run_id).payloads > 0
 
 

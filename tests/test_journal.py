@@ -74,7 +74,8 @@ def test_every_table_is_strict(path: Path) -> None:
     connection = sqlite3.connect(path)
     listed = connection.execute("PRAGMA table_list").fetchall()
     strict = {row[1]: row[5] for row in listed if row[2] == "table" and not row[1].startswith("sqlite_")}
-    assert strict == dict.fromkeys(("specs", "leases", "transitions", "payloads", "documents"), 1)
+    tables = ("specs", "leases", "transitions", "payloads", "documents", "erasures", "unscrubbed")
+    assert strict == dict.fromkeys(tables, 1)
     with pytest.raises(sqlite3.IntegrityError):
         connection.execute("UPDATE transitions SET at = 'yesterday'")
     for statement in ("transitions SET seq = 99", "payloads SET n = 99", "documents SET number = 99"):

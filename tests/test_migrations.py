@@ -94,7 +94,7 @@ def test_a_step_that_fails_leaves_the_file_as_it_was(path: Path, monkeypatch: py
 
 
 CHILD = """
-import os, signal, sys
+import os, signal, sys, time
 from paor import Journal
 from paor.fsm import migrations
 
@@ -105,6 +105,8 @@ def apply(database):
                          " INSERT INTO notes SELECT i, hex(zeroblob(400)) FROM n")
         os.kill(os.getpid(), signal.SIGKILL)
     database.execute("INSERT INTO notes VALUES (1, 'taken')")
+    if sys.argv[2] == "wait":
+        time.sleep(1.5)  # so that the others have seen the old version when this one commits
 
 migrations.STEPS = (*migrations.STEPS, migrations.Step(2, apply))
 if sys.argv[2] == "wait":

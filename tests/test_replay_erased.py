@@ -87,6 +87,7 @@ def rehashed(connection: sqlite3.Connection) -> None:
         ("time_us", "UPDATE transitions SET time_us = 0 WHERE seq = 6", True),
         ("place", "UPDATE transitions SET source = 'Reviewing' WHERE seq = 1", True),
     ],
+    ids=["hash", "guards", "tokens_in", "step", "time_us", "place"],
 )
 def test_what_is_left_of_an_erased_run_is_still_checked(
     field: str, statement: str, rehash: bool, tmp_path: Path
