@@ -39,8 +39,9 @@ def export_run(journal: JournalReader, run_id: str) -> Iterator[dict[str, Any]]:
 
 
 def _lines(journal: JournalReader, run_id: str) -> Iterator[dict[str, Any]]:
+    parts = journal.lineage(journal.run(run_id).run)
     yield {"line": "header", "format": FORMAT, "version": VERSION}
-    for part in journal.lineage(journal.run(run_id).run):
+    for part in parts:
         yield from _run_lines(journal, journal.run(part.run_id))
 
 
