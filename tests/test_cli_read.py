@@ -45,6 +45,9 @@ DETERMINISTIC = (
     ("doctor", "--json"),
     ("resume", "last", "--json"),
     ("cancel", "last", "--json"),
+    ("why", "--json"),
+    ("why", "last", "1", "--not", "Done", "--json"),
+    ("diff", "last", "last", "--json"),
 )
 
 
@@ -363,10 +366,13 @@ def test_every_command_has_help_with_an_example_and_the_common_options(shell: Sh
         "run",
         "resume",
         "cancel",
+        "fork",
         "runs",
         "show",
         "verify",
         "replay",
+        "why",
+        "diff",
         "export",
         "import",
         "erase",
