@@ -22,7 +22,7 @@ from ..states.actions import Intent, StoredText
 from ..states.errors import ToolError
 from ..states.outcomes import Usage
 from ..states.run import Run
-from ..tools.tool import Document
+from ..tools.tool import Document, Resumption
 from .kit import Kit
 from .observe import cut
 from .payloads import JSON, Stager
@@ -58,6 +58,7 @@ class CallContext:
         self.idempotency_key = intent.idempotency_key
         self.connection = connection
         self.policy = run.spec.policy
+        self.resumption: Resumption | None = None
         review, refinement = run.memory.review, run.memory.refinement
         self.answer = (
             (review and review.answer) or (refinement and refinement.answer) or run.memory.answer or ""

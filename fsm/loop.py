@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from ..prompts.model import Model, ModelCall, ModelUnavailable, PromptMessage, Reply, estimated_usage
 from ..states.actions import Intent
-from ..states.errors import InternalError
+from ..states.errors import AnswerNeeded, EffectUnknown, InternalError, NotStarted
 from ..states.events import Event, RunWaiting, StepCompleted, TransitionTaken
 from ..states.outcomes import (
     Cancelled,
@@ -30,7 +30,8 @@ from ..states.outcomes import (
 from ..states.phase import EXECUTING
 from ..states.requests import ModelRequest, Nothing, Recall, Request, ToolRequest
 from ..states.run import Run
-from ..tools.tool import Tool
+from ..states.waiting import Answer, Asking
+from ..tools.tool import Resumption, Tool
 from .committer import Entry
 from .context import CallContext, Loader
 from .effects import AskModel, Commit, Effect, EffectPending, Emit, Returned, UseTool
@@ -39,7 +40,7 @@ from .journal import Journal
 from .journal_rows import document_row
 from .kit import Kit
 from .machine import Decision, Moment, decide, request_of
-from .outputs import error_of, is_empty, output_of, result_of, told_by
+from .outputs import asked_by, error_of, is_empty, output_of, result_of, told_by
 from .payloads import JSON, Stager
 from .ports import Clock
 from .record import Record, canonical, chained, counters_text
@@ -178,9 +179,20 @@ def _use(drive: Drive, intent: Intent) -> Generator[Effect, Any, tuple[dict[str,
         load=drive.load,
         connection=drive.connections.get(label) if label is not None else None,
     )
+    context.resumption = _resumption(drive)
     came_to = yield UseTool(tool, intent.arguments, context)
     if isinstance(came_to, EffectPending):
         return asked, InDoubt()
+    if isinstance(came_to, AnswerNeeded):
+        try:
+            return asked, asked_by(came_to, run.spec.limits, drive.stager)
+        except Exception as error:  # a tool may ask in any form
+            came_to = error
+    if isinstance(came_to, EffectUnknown) and intent.effect == "once":
+        settled = _settled(drive, tool, intent)
+        if settled is not None:
+            return asked, settled
+        came_to = NotStarted(told_by(came_to))
     if isinstance(came_to, Returned):
         result = result_of(
             intent,
@@ -194,6 +206,24 @@ def _use(drive: Drive, intent: Intent) -> Generator[Effect, Any, tuple[dict[str,
     else:
         result = error_of(intent, came_to)
     return asked, Ended(result, context.usage, tuple(context.texts))
+
+
+def _resumption(drive: Drive) -> Resumption | None:
+    """Return what the call has asked before, with the answer; None when it has asked nothing."""
+    memory = drive.run.memory
+    if memory.asked is None or memory.answered is None:
+        return None
+    asked, answered = (_recalled(drive, place.n) for place in (memory.asked, memory.answered))
+    if not isinstance(asked, str) or not isinstance(answered, str):
+        return None  # erased
+    answer = Answer.model_validate_json(answered)
+    again = memory.reply is not None and memory.reply.action == "retry"
+    return Resumption(
+        state=Asking.model_validate_json(asked).state,
+        accepted=answer.action == "accept",
+        content=answer.content,
+        again=again,
+    )
 
 
 def _settled(drive: Drive, tool: Tool, intent: Intent) -> Outcome | None:

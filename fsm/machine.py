@@ -21,7 +21,7 @@ from ..states.errors import IllegalEvent, InternalError
 from ..states.executing import Executing
 from ..states.failed import Failed
 from ..states.observing import Observing
-from ..states.outcomes import NO_USAGE, Answered, Ended, ModelFault, Outcome, Replied, Usage
+from ..states.outcomes import NO_USAGE, Answered, Asked, Ended, ModelFault, Outcome, Replied, Usage
 from ..states.phase import EXECUTING, Phase
 from ..states.planning import Planning
 from ..states.requests import NOTHING, ModelRequest, Nothing, Recall, Request, ToolRequest
@@ -226,7 +226,7 @@ def decide(run: Run, outcome: Outcome, moment: Moment, kit: Kit, request: Reques
 
 _COMES_TO: dict[type[Request], tuple[str, ...]] = {
     ModelRequest: ("reply", "fault"),
-    ToolRequest: ("result", "in_doubt"),
+    ToolRequest: ("result", "in_doubt", "asked"),
     Recall: ("recalled",),
     Nothing: ("none",),
 }
@@ -322,6 +322,8 @@ def _facts(case: Case, row: Row, outcome: Outcome) -> dict[str, Any]:
         facts |= {name: value for name, value in asdict(outcome.usage).items() if value}
     elif isinstance(outcome, Answered):
         facts |= {"action": outcome.answer.action, "answer": outcome.payload.wire()}
+    elif isinstance(outcome, Asked):
+        facts["asked"] = outcome.payload.wire()
     elif isinstance(outcome, Ended):
         facts |= _ended_facts(outcome)
     if row.trigger == "execute":

@@ -21,6 +21,7 @@ from ..states.actions import StoredText
 from ..states.errors import JournalDamaged, PaorError, ReplayDiverged, UsageError
 from ..states.outcomes import (
     Answered,
+    Asked,
     Cancelled,
     Ended,
     InDoubt,
@@ -34,7 +35,7 @@ from ..states.outcomes import (
 from ..states.requests import NOTHING, ModelRequest, Recall, Request, ToolRequest
 from ..states.run import Change, Counters, Run, initial_run
 from ..states.spec import Spec
-from ..states.waiting import Answer
+from ..states.waiting import Answer, Asking
 from .fold import apply
 from .journal import Journal, Transition
 from .journal_reading import JournalReader
@@ -262,6 +263,9 @@ def _recorded_outcome(journal: Journal, run: Run, row: Transition) -> Outcome:
     if kind == "answer":
         place = StoredText(**facts["answer"])
         return Answered(Answer.model_validate_json(_text(journal, run, place.n)), place)
+    if kind == "asked":
+        place = StoredText(**facts["asked"])
+        return Asked(Asking.model_validate_json(_text(journal, run, place.n)), place)
     if kind == "result":
         return _recorded_result(journal, run, row)
     plain: dict[str, Outcome] = {"none": Nought(), "in_doubt": InDoubt(), "cancelled": Cancelled()}

@@ -11,7 +11,7 @@ from typing import ClassVar, TypeAlias
 from msgspec import Struct
 
 from .actions import StoredText, ToolResult
-from .waiting import Answer
+from .waiting import Answer, Asking
 
 
 class Usage(Struct, frozen=True, gc=False):
@@ -103,6 +103,21 @@ class InDoubt(Struct, frozen=True, gc=False):
     usage: ClassVar[Usage] = NO_USAGE
 
 
+class Asked(Struct, frozen=True, gc=False):
+    """
+    A tool cannot go on without somebody's answer.
+
+    Attributes:
+        asking: What it asks, and what it wants back beside the answer.
+        payload: Where that is stored, since it is foreign text.
+    """
+
+    asking: Asking
+    payload: StoredText
+    kind: ClassVar[str] = "asked"
+    usage: ClassVar[Usage] = NO_USAGE
+
+
 class Recalled(Struct, frozen=True, gc=False):
     """
     Earlier payloads, read back.
@@ -132,4 +147,4 @@ class Cancelled(Struct, frozen=True, gc=False):
     usage: ClassVar[Usage] = NO_USAGE
 
 
-Outcome: TypeAlias = Nought | Replied | ModelFault | Ended | InDoubt | Recalled | Answered | Cancelled
+Outcome: TypeAlias = Nought | Replied | ModelFault | Ended | InDoubt | Asked | Recalled | Answered | Cancelled

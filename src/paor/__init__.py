@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from .prompts.scripted import ScriptedModel
     from .states.actions import WebFact
     from .states.errors import (
+        AnswerNeeded,
+        EffectUnknown,
         IllegalEvent,
         InternalError,
         InvalidAnswer,
@@ -57,15 +59,18 @@ if TYPE_CHECKING:
     from .states.profile import Profile
     from .states.workflow import Workflow
     from .tools.builtin import builtin_tools
-    from .tools.tool import Document, Tool, ToolContext, ToolOutput, tool
+    from .tools.mcp import McpServer, mcp_tools
+    from .tools.tool import Document, Resumption, Tool, ToolContext, ToolOutput, tool
     from .tools.web import web_tools
     from .tools.web_search import SearchBackend, SearchHit, SearchQuery, SearchReply
     from .tools.web_settings import WebSettings
 
 __all__ = [
+    "AnswerNeeded",
     "Clock",
     "Divergence",
     "Document",
+    "EffectUnknown",
     "Engine",
     "Event",
     "Ids",
@@ -81,6 +86,7 @@ __all__ = [
     "LeaseHeld",
     "LeaseLost",
     "Limits",
+    "McpServer",
     "MissingExtra",
     "Model",
     "ModelCall",
@@ -98,6 +104,7 @@ __all__ = [
     "ReplayDiverged",
     "Reply",
     "Result",
+    "Resumption",
     "RunEnded",
     "RunStarted",
     "RunWaiting",
@@ -126,6 +133,7 @@ __all__ = [
     "__version__",
     "builtin_tools",
     "load_workflow",
+    "mcp_tools",
     "replay",
     "tool",
     "validate",
@@ -163,6 +171,8 @@ _PLACES = {
     ".prompts.scripted": ("ScriptedModel",),
     ".states.actions": ("WebFact",),
     ".states.errors": (
+        "AnswerNeeded",
+        "EffectUnknown",
         "IllegalEvent",
         "InternalError",
         "InvalidAnswer",
@@ -198,8 +208,10 @@ _PLACES = {
     ".states.profile": ("Profile",),
     ".states.workflow": ("Workflow",),
     ".tools.builtin": ("builtin_tools",),
+    ".tools.mcp": ("McpServer", "mcp_tools"),
     ".tools.tool": (
         "Document",
+        "Resumption",
         "Tool",
         "ToolContext",
         "ToolOutput",
