@@ -319,8 +319,12 @@ def _read_executing(case: Case, kit: Kit) -> None:
         case.result = case.outcome.result
     case.intent = case.run.memory.intent
     if isinstance(case.outcome, Asked) and case.intent is not None:  # for when nobody may be asked any more
-        error = f"the tool needs an answer, and this run may ask no more questions: {case.outcome.asking.message}"
-        case.result = ToolResult(case.intent.tool, ok=False, error=cut(line(error), TURN_CHARS), error_code="declined")
+        error = (
+            f"the tool needs an answer, and this run may ask no more questions: {case.outcome.asking.message}"
+        )
+        case.result = ToolResult(
+            case.intent.tool, ok=False, error=cut(line(error), TURN_CHARS), error_code="declined"
+        )
 
 
 def _read_observing(case: Case, kit: Kit) -> None:

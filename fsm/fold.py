@@ -46,7 +46,9 @@ def apply(
     elif trigger == "select" and len(run.memory.produced):
         updates["produced"] = HashTrieMap()
     elif run.state == EXECUTING or (trigger == "specify" and run.memory.asked is not None):
-        updates |= dict(zip(_DIALOGUE, _dialogue(trigger, outcome, run.memory.asked, run.memory.answered), strict=True))
+        updates |= dict(
+            zip(_DIALOGUE, _dialogue(trigger, outcome, run.memory.asked, run.memory.answered), strict=True)
+        )
     memory = replace(run.memory, **updates)
     return Run(run.run_id, run.number, run.spec, dest, run.seq + 1, counters, memory)
 

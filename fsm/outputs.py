@@ -190,7 +190,9 @@ def asked_by(error: AnswerNeeded, limits: Limits, stager: Stager) -> Asked:
     except (ValueError, TypeError):
         raise ToolError("the tool needs an answer and asks in a form that is no JSON") from None
     if len(text) > limits.document_bytes:
-        raise ToolError(f"the tool's question has {len(text)} bytes; at most {limits.document_bytes} are kept")
+        raise ToolError(
+            f"the tool's question has {len(text)} bytes; at most {limits.document_bytes} are kept"
+        )
     return Asked(read, stager.stage(text, JSON))
 
 

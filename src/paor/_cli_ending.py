@@ -128,6 +128,7 @@ class Ending:
         app: ``--app`` as it was given.
         output: Where the report goes.
         as_json: Print the result as JSON.
+        more: Other options that a command that comes next needs, ready for a shell.
     """
 
     result: Result
@@ -135,6 +136,7 @@ class Ending:
     app: str | None = None
     output: Path | None = None
     as_json: bool = False
+    more: str = ""
 
     def told(self) -> int:
         """Write the report, print everything, and return the exit code."""
@@ -197,6 +199,7 @@ class Ending:
         name = short_id(self.journal, result.run_id)
         flags = journal_flag(self.journal.path) + (f" --app {shlex.quote(self.app)}" if self.app else "")
         if result.waiting_for is not None:
+            flags += self.more
             flags += f" --output {shlex.quote(str(self.output))}" if self.output is not None else ""
             commands = [f"  paor resume {name}{flags} {answer}" for answer in answers_to(result.waiting_for)]
             return [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing, redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from ._cli_io import (
 )
 from ._cli_journal import find_run, short_id
 from ._cli_json import json_value
+from ._cli_mcp import McpFlags, mcp_flags_text, mcp_offered, mcp_options
 from ._cli_progress import Watch
 from ._cli_text import STATE_STYLES, styled
 from .fsm.engine import Engine
@@ -40,6 +41,7 @@ from .prompts.model import Model
 from .states.errors import UsageError
 from .states.events import RunEnded
 from .tools.builtin import builtin_tools
+from .tools.tool import Tool
 
 
 @command(
@@ -70,6 +72,7 @@ from .tools.builtin import builtin_tools
     "--tools", metavar="A,B", help="Names of the tools the run may use; default: all. See: paor tools."
 )
 @click.option("--web", is_flag=True, help=WEB_HELP)
+@mcp_options
 @click.option("--task-type", metavar="T", help="A task type of the policy.")
 @click.option("--max-steps", type=int, metavar="N", help="Actions the run may start; default 5.")
 @click.option("--token-budget", type=int, metavar="N", help="Input plus output tokens.")
@@ -108,6 +111,7 @@ def run(
 
     Exit codes: 0 Done, 1 Failed, 2 bad input or journal, 5 waiting for an answer, 6 Failed by a limit.
     """
+    mcp = McpFlags.taken(flags)
     flags["objective"] = _objective(words)
     flags["success_criteria"] = criteria
     flags["web"] = flags["web"] or None  # a flag that was not given leaves what the JSON says
@@ -122,8 +126,13 @@ def run(
     def drive(engine: Engine) -> Result | None:
         return _streamed(engine, given, watch)
 
-    with driving(given.app, journal, durability=given.durability, model=given.model, web=given.web) as engine:
-        return _driven(engine, drive, watch, given.app, given.output, as_json)
+    with (
+        mcp_offered(mcp, given.app) as extra,
+        driving(
+            given.app, journal, durability=given.durability, model=given.model, web=given.web, extra=extra
+        ) as engine,
+    ):
+        return _driven(engine, drive, watch, given.app, given.output, as_json, mcp=mcp)
 
 
 def _objective(words: tuple[str, ...]) -> str | None:
@@ -180,6 +189,8 @@ def _driven(
     app: str | None,
     output: Path | None,
     as_json: bool,
+    *,
+    mcp: McpFlags = McpFlags(),  # noqa: B008 - frozen
 ) -> int:
     """Drive a run with its progress shown, and end the command; what tools print goes to standard error."""
     try:
@@ -195,7 +206,7 @@ def _driven(
             tell(f"paor: interrupted; what was done is safe, go on with: paor resume {name}{flags}")
         return INTERRUPTED
     assert result is not None, "a run ends with its result"
-    return Ending(result, engine.journal, app, output, as_json).told()
+    return Ending(result, engine.journal, app, output, as_json, mcp_flags_text(mcp.servers)).told()
 
 
 @command(
@@ -211,6 +222,7 @@ def _driven(
 @click.option("--model", metavar="M", help="offline or script:FILE; default: the model the run had.")
 @click.option("--output", metavar="FILE", help="Write the final report (.md, .markdown or .txt).")
 @click.option("--web", is_flag=True, help=WEB_HELP)
+@mcp_options
 @click.option("--app", metavar="MODULE:ENGINE", help=APP_HELP)
 def resume(
     name: str,
@@ -223,6 +235,7 @@ def resume(
     app: str | None,
     journal: str,
     as_json: bool,
+    **flags: Any,
 ) -> int:
     """
     Go on with a run where its journal ends.
@@ -232,6 +245,7 @@ def resume(
 
     Exit codes: those of paor run.
     """
+    mcp = McpFlags.taken(flags)
     if answer is not None and outcome is not None:
         raise click.UsageError(
             "--answer and --outcome exclude each other: one is for a question, one for an effect"
@@ -260,14 +274,23 @@ def resume(
             result = Engine(journal=reader).resume(row.run_id)
             return Ending(result, reader, app, target, as_json).told()
         if app is None:
-            _check_tools(reader, row, web=web)  # first: an app that has them has a model too
+            if not mcp.servers:
+                _check_tools(reader, row, web=web)  # first: an app that has them has a model too
             chosen = chosen or _model_of_run(reader, row)
     watch = Watch()
     watch.run_id = row.run_id
-    with driving(app, journal, model=chosen, hooks=(watch,), web=web) as engine:
-        if app is not None and chosen is not None:
-            engine.model = chosen
-        return _driven(engine, lambda engine: engine.resume(row.run_id, **given), watch, app, target, as_json)
+    with mcp_offered(mcp, app) as extra:
+        if extra:
+            with looking(app, journal) as reader:
+                _check_tools(reader, row, web=web, extra=extra)
+        with driving(app, journal, model=chosen, hooks=(watch,), web=web, extra=extra) as engine:
+            if app is not None and chosen is not None:
+                engine.model = chosen
+
+            def drive(engine: Engine) -> Result:
+                return engine.resume(row.run_id, **given)
+
+            return _driven(engine, drive, watch, app, target, as_json, mcp=mcp)
 
 
 def overdue(reader: Journal, run_id: str) -> bool:
@@ -293,15 +316,16 @@ def _model_of_run(journal: Journal, row: RunRow) -> Model:
         ) from None
 
 
-def _check_tools(journal: Journal, row: RunRow, *, web: bool) -> None:
+def _check_tools(journal: Journal, row: RunRow, *, web: bool, extra: Sequence[Tool] = ()) -> None:
     """Raise `UsageError` when a run uses tools that only its host's engine has, or those of the web without *web*."""
-    own = {tool.name for tool in (*builtin_tools(), *asked_tools(None, web=web))}
+    own = {tool.name for tool in (*builtin_tools(), *asked_tools(None, web=web), *extra)}
     missing = [name for name in used_tools(journal, row) if name not in own]
     if missing and not web and all(name.startswith("web.") for name in missing):
         raise UsageError(f"run {row.run_id} uses {', '.join(missing)}; allow the network with --web")
     if missing:
         raise UsageError(
-            f"run {row.run_id} uses {', '.join(missing)}, which are not built in; give its engine: --app MODULE:ENGINE"
+            f"run {row.run_id} uses {', '.join(missing)}, which are not built in; give its engine: --app MODULE:ENGINE,"
+            " or the server that has them: --mcp COMMAND|URL"
         )
 
 
