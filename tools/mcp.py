@@ -66,6 +66,7 @@ class McpServer:
         self._session: Session | None = None
         self._opening: asyncio.Lock | None = None
         self._held: dict[str, Held] = {}
+        self._closing: set[asyncio.Task[None]] = set()
         self._tools: tuple[Tool, ...] | None = None
         self._is_closed = False
 
@@ -187,8 +188,12 @@ class McpServer:
         assert self._opening is not None, "made with the loop"
         async with self._opening:
             session = self._session
-            if session is not None and not session.ended:
+            if session is not None and not session.ended and not session.stalled:
                 return session
+            if session is not None and session.stalled and session.calls:
+                self._session, task = None, asyncio.create_task(_closed_when_idle(session))
+                self._closing.add(task)
+                task.add_done_callback(self._closing.discard)
             await self._dropped()
             session = Session(self.settings)
             try:
@@ -209,6 +214,8 @@ class McpServer:
             item.task.cancel()
             await item.session.close()
         await self._dropped()
+        for task in list(self._closing):
+            task.cancel()
 
     async def _made(self, call: Call) -> ToolOutput:
         """Make a call or go on with one; see `mcp_call`."""
@@ -246,6 +253,7 @@ class McpServer:
         """
         for last in (False, True):
             session = await self._ready()
+            session.calls += 1
             try:
                 if not session.is_legacy:
                     return await attempt(session)
@@ -265,6 +273,8 @@ class McpServer:
                 if last:
                     raise not_there(self.settings, error) from None
                 await self._dropped()
+            finally:
+                session.calls -= 1
         raise AssertionError("the second attempt returns or raises")
 
     async def _hold(self, question: Open) -> AnswerNeeded:
@@ -305,6 +315,15 @@ class McpServer:
         else:
             await held.session.close()
         return result
+
+
+async def _closed_when_idle(session: Session) -> None:
+    """Close a session that others still wait on, once they have ended."""
+    try:
+        while session.calls:
+            await asyncio.sleep(0.1)
+    finally:
+        await session.close()
 
 
 @dataclass(frozen=True, eq=False)

@@ -298,6 +298,7 @@ class Call:
                 )
                 raise Open(Held(session, self, task, answer), self._question())
             task.cancel()
+            session.stalled = not self._settings.is_url
             raise self.lost(f"did not answer {self.name} within {self._settings.call_s:g} seconds")
         except (AnswerNeeded, ToolError, Open):
             raise

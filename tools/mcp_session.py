@@ -35,6 +35,8 @@ class Session:
         changed: Whether it has told that its tools have changed.
         turn: Held by the one call at a time that the old protocol allows: it does not say which call a question is of.
         caller: That call.
+        calls: How many calls it carries.
+        stalled: Whether it has let a call's time pass, so that no other call is given to it.
     """
 
     def __init__(self, settings: McpSettings) -> None:
@@ -44,6 +46,8 @@ class Session:
         self.changed = False
         self.turn = asyncio.Lock()
         self.caller: Caller | None = None
+        self.calls = 0
+        self.stalled = False
         self._settings = settings
         self._transport: StdioTransport | None = None
         self._closing = asyncio.Event()
