@@ -58,6 +58,9 @@ class CallContext:
         self.idempotency_key = intent.idempotency_key
         self.connection = connection
         self.policy = run.spec.policy
+        selection = run.memory.selection
+        is_final = selection is not None and selection.origin == "format"
+        self.final_format = run.spec.final_format if is_final else None
         self.resumption: Resumption | None = None
         review, refinement = run.memory.review, run.memory.refinement
         self.answer = (

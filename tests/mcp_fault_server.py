@@ -32,7 +32,11 @@ for _name in (
     "folders", "changed", "nothing", "many", "url_form",
 ):  # fmt: skip
     TOOLS[_name] = {"description": f"The tool {_name}."}
-TOOLS["misfit"]["outputSchema"] = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+TOOLS["misfit"]["outputSchema"] = {
+    "type": "object",
+    "properties": {"n": {"type": "integer"}},
+    "required": ["n"],
+}
 
 
 def text(words: str, **more: Any) -> dict[str, Any]:
@@ -69,7 +73,10 @@ class Server:
             page = [{"name": f"tool {number}", "inputSchema": TEXT} for number in range(first, first + 100)]
             return {"tools": page} | ({"nextCursor": str(first + 100)} if first + 100 < 1200 else {})
         if self.listing == "endless":
-            return {"tools": [{"name": f"t{cursor}", "inputSchema": TEXT}], "nextCursor": str(int(cursor or 0) + 1)}
+            return {
+                "tools": [{"name": f"t{cursor}", "inputSchema": TEXT}],
+                "nextCursor": str(int(cursor or 0) + 1),
+            }
         if self.listing == "stuck":
             return {"tools": [{"name": "only", "inputSchema": TEXT}], "nextCursor": "x"}
         if self.listing == "odd":
@@ -183,7 +190,8 @@ class Server:
 
     def call_ask_same(self, arguments: dict[str, Any]) -> dict[str, Any]:
         answers = [
-            self.ask("elicitation/create", {"message": "Go on?", "requestedSchema": CONFIRM}) for _ in range(2)
+            self.ask("elicitation/create", {"message": "Go on?", "requestedSchema": CONFIRM})
+            for _ in range(2)
         ]
         return text(json.dumps([answer.get("content") for answer in answers]))
 
@@ -213,7 +221,12 @@ class Server:
         except LookupError as error:
             return head | {"error": {"code": -32601, "message": f"no method {error}"}}
         except PermissionError:
-            asked = {"mode": "url", "message": "Sign in.", "url": "https://example.org/in", "elicitationId": "e1"}
+            asked = {
+                "mode": "url",
+                "message": "Sign in.",
+                "url": "https://example.org/in",
+                "elicitationId": "e1",
+            }
             data = {"elicitations": [asked]}
             return head | {"error": {"code": -32042, "message": "sign in first", "data": data}}
         except ValueError as error:
@@ -223,7 +236,9 @@ class Server:
         sys.stdout.write(json.dumps({"jsonrpc": "2.0", "method": method}) + "\n")
 
     def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": "q1", "method": method, "params": params}) + "\n")
+        sys.stdout.write(
+            json.dumps({"jsonrpc": "2.0", "id": "q1", "method": method, "params": params}) + "\n"
+        )
         sys.stdout.flush()
         for line in sys.stdin:
             message = json.loads(line)
@@ -294,7 +309,15 @@ class Handler(BaseHTTPRequestHandler):
         elif name == "http_headers":
             self.send_json(message, text(str(self.headers.get("authorization"))))
         elif message["method"] == "tools/list":
-            extra = (*STATUSES, "http_cut", "http_html", "http_garbage", "http_huge", "http_packed", "http_redirect")
+            extra = (
+                *STATUSES,
+                "http_cut",
+                "http_html",
+                "http_garbage",
+                "http_huge",
+                "http_packed",
+                "http_redirect",
+            )
             tools = [{"name": name, "inputSchema": TEXT} for name in (*extra, "http_headers", "echo", "send")]
             self.send_json(message, {"tools": tools})
         else:
@@ -302,9 +325,15 @@ class Handler(BaseHTTPRequestHandler):
             self.send(200, body, "application/json")
 
     def send_json(self, message: dict[str, Any], result: dict[str, Any]) -> None:
-        self.send(200, json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode(), "application/json")
+        self.send(
+            200,
+            json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode(),
+            "application/json",
+        )
 
-    def send(self, status: int, body: bytes, kind: str, *, size: int | None = None, packed: bool = False) -> None:
+    def send(
+        self, status: int, body: bytes, kind: str, *, size: int | None = None, packed: bool = False
+    ) -> None:
         self.send_response(status)
         self.send_header("content-type", kind)
         self.send_header("content-length", str(len(body) if size is None else size))

@@ -210,6 +210,7 @@ class Context:
     idempotency_key = "run-1"
     answer = ""
     connection: Any = None
+    final_format: str | None = None
     resumption: Any = None
 
     def __init__(

@@ -117,6 +117,7 @@ class ToolContext(Protocol):
         answer: The run's answer so far; empty before there is one.
         connection: The value that the host gave for the selected connection, or None.
         policy: The run's policy, for tools that fetch URLs of their own.
+        final_format: Ending that the run's final report is to have, while that is made; None for any other call.
         resumption: What this call has asked before, with the answer; None when it has asked nothing.
     """
 
@@ -129,6 +130,7 @@ class ToolContext(Protocol):
     answer: str
     connection: Any
     policy: Policy
+    final_format: str | None
     resumption: Resumption | None
 
     def documents(self, references: Sequence[str]) -> list[Document]:

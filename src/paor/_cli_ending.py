@@ -38,6 +38,7 @@ from .states.errors import PaorError, UsageError
 from .states.reasons import LIMIT_REASONS
 from .states.run import Change
 from .states.waiting import Question
+from .tools.reports import MIMES, check_report_format, written
 
 REPORT_LABELS = ("_final_format", "_report")
 """Ends of the labels under which reports stand: the last formatting action's, and `document.generateReport`'s."""
@@ -72,6 +73,7 @@ def check_output(path: Path, journal: str, documents: tuple[str, ...] = ()) -> s
         raise UsageError(
             f"--output {path}: the ending must be one of {', '.join(f'.{name}' for name in FORMATS)}"
         )
+    check_report_format(form)
     try:
         if path.is_dir():
             raise UsageError(f"--output {path}: is a directory")
@@ -108,7 +110,13 @@ def write_report(result: Result, path: Path) -> str:
     body = report.read() if report is not None else None
     if body is None and result.status == "failed":
         return f"{path}: not written; the run produced no report"
+    form = FORMATS[path.suffix.lower().removeprefix(".")]
     content: str | bytes = result.answer.rstrip("\n") + "\n" if body is None else body
+    if isinstance(content, str) and (report is None or body is None or report.mime != MIMES[form]):
+        try:
+            content = written(content, form, title=path.stem)
+        except PaorError as error:
+            raise UsageError(f"{path}: not written: {error}") from None
     data = content if isinstance(content, bytes) else content.encode("utf-8", "replace")
     write_atomically(path, data)
     return f"wrote {path} ({'the answer' if body is None else 'the report'}, {len(data):,} bytes)"

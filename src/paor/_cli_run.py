@@ -90,7 +90,7 @@ from .tools.tool import Tool
     metavar="FILE",
     help="Follow a workflow file, YAML or JSON; implies --mode planner.",
 )
-@click.option("--output", metavar="FILE", help="Write the final report (.md, .markdown or .txt).")
+@click.option("--output", metavar="FILE", help="Write the final report: .md, .txt, .html or .docx.")
 @click.option("--context", metavar="TEXT", help="Extra context for choosing actions.")
 @click.option("--durability", metavar="D", help="full (default), normal or off: what a power loss may take.")
 @click.option("--app", metavar="MODULE:ENGINE", help=APP_HELP)
@@ -220,7 +220,7 @@ def _driven(
 @click.option("--outcome", type=click.Choice(["done", "retry", "fail"]), help="Of an effect in doubt.")
 @click.option("--result", "returned", metavar="JSON", help="What the effect returned, with --outcome done.")
 @click.option("--model", metavar="M", help="offline or script:FILE; default: the model the run had.")
-@click.option("--output", metavar="FILE", help="Write the final report (.md, .markdown or .txt).")
+@click.option("--output", metavar="FILE", help="Write the final report: .md, .txt, .html or .docx.")
 @click.option("--web", is_flag=True, help=WEB_HELP)
 @mcp_options
 @click.option("--app", metavar="MODULE:ENGINE", help=APP_HELP)
