@@ -22,6 +22,7 @@ _ENDINGS = {
     "application/json": "json",
     "image/jpeg": "jpg",
     "audio/mpeg": "mp3",
+    "audio/wav": "wav",
 }
 
 
@@ -81,12 +82,13 @@ def output_of(result: Any, redactor: Redactor) -> ToolOutput:
     reader = _Blocks(redactor)
     structured = result.structured_content
     if structured is not None:
+        said = [block.text for block in blocks if block.type == "text"]
         blocks = [
             block for block in blocks if not (block.type == "text" and _repeats(block.text, structured))
         ]
-        wrapped = isinstance(structured, dict) and structured.keys() == {"result"}
-        if wrapped and isinstance(structured["result"], str):
-            reader.add("result.txt", structured["result"], "text/plain")
+        inner = _wrapped(structured)
+        if isinstance(inner, str) and (inner in said or "result" in structured):
+            reader.add("result.txt", inner, "text/plain")
         else:
             text = json.dumps(redactor.json(structured), ensure_ascii=False, indent=2)
             reader.add("result.json", text, "application/json")
@@ -95,16 +97,21 @@ def output_of(result: Any, redactor: Redactor) -> ToolOutput:
     return reader.output(dropped=len(result.content) - _BLOCKS_MAX)
 
 
+def _wrapped(structured: Any) -> Any:
+    """Return the one value of an object with one key, as servers wrap what is no object; else None."""
+    return next(iter(structured.values())) if isinstance(structured, dict) and len(structured) == 1 else None
+
+
 def _repeats(text: str, structured: Any) -> bool:
     """Whether a text says the same as the structured content, as servers are asked to do for old clients."""
-    wrapped = structured.get("result") if isinstance(structured, dict) else None
-    if isinstance(wrapped, str) and text == wrapped:
+    inner = _wrapped(structured)
+    if isinstance(inner, str) and text == inner:
         return True
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
         return False
-    return bool(found == structured or (wrapped is not None and found == wrapped))
+    return bool(found == structured or (inner is not None and found == inner))
 
 
 class _Blocks:

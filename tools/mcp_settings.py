@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import math
 import os
 import re
@@ -9,6 +10,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
+from urllib.parse import unquote
 
 from ..states.actions import Effect
 from ..states.errors import UsageError
@@ -112,7 +114,9 @@ class McpSettings:
 
     @property
     def shown(self) -> str:
-        """The server in few words for messages: the command's name, or the URL without user, query and fragment."""
+        """The server in few words for messages: its name here, the command's name, or the URL without user, query and fragment."""
+        if self.name:
+            return self.name
         if self.is_url:
             scheme, _, rest = self.target.partition("//")
             return f"{scheme}//{re.split(r'[?#]', rest)[0].rpartition('@')[2]}"[:200]
@@ -127,9 +131,15 @@ class McpSettings:
         if self.is_url:
             rest = self.target.partition("//")[2]
             user, mark, _ = re.split(r"[/?#]", rest)[0].rpartition("@")
-            found |= {user, *user.split(":")} if mark else set()
+            plain = unquote(user)
+            basic = base64.b64encode(plain.encode()).decode()  # as it goes over the wire
+            found |= {user, plain, basic, *user.split(":"), *plain.split(":")} if mark else set()
             query = rest.partition("?")[2].partition("#")[0]
-            found |= {pair.partition("=")[2] for pair in query.split("&")}
+            found |= {
+                text
+                for pair in query.split("&")
+                for text in (pair.partition("=")[2], unquote(pair.partition("=")[2]))
+            }
         return tuple(
             sorted(
                 (text for text in found if len(text) >= _SECRET_CHARS), key=lambda text: (-len(text), text)
