@@ -109,10 +109,10 @@ class _Mail:
     def _text(self, part: Message) -> str:
         """Return a text part; of HTML what a reader sees."""
         data = _body(part)
-        try:
-            decoded = decode(data, str(part.get_content_charset() or ""))
-        except LookupError:
-            decoded = decode(data)
+        charset = str(part.get_content_charset() or "")
+        decoded = decode(
+            data, "" if charset in ("us-ascii", "ascii") else charset
+        )  # what is not ASCII is guessed
         if decoded is None:
             self.notes.append("a text part holds binary data and is left out")
             return ""

@@ -33,10 +33,12 @@ class _Budget:
     def __init__(self) -> None:
         self.cells, self.chars = CELLS_MAX, CHARS_MAX
         self.formulas = 0
+        self.stopped = False
 
     @property
     def is_spent(self) -> bool:
-        return self.cells < 0 or self.chars < 0
+        self.stopped = self.stopped or self.cells < 0 or self.chars < 0
+        return self.stopped
 
 
 def read_sheets(data: bytes, charset: str = "") -> Converted:
@@ -100,7 +102,7 @@ def _rows(sheet: Any, twin: Any, budget: _Budget) -> Iterator[list[str]]:
         row = [_shown(cell, source, budget) for cell, source in zip(cells, written, strict=False)]
         while row and not row[-1]:
             row.pop()
-        budget.chars -= sum(map(len, row)) + 3 * len(row)
+        budget.chars -= sum(map(len, row))
         yield row
 
 
