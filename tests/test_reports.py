@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paor import Engine, Journal, MissingExtra, ToolError, UsageError, replay
+from paor import Engine, Journal, MissingExtra, ToolError, UsageError, builtin_tools, replay
 from paor.tools import reports
 from paor.tools.convert import convert
 from paor.tools.reports import MIMES, written
@@ -222,7 +222,7 @@ def test_a_report_within_a_run_stays_markdown(tmp_path: Path) -> None:
         {"title": "string"},
         requiredInputDocuments=["docList:round1_task1_action0_input"],
     )
-    with scripted(tmp_path, [call, PARAMETERS(title="T"), STOP, SUCCESS]) as engine:
+    with scripted(tmp_path, [call, PARAMETERS(title="T"), STOP, SUCCESS], builtin_tools()) as engine:
         result = engine.run("Put it together", documents=[("a.md", "text")], final_format="html")
         names = [item.name for item in result.documents if item.name.startswith("report")]
         assert names == ["report.md", "report.html"]
