@@ -67,7 +67,7 @@ def deck(*titles: str) -> bytes:
         table = slide.shapes.add_table(2, 2, Inches(1), Inches(3), Inches(4), Inches(1)).table
         for place, text in enumerate(("a", "b", "c|d", "e")):
             table.cell(place // 2, place % 2).text = text
-        data = CategoryChartData()
+        data: Any = CategoryChartData()  # type: ignore[no-untyped-call]
         data.categories = ["May", "June"]
         data.add_series("Sales", (1.5, None))
         slide.shapes.add_chart(XL_CHART_TYPE.LINE, Inches(1), Inches(1), Inches(4), Inches(3), data)
@@ -158,7 +158,7 @@ def test_a_large_sheet_is_cut_with_a_note(monkeypatch: pytest.MonkeyPatch) -> No
     found = convert("a.xlsx", workbook([[number] for number in range(25)]))
     assert found.notes == ("15 rows of the sheet 'Sheet' are left out",)
     monkeypatch.setattr(convert_sheets, "CHARS_MAX", 1000)
-    wide = [[None] * 400 + ["far"], *[["x"]] * 9]
+    wide: list[list[Any]] = [[None] * 400 + ["far"], *[["x"]] * 9]
     found = convert("a.xlsx", workbook(wide))
     assert "columns of the sheet" in found.notes[0] and len(found.text) < 3000
     monkeypatch.setattr(convert_sheets, "CELLS_MAX", 5)

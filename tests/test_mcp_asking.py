@@ -137,10 +137,12 @@ def test_when_the_process_that_held_the_session_is_gone(tool: str, way: str, tmp
     A call that may be repeated is made anew, with the answer; a once call is in doubt until somebody says retry. In no
     case is the question asked twice, nor is there a second effect.
     """
-    options: dict[str, Any] = {
+    ways: dict[str, dict[str, Any]] = {
+        "once": {},
         "asks_first": {"asks_first": True},
         "idempotent": {"effects": {"*": "idempotent"}},
-    }.get(way, {})
+    }
+    options = ways[way]
     start = modern if tool == "m.delete" else faulty
     arguments = {"path": "x"} if tool == "m.delete" else {"text": "hi"}
     with (

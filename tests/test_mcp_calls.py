@@ -177,9 +177,9 @@ def test_secrets_come_back_from_no_server(tmp_path: Path) -> None:
 def test_policy_and_approvals_hold_for_tools_of_servers(tmp_path: Path) -> None:
     """Denied is not called; approved is called once."""
     with faulty(tmp_path) as server:
-        assert called(server, tmp_path, "f.send", policy=Policy(deny=["f.s*"])).state == "Failed"
+        assert called(server, tmp_path, "f.send", policy=Policy(deny=("f.s*",))).state == "Failed"
         (tmp_path / "b").mkdir()
-        with engine_of(server, tmp_path / "b", "f.send", policy=Policy(approvals=["f.*"])) as engine:
+        with engine_of(server, tmp_path / "b", "f.send", policy=Policy(approvals=("f.*",))) as engine:
             waiting = engine.run("Send it")
             assert waiting.waiting_for is not None and waiting.waiting_for.kind == "approval"
             assert done(tmp_path / "effects") == []

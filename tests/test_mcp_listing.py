@@ -98,23 +98,28 @@ def test_a_server_that_calls_itself_as_paors_own_tools_takes_no_place_of_theirs(
         assert server.tools()[0].name == "mine.echo"
 
 
+def told(server: McpServer) -> bool:
+    """Whether the server has told of a change; asked anew each time."""
+    return server.changed
+
+
 def test_a_listing_that_changed_is_noticed_and_taken_between_runs(tmp_path: Path) -> None:
     """A tool that is gone is an error of its call; engines are made with what `refresh` returns."""
     with faulty(tmp_path, "--listing", "later") as server:
-        assert "f.echo" in [tool.name for tool in server.tools()] and not server.changed
+        assert "f.echo" in [tool.name for tool in server.tools()] and not told(server)
         tools = {tool.name: tool for tool in server.tools()}
         import asyncio
 
         asyncio.run(tools["f.changed"](text="x"))
         for _ in range(100):
-            if server.changed:
+            if told(server):
                 break
             import time
 
             time.sleep(0.02)
-        assert server.changed
+        assert told(server)
         asyncio.run(tools["f.send"](text="x"))
-        assert "f.echo" not in [tool.name for tool in server.refresh()] and not server.changed
+        assert "f.echo" not in [tool.name for tool in server.refresh()] and not told(server)
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,7 @@ def test_a_page_holds_everything_and_runs_nothing() -> None:
 
 def test_a_word_document_holds_everything() -> None:
     """Headings, lists with numbers of their own, tables, links; read back by another library."""
-    document = docx.Document(io.BytesIO(word(title="Plan", language="de")))
+    document: Any = docx.Document(io.BytesIO(word(title="Plan", language="de")))
     styles = [paragraph.style.name for paragraph in document.paragraphs]
     assert (
         styles[0] == "Title"

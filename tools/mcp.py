@@ -24,7 +24,8 @@ from typing import Any, Self, cast
 
 from ..states.actions import Effect
 from ..states.errors import AnswerNeeded, MissingExtra, NotStarted, ToolError
-from .mcp_call import Call, Dialogue, Held, Open, Refused, StateRefused, elicit_result, not_there
+from .mcp_call import Call, Held, Open, Refused, StateRefused, not_there
+from .mcp_dialogue import Dialogue, elicit_result
 from .mcp_names import Entry, entries_of, prefix_of
 from .mcp_results import Redactor, output_of
 from .mcp_session import Session

@@ -14,14 +14,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from hashlib import sha256
+from dataclasses import dataclass
 from typing import Any
-
-import orjson
 
 from ..states.actions import Effect
 from ..states.errors import AnswerNeeded, EffectUnknown, NotStarted, ToolError
+from .mcp_dialogue import Dialogue, digest_of, plain_of, typed_responses
 from .mcp_http import FATE, LOST, REFUSED
 from .mcp_names import one_line
 from .mcp_results import Redactor
@@ -43,51 +41,6 @@ class Refused(Exception):
 
 class StateRefused(Refused):
     """The server does not take its own state back: its key or its time is over."""
-
-
-@dataclass(slots=True)
-class Dialogue:
-    """
-    What a call has asked so far, as it stands in the journal between two processes.
-
-    Attributes:
-        way: ``rounds`` (the server answered that it needs input), ``open`` (it asked in the middle of an open call), or
-            ``url`` (it refused the call until somebody has visited a URL).
-        request_state: The server's own state of a call in rounds.
-        pending: Keys and parameters of what is still to be asked in this round, the current question first.
-        responses: Answers of this round, by key.
-        answers: Digest of each question and its answer, in order, for a call that is made anew.
-    """
-
-    way: str = "rounds"
-    request_state: str | None = None
-    pending: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
-    responses: dict[str, Any] = field(default_factory=dict)
-    answers: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
-
-    @classmethod
-    def read(cls, state: Any) -> Dialogue:
-        """Return what `state` holds; of a state that is none of ours an empty one."""
-        try:
-            return cls(
-                str(state["way"]),
-                state["requestState"],
-                [(str(key), dict(params)) for key, params in state["pending"]],
-                dict(state["responses"]),
-                [(str(digest), dict(answer)) for digest, answer in state["answers"]],
-            )
-        except (TypeError, KeyError, ValueError):
-            return cls("open")
-
-    def state(self) -> dict[str, Any]:
-        """Return it as JSON."""
-        return {
-            "way": self.way,
-            "requestState": self.request_state,
-            "pending": [list(item) for item in self.pending],
-            "responses": self.responses,
-            "answers": [list(item) for item in self.answers],
-        }
 
 
 @dataclass(slots=True)
@@ -188,7 +141,7 @@ class Call:
             return
         key, params = dialogue.pending.pop(0)
         dialogue.responses[key] = answer
-        dialogue.answers.append((_digest(params), answer))
+        dialogue.answers.append((digest_of(params), answer))
 
     async def _rounds(
         self, session: Session, responses: dict[str, Any] | None, request_state: str | None
@@ -223,9 +176,9 @@ class Call:
                 else:
                     dialogue.responses[key] = known
             elif request.method == "sampling/createMessage" and self._settings.sampling:
-                dialogue.responses[key] = _plain(await self.sampled(request.params))
+                dialogue.responses[key] = plain_of(await self.sampled(request.params))
             elif request.method == "roots/list" and self._settings.roots:
-                dialogue.responses[key] = _plain(roots_of(self._settings))
+                dialogue.responses[key] = plain_of(roots_of(self._settings))
             else:
                 what = "a model (sampling)" if request.method.startswith("sampling") else "folders (roots)"
                 raise ToolError(f"the server asks for {what}, which it is not given")
@@ -235,12 +188,12 @@ class Call:
 
     def _said(self, params: Any) -> dict[str, Any]:
         """Return a question as it may stand in a journal."""
-        said: dict[str, Any] = self._redactor.json(_plain(params))
+        said: dict[str, Any] = self._redactor.json(plain_of(params))
         return said
 
     def _known(self, params: dict[str, Any]) -> dict[str, Any] | None:
         """Return the answer that this question had before, once."""
-        digest = _digest(params)
+        digest = digest_of(params)
         for place, (asked, answer) in enumerate(self._again):
             if asked == digest:
                 del self._again[place]
@@ -269,7 +222,7 @@ class Call:
             session.client.session.call_tool(
                 self.name,
                 self._arguments,
-                input_responses=_responses(responses),
+                input_responses=typed_responses(responses),
                 request_state=request_state,
                 meta={_META_KEY: key} if key and self._effect != "read" else None,
                 allow_input_required=True,
@@ -366,50 +319,6 @@ class Open(Exception):
         self.question = question
 
 
-def elicit_result(*, accepted: bool, content: Any) -> dict[str, Any]:
-    """Return a person's answer as the protocol has it."""
-    if not accepted:
-        return {"action": "decline"}
-    return (
-        {"action": "accept", "content": content}
-        if isinstance(content, dict) and content
-        else {"action": "accept"}
-    )
-
-
 def not_there(settings: McpSettings, error: Refused) -> NotStarted:
     """Return the error for a call that was certainly not carried out."""
     return NotStarted(f"the MCP server {settings.shown} did not take the call: {error}")
-
-
-def _responses(responses: dict[str, Any] | None) -> Any:
-    if responses is None:
-        return None
-    from mcp_types import CreateMessageResult, ElicitResult, ListRootsResult
-
-    def typed(value: dict[str, Any]) -> Any:
-        kind = (
-            ElicitResult
-            if "action" in value
-            else ListRootsResult
-            if "roots" in value
-            else CreateMessageResult
-        )
-        return kind.model_validate(value)
-
-    return {key: typed(value) for key, value in responses.items()}
-
-
-def _plain(model: Any) -> dict[str, Any]:
-    """Return a record of the package as JSON under its wire names."""
-    found: dict[str, Any] = model.model_dump(mode="json", by_alias=True, exclude_none=True)
-    return found
-
-
-def _digest(params: dict[str, Any]) -> str:
-    """Return what a question is recognised by: its words and its schema."""
-    asked = {name: params.get(name) for name in ("mode", "message", "requestedSchema", "url")}
-    return sha256(orjson.dumps(asked, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
-
-
-__all__ = ["Call", "Dialogue", "Held", "Open", "Refused", "StateRefused", "elicit_result", "not_there"]

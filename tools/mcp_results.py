@@ -77,8 +77,8 @@ def output_of(result: Any, redactor: Redactor) -> ToolOutput:
     blocks = list(result.content)[:_BLOCKS_MAX]
     if result.is_error:
         words = [block.text for block in blocks if block.type == "text"]
-        said = redactor.text(one_line(" ".join(words), 2000))
-        raise ToolError(said or "the server says that the call failed, and not why")
+        reason = redactor.text(one_line(" ".join(words), 2000))
+        raise ToolError(reason or "the server says that the call failed, and not why")
     reader = _Blocks(redactor)
     structured = result.structured_content
     if structured is not None:
