@@ -23,6 +23,7 @@ from ..states.actions import Intent, Selection, ToolResult
 from ..states.budgets import criteria_met, exhausted, hard_limit, hopeless
 from ..states.outcomes import (
     Answered,
+    Asked,
     Cancelled,
     Ended,
     ModelFault,
@@ -42,6 +43,7 @@ from ..tools.defaults import filled
 from ..tools.policy import denial, matches, unsafe
 from .duplicates import duplicate_key, limits_for, rule_broken
 from .kit import Kit
+from .observe import TURN_CHARS, cut, line
 from .planned import (
     ask_for_missing,
     plan_stop,
@@ -332,6 +334,13 @@ def _read_executing(case: Case, kit: Kit) -> None:
     if isinstance(case.outcome, Ended):
         case.result = case.outcome.result
     case.intent = case.run.memory.intent
+    if isinstance(case.outcome, Asked) and case.intent is not None:  # for when nobody may be asked any more
+        error = (
+            f"the tool needs an answer, and this run may ask no more questions: {case.outcome.asking.message}"
+        )
+        case.result = ToolResult(
+            case.intent.tool, ok=False, error=cut(line(error), TURN_CHARS), error_code="declined"
+        )
 
 
 def _read_observing(case: Case, kit: Kit) -> None:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from ..states.actions import Selection, ToolResult
 from ..states.budgets import exhausted
 from ..states.observations import Message, Turn
-from ..states.outcomes import Answered, Cancelled, InDoubt, ModelFault, Replied
+from ..states.outcomes import Answered, Asked, Cancelled, InDoubt, ModelFault, Replied
 from ..states.phase import EXECUTING, OBSERVING, PLANNING, REVIEWING, SPECIFYING
 from ..states.plans import Step
 from ..states.run import Change, Counters
@@ -204,8 +204,10 @@ def _other_result(case: Case, step: Step) -> ToolResult:
 
 
 def _wait_executing(case: Case) -> Effect:
-    intent = case.run.memory.intent
-    assert intent is not None and isinstance(case.outcome, InDoubt), "only an effect can be in doubt"
+    intent, outcome = case.run.memory.intent, case.outcome
+    if isinstance(outcome, Asked):
+        return _asking(case, outcome)
+    assert intent is not None and isinstance(outcome, InDoubt), "only an effect can be in doubt"
     message = (
         f"{intent.tool} may or may not have taken effect before the driver was lost; what is its outcome?"
     )
@@ -213,9 +215,12 @@ def _wait_executing(case: Case) -> Effect:
         message = (
             f"The task {intent.arguments.get('id')} is not settled: it waits, or somebody else drives it."
         )
-    elif case.outcome.why.startswith("reconcile"):
-        told = cut(line(case.outcome.told), TURN_CHARS) or "it gave a value that no journal can hold"
+    elif outcome.why.startswith("reconcile"):
+        told = cut(line(outcome.told), TURN_CHARS) or "it gave a value that no journal can hold"
         message = f"{message} Its own reconciliation could not say: {told}"
+    elif outcome.why == "tool_unsure":
+        said = cut(line(outcome.told), TURN_CHARS)
+        message = f"{intent.tool} may or may not have taken effect; what is its outcome? It says: {said}"
     question = Question(
         kind="in_doubt",
         message=message,
@@ -223,6 +228,20 @@ def _wait_executing(case: Case) -> Effect:
         key=intent.idempotency_key,
     )
     return Change(question=question, reply=None), case.run.counters
+
+
+def _asking(case: Case, outcome: Asked) -> Effect:
+    """The tool's own question; what it wants back with the answer stays in the payload of the outcome."""
+    intent, counters = case.run.memory.intent, case.run.counters
+    assert intent is not None, "Executing is entered with an intent"
+    question = Question(
+        kind="elicitation",
+        message=outcome.asking.message,
+        answer_schema=outcome.asking.answer_schema,
+        tool=intent.tool,
+        key=intent.idempotency_key,
+    )
+    return Change(question=question, reply=None), replace(counters, elicitations=counters.elicitations + 1)
 
 
 def _retry_step(case: Case) -> Effect:

@@ -25,7 +25,7 @@ from ..states.budgets import Reservation
 from ..states.errors import ToolError
 from ..states.outcomes import NO_USAGE
 from ..states.run import Run
-from ..tools.tool import Document
+from ..tools.tool import Document, Resumption
 from .call_ledger import CallLedger
 from .kit import Kit
 from .observe import cut
@@ -63,6 +63,10 @@ class CallContext:
         self.idempotency_key = intent.idempotency_key
         self.connection = connection
         self.policy = run.spec.policy
+        selection = run.memory.selection
+        is_final = selection is not None and selection.origin == "format"
+        self.final_format = run.spec.final_format if is_final else None
+        self.resumption: Resumption | None = None
         review, refinement = run.memory.review, run.memory.refinement
         self.answer = (
             (review and review.answer) or (refinement and refinement.answer) or run.memory.answer or ""

@@ -165,7 +165,7 @@ class Engine(ForkRunner):
             model: Instead of the engine's.
             prompt_template: Instead of the template that plans: ``selection`` in react mode, else ``plan``.
             transcript: The conversation before, for a planner: mappings with ``role`` and ``content``.
-            final_format: ``md`` or ``txt``: one last formatting action after a successful review.
+            final_format: ``md``, ``txt``, ``html`` or ``docx``: one last formatting action after a successful review.
             limits: Instead of the engine's.
             profile: ``lenient`` (default) takes every form of a reply that the documents have, ``strict`` one; or a
                 `Profile`. For react mode.

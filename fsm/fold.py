@@ -45,6 +45,10 @@ def apply(
         updates |= _executed(run, outcome)
     elif trigger == "select" and len(run.memory.produced):
         updates["produced"] = HashTrieMap()
+    elif run.state == EXECUTING or (trigger == "specify" and run.memory.asked is not None):
+        updates |= dict(
+            zip(_DIALOGUE, _dialogue(trigger, outcome, run.memory.asked, run.memory.answered), strict=True)
+        )
     memory = replace(run.memory, **updates)
     return Run(run.run_id, run.number, run.spec, dest, run.seq + 1, counters, memory)
 
@@ -73,6 +77,23 @@ def _executed(run: Run, outcome: dict[str, Any]) -> dict[str, Any]:
     return updates
 
 
+_DIALOGUE = ("asked", "answered")
+Dialogue = tuple[StoredText | None, StoredText | None]
+
+
+def _dialogue(
+    trigger: str, outcome: dict[str, Any], asked: StoredText | None, answered: StoredText | None
+) -> Dialogue:
+    """Return what the current call has asked and been answered after one row; a new call has asked nothing."""
+    if trigger == "specify":
+        return None, None
+    if outcome["kind"] == "asked" and trigger == "wait":
+        return StoredText(**outcome["asked"]), None
+    if outcome["kind"] == "answer" and outcome["action"] in ("accept", "decline"):
+        return asked, StoredText(**outcome["answer"])
+    return asked, answered
+
+
 def _speaks(row: tuple[Any, ...]) -> bool:
     """Return whether a row of a plan's run adds a turn: what a planner, a workflow or a user has said."""
     source, trigger = row[4], row[3]
@@ -98,9 +119,12 @@ def restore(run: Run, rows: Iterable[tuple[Any, ...]], load: Callable[[str], Cha
     window: deque[str] = deque(run.memory.window, maxlen=window_length(limits))
     labels: dict[str, tuple[int, int]] = {}
     outputs: dict[str, Any] = {}
+    dialogue: Dialogue = (run.memory.asked, run.memory.answered)
     row: tuple[Any, ...] | None = None
     for row in rows:
         trigger = row[3]
+        if trigger == "specify" or (row[4] == EXECUTING and trigger in ("wait", "provide")):
+            dialogue = _dialogue(trigger, orjson.loads(row[8]), *dialogue)
         last[row[4], trigger] = row
         if trigger == "observe":
             observed.append(row)
@@ -129,6 +153,8 @@ def restore(run: Run, rows: Iterable[tuple[Any, ...]], load: Callable[[str], Cha
         window=tuple(window),
         labels=memory.labels.update(labels),
         produced=HashTrieMap(produced),
+        asked=dialogue[0],
+        answered=dialogue[1],
         outputs=memory.outputs.update({key: StoredText(**output) for key, output in outputs.items()}),
     )
     return replace(run, state=row[5], seq=row[1] + 1, counters=counters_of(row), memory=memory)

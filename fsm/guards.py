@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..states.budgets import exhausted
-from ..states.outcomes import Answered, InDoubt, Unaffordable
+from ..states.outcomes import Answered, Asked, InDoubt, Unaffordable
 from .case import Case
 from .planned import plans_left, step_of, steps_left_in_plan
 from .table import ROWS
@@ -104,6 +104,11 @@ def parameter_retries_left(case: Case) -> bool:
 def in_doubt(case: Case) -> bool:
     """A once effect was begun by a driver that is gone."""
     return isinstance(case.outcome, InDoubt)
+
+
+def input_required(case: Case) -> bool:
+    """The tool cannot go on without somebody's answer."""
+    return isinstance(case.outcome, Asked)
 
 
 def step_retries_left(case: Case) -> bool:

@@ -24,7 +24,7 @@ from ..prompts.model import (
 )
 from ..states.actions import Intent, StoredText
 from ..states.budgets import refusal, reservation
-from ..states.errors import InternalError, ToolError
+from ..states.errors import AnswerNeeded, EffectUnknown, InternalError, NotStarted, ToolError
 from ..states.events import Event, RunWaiting, StepCompleted, TransitionTaken
 from ..states.outcomes import (
     Cancelled,
@@ -40,8 +40,9 @@ from ..states.outcomes import (
 from ..states.phase import EXECUTING, FINAL
 from ..states.requests import ModelRequest, Nothing, Recall, Request, ToolRequest
 from ..states.run import Run
+from ..states.waiting import Answer, Asking
 from ..tools.files import outside
-from ..tools.tool import Tool
+from ..tools.tool import Resumption, Tool
 from .call_ledger import CallLedger
 from .cancelling import BrokenOff
 from .committer import Entry
@@ -54,7 +55,7 @@ from .kit import Kit
 from .logs import log_transition
 from .machine import Decision, Moment, decide, request_of
 from .observe import cut, line
-from .outputs import ERROR_CHARS, error_of, is_empty, output_of, result_of, told_by
+from .outputs import ERROR_CHARS, asked_by, error_of, is_empty, output_of, result_of, told_by
 from .payloads import JSON, Stager
 from .ports import Clock
 from .record import Record, canonical, chained, counters_text
@@ -211,11 +212,25 @@ def _use(drive: Drive, intent: Intent) -> Generator[Effect, Any, tuple[dict[str,
         return asked, Ended(
             replace(error_of(intent, ToolError(reason), code="unsafe_parameters"), retryable=False)
         )
+    context.resumption = _resumption(drive)
     came_to = yield UseTool(run.number, tool, intent.arguments, context)
     if isinstance(came_to, EffectPending):
         return asked, InDoubt("task_pending")
     if isinstance(came_to, BrokenOff):
         return asked, Cancelled(intent.effect == "once", context.ledger.usage, tuple(context.texts))
+    if isinstance(came_to, AnswerNeeded):
+        try:
+            return asked, asked_by(came_to, run.spec.limits, drive.stager)
+        except Exception as error:  # a tool may ask in any form
+            came_to = error
+    if isinstance(came_to, EffectUnknown) and intent.effect == "once":
+        told = cut(line(told_by(came_to)), ERROR_CHARS)
+        if tool.reconcile is None:
+            return asked, InDoubt("tool_unsure", told, drive.stager.stage(told))
+        settled = yield from _settled(drive, tool, intent)
+        if settled is not None:
+            return asked, settled
+        came_to = NotStarted(told)
     if isinstance(came_to, Returned):
         result = result_of(
             intent,
@@ -229,6 +244,24 @@ def _use(drive: Drive, intent: Intent) -> Generator[Effect, Any, tuple[dict[str,
     else:
         result = error_of(intent, came_to)
     return asked, Ended(result, context.ledger.usage, tuple(context.texts), "not_done" if sure else "")
+
+
+def _resumption(drive: Drive) -> Resumption | None:
+    """Return what the call has asked before, with the answer; None when it has asked nothing."""
+    memory = drive.run.memory
+    if memory.asked is None or memory.answered is None:
+        return None
+    asked, answered = (_recalled(drive, place.n) for place in (memory.asked, memory.answered))
+    if not isinstance(asked, str) or not isinstance(answered, str):
+        return None  # erased
+    answer = Answer.model_validate_json(answered)
+    again = memory.reply is not None and memory.reply.action == "retry"
+    return Resumption(
+        state=Asking.model_validate_json(asked).state,
+        accepted=answer.action == "accept",
+        content=answer.content,
+        again=again,
+    )
 
 
 def _context(drive: Drive, intent: Intent) -> CallContext:

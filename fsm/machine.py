@@ -24,6 +24,7 @@ from ..states.observing import Observing
 from ..states.outcomes import (
     NO_USAGE,
     Answered,
+    Asked,
     Cancelled,
     Ended,
     InDoubt,
@@ -237,7 +238,7 @@ def decide(run: Run, outcome: Outcome, moment: Moment, kit: Kit, request: Reques
 
 _COMES_TO: dict[type[Request], tuple[str, ...]] = {
     ModelRequest: ("reply", "fault", "unaffordable"),
-    ToolRequest: ("result", "in_doubt"),
+    ToolRequest: ("result", "in_doubt", "asked"),
     Recall: ("recalled",),
     Nothing: ("none",),
 }
@@ -338,6 +339,8 @@ def _facts(case: Case, row: Row, outcome: Outcome) -> dict[str, Any]:
         facts |= {name: value for name, value in asdict(outcome.usage).items() if value}
     elif isinstance(outcome, Answered):
         facts |= {"action": outcome.answer.action, "answer": outcome.payload.wire()}
+    elif isinstance(outcome, Asked):
+        facts["asked"] = outcome.payload.wire()
     elif isinstance(outcome, Ended):
         facts |= _ended_facts(outcome)
     elif isinstance(outcome, Cancelled):

@@ -11,13 +11,17 @@ import orjson
 from pydantic_core import to_jsonable_python
 
 from ..states.actions import DocumentRef, Intent, ToolResult, WebFact
-from ..states.errors import NotStarted, ToolError
+from ..states.errors import AnswerNeeded, NotStarted, ToolError
 from ..states.limits import Limits
+from ..states.outcomes import Asked
+from ..states.waiting import Asking
 from ..tools.tool import Document, ToolOutput
 from .observe import clean, cut, line
-from .payloads import Stager
+from .payloads import JSON, Stager
 
 ERROR_CHARS = 500
+QUESTION_CHARS = 4000
+"""Longest question of a tool; a person is to read it."""
 _JSON_OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
 
 
@@ -167,6 +171,29 @@ def _cleaned(document: Document) -> Document:
     if name == document.name and mime == document.mime and data is document.data:
         return document
     return dataclasses.replace(document, name=name, mime=mime, data=data)
+
+
+def asked_by(error: AnswerNeeded, limits: Limits, stager: Stager) -> Asked:
+    """
+    Return what a tool asks in the form of the journal, staged.
+
+    Raises:
+        ToolError: It asks nothing, or what it wants back has no JSON form or is too large.
+    """
+    message = cut(clean(str(error.message)).strip(), QUESTION_CHARS)
+    if not message:
+        raise ToolError("the tool needs an answer and asks no question")
+    asking = {"message": message, "answerSchema": error.schema, "state": error.state}
+    try:
+        text = orjson.dumps(asking).decode()
+        read = Asking.model_validate_json(text)
+    except (ValueError, TypeError):
+        raise ToolError("the tool needs an answer and asks in a form that is no JSON") from None
+    if len(text) > limits.document_bytes:
+        raise ToolError(
+            f"the tool's question has {len(text)} bytes; at most {limits.document_bytes} are kept"
+        )
+    return Asked(read, stager.stage(text, JSON))
 
 
 def told_by(error: object) -> str:

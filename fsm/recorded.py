@@ -9,6 +9,7 @@ from ..states.actions import StoredText
 from ..states.errors import JournalDamaged
 from ..states.outcomes import (
     Answered,
+    Asked,
     Cancelled,
     Ended,
     InDoubt,
@@ -21,7 +22,7 @@ from ..states.outcomes import (
     Usage,
 )
 from ..states.run import Change, Run
-from ..states.waiting import Answer
+from ..states.waiting import Answer, Asking
 from .journal_rows import Transition
 from .payloads import Payload
 
@@ -57,6 +58,9 @@ def recorded_outcome(journal: Payloads, run: Run, row: Transition) -> Outcome:
     if kind == "answer":
         place = StoredText(**facts["answer"])
         return Answered(Answer.model_validate_json(_text(journal, run, place.n)), place)
+    if kind == "asked":
+        place = StoredText(**facts["asked"])
+        return Asked(Asking.model_validate_json(_text(journal, run, place.n)), place)
     if kind == "result":
         return _recorded_result(journal, run, row)
     if kind == "cancelled":

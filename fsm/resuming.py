@@ -161,11 +161,12 @@ def _problems(question: Question, answer: Answer) -> list[str]:
     """
     Return everything in which an accepted answer does not fit its question's schema.
 
-    An empty answer fits every question but an approval: it tells the planner that nothing was given. A schema that is
-    none, which a model may have written, holds nobody to anything.
+    An empty answer fits every question but an approval and that of a tool: it tells the planner that nothing was
+    given. A schema that is none, which a model may have written, holds nobody to anything.
     """
     schema, empty = question.answer_schema, answer.content in (None, "", {}, [])
-    if answer.action != "accept" or not schema or (empty and question.kind != "approval"):
+    strict = question.kind == "approval" or (question.kind == "elicitation" and question.tool is not None)
+    if answer.action != "accept" or not schema or (empty and not strict):
         return []
     shared: dict[str, Any] = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
     try:

@@ -24,6 +24,7 @@ from ..states.spec import TASK_TOOL, Mode, Spec
 from ..states.waiting import Answer
 from ..tools.catalog import Catalog
 from ..tools.documents import generate_report
+from ..tools.reports import check_report_format
 from ..tools.tool import Document, Tool
 from .accepting import accept, changes_of, refusal
 from .drivers import WriterPool, aperform, perform
@@ -50,7 +51,7 @@ from .payloads import JSON, Stager
 from .ports import Clock, Ids, RandomIds, SystemClock
 from .result import Result, result_of_run
 from .resuming import answer_of, restaged, restored, timed_out
-from .starting import PLANNER_STEPS, input_references, mode_of, placed, spec_of
+from .starting import FORMATS, PLANNER_STEPS, input_references, mode_of, placed, spec_of
 from .workflows import (
     Place,
     TaskCall,
@@ -147,6 +148,8 @@ class Runner(ABC):
             raise UsageError("limits must be a Limits value, such as Limits(max_steps=3)")
         chosen = model_of(model) if model is not None else self.model
         flow = _given_flow(options.pop("workflow", None), options.pop("variables", None))
+        if isinstance(options.get("final_format"), str):
+            check_report_format(FORMATS.get(options["final_format"].lower().lstrip(".")))
         modes = {name: options.pop(name, None) for name in ("mode", "react_mode", "workflow_mode")}
         mode = options["mode"] = mode_of(**modes) if flow is None else flow.mode(modes)
         limits, template = options.pop("limits", None), options.pop("prompt_template", None)

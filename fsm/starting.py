@@ -27,7 +27,7 @@ from .version import VERSION
 if TYPE_CHECKING:
     from .workflows import Place
 
-FORMATS = {"md": "md", "markdown": "md", "txt": "txt"}
+FORMATS = {"md": "md", "markdown": "md", "txt": "txt", "html": "html", "htm": "html", "docx": "docx"}
 """Endings that the final formatting writes."""
 
 MODES = get_args(Mode)

@@ -111,6 +111,13 @@ TABLE: tuple[Row, ...] = (
     # -- Executing: the effect ---------------------------------------------------------------------------------
     Row(EXECUTING, "fail", FAILED, ("hard_stop",), "cancelled, once the tool has ended or is in doubt"),
     Row(EXECUTING, "wait", EXECUTING, ("in_doubt",), "a once effect that may or may not have happened"),
+    Row(
+        EXECUTING,
+        "wait",
+        EXECUTING,
+        ("input_required", "elicitations_left"),
+        "the tool needs somebody's answer before it goes on",
+    ),
     Row(EXECUTING, "retry_step", EXECUTING, ("step_retries_left", "retryable"), "the step's own retries"),
     Row(EXECUTING, "execute", OBSERVING, (), "the tool ended, with a result or an error"),
     # -- Observing ---------------------------------------------------------------------------------------------

@@ -13,6 +13,8 @@ PaorError
         ScriptExhausted         a ScriptedModel was asked more often than it has replies
     ToolError                   raised by a tool to fail with exactly this text; becomes an observation
         NotStarted              raised by a tool to state that its effect certainly did not begin
+        EffectUnknown           raised by a tool that cannot say whether its effect happened
+        AnswerNeeded            raised by a tool that cannot go on without somebody's answer
     JournalError                the file's
         NotAJournal             missing, foreign, or not SQLite
         JournalBusy             locked by somebody for longer than the busy timeout
@@ -30,6 +32,9 @@ Facts are attributes, messages say run, expected, found and what to do. All of t
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 
 class PaorError(Exception):
@@ -90,6 +95,37 @@ class ToolError(PaorError):
 
 class NotStarted(ToolError):
     """Raised by a tool: the effect certainly did not begin, so even a ``once`` call may be tried again."""
+
+
+class EffectUnknown(ToolError):
+    """
+    Raised by a tool: the call was begun, and nobody knows whether its effect happened.
+
+    Of a ``once`` tool the run then waits for somebody to say (question ``in_doubt``); of any other tool it is an error.
+    """
+
+
+class AnswerNeeded(ToolError):
+    """
+    Raised by a tool: it cannot go on without somebody's answer. The run waits; any process can answer.
+
+    After the answer the tool is called again with the same arguments and the same idempotency key; its
+    `ToolContext.resumption` then holds *state* and the answer.
+
+    Args:
+        message: The question, for a person.
+        schema: JSON Schema of the answer; empty for any.
+        state: What the tool wants back; JSON. It stands in the journal: no secrets.
+    """
+
+    def __init__(self, message: str, schema: Mapping[str, Any] | None = None, state: Any = None) -> None:
+        super().__init__(message, schema, state)
+        self.message = message
+        self.schema = dict(schema or {})
+        self.state = state
+
+    def __str__(self) -> str:
+        return self.message
 
 
 class JournalError(PaorError):

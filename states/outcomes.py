@@ -11,7 +11,7 @@ from typing import ClassVar, Literal, TypeAlias
 from msgspec import Struct
 
 from .actions import StoredText, ToolResult
-from .waiting import Answer
+from .waiting import Answer, Asking
 
 
 class Usage(Struct, frozen=True, gc=False):
@@ -100,7 +100,13 @@ class Ended(Struct, frozen=True, gc=False):
 
 
 Doubt = Literal[
-    "", "driver_lost", "reconcile_failed", "reconcile_unreadable", "task_pending", "shared_intent"
+    "",
+    "driver_lost",
+    "reconcile_failed",
+    "reconcile_unreadable",
+    "task_pending",
+    "shared_intent",
+    "tool_unsure",
 ]
 """Why nobody knows of an effect whether it happened; a closed list, since it stands in hashed rows."""
 
@@ -111,7 +117,7 @@ class InDoubt(Struct, frozen=True, gc=False):
 
     Attributes:
         why: ``driver_lost`` (the tool cannot be asked), ``reconcile_failed`` (it was asked and raised),
-            ``reconcile_unreadable`` (it returned what no journal can hold), ``task_pending`` (a workflow's task waits or
+            ``reconcile_unreadable`` (it returned what no journal can hold), ``tool_unsure`` (the tool itself cannot say), ``task_pending`` (a workflow's task waits or
             is driven by somebody else), ``shared_intent`` (of a fork: the tool says that it did not happen, and the
             parent may be about to do it); empty: not said.
         told: What the reconciliation raised, in its own words; empty for the others.
@@ -122,6 +128,21 @@ class InDoubt(Struct, frozen=True, gc=False):
     told: str = ""
     payload: StoredText | None = None
     kind: ClassVar[str] = "in_doubt"
+    usage: ClassVar[Usage] = NO_USAGE
+
+
+class Asked(Struct, frozen=True, gc=False):
+    """
+    A tool cannot go on without somebody's answer.
+
+    Attributes:
+        asking: What it asks, and what it wants back beside the answer.
+        payload: Where that is stored, since it is foreign text.
+    """
+
+    asking: Asking
+    payload: StoredText
+    kind: ClassVar[str] = "asked"
     usage: ClassVar[Usage] = NO_USAGE
 
 
@@ -176,5 +197,5 @@ class Unaffordable(Struct, frozen=True, gc=False):
 
 
 Outcome: TypeAlias = (
-    Nought | Replied | ModelFault | Unaffordable | Ended | InDoubt | Recalled | Answered | Cancelled
+    Nought | Replied | ModelFault | Unaffordable | Ended | InDoubt | Asked | Recalled | Answered | Cancelled
 )

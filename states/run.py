@@ -134,6 +134,8 @@ class Memory(Struct, frozen=True, gc=False):
         outputs: Per duplicate key, the payload of its last successful output.
         turns: The last `HISTORY_MESSAGES` turns of the dialogue with a planner, oldest first.
         produced: Per step of the current plan that gave one, the payload of its output.
+        asked: The payload of what the current call has asked last; None when it has asked nothing.
+        answered: The payload of the answer to that, once there is one.
     """
 
     selection: Selection | None = None
@@ -157,6 +159,8 @@ class Memory(Struct, frozen=True, gc=False):
     outputs: HashTrieMap[str, StoredText] = HashTrieMap()
     turns: tuple[Turn, ...] = ()
     produced: HashTrieMap[int, StoredText] = HashTrieMap()
+    asked: StoredText | None = None
+    answered: StoredText | None = None
 
 
 class Run(Struct, frozen=True, gc=False):

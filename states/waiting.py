@@ -14,7 +14,7 @@ class Question(Wire):
     What a waiting run needs.
 
     Attributes:
-        kind: ``elicitation`` (the planner needs the user), ``approval`` (a tool needs a yes), ``argument`` (a step
+        kind: ``elicitation`` (the planner, or a tool that has begun, needs the user), ``approval`` (a tool needs a yes), ``argument`` (a step
             lacks one), ``in_doubt`` (a `once` effect may or may not have happened).
         message: The question, for a person.
         answer_schema: JSON Schema of the answer (``requestedSchema`` on the wire).
@@ -31,6 +31,21 @@ class Question(Wire):
     tool: str | None = None
     key: str | None = None
     approval: str | None = None
+
+
+class Asking(Wire):
+    """
+    What a tool asks in the middle of its call, as the journal keeps it.
+
+    Attributes:
+        message: The question, for a person.
+        answer_schema: JSON Schema of the answer; empty for any.
+        state: What the tool gets back together with the answer, in any process: JSON.
+    """
+
+    message: str
+    answer_schema: dict[str, Any] = Field(default_factory=dict)
+    state: Any = None
 
 
 class Answer(Wire):

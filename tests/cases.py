@@ -23,6 +23,7 @@ from paor.states.actions import Intent, Selection, StoredText, ToolResult
 from paor.states.limits import Limits
 from paor.states.outcomes import (
     Answered,
+    Asked,
     Cancelled,
     Ended,
     InDoubt,
@@ -37,7 +38,7 @@ from paor.states.policy import Policy
 from paor.states.requests import ModelRequest, Recall, Request, ToolRequest
 from paor.states.run import Run, initial_run
 from paor.states.spec import Spec, ToolSpec
-from paor.states.waiting import Answer, Question
+from paor.states.waiting import Answer, Asking, Question
 
 from .worlds import CONTINUE, PARAMETERS, SELECT, SUCCESS, TOOLS
 
@@ -118,6 +119,7 @@ OUTCOMES: dict[str, Outcome] = {
     "fault": fault(),
     "result": Ended(RESULT),
     "in_doubt": InDoubt(),
+    "asked": Asked(Asking(message="Which copy?"), StoredText(9, "0" * 64, 40)),
     "recalled": Recalled(("earlier text",)),
     "answer": answered("accept", {"approve": True}),
     "cancelled": Cancelled(),

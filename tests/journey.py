@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from paor import (
+    AnswerNeeded,
     Document,
     Engine,
     Result,
@@ -18,6 +19,7 @@ from paor import (
     WebFact,
     tool,
 )
+from paor.states.actions import Effect
 
 from .worlds import (
     PARAMETERS,
@@ -45,6 +47,26 @@ def losing(times: int = 1, **options: Any) -> Tool:
         return f"page {page} is gone"
 
     return lose
+
+
+def asking(times: int, *, effect: Effect = "read", lost: int = 0) -> Tool:
+    """Return a tool that asks *times* questions before it works, then takes the driver with it *lost* times."""
+    schema = {"type": "object", "properties": {"copy": {"type": "string"}}, "required": ["copy"]}
+    left = [lost]
+
+    @tool("notes.ask", effect=effect)
+    def ask(context: ToolContext, page: int) -> str:
+        """Read a copy of a page, after asking which."""
+        before = context.resumption
+        said = [*before.state, [before.accepted, before.content]] if before is not None else []
+        if len(said) < times:
+            raise AnswerNeeded(f"Which copy of page {page}, {len(said) + 1}?", schema, said)
+        left[0] -= 1
+        if left[0] >= 0:
+            raise Lost
+        return f"page {page}: {said}, again: {before is not None and before.again}"
+
+    return ask
 
 
 @tool("notes.scan", effect="read", label="scan")
@@ -132,7 +154,10 @@ def play(journey: Journey, scripted: Engine, *, driver: str = "sync") -> Result:
     while result.status == "waiting":
         answer = answers.pop(0)
         cancelled = "cancel" in answer
-        result = scripted.cancel(result.run_id) if cancelled else go("resume", result.run_id, **answer)
+        try:
+            result = scripted.cancel(result.run_id) if cancelled else go("resume", result.run_id, **answer)
+        except Lost:
+            result = go("resume", result.run_id)
     assert not answers, f"{journey.name}: answers left"
     assert (result.state, result.reason) == (journey.state, journey.reason), result
     return result

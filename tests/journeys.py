@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from paor import Limits, ModelUnavailable, Policy, Reply, Usage
 
-from .journey import BAD, CALL, CRITERIA, ODD, SEND, Journey, Lost, losing, play, scan, slow
+from .journey import BAD, CALL, CRITERIA, ODD, SEND, Journey, Lost, asking, losing, play, scan, slow
 from .plan_journeys import PLANNED
 from .worlds import (
     ANSWER,
@@ -190,6 +190,36 @@ JOURNEYS = (
         "Failed",
         tools=lambda: (losing(),),
         answers=[{"cancel": True}],
+    ),
+    Journey(
+        "asked",
+        [*CALL("notes.ask"), STOP, SUCCESS],
+        "model_stop",
+        tools=lambda: (asking(2),),
+        answers=[{"answer": {"copy": "first"}}, {"answer": {"action": "decline"}}],
+    ),
+    Journey(
+        "asked_too_often",
+        [*CALL("notes.ask"), STOP, SUCCESS],
+        "model_stop",
+        options={"limits": Limits(max_elicitations=1)},
+        tools=lambda: (asking(2),),
+        answers=[{"answer": {"copy": "first"}}],
+    ),
+    Journey(
+        "asked_and_lost",
+        [*CALL("notes.ask"), STOP, SUCCESS],
+        "model_stop",
+        tools=lambda: (asking(1, effect="once", lost=1),),
+        answers=[{"answer": {"copy": "first"}}, {"outcome": "retry"}],
+    ),
+    Journey(
+        "asked_cancelled",
+        [*CALL("notes.ask")],
+        "cancelled",
+        "Failed",
+        tools=lambda: (asking(1),),
+        answers=[{"answer": {"action": "cancel"}}],
     ),
     Journey(
         "reconciled",

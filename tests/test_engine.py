@@ -44,6 +44,7 @@ from paor.fsm.table import ROWS, Row, rows_of
 from paor.states.phase import EXECUTING, PLANNING, REVIEWING, SPECIFYING
 
 from .cases import short
+from .journey import asking
 from .recording import World, observation, sections
 from .worlds import (
     ANSWER,
@@ -134,6 +135,11 @@ def test_every_row_of_the_table_is_taken_by_some_run(tmp_path: Path) -> None:
     walk([SELECT("notes.flaky"), PARAMETERS(page=1), STOP, SUCCESS], tools=[flaky(1)])
     with World(tmp_path / "approved", ONE_STEP, policy=approving) as world:
         world.engine.resume(world.run().run_id, answer={"approve": True})
+        taken |= rows_taken(world.journal, world.run_id)
+    with World(
+        tmp_path / "asked", [SELECT("notes.ask"), PARAMETERS(page=1), STOP, SUCCESS], tools=[asking(1)]
+    ) as world:
+        world.engine.resume(world.run().run_id, answer={"copy": "first"})
         taken |= rows_taken(world.journal, world.run_id)
     question = {"steps": [], "elicitation": {"message": "Which page?"}}
     step = {"type": "tool", "name": "notes.read"}

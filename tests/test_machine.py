@@ -108,9 +108,9 @@ LEGAL: dict[str, set[str]] = {
     "specifying, settled": {"none"},
     "specifying, waiting": {"answer"},
     "specifying, approved": {"none"},
-    "executing": {"result", "in_doubt"},
+    "executing": {"result", "in_doubt", "asked"},
     "executing, waiting": set(),  # the answer to an effect in doubt is done, retry or fail: not "accept"
-    "executing, again": {"result", "in_doubt"},
+    "executing, again": {"result", "in_doubt", "asked"},
     "executing, reconciled": {"result"},
     "observing": {"none"},
     "observing, blocked": {"recalled"},

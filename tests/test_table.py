@@ -30,6 +30,7 @@ DESIGN = """
 | | refuse | Observing | | not executed: duplicate_call_blocked, denied, or still invalid or unsafe; the observation says which |
 | Executing | fail | Failed | hard_stop | only cancel, and only when the tool has ended or is in doubt |
 | | wait | Executing | in_doubt | a `once` effect that may or may not have happened |
+| | wait | Executing | input_required, elicitations_left | the tool needs somebody's answer before it goes on |
 | | retry_step | Executing | step_retries_left, retryable | a step's own `retries`; never for `once` unless the tool raised NotStarted |
 | | execute | Observing | | the tool ended, with a result or an error |
 | Observing | observe | Reviewing | | compact observation built, documents stored under their label |
@@ -44,7 +45,7 @@ DESIGN = """
 | | fail | Failed | | review_failed, retries_exhausted, or the stop reason |
 | any waiting phase | provide | same | answer_valid | the answer of a wait; any process can give it |
 """
-"""The table of DESIGN section 2, copied from there."""
+"""The table of DESIGN section 2, copied from there, and the wait for a tool that asks in the middle of its call."""
 
 DISJUNCTIONS: dict[str, list[tuple[str, ...]]] = {
     "review_success, or budget used up and criteria_met": [

@@ -30,6 +30,8 @@ class Desk:
     idempotency_key = "run-1-1"
     policy = Policy()
     connection: Any = None
+    final_format: str | None = None
+    resumption: Any = None
 
     def __init__(
         self, documents: Sequence[Document] = (), texts: Sequence[str] = (), answer: str = ""

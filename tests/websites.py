@@ -210,6 +210,8 @@ class Context:
     idempotency_key = "run-1"
     answer = ""
     connection: Any = None
+    final_format: str | None = None
+    resumption: Any = None
 
     def __init__(
         self, documents: Sequence[Document] = (), policy: Policy = LOCAL, objective: str = "state machines"

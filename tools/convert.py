@@ -1,11 +1,11 @@
 """
-Turn a document into text: plain text, Markdown, HTML, CSV, JSON, PDF and DOCX.
+Turn a document into text: plain text, Markdown, HTML, CSV, JSON, PDF, DOCX, PPTX, XLSX and mails (EML).
 
 Rules: the content decides on the format, then the name's ending. Nothing in a document is run, no
 reference in it is followed, and no file or network is touched: bytes go in, text comes out. Every way
 in which a document can be bad ends in one :class:`ConversionError`; any other exception is a bug here.
-The libraries for PDF, DOCX and HTML (``paor[documents]``) are loaded only when such a file arrives.
-Not covered: recognition of text in pictures (OCR), the old binary ``.doc``, spreadsheets, slides.
+The libraries for all but plain formats (``paor[documents]``) are loaded only when such a file arrives.
+Not covered: recognition of text in pictures (OCR), and the old binary ``.doc``, ``.xls``, ``.ppt`` and ``.msg``.
 """
 
 import io
@@ -13,8 +13,14 @@ import re
 import zipfile
 from collections.abc import Callable
 
+from .convert_mail import MIME as MAIL
+from .convert_mail import looks_like_mail, mail_reader
 from .convert_office import read_docx
 from .convert_pdf import read_pdf
+from .convert_sheets import MIME as SHEETS
+from .convert_sheets import read_sheets
+from .convert_slides import MIME as SLIDES
+from .convert_slides import read_slides
 from .convert_text import decode, read_csv, read_json, read_markdown, read_plain, valid_json
 from .convert_web import read_html
 from .converted import CODES, ConversionError, Converted
@@ -22,7 +28,6 @@ from .converted import CODES, ConversionError, Converted
 __all__ = ["CODES", "DOCX", "ConversionError", "Converted", "convert", "sniff_mime"]
 
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
-_OFFICE = "application/vnd.openxmlformats-officedocument."
 _UNKNOWN = "application/octet-stream"
 _SIZE_MAX = 50_000_000
 """Larger than any contract or manual we met; the limit is on the bytes of the source."""
@@ -40,12 +45,20 @@ _MAGIC = (
 )
 _PARTS = (
     ("word/document.xml", DOCX),
-    ("xl/workbook.xml", _OFFICE + "spreadsheetml.sheet"),
-    ("ppt/presentation.xml", _OFFICE + "presentationml.presentation"),
+    ("xl/workbook.xml", SHEETS),
+    ("ppt/presentation.xml", SLIDES),
+    ("content.xml", "application/vnd.oasis.opendocument"),
 )
 _ENDINGS = {
     "pdf": "application/pdf",
     "docx": DOCX,
+    "docm": DOCX,
+    "xlsx": SHEETS,
+    "xlsm": SHEETS,
+    "pptx": SLIDES,
+    "pptm": SLIDES,
+    "ppsx": SLIDES,
+    "eml": MAIL,
     "html": "text/html",
     "htm": "text/html",
     "xhtml": "text/html",
@@ -56,14 +69,16 @@ _ENDINGS = {
     "json": "application/json",
     "xml": "application/xml",
 }
+_OFFICE = (DOCX, SHEETS, SLIDES)
+_PACKED = ("application/pdf", *_OFFICE)
+"""Kinds that a damaged file keeps by its name."""
 _HTML = re.compile(
     rb"\s*(<\?xml[^>]*>\s*)?(<!--.*?-->\s*)*<(!doctype\s+html|html|head|body)[\s>]", re.IGNORECASE | re.DOTALL
 )
 _ADVICE = {
-    "application/x-ole-storage": 'is an old Office file; save it as ".docx" or PDF and try again',
+    "application/x-ole-storage": 'is an old Office or Outlook file; save it as ".docx", ".xlsx", ".pptx", ".eml" or PDF and try again',
     "application/rtf": 'is an RTF file; save it as ".docx" or PDF and try again',
-    _OFFICE + "spreadsheetml.sheet": "is a spreadsheet; export the sheet as CSV and try again",
-    _OFFICE + "presentationml.presentation": "is a slide deck; export it as PDF and try again",
+    "application/vnd.oasis.opendocument": 'is an OpenDocument file; save it as ".docx", ".xlsx" or ".pptx" and try again',
     "application/zip": "is a ZIP archive; unpack it and pass the files one by one",
     "application/gzip": "is compressed; unpack it and pass the file inside",
 }
@@ -72,6 +87,8 @@ Reader = Callable[[bytes, str], Converted]
 _READERS: dict[str, Reader] = {
     "application/pdf": read_pdf,
     DOCX: read_docx,
+    SHEETS: read_sheets,
+    SLIDES: read_slides,
     "text/html": read_html,
     "text/markdown": read_markdown,
     "text/csv": read_csv,
@@ -102,12 +119,14 @@ def sniff_mime(name: str, data: bytes) -> str:
         return ending
     if head.startswith(b"PK\x03\x04"):
         return _sniff_zip(data, ending)
-    if ending in ("application/pdf", DOCX):
+    if ending in _PACKED:
         return ending
     if decode(data) is None:
         return _UNKNOWN
     if _HTML.match(data.removeprefix(b"\xef\xbb\xbf")[:4096]):
         return "text/html"
+    if ending in (None, "text/plain") and looks_like_mail(data[:8192].removeprefix(b"\xef\xbb\xbf")):
+        return MAIL
     if ending is None and valid_json(data):
         return "application/json"
     return ending or "text/plain"
@@ -118,7 +137,7 @@ def _sniff_zip(data: bytes, ending: str | None) -> str:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             names = set(archive.namelist())
     except Exception:  # noqa: BLE001 - a torn archive: its name is the only hint left
-        return DOCX if ending == DOCX else "application/zip"
+        return ending if ending in _OFFICE else "application/zip"
     return next((mime for part, mime in _PARTS if part in names), "application/zip")
 
 
@@ -139,9 +158,18 @@ def convert(name: str, data: bytes, *, mime: str | None = None, size_max: int = 
     Raises:
         ConversionError: For every document that gives no text; ``code`` says why.
     """
+    return _converted(name, data, mime, size_max, 0)
+
+
+def _converted(name: str, data: bytes, mime: str | None, size_max: int, depth: int) -> Converted:
+    """Convert a document that stands in *depth* mails."""
     _check_input(name, data, size_max)
     kind, charset = _kind(name, data, mime)
     reader = _READERS.get(kind)
+    if kind == MAIL:
+        reader = mail_reader(
+            lambda inner, body, inside: _converted(inner, body, None, size_max, inside), depth
+        )
     if reader is None:
         raise _refusal(name, data, kind)
     try:

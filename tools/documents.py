@@ -10,6 +10,7 @@ from typing import Annotated
 from pydantic import Field
 
 from ..states.errors import ToolError
+from .reports import ENDINGS, MIMES, written
 from .tool import Document, ToolContext, ToolOutput, tool
 
 EXTRACTED = ".md"
@@ -72,7 +73,7 @@ def extract(
         str | None, Field(description="what to extract; leave out for the whole text")
     ] = None,
 ) -> ToolOutput:
-    """Read the text of documents: text, Markdown, HTML, CSV, JSON, PDF and DOCX. Scanned pages are not read."""
+    """Read the text of documents: text, Markdown, HTML, CSV, JSON, PDF, DOCX, PPTX, XLSX and EML. Scans are not read."""
     documents = context.documents(documentList)
     if not documents:
         raise ToolError("document.extract: documentList names no document")
@@ -95,7 +96,7 @@ def generate_report(
     documentList: Annotated[list[str], Field(description="references of the documents to put into it")],
     title: Annotated[str | None, Field(description="title of the report")] = None,
 ) -> ToolOutput:
-    """Put documents together as one Markdown report with a title."""
+    """Put documents together as one report with a title: Markdown, or the format that the run ends with."""
     texts, notes = readable(context.documents(documentList))
     if not texts and context.answer:
         texts = [Readable("answer", context.answer, "text/markdown", len(context.answer))]
@@ -107,8 +108,10 @@ def generate_report(
         if len(texts) > 1:
             parts.append(f"## {item.title}")
         parts.append(_nested(item.text.strip(), 1 if len(texts) > 1 else 0))
+    form = context.final_format or "md"
+    body = written("\n\n".join(parts) + "\n", form, title=heading, language=context.language)
     return ToolOutput(
-        documents=[Document("report.md", "\n\n".join(parts) + "\n", "text/markdown")],
+        documents=[Document(f"report.{ENDINGS[form]}", body, MIMES[form])],
         notes=[f"report of {len(texts)} documents", *notes],
     )
 

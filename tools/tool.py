@@ -85,6 +85,24 @@ class ToolOutput:
     web: Sequence[WebFact] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Resumption:
+    """
+    What a tool that raised `AnswerNeeded` gets back when it is called again.
+
+    Attributes:
+        state: What it wanted back.
+        accepted: Whether its question was answered; False when somebody declined, or nobody answered in time.
+        content: The answer, as the question's schema has it.
+        again: Whether somebody has decided since then that an effect in doubt may be tried again.
+    """
+
+    state: Any
+    accepted: bool
+    content: Any = None
+    again: bool = False
+
+
 class ToolContext(Protocol):
     """
     What a tool may know of the run that called it; passed to a parameter annotated `ToolContext`.
@@ -99,6 +117,8 @@ class ToolContext(Protocol):
         answer: The run's answer so far; empty before there is one.
         connection: The value that the host gave for the selected connection, or None.
         policy: The run's policy, for tools that fetch URLs of their own.
+        final_format: Ending that the run's final report is to have, while that is made; None for any other call.
+        resumption: What this call has asked before, with the answer; None when it has asked nothing.
     """
 
     run_id: str
@@ -110,6 +130,8 @@ class ToolContext(Protocol):
     answer: str
     connection: Any
     policy: Policy
+    final_format: str | None
+    resumption: Resumption | None
 
     def documents(self, references: Sequence[str]) -> list[Document]:
         """Return the documents behind ``docList:`` and ``docItem:`` references, in order, each once."""

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from .prompts.scripted import ScriptedModel
     from .states.actions import WebFact
     from .states.errors import (
+        AnswerNeeded,
+        EffectUnknown,
         Erased,
         IllegalEvent,
         InternalError,
@@ -70,17 +72,20 @@ if TYPE_CHECKING:
     from .states.workflow import Workflow
     from .tools.builtin import builtin_tools
     from .tools.files import open_within
-    from .tools.tool import Document, Tool, ToolContext, ToolOutput, tool
+    from .tools.mcp import McpServer, mcp_tools
+    from .tools.tool import Document, Resumption, Tool, ToolContext, ToolOutput, tool
     from .tools.web import web_tools
     from .tools.web_search import SearchBackend, SearchHit, SearchQuery, SearchReply
     from .tools.web_settings import WebSettings
 
 __all__ = [
+    "AnswerNeeded",
     "ApprovalRule",
     "ChangedPart",
     "Clock",
     "Divergence",
     "Document",
+    "EffectUnknown",
     "Engine",
     "Erased",
     "Erasure",
@@ -102,6 +107,7 @@ __all__ = [
     "LeaseHeld",
     "LeaseLost",
     "Limits",
+    "McpServer",
     "MissingExtra",
     "Model",
     "ModelCall",
@@ -120,6 +126,7 @@ __all__ = [
     "ReplayDiverged",
     "Reply",
     "Result",
+    "Resumption",
     "RunChanged",
     "RunDiff",
     "RunEnded",
@@ -154,6 +161,7 @@ __all__ = [
     "builtin_tools",
     "diff",
     "load_workflow",
+    "mcp_tools",
     "open_within",
     "replay",
     "tool",
@@ -211,6 +219,8 @@ _PLACES = {
     ".states.actions": ("WebFact",),
     ".states.errors": (
         "Erased",
+        "AnswerNeeded",
+        "EffectUnknown",
         "IllegalEvent",
         "InternalError",
         "InvalidAnswer",
@@ -250,8 +260,10 @@ _PLACES = {
     ".states.workflow": ("Workflow",),
     ".tools.builtin": ("builtin_tools",),
     ".tools.files": ("open_within",),
+    ".tools.mcp": ("McpServer", "mcp_tools"),
     ".tools.tool": (
         "Document",
+        "Resumption",
         "Tool",
         "ToolContext",
         "ToolOutput",

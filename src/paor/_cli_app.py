@@ -109,6 +109,7 @@ def driving(
     model: Model | str | None = None,
     hooks: Sequence[Callable[[Event], None]] = (),
     web: bool = False,
+    extra: Sequence[Tool] = (),
 ) -> Iterator[Engine]:
     """
     Open the engine that drives runs: the one of *app*, or one with the built-in tools.
@@ -120,12 +121,13 @@ def driving(
         model: Of an engine that is made here.
         hooks: The same.
         web: Whether it has the web tools too.
+        extra: Further tools of an engine that is made here.
 
     Raises:
         UsageError: *app* or *model* cannot be used, or the web tools together with *app*.
         JournalError: The journal cannot be opened or written.
     """
-    tools = asked_tools(app, web=web)
+    tools = (*asked_tools(app, web=web), *extra)
     found = app_of(app) if app is not None else None
     if isinstance(found, Engine):
         _check_own_journal(app, found, path)

@@ -6,9 +6,9 @@ import os
 import platform
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import metadata
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
@@ -23,6 +23,7 @@ from ._cli_io import (
     width,
 )
 from ._cli_journal import reading
+from ._cli_mcp import McpFlags, mcp_offered, mcp_options
 from ._cli_text import count, facts, folded, one_line, size, styled
 from .fsm.intake import model_of, toolbox
 from .fsm.journal import Journal
@@ -40,15 +41,17 @@ KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
 
 @command("tools", "paor tools", "paor tools --app shop:engine --json")
 @click.option("--web", is_flag=True, help="Also those that paor run --web offers.")
+@mcp_options
 @click.option("--app", metavar="MODULE:ENGINE", help=APP_HELP)
-def tools(web: bool, app: str | None, journal: str, as_json: bool) -> int:
+def tools(web: bool, app: str | None, journal: str, as_json: bool, **flags: Any) -> int:
     """
     List the tools that a run can use, as a model sees them: names and parameter names.
 
     With --json also description, effect and the JSON Schema of the parameters.
     """
-    found = _tools_of(app, web=web)
-    catalog = Catalog([tool.spec() for tool in found])
+    with mcp_offered(McpFlags.taken(flags), app) as extra:
+        found = _tools_of(app, web=web, extra=extra)
+        catalog = Catalog([tool.spec() for tool in found])
     if as_json:
         say_json(
             [
@@ -73,8 +76,8 @@ def tools(web: bool, app: str | None, journal: str, as_json: bool) -> int:
     return OK
 
 
-def _tools_of(app: str | None, *, web: bool) -> list[Tool]:
-    own = asked_tools(app, web=web)
+def _tools_of(app: str | None, *, web: bool, extra: Sequence[Tool] = ()) -> list[Tool]:
+    own = (*asked_tools(app, web=web), *extra)
     if app is None:
         return list(toolbox(own, builtins=True).values())
     with Journal(":memory:") as nowhere:

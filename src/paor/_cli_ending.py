@@ -38,6 +38,7 @@ from .states.errors import PaorError, UsageError
 from .states.reasons import LIMIT_REASONS
 from .states.run import Change
 from .states.waiting import Question
+from .tools.reports import MIMES, check_report_format, written
 
 REPORT_LABELS = ("_final_format", "_report")
 """Ends of the labels under which reports stand: the last formatting action's, and `document.generateReport`'s."""
@@ -72,6 +73,7 @@ def check_output(path: Path, journal: str, documents: tuple[str, ...] = ()) -> s
         raise UsageError(
             f"--output {path}: the ending must be one of {', '.join(f'.{name}' for name in FORMATS)}"
         )
+    check_report_format(form)
     try:
         if path.is_dir():
             raise UsageError(f"--output {path}: is a directory")
@@ -108,7 +110,13 @@ def write_report(result: Result, path: Path) -> str:
     body = report.read() if report is not None else None
     if body is None and result.status == "failed":
         return f"{path}: not written; the run produced no report"
+    form = FORMATS[path.suffix.lower().removeprefix(".")]
     content: str | bytes = result.answer.rstrip("\n") + "\n" if body is None else body
+    if isinstance(content, str) and (report is None or body is None or report.mime != MIMES[form]):
+        try:
+            content = written(content, form, title=path.stem)
+        except PaorError as error:
+            raise UsageError(f"{path}: not written: {error}") from None
     data = content if isinstance(content, bytes) else content.encode("utf-8", "replace")
     write_atomically(path, data)
     return f"wrote {path} ({'the answer' if body is None else 'the report'}, {len(data):,} bytes)"
@@ -128,6 +136,7 @@ class Ending:
         app: ``--app`` as it was given.
         output: Where the report goes.
         as_json: Print the result as JSON.
+        more: Other options that a command that comes next needs, ready for a shell.
     """
 
     result: Result
@@ -135,6 +144,7 @@ class Ending:
     app: str | None = None
     output: Path | None = None
     as_json: bool = False
+    more: str = ""
 
     def told(self) -> int:
         """Write the report, print everything, and return the exit code."""
@@ -197,6 +207,7 @@ class Ending:
         name = short_id(self.journal, result.run_id)
         flags = journal_flag(self.journal.path) + (f" --app {shlex.quote(self.app)}" if self.app else "")
         if result.waiting_for is not None:
+            flags += self.more
             flags += f" --output {shlex.quote(str(self.output))}" if self.output is not None else ""
             commands = [f"  paor resume {name}{flags} {answer}" for answer in answers_to(result.waiting_for)]
             return [

@@ -12,6 +12,7 @@ from ._cli_ending import check_output
 from ._cli_io import OK, command, journal_flag, say, say_json, tell
 from ._cli_journal import find_run, short_id
 from ._cli_json import text_file
+from ._cli_mcp import McpFlags, mcp_offered, mcp_options
 from ._cli_progress import Watch
 from ._cli_run import check_tools, driven, given_answer, model_of_run
 from ._cli_text import STATE_STYLES, styled
@@ -47,8 +48,9 @@ BOUNDS = ("max_steps", "token_budget", "time_budget_s")
 @click.option("--prompt-template", metavar="FILE", help="Instead of the run's planning prompt.")
 @click.option("--current", is_flag=True, help="Prompts, tool schemas, rules and policy as they are now.")
 @click.option("--no-run", is_flag=True, help="Only create it; paor resume goes on with it.")
-@click.option("--output", metavar="FILE", help="Write the final report (.md, .markdown or .txt).")
+@click.option("--output", metavar="FILE", help="Write the final report: .md, .txt, .html or .docx.")
 @click.option("--web", is_flag=True, help=WEB_HELP)
+@mcp_options
 @click.option("--app", metavar="MODULE:ENGINE", help=APP_HELP)
 def fork(
     name: str,
@@ -76,6 +78,7 @@ def fork(
 
     Exit codes: those of paor run; with --no-run 0.
     """
+    mcp = McpFlags.taken(bounds)
     options: dict[str, Any] = given_answer(answer, outcome, returned)
     options["limits"] = {bound: bounds[bound] for bound in BOUNDS if bounds[bound] is not None} or None
     options["prompt_template"] = text_file(prompt_template) if prompt_template is not None else None
@@ -88,14 +91,20 @@ def fork(
         fork_point(reader, row.run_id, at_seq)
         own = chosen
         if app is None:
-            check_tools(reader, row, web=web)
+            if not mcp.servers:
+                check_tools(reader, row, web=web)
             own = chosen or model_of_run(reader, row)
         again = calls_after(reader, row.run_id, at_seq)
     if again:
         told = ", ".join(dict.fromkeys(again))
         tell(f"paor: after row {at_seq} run {row.run_id} has called {told}; the fork may do so once more")
     watch = Watch()
-    with driving(app, journal, model=own, hooks=(watch,), web=web) as engine:
+    with (
+        mcp_offered(mcp, app) as extra,
+        driving(app, journal, model=own, hooks=(watch,), web=web, extra=extra) as engine,
+    ):
+        if extra:
+            check_tools(engine.journal, row, web=web, extra=extra)
         options |= {"current": current, "model": chosen}
 
         def drive(engine: Engine) -> Result:
@@ -103,7 +112,7 @@ def fork(
 
         if no_run:
             return _told(drive(engine), engine.journal, row, at_seq, as_json)
-        return driven(engine, drive, watch, app, target, as_json)
+        return driven(engine, drive, watch, app, target, as_json, mcp=mcp)
 
 
 def _told(result: Result, journal: Journal, parent: RunRow, at_seq: int, as_json: bool) -> int:

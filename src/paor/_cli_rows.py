@@ -69,7 +69,7 @@ def detail_of(journal: Journal, row: Transition) -> str:
     ]
     if outcome.get("kind") == "fault":
         parts.append(f"fault {outcome.get('code')}{_fault_of(journal, row)}")
-    if outcome.get("kind") in ("cancelled", "in_doubt"):
+    if outcome.get("kind") in ("cancelled", "in_doubt", "asked"):
         parts.append(str(outcome["kind"]).replace("_", " "))
         parts += [str(outcome["why"]).replace("_", " ")] if outcome.get("why") else []
         parts += ["effect in doubt"] if outcome.get("in_doubt") else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing, redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from ._cli_io import (
 )
 from ._cli_journal import find_run, short_id
 from ._cli_json import json_value
+from ._cli_mcp import McpFlags, mcp_flags_text, mcp_offered, mcp_options
 from ._cli_progress import Watch
 from ._cli_text import STATE_STYLES, one_line, styled
 from .fsm.engine import Engine
@@ -42,6 +43,7 @@ from .prompts.model import Model
 from .states.errors import RunChanged, UsageError
 from .states.events import RunEnded
 from .tools.builtin import builtin_tools
+from .tools.tool import Tool
 
 
 @command(
@@ -72,6 +74,7 @@ from .tools.builtin import builtin_tools
     "--tools", metavar="A,B", help="Names of the tools the run may use; default: all. See: paor tools."
 )
 @click.option("--web", is_flag=True, help=WEB_HELP)
+@mcp_options
 @click.option("--task-type", metavar="T", help="A task type of the policy.")
 @click.option("--max-steps", type=int, metavar="N", help="Actions the run may start; default 5.")
 @click.option("--token-budget", type=int, metavar="N", help="Input plus output tokens.")
@@ -89,7 +92,7 @@ from .tools.builtin import builtin_tools
     metavar="FILE",
     help="Follow a workflow file, YAML or JSON; implies --mode planner.",
 )
-@click.option("--output", metavar="FILE", help="Write the final report (.md, .markdown or .txt).")
+@click.option("--output", metavar="FILE", help="Write the final report: .md, .txt, .html or .docx.")
 @click.option("--context", metavar="TEXT", help="Extra context for choosing actions.")
 @click.option("--durability", metavar="D", help="full (default), normal or off: what a power loss may take.")
 @click.option("--app", metavar="MODULE:ENGINE", help=APP_HELP)
@@ -110,6 +113,7 @@ def run(
 
     Exit codes: 0 Done, 1 Failed, 2 bad input or journal, 5 waiting for an answer, 6 Failed by a limit.
     """
+    mcp = McpFlags.taken(flags)
     flags["objective"] = _objective(words)
     flags["success_criteria"] = criteria
     flags["web"] = flags["web"] or None  # a flag that was not given leaves what the JSON says
@@ -124,8 +128,13 @@ def run(
     def drive(engine: Engine) -> Result | None:
         return _streamed(engine, given, watch)
 
-    with driving(given.app, journal, durability=given.durability, model=given.model, web=given.web) as engine:
-        return driven(engine, drive, watch, given.app, given.output, as_json)
+    with (
+        mcp_offered(mcp, given.app) as extra,
+        driving(
+            given.app, journal, durability=given.durability, model=given.model, web=given.web, extra=extra
+        ) as engine,
+    ):
+        return driven(engine, drive, watch, given.app, given.output, as_json, mcp=mcp)
 
 
 def _objective(words: tuple[str, ...]) -> str | None:
@@ -182,6 +191,8 @@ def driven(
     app: str | None,
     output: Path | None,
     as_json: bool,
+    *,
+    mcp: McpFlags = McpFlags(),  # noqa: B008 - frozen
 ) -> int:
     """Drive a run with its progress shown, and end the command; what tools print goes to standard error."""
     try:
@@ -197,7 +208,7 @@ def driven(
             tell(f"paor: interrupted; what was done is safe, go on with: paor resume {name}{flags}")
         return INTERRUPTED
     assert result is not None, "a run ends with its result"
-    return Ending(result, engine.journal, app, output, as_json).told()
+    return Ending(result, engine.journal, app, output, as_json, mcp_flags_text(mcp.servers)).told()
 
 
 def given_answer(answer: str | None, outcome: str | None, returned: str | None) -> dict[str, Any]:
@@ -237,11 +248,12 @@ def given_answer(answer: str | None, outcome: str | None, returned: str | None) 
     "--reason", metavar="TEXT", help="Why, and who says so; kept with --answer or --outcome in the journal."
 )
 @click.option("--model", metavar="M", help="offline or script:FILE; default: the model the run had.")
-@click.option("--output", metavar="FILE", help="Write the final report (.md, .markdown or .txt).")
+@click.option("--output", metavar="FILE", help="Write the final report: .md, .txt, .html or .docx.")
 @click.option(
     "--accept-changes", is_flag=True, help="Go on although prompts, tools, policy or code have changed."
 )
 @click.option("--web", is_flag=True, help=WEB_HELP)
+@mcp_options
 @click.option("--app", metavar="MODULE:ENGINE", help=APP_HELP)
 def resume(
     name: str,
@@ -256,6 +268,7 @@ def resume(
     app: str | None,
     journal: str,
     as_json: bool,
+    **flags: Any,
 ) -> int:
     """
     Go on with a run where its journal ends.
@@ -268,6 +281,7 @@ def resume(
 
     Exit codes: those of paor run; 2 also for a run that has changed.
     """
+    mcp = McpFlags.taken(flags)
     given = given_answer(answer, outcome, returned)
     if reason is not None and answer is None and outcome is None:
         raise click.UsageError("--reason comes with --answer or --outcome")
@@ -288,22 +302,29 @@ def resume(
             result = Engine(journal=reader).resume(row.run_id)
             return Ending(result, reader, app, target, as_json).told()
         if app is None:
-            check_tools(reader, row, web=web)  # first: an app that has them has a model too
+            if not mcp.servers:
+                check_tools(reader, row, web=web)  # first: an app that has them has a model too
             chosen = chosen or model_of_run(reader, row)
     watch = Watch()
     watch.run_id = row.run_id
-    with driving(app, journal, model=chosen, hooks=(watch,), web=web) as engine:
-        if app is not None and chosen is not None:
-            engine.model = chosen
-        had = engine.journal.spec(row.run_id).model
-        if engine.model.name != had:
-            tell(f"paor: run {row.run_id} had the model {had}, it goes on with {engine.model.name}")
-        try:
-            return driven(
-                engine, lambda engine: engine.resume(row.run_id, **given), watch, app, target, as_json
-            )
-        except RunChanged as error:
-            return _told_changes(row, error)
+    with mcp_offered(mcp, app) as extra:
+        if extra:
+            with looking(app, journal) as reader:
+                check_tools(reader, row, web=web, extra=extra)
+        with driving(app, journal, model=chosen, hooks=(watch,), web=web, extra=extra) as engine:
+            if app is not None and chosen is not None:
+                engine.model = chosen
+            had = engine.journal.spec(row.run_id).model
+            if engine.model.name != had:
+                tell(f"paor: run {row.run_id} had the model {had}, it goes on with {engine.model.name}")
+
+            def drive(engine: Engine) -> Result:
+                return engine.resume(row.run_id, **given)
+
+            try:
+                return driven(engine, drive, watch, app, target, as_json, mcp=mcp)
+            except RunChanged as error:
+                return _told_changes(row, error)
 
 
 def _told_changes(row: RunRow, error: RunChanged) -> int:
@@ -337,15 +358,16 @@ def model_of_run(journal: Journal, row: RunRow) -> Model:
         ) from None
 
 
-def check_tools(journal: Journal, row: RunRow, *, web: bool) -> None:
+def check_tools(journal: Journal, row: RunRow, *, web: bool, extra: Sequence[Tool] = ()) -> None:
     """Raise `UsageError` when a run uses tools that only its host's engine has, or those of the web without *web*."""
-    own = {tool.name for tool in (*builtin_tools(), *asked_tools(None, web=web))}
+    own = {tool.name for tool in (*builtin_tools(), *asked_tools(None, web=web), *extra)}
     missing = [name for name in used_tools(journal, row) if name not in own]
     if missing and not web and all(name.startswith("web.") for name in missing):
         raise UsageError(f"run {row.run_id} uses {', '.join(missing)}; allow the network with --web")
     if missing:
         raise UsageError(
-            f"run {row.run_id} uses {', '.join(missing)}, which are not built in; give its engine: --app MODULE:ENGINE"
+            f"run {row.run_id} uses {', '.join(missing)}, which are not built in; give its engine: --app MODULE:ENGINE,"
+            " or the server that has them: --mcp COMMAND|URL"
         )
 
 

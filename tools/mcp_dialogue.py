@@ -1,0 +1,95 @@
+"""What a call and its server have said to each other so far, in the form in which it stands in the journal. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+
+import orjson
+
+
+@dataclass(slots=True)
+class Dialogue:
+    """
+    What a call has asked so far, as it stands in the journal between two processes.
+
+    Attributes:
+        way: ``rounds`` (the server answered that it needs input), ``open`` (it asked in the middle of an open call), or
+            ``url`` (it refused the call until somebody has visited a URL).
+        request_state: The server's own state of a call in rounds.
+        pending: Keys and parameters of what is still to be asked in this round, the current question first.
+        responses: Answers of this round, by key.
+        answers: Digest of each question and its answer, in order, for a call that is made anew.
+    """
+
+    way: str = "rounds"
+    request_state: str | None = None
+    pending: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    responses: dict[str, Any] = field(default_factory=dict)
+    answers: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, state: Any) -> Dialogue:
+        """Return what `state` holds; of a state that is none of ours an empty one."""
+        try:
+            return cls(
+                str(state["way"]),
+                state["requestState"],
+                [(str(key), dict(params)) for key, params in state["pending"]],
+                dict(state["responses"]),
+                [(str(digest), dict(answer)) for digest, answer in state["answers"]],
+            )
+        except (TypeError, KeyError, ValueError):
+            return cls("open")
+
+    def state(self) -> dict[str, Any]:
+        """Return it as JSON."""
+        return {
+            "way": self.way,
+            "requestState": self.request_state,
+            "pending": [list(item) for item in self.pending],
+            "responses": self.responses,
+            "answers": [list(item) for item in self.answers],
+        }
+
+
+def elicit_result(*, accepted: bool, content: Any) -> dict[str, Any]:
+    """Return a person's answer as the protocol has it."""
+    if not accepted:
+        return {"action": "decline"}
+    return (
+        {"action": "accept", "content": content}
+        if isinstance(content, dict) and content
+        else {"action": "accept"}
+    )
+
+
+def typed_responses(responses: dict[str, Any] | None) -> Any:
+    if responses is None:
+        return None
+    from mcp_types import CreateMessageResult, ElicitResult, ListRootsResult
+
+    def typed(value: dict[str, Any]) -> Any:
+        kind = (
+            ElicitResult
+            if "action" in value
+            else ListRootsResult
+            if "roots" in value
+            else CreateMessageResult
+        )
+        return kind.model_validate(value)
+
+    return {key: typed(value) for key, value in responses.items()}
+
+
+def plain_of(model: Any) -> dict[str, Any]:
+    """Return a record of the package as JSON under its wire names."""
+    found: dict[str, Any] = model.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return found
+
+
+def digest_of(params: dict[str, Any]) -> str:
+    """Return what a question is recognised by: its words and its schema."""
+    asked = {name: params.get(name) for name in ("mode", "message", "requestedSchema", "url")}
+    return sha256(orjson.dumps(asked, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]

@@ -1,0 +1,97 @@
+"""
+A server over HTTP: bounds on what it sends, and failures that say whether a request was carried out.
+
+The client of the ``mcp`` package turns every failure below JSON-RPC into the same few words. Here each becomes a
+JSON-RPC error of its own request, whose `data` says how far the request came: `REFUSED` (the server or the way to it
+said no before anything was done) or `LOST` (it was sent, and nobody knows).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import httpx2
+
+REFUSED = "paor-refused"
+LOST = "paor-lost"
+FATE = "paorFate"
+"""Key in an error's data under which one of the two stands."""
+
+_REFUSALS = frozenset({400, 401, 403, 404, 405, 406, 407, 408, 410, 411, 413, 414, 415, 421, 426, 429, 431})
+"""Statuses with which a server turns a request away unread; any other one says nothing of what was done."""
+
+
+def http_client(headers: Mapping[str, str], *, message_bytes: int, connect_s: float) -> httpx2.AsyncClient:
+    """Return the client for one server: no redirects of its own, no time limits on answers, bounded sizes."""
+    import httpx2
+
+    class Guard(httpx2.AsyncHTTPTransport):
+        """Makes failures answers, and counts bytes."""
+
+        async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+            if request.method != "POST":
+                return await super().handle_async_request(request)
+            try:
+                response = await super().handle_async_request(request)
+            except (
+                httpx2.ConnectError,
+                httpx2.ConnectTimeout,
+                httpx2.PoolTimeout,
+                httpx2.UnsupportedProtocol,
+            ) as error:
+                return _failure(request, 503, f"it cannot be reached ({type(error).__name__})", REFUSED)
+            except httpx2.TransportError as error:
+                return _failure(request, 502, f"the connection broke ({type(error).__name__})", LOST)
+            kind = response.headers.get("content-type", "").lower()
+            if response.status_code >= 400 and not kind.startswith("application/json"):
+                await response.aclose()
+                fate = REFUSED if response.status_code in _REFUSALS else LOST
+                return _failure(request, response.status_code, f"HTTP {response.status_code}", fate)
+            if response.headers.get("content-encoding", "identity") != "identity":
+                await response.aclose()
+                return _failure(request, 502, "it packed its answer, which it was not asked to", LOST)
+            if kind.startswith("application/json"):
+                return await self._bounded(request, response)
+            return response
+
+        async def _bounded(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
+            body = bytearray()
+            try:
+                async for chunk in _raw(response):
+                    body += chunk
+                    if len(body) > message_bytes:
+                        return _failure(request, 502, f"it sent more than {message_bytes} bytes", LOST)
+            except httpx2.TransportError as error:
+                return _failure(request, 502, f"the connection broke ({type(error).__name__})", LOST)
+            finally:
+                await response.aclose()
+            left = [
+                (name, value) for name, value in response.headers.raw if name.lower() != b"content-length"
+            ]
+            return httpx2.Response(response.status_code, headers=left, stream=httpx2.ByteStream(bytes(body)))
+
+    timeout = httpx2.Timeout(30.0, connect=connect_s, read=None)
+    return httpx2.AsyncClient(
+        headers={"accept-encoding": "identity", **headers}, timeout=timeout, transport=Guard()
+    )
+
+
+async def _raw(response: httpx2.Response) -> AsyncIterator[bytes]:
+    async for chunk in response.stream:  # type: ignore[union-attr]
+        yield chunk
+
+
+def _failure(request: httpx2.Request, status: int, words: str, fate: str) -> httpx2.Response:
+    """Return an answer that is a JSON-RPC error of the request."""
+    import httpx2
+
+    error: dict[str, Any] = {"code": -32603, "message": words, "data": {FATE: fate, "status": status}}
+    try:
+        number = json.loads(request.content).get("id")
+    except (ValueError, AttributeError, httpx2.StreamError):
+        number = None
+    body = json.dumps({"jsonrpc": "2.0", "id": number if number is not None else 0, "error": error}).encode()
+    return httpx2.Response(status, headers={"content-type": "application/json"}, content=body)
