@@ -14,13 +14,14 @@ from ._cli_journal import find_run, short_id
 from ._cli_json import text_file
 from ._cli_mcp import McpFlags, mcp_offered, mcp_options
 from ._cli_progress import Watch
-from ._cli_run import check_tools, driven, given_answer, model_of_run
+from ._cli_run import check_tools, driven, given_answer, model_of_run, told_changes
 from ._cli_text import STATE_STYLES, styled
 from .fsm.engine import Engine
 from .fsm.forking import calls_after, fork_point
 from .fsm.intake import model_of
 from .fsm.journal import Journal, RunRow
 from .fsm.result import Result
+from .states.errors import RunChanged
 
 BOUNDS = ("max_steps", "token_budget", "time_budget_s")
 
@@ -110,9 +111,12 @@ def fork(
         def drive(engine: Engine) -> Result:
             return engine.fork(row.run_id, at_seq, drive=not no_run, **options)
 
-        if no_run:
-            return _told(drive(engine), engine.journal, row, at_seq, as_json)
-        return driven(engine, drive, watch, app, target, as_json, mcp=mcp)
+        try:
+            if no_run:
+                return _told(drive(engine), engine.journal, row, at_seq, as_json)
+            return driven(engine, drive, watch, app, target, as_json, mcp=mcp)
+        except RunChanged as error:
+            return told_changes(row, error, "--current")
 
 
 def _told(result: Result, journal: Journal, parent: RunRow, at_seq: int, as_json: bool) -> int:
