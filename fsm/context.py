@@ -7,18 +7,22 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import orjson
+from msgspec.structs import replace
 
 from ..prompts.builders import TextTask
 from ..prompts.model import (
     Model,
     ModelCall,
     ModelUnavailable,
+    Notice,
     PromptMessage,
     Reply,
     checked_reply,
     estimated_usage,
+    request_label,
 )
 from ..states.actions import Intent, StoredText
+from ..states.budgets import time_left_s
 from ..states.errors import ToolError
 from ..states.outcomes import Usage
 from ..states.run import Run
@@ -63,10 +67,14 @@ class CallContext:
             (review and review.answer) or (refinement and refinement.answer) or run.memory.answer or ""
         )
         self.texts: list[tuple[StoredText, StoredText]] = []
+        self.request_ids: list[str] = []
         self.usage = Usage()
+        self.on_text: Callable[[str], None] | None = None
+        self.on_notice: Callable[[Notice], None] | None = None
         self._run = run
         self._kit = kit
         self._model = model
+        self.streams = bool(getattr(model, "streams", False))
         self._stager = stager
         self._load = load
         self._lock = threading.Lock()
@@ -105,7 +113,7 @@ class CallContext:
             try:
                 reply = checked_reply(self._model.ask(call))
             except (ModelUnavailable, TypeError) as error:
-                raise ToolError(f"the model could not write the text: {error}") from None
+                raise self._failed(error) from None
             return self._recorded(call, reply)
 
     async def aask(
@@ -121,8 +129,19 @@ class CallContext:
         try:
             reply = checked_reply(await self._model.aask(call))
         except (ModelUnavailable, TypeError) as error:
-            raise ToolError(f"the model could not write the text: {error}") from None
+            raise self._failed(error) from None
         return self._recorded(call, reply)
+
+    def _failed(self, error: ModelUnavailable | TypeError) -> ToolError:
+        """Count what the failed attempts used, and return what the tool fails with."""
+        text = str(error)
+        if isinstance(error, ModelUnavailable):
+            text = error.message
+            if error.usage is not None:
+                self.usage += replace(error.usage, calls=0)
+            if error.request_id is not None:
+                self.request_ids.append(error.request_id)
+        return ToolError(f"the model could not write the text: {text}")
 
     def _call(self, task: TextTask) -> ModelCall:
         counters, limits = self._run.counters, self._run.spec.limits
@@ -133,23 +152,28 @@ class CallContext:
         if limits.cost_budget_micro is not None and cost >= limits.cost_budget_micro:
             raise ToolError("the cost budget is used up")
         messages = self._kit.prompts.text(_shortened(task, limits.text_chars))
-        return ModelCall("text", messages, number=counters.calls + self.usage.calls)
+        return ModelCall(
+            "text",
+            messages,
+            number=counters.calls + self.usage.calls,
+            timeout_s=time_left_s(self._run),
+            on_text=self.on_text,
+            on_notice=self.on_notice,
+        )
 
     def _recorded(self, call: ModelCall, reply: Reply) -> str:
         usage = reply.usage or estimated_usage(call, reply.text)
-        total = self.usage
-        self.usage = Usage(
-            total.calls + 1,
-            total.tokens_in + usage.tokens_in,
-            total.tokens_out + usage.tokens_out,
-            total.cost_micro + usage.cost_micro,
-        )
+        self.usage += replace(usage, calls=1)
+        if (request_id := request_label(reply.request_id)) is not None:
+            self.request_ids.append(request_id)
         prompt = self._stager.stage(messages_text(call.messages), JSON)
         self.texts.append((prompt, self._stager.stage(reply.text)))
         if not reply.text.strip():
             raise ToolError("the model wrote nothing")
         if reply.finish in ("refusal", "content_filter"):
             raise ToolError("the model declined to write the text")
+        if reply.finish == "length":
+            raise ToolError("the model's text was cut off at its token limit; ask for a shorter one")
         return reply.text
 
 

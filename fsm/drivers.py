@@ -20,6 +20,7 @@ from ..states.events import Event
 from .committer import Entry
 from .effects import AskModel, Commit, Emit, Returned, UseTool
 from .journal import Journal
+from .live import Talk, live, speaks
 from .loop import Steps
 
 
@@ -39,12 +40,14 @@ def perform(steps: Steps, journal: Journal) -> Iterator[Event]:
         value = None
         if isinstance(effect, Commit):
             journal.append(effect.entry)
-        elif isinstance(effect, AskModel):
-            value = _asked(effect.model, effect.call)
-        elif isinstance(effect, UseTool):
-            value = _used(effect)
+        elif isinstance(effect, AskModel | UseTool):
+            value = (yield from live(effect, _came_to)) if speaks(effect) else _came_to(effect)
         else:
             yield effect.event
+
+
+def _came_to(effect: AskModel | UseTool) -> Any:
+    return _asked(effect.model, effect.call) if isinstance(effect, AskModel) else _used(effect)
 
 
 def _asked(model: Model, call: ModelCall) -> Reply | BaseException:
@@ -147,12 +150,20 @@ async def aperform(steps: Steps, writer: AsyncWriter) -> AsyncIterator[Event]:
         value = None
         if isinstance(effect, Commit):
             await writer.append(effect.entry)
-        elif isinstance(effect, AskModel):
-            value = await _aasked(effect.model, effect.call)
-        elif isinstance(effect, UseTool):
-            value = await _aused(effect)
+        elif isinstance(effect, AskModel | UseTool):
+            if speaks(effect, in_thread=False):
+                talk = Talk(effect, _acame_to)
+                async for event in talk.events():
+                    yield event
+                value = talk.value
+            else:
+                value = await _acame_to(effect)
         elif isinstance(effect, Emit):
             yield effect.event
+
+
+async def _acame_to(effect: AskModel | UseTool) -> Any:
+    return await _aasked(effect.model, effect.call) if isinstance(effect, AskModel) else await _aused(effect)
 
 
 async def _aasked(model: Model, call: ModelCall) -> Reply | BaseException:

@@ -19,10 +19,11 @@ from .context import CallContext
 
 
 class AskModel(Struct, frozen=True):
-    """Ask *model*; comes to a `Reply` or the exception that it raised."""
+    """Ask *model*; comes to a `Reply` or the exception that it raised. *place*: run and row, when somebody listens."""
 
     model: Model
     call: ModelCall
+    place: tuple[str, int] | None = None
 
 
 class Returned(Struct, frozen=True):
@@ -36,11 +37,12 @@ class EffectPending(Exception):
 
 
 class UseTool(Struct, frozen=True):
-    """Call *tool*; comes to `Returned` or the exception that it raised."""
+    """Call *tool*; comes to `Returned` or the exception that it raised. *place* as in `AskModel`."""
 
     tool: Tool
     arguments: dict[str, Any]
     context: CallContext
+    place: tuple[str, int] | None = None
 
 
 class Commit(Struct, frozen=True):

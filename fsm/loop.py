@@ -13,11 +13,21 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ..prompts.model import Model, ModelCall, ModelUnavailable, PromptMessage, Reply, estimated_usage
+from ..prompts.model import (
+    Model,
+    ModelCall,
+    ModelUnavailable,
+    PromptMessage,
+    Reply,
+    estimated_usage,
+    request_label,
+)
 from ..states.actions import Intent
+from ..states.budgets import time_left_s
 from ..states.errors import InternalError
 from ..states.events import Event, RunWaiting, StepCompleted, TransitionTaken
 from ..states.outcomes import (
+    NO_USAGE,
     Cancelled,
     Ended,
     InDoubt,
@@ -127,15 +137,22 @@ def _ask(drive: Drive, request: ModelRequest) -> Generator[Effect, Any, tuple[di
     }
     if request.attempt:
         asked["attempt"] = request.attempt
-    call = ModelCall(request.kind, messages, run.counters.calls, drive.kit.reply_schema(request.kind, run))
-    answer = yield AskModel(drive.model, call)
+    schema = drive.kit.reply_schema(request.kind, run)
+    call = ModelCall(request.kind, messages, run.counters.calls, schema, time_left_s(run))
+    answer = yield AskModel(drive.model, call, _place(drive))
     if isinstance(answer, Reply):
         usage = answer.usage or estimated_usage(call, answer.text)
         if usage.calls != 1:
             usage = replace(usage, calls=1)
         payload = drive.stager.stage(answer.text)
-        return asked, Replied(answer.text, payload, answer.finish, usage, answer.request_id)
+        request_id = request_label(answer.request_id) if answer.request_id is not None else None
+        return asked, Replied(answer.text, payload, answer.finish, usage, request_id, answer.attempts)
     return asked, _fault(drive, answer)
+
+
+def _place(drive: Drive) -> tuple[str, int] | None:
+    """Return run and number of the next row for events of a call, None when nobody wants them."""
+    return (drive.run.run_id, drive.run.seq) if drive.listening else None
 
 
 def _staged(stager: Stager, message: PromptMessage) -> dict[str, Any]:
@@ -150,9 +167,8 @@ def _fault(drive: Drive, error: object) -> ModelFault:
     else:
         fault = ModelUnavailable("unexpected", f"{type(error).__name__}: {told_by(error)}")
     payload = drive.stager.stage(fault.message)
-    if fault.usage is not None:
-        return ModelFault(fault.code, fault.message, payload, fault.usage)
-    return ModelFault(fault.code, fault.message, payload)
+    usage = fault.usage if fault.usage is not None else NO_USAGE
+    return ModelFault(fault.code, fault.message, payload, usage, fault.request_id)
 
 
 def _use(drive: Drive, intent: Intent) -> Generator[Effect, Any, tuple[dict[str, Any], Outcome]]:
@@ -178,7 +194,7 @@ def _use(drive: Drive, intent: Intent) -> Generator[Effect, Any, tuple[dict[str,
         load=drive.load,
         connection=drive.connections.get(label) if label is not None else None,
     )
-    came_to = yield UseTool(tool, intent.arguments, context)
+    came_to = yield UseTool(tool, intent.arguments, context, _place(drive))
     if isinstance(came_to, EffectPending):
         return asked, InDoubt()
     if isinstance(came_to, Returned):
@@ -193,7 +209,7 @@ def _use(drive: Drive, intent: Intent) -> Generator[Effect, Any, tuple[dict[str,
             result = replace(result, retryable=True)
     else:
         result = error_of(intent, came_to)
-    return asked, Ended(result, context.usage, tuple(context.texts))
+    return asked, Ended(result, context.usage, tuple(context.texts), tuple(context.request_ids))
 
 
 def _settled(drive: Drive, tool: Tool, intent: Intent) -> Outcome | None:

@@ -313,6 +313,11 @@ def _facts(case: Case, row: Row, outcome: Outcome) -> dict[str, Any]:
         facts |= {"tokens_in": outcome.usage.tokens_in, "tokens_out": outcome.usage.tokens_out}
         if outcome.usage.cost_micro:
             facts["cost_micro"] = outcome.usage.cost_micro
+        facts |= outcome.usage.details()
+        if outcome.request_id is not None:
+            facts["request_id"] = outcome.request_id
+        if outcome.attempts > 1:
+            facts["attempts"] = outcome.attempts
         if case.problem is not None:
             facts["invalid"] = case.problem.code
         if case.dropped:
@@ -320,6 +325,8 @@ def _facts(case: Case, row: Row, outcome: Outcome) -> dict[str, Any]:
     elif isinstance(outcome, ModelFault):
         facts |= {"code": outcome.code, "message": outcome.payload.wire()}
         facts |= {name: value for name, value in asdict(outcome.usage).items() if value}
+        if outcome.request_id is not None:
+            facts["request_id"] = outcome.request_id
     elif isinstance(outcome, Answered):
         facts |= {"action": outcome.answer.action, "answer": outcome.payload.wire()}
     elif isinstance(outcome, Ended):
@@ -339,8 +346,12 @@ def _ended_facts(outcome: Ended) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     if outcome.texts:
         facts["texts"] = [[prompt.wire(), reply.wire()] for prompt, reply in outcome.texts]
+    if outcome.texts or outcome.usage.tokens_in or outcome.usage.tokens_out:
         facts |= {"tokens_in": outcome.usage.tokens_in, "tokens_out": outcome.usage.tokens_out}
         facts |= {"cost_micro": outcome.usage.cost_micro} if outcome.usage.cost_micro else {}
+        facts |= outcome.usage.details()
+    if outcome.request_ids:
+        facts["request_ids"] = list(outcome.request_ids)
     if outcome.result.error_code is not None:
         facts["error"] = outcome.result.error_code
     return facts

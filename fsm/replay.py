@@ -9,7 +9,7 @@ record that is missing is a divergence.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -245,17 +245,14 @@ def _recorded_outcome(journal: Journal, run: Run, row: Transition) -> Outcome:
     kind = facts["kind"]
     if kind == "reply":
         place = StoredText(**facts["reply"])
-        usage = Usage(1, facts["tokens_in"], facts["tokens_out"], facts.get("cost_micro", 0))
-        return Replied(_text(journal, run, place.n), place, facts.get("finish", "stop"), usage)
+        text, finish = _text(journal, run, place.n), facts.get("finish", "stop")
+        asked = facts.get("request_id"), facts.get("attempts", 1)
+        return Replied(text, place, finish, _usage(facts, 1), *asked)
     if kind == "fault":
         place = StoredText(**facts["message"])
-        usage = Usage(
-            facts.get("calls", 0),
-            facts.get("tokens_in", 0),
-            facts.get("tokens_out", 0),
-            facts.get("cost_micro", 0),
-        )
-        return ModelFault(facts["code"], _text(journal, run, place.n), place, usage)
+        usage = _usage(facts, facts.get("calls", 0))
+        message = _text(journal, run, place.n)
+        return ModelFault(facts["code"], message, place, usage, facts.get("request_id"))
     if kind == "recalled":
         bodies = [journal.payload(run.number, number).body for number in row.request["payloads"]]
         return Recalled(tuple(body if isinstance(body, str) else None for body in bodies))
@@ -275,10 +272,12 @@ def _recorded_result(journal: Journal, run: Run, row: Transition) -> Ended:
     if not change.result:
         raise JournalDamaged("a result is missing in the change")
     texts = tuple((StoredText(**prompt), StoredText(**reply)) for prompt, reply in facts.get("texts", ()))
-    usage = Usage(
-        len(texts), facts.get("tokens_in", 0), facts.get("tokens_out", 0), facts.get("cost_micro", 0)
-    )
-    return Ended(change.result, usage, texts)
+    return Ended(change.result, _usage(facts, len(texts)), texts, tuple(facts.get("request_ids", ())))
+
+
+def _usage(facts: Mapping[str, Any], calls: int) -> Usage:
+    """Return the usage that a row's outcome tells of; what it leaves out is 0."""
+    return Usage(calls, *(facts.get(name, 0) for name in Usage.__struct_fields__[1:]))
 
 
 def _text(journal: Journal, run: Run, number: int) -> str:
