@@ -12,6 +12,7 @@ import inspect
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
 from typing import Any
 
 from ..prompts.model import Model, ModelCall, Reply, checked_reply
@@ -153,8 +154,9 @@ async def aperform(steps: Steps, writer: AsyncWriter) -> AsyncIterator[Event]:
         elif isinstance(effect, AskModel | UseTool):
             if speaks(effect, in_thread=False):
                 talk = Talk(effect, _acame_to)
-                async for event in talk.events():
-                    yield event
+                async with aclosing(talk.events()) as events:
+                    async for event in events:
+                        yield event
                 value = talk.value
             else:
                 value = await _acame_to(effect)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from queue import SimpleQueue
 from typing import Any
 
@@ -113,7 +113,7 @@ class Talk:
         self._perform = perform
         self.value: Any = None
 
-    async def events(self) -> AsyncIterator[Event]:
+    async def events(self) -> AsyncGenerator[Event, None]:
         """Yield what is said while the effect is performed."""
         loop = asyncio.get_running_loop()
         said: asyncio.Queue[Event | None] = asyncio.Queue()

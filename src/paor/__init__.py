@@ -24,8 +24,10 @@ if TYPE_CHECKING:
     from .fsm.version import VERSION as __version__
     from .fsm.workflow_reading import load_workflow
     from .fsm.workflows import Task
-    from .prompts.model import Model, ModelCall, ModelUnavailable, PromptMessage, Reply
+    from .prompts.anthropic import AnthropicModel
+    from .prompts.model import Model, ModelCall, ModelUnavailable, Notice, PromptMessage, Reply
     from .prompts.offline import OfflineModel
+    from .prompts.openai import OpenAIModel
     from .prompts.scripted import ScriptedModel
     from .states.actions import WebFact
     from .states.errors import (
@@ -50,7 +52,16 @@ if TYPE_CHECKING:
         UnknownRun,
         UsageError,
     )
-    from .states.events import Event, RunEnded, RunStarted, RunWaiting, StepCompleted, TransitionTaken
+    from .states.events import (
+        Event,
+        ModelNotice,
+        ModelText,
+        RunEnded,
+        RunStarted,
+        RunWaiting,
+        StepCompleted,
+        TransitionTaken,
+    )
     from .states.limits import Limits
     from .states.outcomes import Usage
     from .states.policy import Policy
@@ -63,6 +74,7 @@ if TYPE_CHECKING:
     from .tools.web_settings import WebSettings
 
 __all__ = [
+    "AnthropicModel",
     "Clock",
     "Divergence",
     "Document",
@@ -85,10 +97,14 @@ __all__ = [
     "Model",
     "ModelCall",
     "ModelError",
+    "ModelNotice",
+    "ModelText",
     "ModelUnavailable",
     "NotAJournal",
     "NotStarted",
+    "Notice",
     "OfflineModel",
+    "OpenAIModel",
     "PaorError",
     "Policy",
     "Profile",
@@ -152,14 +168,17 @@ _PLACES = {
     ".fsm.workflow_reading": ("load_workflow",),
     ".fsm.workflows": ("Task",),
     ".fsm.validate": ("validate",),
+    ".prompts.anthropic": ("AnthropicModel",),
     ".prompts.model": (
         "Model",
         "ModelCall",
         "ModelUnavailable",
+        "Notice",
         "PromptMessage",
         "Reply",
     ),
     ".prompts.offline": ("OfflineModel",),
+    ".prompts.openai": ("OpenAIModel",),
     ".prompts.scripted": ("ScriptedModel",),
     ".states.actions": ("WebFact",),
     ".states.errors": (
@@ -186,6 +205,8 @@ _PLACES = {
     ),
     ".states.events": (
         "Event",
+        "ModelNotice",
+        "ModelText",
         "RunEnded",
         "RunStarted",
         "RunWaiting",
