@@ -40,6 +40,7 @@ class AnthropicModel(RemoteModel):
 
     provider = "anthropic"
     hosts = ("anthropic.com", "claude.com")
+    modules = ("anthropic", "anthropic.resources.messages")
 
     def __init__(
         self,

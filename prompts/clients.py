@@ -282,7 +282,8 @@ class RemoteModel(Connection):
             usage = replace(usage, cost_micro=price.of(usage))
         elif not self._price_told:
             self._price_told = True
-            text = f"{self._prices.origin} has no price for {self.name}: its cost is counted as 0"
+            where = "" if self.base_url is None else f" at {shown_url(self.base_url)}"
+            text = f"no price is known for {self.name}{where}: its cost is counted as 0"
             self._tell(call, "prices", "unknown", text)
         course.usage = usage if course.usage is None else course.usage + usage
 

@@ -9,6 +9,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from importlib import import_module
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -41,7 +42,12 @@ class Connection(ABC):
         port: Time and chance.
         secrets: What must not get out.
         client, async_client: Made by the host; None: made on first use, the async ones one for each event loop.
+
+    Attributes:
+        modules: Of the SDK, imported before the first attempt so that no time of it is spent on that.
     """
+
+    modules: tuple[str, ...] = ()
 
     def __init__(self, port: Port, secrets: frozenset[str], client: Any, async_client: Any) -> None:
         self._port = port
@@ -70,39 +76,40 @@ class Connection(ABC):
     # -- one attempt -----------------------------------------------------------------------------------------------
 
     def _ready(self) -> None:
-        """Do what is done once before the first attempt, when the SDK is there: its logs are held back."""
-        if not self._prepared:
-            from .http import quiet
+        """Do what is done once before the first attempt: the SDK is imported, its logs are held back."""
+        with self._lock:
+            if not self._prepared:
+                for module in self.modules:
+                    import_module(module)
+                from .http import quiet
 
-            quiet(self._secrets)
-            self._prepared = True
+                quiet(self._secrets)
+                self._prepared = True
 
     def _sync_client(self) -> Any:
         with self._lock:
             if self._client is None:
                 self._client = self._made(is_async=False)
-            self._ready()
             return self._client
 
     def _async_client(self) -> Any:
         if self._async_given is not None:
-            self._ready()
             return self._async_given
         loop = asyncio.get_running_loop()
         with self._lock:
             if loop not in self._async_clients:
                 self._async_clients[loop] = self._made(is_async=True)
-            self._ready()
             return self._async_clients[loop]
 
     def _attempted(self, attempt: Attempt) -> tuple[Heard | Fault, str | None]:
         """Make one attempt and return what it came to, with the server's id of it; never raises for a server."""
         exchange: Exchange | None = None
         request_id: str | None = None
-        end = self._port.now() + attempt.timeout_s
         broken: Fault | None = None
         try:
+            self._ready()
             opened: AbstractContextManager[Any] = self._open(self._sync_client(), attempt)
+            end = self._port.now() + attempt.timeout_s
             with opened as response:
                 exchange, request_id = self._begun(response, attempt)
                 for data in response.iter_bytes():
@@ -123,8 +130,10 @@ class Connection(ABC):
         request_id: str | None = None
         broken: Fault | None = None
         try:
+            if not self._prepared:
+                await asyncio.to_thread(self._ready)  # an import of seconds
+            opened: AbstractAsyncContextManager[Any] = self._open(self._async_client(), attempt)
             async with asyncio.timeout(attempt.timeout_s):
-                opened: AbstractAsyncContextManager[Any] = self._open(self._async_client(), attempt)
                 async with opened as response:
                     exchange, request_id = self._begun(response, attempt)
                     async for data in response.iter_bytes():

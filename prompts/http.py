@@ -131,7 +131,9 @@ def fault_of(error: BaseException, now_s: float, *, begun: bool) -> Fault:
         return status_fault(status, getattr(error, "body", None), headers, now_s)
     if isinstance(error, BodyTooLarge | BodyUnreadable):
         return Fault("bad_body", str(error), isinstance(error, BodyUnreadable))
-    cause = error.__cause__ if error.__cause__ is not None else error
+    cause = error
+    while not isinstance(cause, httpx2.HTTPError | httpx2.InvalidURL) and cause.__cause__ is not None:
+        cause = cause.__cause__
     if isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.ProxyError):
         return Fault("unreachable", f"no connection: {_told(cause)}", True)
     if isinstance(cause, httpx2.TimeoutException):
@@ -177,14 +179,11 @@ class _KeyFilter(logging.Filter):
         clean = self._scrub(text)
         if clean != text:
             record.msg, record.args = clean, ()
-        if record.exc_info:
-            record.exc_text = self._scrub(self._formatter.formatException(_excepted(record.exc_info)))
+        info: Any = record.exc_info
+        if info:
+            record.exc_text = self._scrub(self._formatter.formatException(info))
             record.exc_info = None
         return True
-
-
-def _excepted(info: Any) -> Any:
-    return info
 
 
 _FILTER = _KeyFilter()

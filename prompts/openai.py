@@ -51,6 +51,7 @@ class OpenAIModel(RemoteModel):
 
     provider = "openai"
     hosts = ("openai.com",)
+    modules = ("openai", "openai.resources.chat.completions", "openai.resources.responses")
 
     def __init__(
         self,
