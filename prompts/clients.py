@@ -232,6 +232,7 @@ class RemoteModel(Connection):
         if found is None:
             return False
         feature, always = found
+        before = self.without, self._refused
         if feature == "structure":
             if self._structured != "auto":
                 return False
@@ -242,6 +243,8 @@ class RemoteModel(Connection):
             feature = f"structured output ({asked.structure})"
         else:
             self.without |= {feature}
+        if before == (self.without, self._refused):
+            return False  # it was left out already: the server means something else
         self._tell(call, "fallback", feature, f"asked without {feature}: {self._clean(fault.message)}")
         return True
 

@@ -49,7 +49,7 @@ class ChatWire:
         names = (newer, older) if asked.official else (older, newer)
         limit = next((name for name in names if asked.takes(name)), older)
         body[limit] = asked.max_tokens
-        features.add(limit)
+        features |= {limit} - asked.without
         if asked.temperature is not None and asked.takes("temperature"):
             body["temperature"] = asked.temperature
             features.add("temperature")
