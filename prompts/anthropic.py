@@ -101,7 +101,7 @@ class AnthropicModel(RemoteModel):
     def _made(self, *, is_async: bool) -> Any:
         import anthropic
 
-        from .http import abound, bound
+        from .http import abound, bound, trust
 
         options: dict[str, Any] = {
             "api_key": self._key or NO_KEY,
@@ -109,13 +109,12 @@ class AnthropicModel(RemoteModel):
             "max_retries": 0,
             "timeout": self._timeout_s,
         }
+        http: dict[str, Any] = {"verify": trust(), "follow_redirects": False}
         if is_async:
-            http = anthropic.DefaultAsyncHttpxClient(
-                event_hooks={"response": [abound]}, follow_redirects=False
-            )
-            return anthropic.AsyncAnthropic(http_client=http, **options)
-        hooks = anthropic.DefaultHttpxClient(event_hooks={"response": [bound]}, follow_redirects=False)
-        return anthropic.Anthropic(http_client=hooks, **options)
+            own = anthropic.DefaultAsyncHttpxClient(event_hooks={"response": [abound]}, **http)
+            return anthropic.AsyncAnthropic(http_client=own, **options)
+        client = anthropic.DefaultHttpxClient(event_hooks={"response": [bound]}, **http)
+        return anthropic.Anthropic(http_client=client, **options)
 
     def _open(self, client: Any, attempt: Attempt) -> Any:
         import httpx2

@@ -7,9 +7,11 @@ Imported only together with an SDK, since `httpx2` comes with it.
 from __future__ import annotations
 
 import logging
+import ssl
 import threading
 import zlib
 from collections.abc import AsyncIterator, Iterable, Iterator
+from functools import lru_cache
 from typing import Any
 
 import httpx2
@@ -50,9 +52,12 @@ class _Unpacker:
             yield self._counted(data)
             return
         try:
-            while data:
-                yield self._counted(self._zip.decompress(data, _CHUNK))
-                data = self._zip.unconsumed_tail if self._left else b""
+            while self._left or not self._quiet:
+                piece = self._zip.decompress(data, _CHUNK)
+                yield self._counted(piece)
+                data = self._zip.unconsumed_tail
+                if not data and len(piece) < _CHUNK:  # a full piece may not have been all of it
+                    break
         except zlib.error:
             raise BodyUnreadable("the response cannot be unpacked") from None
 
@@ -110,6 +115,12 @@ def bound(response: httpx2.Response) -> None:
 async def abound(response: httpx2.Response) -> None:
     """Do the same for the async ones."""
     response.stream = _AsyncBounded(response)
+
+
+@lru_cache(maxsize=1)
+def trust() -> ssl.SSLContext:
+    """Return the certificates that servers are checked against, loaded once for all clients."""
+    return httpx2.create_ssl_context()
 
 
 # -- errors ------------------------------------------------------------------------------------------------------

@@ -114,7 +114,7 @@ class OpenAIModel(RemoteModel):
     def _made(self, *, is_async: bool) -> Any:
         import openai
 
-        from .http import abound, bound
+        from .http import abound, bound, trust
 
         options: dict[str, Any] = {
             "api_key": self._key or NO_KEY,
@@ -122,11 +122,12 @@ class OpenAIModel(RemoteModel):
             "max_retries": 0,
             "timeout": self._timeout_s,
         }
+        http: dict[str, Any] = {"verify": trust(), "follow_redirects": False}
         if is_async:
-            http = openai.DefaultAsyncHttpxClient(event_hooks={"response": [abound]}, follow_redirects=False)
-            return openai.AsyncOpenAI(http_client=http, **options)
-        hooks = openai.DefaultHttpxClient(event_hooks={"response": [bound]}, follow_redirects=False)
-        return openai.OpenAI(http_client=hooks, **options)
+            own = openai.DefaultAsyncHttpxClient(event_hooks={"response": [abound]}, **http)
+            return openai.AsyncOpenAI(http_client=own, **options)
+        client = openai.DefaultHttpxClient(event_hooks={"response": [bound]}, **http)
+        return openai.OpenAI(http_client=client, **options)
 
     def _open(self, client: Any, attempt: Attempt) -> Any:
         import httpx2
