@@ -165,6 +165,8 @@ def _told(error: BaseException) -> str:
 # -- logs --------------------------------------------------------------------------------------------------------
 
 _LOGGERS = ("openai", "anthropic", "httpx2", "httpcore2")
+_LATER = tuple(f"httpcore2.{name}" for name in ("connection", "http11", "http2", "proxy", "socks"))
+"""Loggers that come into being with the first connection."""
 
 
 class _KeyFilter(logging.Filter):
@@ -204,7 +206,7 @@ def quiet(secrets: Iterable[str]) -> None:
     """Have the loggers of the SDKs and of their HTTP library leave *secrets* out, those of this process so far."""
     _FILTER.add(set(secrets))
     known = [name for name in logging.root.manager.loggerDict if name.split(".")[0] in _LOGGERS]
-    for name in {*known, *_LOGGERS}:
+    for name in {*known, *_LOGGERS, *_LATER}:
         logger = logging.getLogger(name)
         if _FILTER not in logger.filters:
             logger.addFilter(_FILTER)
