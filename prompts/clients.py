@@ -132,6 +132,11 @@ class RemoteModel(Connection):
             secrets |= {parts.password or "", *(value for _, value in parse_qsl(parts.query))}
         return frozenset(filter(None, secrets))
 
+    @property
+    def has_key(self) -> bool:
+        """Whether there is a key."""
+        return bool(self._key)
+
     def __repr__(self) -> str:
         where = "" if self.base_url is None else f", base_url={shown_url(self.base_url)!r}"
         return f"{type(self).__name__}({self._model!r}{where})"
