@@ -194,8 +194,8 @@ def test_no_part_of_a_stream_is_taken_for_the_whole(wire: Any, data: st.DataObje
 @given(body=BODIES, status=st.integers(300, 599), after=st.text(max_size=30), now=st.floats(0, 4e9))
 def test_any_error_has_a_code(body: Any, status: int, after: str, now: float) -> None:
     """Whatever its body and headers are."""
-    came(status_fault(status, body, {"retry-after": after, "x-should-retry": after}, now))  # type: ignore[arg-type]
-    came(told_fault(body))  # type: ignore[arg-type]
+    came(status_fault(status, body, {"retry-after": after, "x-should-retry": after}, now))
+    came(told_fault(body))
     assert len(words_of(body)) <= 500
 
 
