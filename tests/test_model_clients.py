@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,7 @@ from paor.states.requests import RequestKind
 from .model_server import (
     KEY,
     WIRES,
+    Connection,
     ModelServer,
     QuickPort,
     Wire,
@@ -600,10 +602,20 @@ def test_text_that_a_tool_has_written_is_streamed_too(tmp_path: Path, driver: st
 
 @pytest.mark.parametrize("driver", ["sync", "async"])
 def test_who_stops_listening_stops_the_exchange(tmp_path: Path, driver: str) -> None:
-    """The run can be resumed; no row was written for the reply that nobody heard."""
+    """At its next piece; the run can be resumed, no row was written for the reply that nobody heard."""
+    hung_up = threading.Event()
+
+    def then(connection: Connection) -> None:
+        try:
+            while True:
+                connection.chunk(CHAT.events("more")[1])
+                hung_up.wait(0.02)
+        except OSError:
+            hung_up.set()
+
     with model_server() as server:
         pieces = CHAT.events(json.dumps(SCRIPT[0]), size=1)
-        server.script(streamed(pieces[:6], then=lambda connection: connection.hold()))
+        server.script(streamed(pieces[:6], then=then))
         engine = Engine(CHAT.model(server.url), tools=TOOLS, journal=tmp_path / "runs.db")
 
         async def listen() -> str:
@@ -620,7 +632,7 @@ def test_who_stops_listening_stops_the_exchange(tmp_path: Path, driver: str) -> 
             stream.close()  # type: ignore[attr-defined]
         else:
             run_id = asyncio.run(listen())
-        assert engine.journal.transitions(run_id) == []
+        assert hung_up.wait(60) and engine.journal.transitions(run_id) == []
         server.script(*(plain(CHAT.body(json.dumps(reply))) for reply in SCRIPT))
         assert engine.resume(run_id).state == "Done"
 
