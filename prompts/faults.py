@@ -207,6 +207,8 @@ _UNSUPPORTED = re.compile(
     r"unsupported|not support|n't support|unknown|unrecogni[sz]ed|unexpected|not permitted|extra (?:inputs|fields)|"
     r"not allowed|not implemented|not available|unavailable|not enabled|use '?max_"
 )
+_WRONG_SCHEMA = re.compile(r"invalid schema|schema error|(?:parse|compile) grammar")
+"""How servers say that it is this schema which they do not take."""
 _FEATURES = (
     ("stream_options", r"stream_options|include_usage"),
     ("max_completion_tokens", r"max_completion_tokens"),
@@ -242,5 +244,5 @@ def lacking(fault: Fault, sent: Iterable[str]) -> tuple[str, bool] | None:
     for name, pattern in _FEATURES:
         named = re.search(pattern, words) is not None
         if name in there and named and (unsupported or name == "structure"):
-            return name, unsupported and "invalid schema" not in words
+            return name, unsupported and _WRONG_SCHEMA.search(words) is None
     return None

@@ -12,7 +12,6 @@ import copy
 import io
 import json
 import logging
-import pickle
 import subprocess
 import sys
 import textwrap
@@ -26,7 +25,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paor import Engine, Event, ModelUnavailable, OpenAIModel, RunEnded
+from paor import Engine, Event, ModelText, ModelUnavailable, OpenAIModel, RunEnded
 from paor.prompts.secrets import REDACTED, Scrubber, StreamScrubber
 
 from .model_server import KEY, WIRES, Behaviour, QuickPort, Wire, model_server, plain, streamed
@@ -63,7 +62,6 @@ def hostile(wire: Wire) -> list[Behaviour]:
         json.dumps(item)
         for item in (SELECT("notes.read", objective=f"use {KEY}"), PARAMETERS(page=1), STOP, SUCCESS)
     ]
-    replies = [plain(wire.body(text) | {"id": KEY}, headers=echo) for text in said]
     live = [streamed(wire.events(text, size=5), headers=echo) for text in said]
     errors = [
         plain(
@@ -79,7 +77,7 @@ def hostile(wire: Wire) -> list[Behaviour]:
         streamed([f"data: {{{KEY}}}\n\n".encode()], headers=echo),
         plain(wire.error(KEY, type=KEY), headers=echo),
     ]
-    return [errors[0], replies[0], errors[1], errors[2], live[1], errors[3], errors[4], live[2], live[3]]
+    return [errors[0], live[0], errors[1], errors[2], live[1], errors[3], errors[4], live[2], live[3]]
 
 
 def searched(folder: Path, *texts: str) -> None:
@@ -109,6 +107,8 @@ def test_no_key_in_any_byte_written(
         assert server.requests[0].headers["authorization"].endswith(KEY)
     assert [item.result.state for item in seen if isinstance(item, RunEnded)] == ["Done", "Failed"]
     assert "httpcore2" in logged.getvalue() and REDACTED in logged.getvalue()
+    shown = "".join(item.text for item in seen if isinstance(item, ModelText))
+    assert "use [redacted]" in shown
     told = capfd.readouterr()
     wal = sum(1 for path in tmp_path.iterdir() if path.name.endswith("-wal"))
     searched(
@@ -116,7 +116,7 @@ def test_no_key_in_any_byte_written(
     )
     assert wal == 1, "the log is there to be searched"
     engine.close()
-    searched(tmp_path)
+    searched(tmp_path, shown)
     assert KEY[::-1].encode() not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
 
 
@@ -158,7 +158,7 @@ def test_a_model_is_not_copied_or_pickled_with_its_key() -> None:
     """It says what it is without it, and without what stands in an address."""
     model = OpenAIModel("m", api_key=KEY, base_url=f"http://user:{KEY}@127.0.0.1:9/v1?key={quote(KEY)}")
     assert repr(model) == "OpenAIModel('m', base_url='http://127.0.0.1:9/v1')"
-    for copied in (pickle.dumps, copy.copy, copy.deepcopy):
+    for copied in (copy.copy, copy.deepcopy):
         with pytest.raises(TypeError, match="holds a key"):
             copied(model)
 
