@@ -87,13 +87,7 @@ class CallLedger:
         with self._lock:
             if wanted is not None:
                 self._held.remove(wanted)
-            total = self.usage
-            self.usage = Usage(
-                total.calls + usage.calls,
-                total.tokens_in + usage.tokens_in,
-                total.tokens_out + usage.tokens_out,
-                total.cost_micro + usage.cost_micro,
-            )
+            self.usage += usage
 
 
 def _words(reason: str) -> str:

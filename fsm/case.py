@@ -14,6 +14,7 @@ from msgspec import Struct
 from ..prompts.replies import (
     DirectAnswer,
     Invalid,
+    after,
     read_parameters,
     read_refinement,
     read_review,
@@ -161,8 +162,7 @@ def _read_planning(case: Case, kit: Kit) -> None:
         context_chars=limits.context_chars,
         profile=case.run.spec.profile,
     )
-    if case.outcome.finish in ("refusal", "content_filter") and isinstance(read, Invalid):
-        read = Invalid(case.outcome.finish, "the model declined to answer")
+    read = after(case.outcome.finish, read)
     if isinstance(read, Invalid):
         case.problem = read
     elif isinstance(read, DirectAnswer):
@@ -276,6 +276,7 @@ def _parameter_values(case: Case, selection: Selection, kit: Kit) -> dict[str, A
     read = read_parameters(
         case.outcome.text, selection.fields, chars_max=spec.limits.reply_chars, profile=spec.profile
     )
+    read = after(case.outcome.finish, read)
     if isinstance(read, Invalid):
         case.problem, case.invalid = read, read.message
         return None
@@ -362,14 +363,14 @@ def _read_reviewing(case: Case, kit: Kit) -> None:
             case.stop_reason = short or exhausted(run) or planned
         return
     if counters.concluded:
-        review = read_review(outcome.text, chars_max=limits.reply_chars)
+        review = after(outcome.finish, read_review(outcome.text, chars_max=limits.reply_chars))
         if isinstance(review, Invalid):
             case.problem = review
             return
         case.review = review
         case.criteria = progress(run, review.criteria)
         return
-    refinement = read_refinement(outcome.text, chars_max=limits.reply_chars)
+    refinement = after(outcome.finish, read_refinement(outcome.text, chars_max=limits.reply_chars))
     if isinstance(refinement, Invalid):
         case.problem = refinement
         if counters.review_retries >= limits.review_retries:

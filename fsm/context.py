@@ -14,14 +14,16 @@ from ..prompts.model import (
     Model,
     ModelCall,
     ModelUnavailable,
+    Notice,
     PromptMessage,
     Reply,
     checked_reply,
     estimated_usage,
     prompt_bytes,
+    request_label,
 )
 from ..states.actions import Intent, StoredText
-from ..states.budgets import Reservation
+from ..states.budgets import Reservation, time_left_s
 from ..states.errors import ToolError
 from ..states.outcomes import NO_USAGE
 from ..states.run import Run
@@ -73,9 +75,13 @@ class CallContext:
         )
         self.texts: list[tuple[StoredText, StoredText]] = []
         self.ledger = ledger
+        self.request_ids: list[str] = []
+        self.on_text: Callable[[str], None] | None = None
+        self.on_notice: Callable[[Notice], None] | None = None
         self._run = run
         self._kit = kit
         self._model = model
+        self.streams = bool(getattr(model, "streams", False))
         self._stager = stager
         self._load = load
         self._lock = threading.Lock()
@@ -136,12 +142,22 @@ class CallContext:
     def _call(self, task: TextTask) -> tuple[ModelCall, Reservation]:
         messages = self._kit.prompts.text(_shortened(task, self._run.spec.limits.text_chars))
         number, wanted = self.ledger.reserve(prompt_bytes(messages))
-        return ModelCall("text", messages, number=number), wanted
+        call = ModelCall(
+            "text",
+            messages,
+            number=number,
+            timeout_s=time_left_s(self._run),
+            on_text=self.on_text,
+            on_notice=self.on_notice,
+        )
+        return call, wanted
 
     def _failed(self, error: BaseException, wanted: Reservation) -> BaseException:
         """Return what a tool is told of a request that failed; what it used, as far as known, is settled."""
         known = error.usage if isinstance(error, ModelUnavailable) else None
         self.ledger.settle(known or NO_USAGE, wanted)
+        if isinstance(error, ModelUnavailable) and error.request_id is not None:
+            self.request_ids.append(error.request_id)
         if isinstance(error, ModelUnavailable | TypeError):
             return ToolError(f"the model could not write the text: {error}")
         return error
@@ -149,12 +165,16 @@ class CallContext:
     def _recorded(self, call: ModelCall, reply: Reply, wanted: Reservation) -> str:
         usage = reply.usage or estimated_usage(call, reply.text)
         self.ledger.settle(replace(usage, calls=1), wanted)
+        if (request_id := request_label(reply.request_id)) is not None:
+            self.request_ids.append(request_id)
         prompt = self._stager.stage(messages_text(call.messages), JSON)
         self.texts.append((prompt, self._stager.stage(reply.text)))
         if not reply.text.strip():
             raise ToolError("the model wrote nothing")
         if reply.finish in ("refusal", "content_filter"):
             raise ToolError("the model declined to write the text")
+        if reply.finish == "length":
+            raise ToolError("the model's text was cut off at its token limit; ask for a shorter one")
         return reply.text
 
 

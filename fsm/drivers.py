@@ -12,6 +12,8 @@ import inspect
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 from ..prompts.model import Model, ModelCall, Reply, checked_reply
@@ -22,6 +24,7 @@ from .cancelling import CancelWatch, breakable
 from .committer import Entry
 from .effects import AskModel, Commit, Emit, Reconcile, Returned, UseTool
 from .journal import Journal
+from .live import Talk, live, speaks
 from .loop import Steps
 
 
@@ -33,6 +36,7 @@ def perform(steps: Steps, journal: Journal) -> Iterator[Event]:
         JournalError: A row could not be written; nothing after it was begun.
     """
     value: Any = None
+    watch = journal.leases.watch
     while True:
         try:
             effect = steps.send(value)
@@ -41,12 +45,16 @@ def perform(steps: Steps, journal: Journal) -> Iterator[Event]:
         value = None
         if isinstance(effect, Commit):
             journal.append(effect.entry)
-        elif isinstance(effect, AskModel):
-            value = _asked(effect.model, effect.call)
-        elif isinstance(effect, UseTool | Reconcile):
-            value = _used(effect, journal.leases.watch)
+        elif isinstance(effect, AskModel | UseTool) and speaks(effect):
+            value = yield from live(effect, partial(_came_to, watch=watch))
+        elif isinstance(effect, AskModel | UseTool | Reconcile):
+            value = _came_to(effect, watch)
         else:
             yield effect.event
+
+
+def _came_to(effect: AskModel | UseTool | Reconcile, watch: CancelWatch) -> Any:
+    return _asked(effect.model, effect.call) if isinstance(effect, AskModel) else _used(effect, watch)
 
 
 def _asked(model: Model, call: ModelCall) -> Reply | BaseException:
@@ -168,12 +176,20 @@ async def aperform(steps: Steps, writer: AsyncWriter) -> AsyncIterator[Event]:
         value = None
         if isinstance(effect, Commit):
             await writer.append(effect.entry)
-        elif isinstance(effect, AskModel):
-            value = await _aasked(effect, writer.watch)
-        elif isinstance(effect, UseTool | Reconcile):
-            value = await _aused(effect, writer.watch)
+        elif isinstance(effect, AskModel | UseTool) and speaks(effect, in_thread=False):
+            talk = Talk(effect, partial(_acame_to, watch=writer.watch))
+            async with aclosing(talk.events()) as events:
+                async for event in events:
+                    yield event
+            value = talk.value
+        elif isinstance(effect, AskModel | UseTool | Reconcile):
+            value = await _acame_to(effect, writer.watch)
         elif isinstance(effect, Emit):
             yield effect.event
+
+
+async def _acame_to(effect: AskModel | UseTool | Reconcile, watch: CancelWatch) -> Any:
+    return await (_aasked(effect, watch) if isinstance(effect, AskModel) else _aused(effect, watch))
 
 
 async def _aasked(effect: AskModel, watch: CancelWatch) -> Reply | BaseException:

@@ -19,11 +19,16 @@ from .context import CallContext
 
 
 class AskModel(Struct, frozen=True):
-    """Ask *model* for *run*; comes to a `Reply`, the exception that it raised, or `BrokenOff`."""
+    """
+    Ask *model* for *run*; comes to a `Reply`, the exception that it raised, or `BrokenOff`.
+
+    *place*: id of the run and number of its next row, when somebody listens.
+    """
 
     run: int
     model: Model
     call: ModelCall
+    place: tuple[str, int] | None = None
 
 
 class Returned(Struct, frozen=True):
@@ -37,12 +42,13 @@ class EffectPending(Exception):
 
 
 class UseTool(Struct, frozen=True):
-    """Call *tool* for *run*; comes to `Returned`, the exception that it raised, or `BrokenOff`."""
+    """Call *tool* for *run*; comes to `Returned`, the exception that it raised, or `BrokenOff`. *place* as in `AskModel`."""
 
     run: int
     tool: Tool
     arguments: dict[str, Any]
     context: CallContext
+    place: tuple[str, int] | None = None
 
 
 class Reconcile(Struct, frozen=True):

@@ -23,6 +23,13 @@ from ..tools.catalog import folded
 from ..tools.tool import Document, Tool
 from .observe import clean
 
+DEFAULT_MODELS = {
+    "OPENAI_API_KEY": "openai:gpt-6.1-sol",
+    "ANTHROPIC_API_KEY": "anthropic:claude-sonnet-5-5",
+    "ANTHROPIC_AUTH_TOKEN": "anthropic:claude-sonnet-5-5",
+}
+"""What ``auto`` means, by the first of these keys that is in the environment."""
+
 RULES_MAX = 7
 """Most business rules of a selection prompt."""
 
@@ -268,12 +275,18 @@ def planning_template(mode: str) -> str:
 
 def model_of(given: Model | str | None) -> Model:
     """
-    Return a model from an instance or its name: ``offline``, ``script:FILE``, or ``auto`` (default).
+    Return a model from an instance or its name.
+
+    Names are ``offline``, ``openai:NAME``, ``anthropic:NAME``, ``script:FILE``, or ``auto`` (default): what
+    ``PAOR_MODEL`` names, else the provider whose key is in the environment, else ``offline``.
 
     Raises:
-        UsageError: An unknown name or an unusable script.
+        UsageError: An unknown name, an unusable script, no key.
+        MissingExtra: The provider's SDK is not installed.
     """
-    if given is None or given == "auto" or given == "offline":
+    if given is None or given == "auto":
+        given = automatic()
+    if given == "offline":
         from ..prompts.offline import OfflineModel
 
         return OfflineModel()
@@ -289,7 +302,23 @@ def model_of(given: Model | str | None) -> Model:
     kind, _, rest = given.partition(":")
     if kind == "script":
         return scripted_model(Path(rest))
-    raise UsageError(f"unknown model {given!r}; use offline or script:FILE")
+    if kind == "openai" and rest:
+        from ..prompts.openai import OpenAIModel
+
+        return OpenAIModel(rest)
+    if kind == "anthropic" and rest:
+        from ..prompts.anthropic import AnthropicModel
+
+        return AnthropicModel(rest)
+    raise UsageError(f"unknown model {given!r}; use openai:NAME, anthropic:NAME, offline or script:FILE")
+
+
+def automatic() -> str:
+    """Return the name of the model that the environment decides for."""
+    named = os.environ.get("PAOR_MODEL", "").strip()
+    if named and named != "auto":
+        return named
+    return next((model for key, model in DEFAULT_MODELS.items() if os.environ.get(key)), "offline")
 
 
 def text_of_file(path: Path, bytes_max: int) -> str:

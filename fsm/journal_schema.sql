@@ -139,7 +139,10 @@ CREATE VIEW v_usage AS
          sum(coalesce(outcome ->> '$.calls', json_array_length(outcome, '$.texts'), 1)) AS requests,
          sum(coalesce(outcome ->> '$.tokens_in', 0)) AS tokens_in,
          sum(coalesce(outcome ->> '$.tokens_out', 0)) AS tokens_out,
+         sum(coalesce(outcome ->> '$.tokens_cached', 0)) AS tokens_cached,
+         sum(coalesce(outcome ->> '$.tokens_reasoning', 0)) AS tokens_reasoning,
          sum(coalesce(outcome ->> '$.cost_micro', 0)) / 1000000.0 AS cost
   FROM transitions JOIN specs ON specs.run = transitions.run
   WHERE request ->> '$.model' IS NOT NULL OR outcome ->> '$.texts' IS NOT NULL
+     OR outcome ->> '$.tokens_in' IS NOT NULL
   GROUP BY run_id, kind;

@@ -21,12 +21,14 @@ from ..prompts.model import (
     Reply,
     estimated_usage,
     prompt_bytes,
+    request_label,
 )
 from ..states.actions import Intent, StoredText
-from ..states.budgets import refusal, reservation
+from ..states.budgets import refusal, reservation, time_left_s
 from ..states.errors import AnswerNeeded, EffectUnknown, InternalError, NotStarted, ToolError
 from ..states.events import Event, RunWaiting, StepCompleted, TransitionTaken
 from ..states.outcomes import (
+    NO_USAGE,
     Cancelled,
     Ended,
     InDoubt,
@@ -161,8 +163,9 @@ def _ask(drive: Drive, request: ModelRequest) -> Generator[Effect, Any, tuple[di
         asked["reserved"] = wanted.tokens
         if not run.counters.formatted and (short := refusal(limits, run.counters, wanted)) is not None:
             return asked, Unaffordable(short)
-    call = ModelCall(request.kind, messages, run.counters.calls, drive.kit.reply_schema(request.kind, run))
-    answer = yield AskModel(run.number, drive.model, call)
+    schema = drive.kit.reply_schema(request.kind, run)
+    call = ModelCall(request.kind, messages, run.counters.calls, schema, time_left_s(run))
+    answer = yield AskModel(run.number, drive.model, call, _place(drive))
     if isinstance(answer, BrokenOff):
         return asked, Cancelled()
     if isinstance(answer, Reply):
@@ -170,8 +173,14 @@ def _ask(drive: Drive, request: ModelRequest) -> Generator[Effect, Any, tuple[di
         if usage.calls != 1:
             usage = replace(usage, calls=1)
         payload = drive.stager.stage(answer.text)
-        return asked, Replied(answer.text, payload, answer.finish, usage, answer.request_id)
+        request_id = request_label(answer.request_id) if answer.request_id is not None else None
+        return asked, Replied(answer.text, payload, answer.finish, usage, request_id, answer.attempts)
     return asked, _fault(drive, answer)
+
+
+def _place(drive: Drive) -> tuple[str, int] | None:
+    """Return run and number of the next row for events of a call, None when nobody wants them."""
+    return (drive.run.run_id, drive.run.seq) if drive.listening else None
 
 
 def _staged(stager: Stager, message: PromptMessage) -> dict[str, Any]:
@@ -186,9 +195,8 @@ def _fault(drive: Drive, error: object) -> ModelFault:
     else:
         fault = ModelUnavailable("unexpected", f"{type(error).__name__}: {told_by(error)}")
     payload = drive.stager.stage(fault.message)
-    if fault.usage is not None:
-        return ModelFault(fault.code, fault.message, payload, fault.usage)
-    return ModelFault(fault.code, fault.message, payload)
+    usage = fault.usage if fault.usage is not None else NO_USAGE
+    return ModelFault(fault.code, fault.message, payload, usage, fault.request_id)
 
 
 def _use(drive: Drive, intent: Intent) -> Generator[Effect, Any, tuple[dict[str, Any], Outcome]]:
@@ -213,11 +221,12 @@ def _use(drive: Drive, intent: Intent) -> Generator[Effect, Any, tuple[dict[str,
             replace(error_of(intent, ToolError(reason), code="unsafe_parameters"), retryable=False)
         )
     context.resumption = _resumption(drive)
-    came_to = yield UseTool(run.number, tool, intent.arguments, context)
+    came_to = yield UseTool(run.number, tool, intent.arguments, context, _place(drive))
     if isinstance(came_to, EffectPending):
         return asked, InDoubt("task_pending")
     if isinstance(came_to, BrokenOff):
-        return asked, Cancelled(intent.effect == "once", context.ledger.usage, tuple(context.texts))
+        used = context.ledger.usage, tuple(context.texts), tuple(context.request_ids)
+        return asked, Cancelled(intent.effect == "once", *used)
     if isinstance(came_to, AnswerNeeded):
         try:
             return asked, asked_by(came_to, run.spec.limits, drive.stager)
@@ -243,7 +252,13 @@ def _use(drive: Drive, intent: Intent) -> Generator[Effect, Any, tuple[dict[str,
             result = replace(result, retryable=True)
     else:
         result = error_of(intent, came_to)
-    return asked, Ended(result, context.ledger.usage, tuple(context.texts), "not_done" if sure else "")
+    return asked, Ended(
+        result,
+        context.ledger.usage,
+        tuple(context.texts),
+        "not_done" if sure else "",
+        tuple(context.request_ids),
+    )
 
 
 def _resumption(drive: Drive) -> Resumption | None:

@@ -330,6 +330,11 @@ def _facts(case: Case, row: Row, outcome: Outcome) -> dict[str, Any]:
         facts |= {"tokens_in": outcome.usage.tokens_in, "tokens_out": outcome.usage.tokens_out}
         if outcome.usage.cost_micro:
             facts["cost_micro"] = outcome.usage.cost_micro
+        facts |= outcome.usage.details()
+        if outcome.request_id is not None:
+            facts["request_id"] = outcome.request_id
+        if outcome.attempts > 1:
+            facts["attempts"] = outcome.attempts
         if case.problem is not None:
             facts["invalid"] = case.problem.code
         if case.dropped:
@@ -337,6 +342,8 @@ def _facts(case: Case, row: Row, outcome: Outcome) -> dict[str, Any]:
     elif isinstance(outcome, ModelFault):
         facts |= {"code": outcome.code, "message": outcome.payload.wire()}
         facts |= {name: value for name, value in asdict(outcome.usage).items() if value}
+        if outcome.request_id is not None:
+            facts["request_id"] = outcome.request_id
     elif isinstance(outcome, Answered):
         facts |= {"action": outcome.answer.action, "answer": outcome.payload.wire()}
     elif isinstance(outcome, Asked):
@@ -380,6 +387,9 @@ def _used_facts(outcome: Ended | Cancelled) -> dict[str, Any]:
     if outcome.texts or usage.tokens_in or usage.tokens_out or usage.cost_micro:
         facts |= {"tokens_in": usage.tokens_in, "tokens_out": usage.tokens_out}
         facts |= {"cost_micro": usage.cost_micro} if usage.cost_micro else {}
+        facts |= usage.details()
+    if outcome.request_ids:
+        facts["request_ids"] = list(outcome.request_ids)
     return facts
 
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..prompts.plans import read_plan
-from ..prompts.replies import DirectAnswer, Invalid
+from ..prompts.replies import DirectAnswer, Invalid, after
 from ..prompts.task_plans import read_task_plan
 from ..states.actions import Selection, StoredText
 from ..states.outcomes import Nought, Recalled, Replied
@@ -151,7 +151,7 @@ def _read_tasks(case: Case) -> None:
     outcome, spec = case.outcome, case.run.spec
     overview, language = "", spec.language
     if isinstance(outcome, Replied):
-        read = read_task_plan(outcome.text, chars_max=spec.limits.reply_chars)
+        read = after(outcome.finish, read_task_plan(outcome.text, chars_max=spec.limits.reply_chars))
         if isinstance(read, Invalid):
             case.problem = read
             return

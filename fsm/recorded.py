@@ -41,17 +41,13 @@ def recorded_outcome(journal: Payloads, run: Run, row: Transition) -> Outcome:
     kind = facts["kind"]
     if kind == "reply":
         place = StoredText(**facts["reply"])
-        usage = Usage(1, facts["tokens_in"], facts["tokens_out"], facts.get("cost_micro", 0))
-        return Replied(_text(journal, run, place.n), place, facts.get("finish", "stop"), usage)
+        text, finish = _text(journal, run, place.n), facts.get("finish", "stop")
+        asked = facts.get("request_id"), facts.get("attempts", 1)
+        return Replied(text, place, finish, _usage(facts, 1), *asked)
     if kind == "fault":
         place = StoredText(**facts["message"])
-        usage = Usage(
-            facts.get("calls", 0),
-            facts.get("tokens_in", 0),
-            facts.get("tokens_out", 0),
-            facts.get("cost_micro", 0),
-        )
-        return ModelFault(facts["code"], _text(journal, run, place.n), place, usage)
+        usage = _usage(facts, facts.get("calls", 0))
+        return ModelFault(facts["code"], _text(journal, run, place.n), place, usage, facts.get("request_id"))
     if kind == "recalled":
         bodies = [journal.payload(run.number, number).body for number in row.request["payloads"]]
         return Recalled(tuple(body if isinstance(body, str) else None for body in bodies))
@@ -64,7 +60,7 @@ def recorded_outcome(journal: Payloads, run: Run, row: Transition) -> Outcome:
     if kind == "result":
         return _recorded_result(journal, run, row)
     if kind == "cancelled":
-        return Cancelled(bool(facts.get("in_doubt")), *_recorded_usage(facts))
+        return Cancelled(bool(facts.get("in_doubt")), *_recorded_usage(facts), _request_ids(facts))
     if kind == "in_doubt":
         return _recorded_doubt(journal, run, facts)
     plain: dict[str, Outcome] = {"none": Nought()}
@@ -86,8 +82,16 @@ def _recorded_usage(
 ) -> tuple[Usage, tuple[tuple[StoredText, StoredText], ...]]:
     """Return what a tool's own requests used, and their payloads."""
     texts = tuple((StoredText(**prompt), StoredText(**reply)) for prompt, reply in facts.get("texts", ()))
-    names = ("tokens_in", "tokens_out", "cost_micro")
-    return Usage(facts.get("calls", len(texts)), *(facts.get(name, 0) for name in names)), texts
+    return _usage(facts, facts.get("calls", len(texts))), texts
+
+
+def _usage(facts: Mapping[str, Any], calls: int) -> Usage:
+    """Return the usage that a row's outcome tells of; what it leaves out is 0."""
+    return Usage(calls, *(facts.get(name, 0) for name in Usage.__struct_fields__[1:]))
+
+
+def _request_ids(facts: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(facts.get("request_ids", ()))
 
 
 def _recorded_result(journal: Payloads, run: Run, row: Transition) -> Ended:
@@ -97,7 +101,7 @@ def _recorded_result(journal: Payloads, run: Run, row: Transition) -> Ended:
     if not change.result:
         raise JournalDamaged("a result is missing in the change")
     usage, texts = _recorded_usage(facts)
-    return Ended(change.result, usage, texts, facts.get("reconciled", ""))
+    return Ended(change.result, usage, texts, facts.get("reconciled", ""), _request_ids(facts))
 
 
 def _text(journal: Payloads, run: Run, number: int) -> str:

@@ -7,10 +7,12 @@ everything that it used comes back in the reply, so that a run can be replayed w
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from ..states.errors import ModelError
 from ..states.outcomes import Usage
@@ -24,10 +26,13 @@ FAULT_CODES = (
     "unreachable",
     "timeout",
     "rate_limited",
+    "quota",
     "overloaded",
     "server_error",
     "bad_request",
     "unauthorized",
+    "forbidden",
+    "not_found",
     "cut_stream",
     "bad_body",
     "script_exhausted",
@@ -43,6 +48,29 @@ class PromptMessage(Struct, frozen=True):
     text: str
 
 
+NoticeKind = Literal["retry", "fallback", "prices"]
+"""An attempt failed and is made again; a server lacks something and is asked without; a model has no price."""
+
+
+class Notice(Struct, frozen=True):
+    """
+    What a model does of its own accord while it answers, for events and logs.
+
+    Attributes:
+        kind: See `NoticeKind`.
+        code: The fault that is answered by another attempt, else what is left out or unknown.
+        text: One line without secrets.
+        attempt: Number of the attempt that failed, from 1; 0 where there is none.
+        wait_us: Microseconds until the next one.
+    """
+
+    kind: NoticeKind
+    code: str
+    text: str
+    attempt: int = 0
+    wait_us: int = 0
+
+
 class ModelCall(Struct, frozen=True):
     """
     One request to a model.
@@ -52,8 +80,10 @@ class ModelCall(Struct, frozen=True):
         messages: System message first, then the user's.
         number: How many model requests the run has made before this one.
         schema: JSON Schema that the reply should satisfy, for models that can enforce one; None for free text.
-        timeout_s: Seconds the model may take, or None for the client's own default.
-        on_text: Called with each piece of text as it streams in; None when nobody listens.
+        timeout_s: Seconds the model may take, its own repeated attempts included; None for the client's own default.
+        on_text: Called with each piece of text as it streams in; None when nobody listens. Only models that say
+            ``streams = True`` get one, and theirs may be called in a thread of its own.
+        on_notice: Called with what the model does of its own accord; None when nobody listens.
     """
 
     kind: RequestKind
@@ -62,6 +92,7 @@ class ModelCall(Struct, frozen=True):
     schema: dict[str, Any] | None = None
     timeout_s: float | None = None
     on_text: Callable[[str], None] | None = None
+    on_notice: Callable[[Notice], None] | None = None
 
 
 class Reply(Struct, frozen=True):
@@ -72,13 +103,15 @@ class Reply(Struct, frozen=True):
         text: The raw text, unread.
         usage: What it used; None lets the engine estimate four characters a token.
         finish: Why it ended: ``stop``, ``length``, ``refusal``, ``content_filter``, ``tool_calls``.
-        request_id: The provider's id of the exchange.
+        request_id: The provider's id of the exchange; kept if it is a label, see `request_label`.
+        attempts: How often the model was asked, failed attempts before this reply included.
     """
 
     text: str
     usage: Usage | None = None
     finish: Finish = "stop"
     request_id: str | None = None
+    attempts: int = 1
 
 
 class ModelUnavailable(ModelError):
@@ -88,13 +121,17 @@ class ModelUnavailable(ModelError):
     Attributes:
         code: One of `FAULT_CODES`.
         usage: What the failed attempts used, as far as known.
+        request_id: The provider's id of the last exchange.
     """
 
-    def __init__(self, code: str, message: str, usage: Usage | None = None) -> None:
-        super().__init__(code, message, usage)
+    def __init__(
+        self, code: str, message: str, usage: Usage | None = None, request_id: str | None = None
+    ) -> None:
+        super().__init__(code, message, usage, request_id)
         self.code = code if code in FAULT_CODES else "unexpected"
         self.message = str(message)
         self.usage = usage if usage is None or _countable(usage) else None
+        self.request_id = request_label(request_id)
 
     def __str__(self) -> str:
         return self.message
@@ -131,6 +168,8 @@ def checked_reply(answer: object) -> Reply:
         raise TypeError(f"the model returned a {type(answer).__name__}, expected a Reply")
     if answer.usage is not None and not _countable(answer.usage):
         raise TypeError("the model reported a usage that is not made of whole numbers from 0 to 2^50")
+    if type(answer.attempts) is not int or not 1 <= answer.attempts <= 2**20:
+        raise TypeError("the model reported attempts that are no whole number from 1 on")
     if answer.finish not in _FINISHES:
         raise TypeError(f"the model ended with {ascii(answer.finish)[:80]}, expected one of {_FINISHES}")
     return answer
@@ -138,8 +177,19 @@ def checked_reply(answer: object) -> Reply:
 
 def _countable(usage: Usage) -> bool:
     """Whether *usage* can stand in hashed rows: small whole numbers, so that sums stay below 2^53."""
-    numbers = (usage.calls, usage.tokens_in, usage.tokens_out, usage.cost_micro)
-    return all(type(number) is int and 0 <= number <= 2**50 for number in numbers)
+    return all(type(number) is int and 0 <= number <= 2**50 for number in astuple(usage))
+
+
+def request_label(value: object) -> str | None:
+    """
+    Return a provider's id of an exchange if it can stand in a hashed row, else None.
+
+    It comes from a server and may be anything: a short label is kept, what could be a text is not.
+    """
+    return value if isinstance(value, str) and _REQUEST_LABEL.fullmatch(value) else None
+
+
+_REQUEST_LABEL = re.compile(r"[A-Za-z0-9_.:-]{1,80}")
 
 
 def prompt_bytes(messages: Sequence[PromptMessage]) -> int:

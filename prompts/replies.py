@@ -29,6 +29,7 @@ PARAMETERS_SCHEMA = "parameters_v1"
 _ALIAS = re.compile(r"[A-Za-z][A-Za-z0-9]*[_:/-][A-Za-z0-9_:/-]*[A-Za-z0-9]")
 """``web_fetch``, ``web:fetch``: the catalog knows whether it is a name (SPEC A166)."""
 W = TypeVar("W", bound=Wire)
+R = TypeVar("R")
 
 
 class Invalid(Struct, frozen=True):
@@ -42,6 +43,19 @@ class Invalid(Struct, frozen=True):
 
     code: str
     message: str
+
+
+_CUT = ("empty", "truncated", "no_json", "malformed")
+"""What a reply can look like that was cut off at its token limit."""
+
+
+def after(finish: str, read: R) -> R | Invalid:
+    """Return *read*, or what the way the reply ended says better about one that cannot be used."""
+    if isinstance(read, Invalid) and finish in ("refusal", "content_filter"):
+        return Invalid(finish, "the model declined to answer")
+    if isinstance(read, Invalid) and finish == "length" and read.code in _CUT:
+        return Invalid(finish, "the reply was cut off at its token limit; answer more briefly")
+    return read
 
 
 class DirectAnswer(Struct, frozen=True):

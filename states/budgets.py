@@ -89,6 +89,12 @@ def refusal(
     return None
 
 
+def time_left_s(run: Run) -> float | None:
+    """Return the seconds of the time budget that are left, None without one."""
+    budget = run.spec.limits.time_budget_us
+    return None if budget is None else max(0, budget - run.counters.time_us) / 1_000_000
+
+
 def hopeless(run: Run) -> str | None:
     """Return ``stuck`` or ``consecutive_errors`` when calls were blocked, refused or failed too often."""
     limits, counters = run.spec.limits, run.counters

@@ -2,6 +2,8 @@
 The typed event stream: what a host sees while a run goes on.
 
 An event is emitted after its row is durable, never before; a host that shows events never shows what could be lost.
+The exceptions are `ModelText` and `ModelNotice`: they are what a model says while it still answers, and nothing of it is
+true before the row that holds the whole reply.
 """
 
 from __future__ import annotations
@@ -71,6 +73,50 @@ class RunWaiting:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelText:
+    """
+    A piece of a reply as it comes in, from models that stream.
+
+    Attributes:
+        seq: Number of the row that will hold the whole reply, if it comes to one.
+        request: What the model was asked for, such as ``selection`` or ``text``.
+        text: What came. After a `ModelNotice` of kind ``retry`` the reply begins anew.
+    """
+
+    run_id: str
+    seq: int
+    request: str
+    text: str
+    kind: str = "model_text"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelNotice:
+    """
+    What a model does of its own accord while it answers.
+
+    Attributes:
+        seq, request: As in `ModelText`.
+        notice: ``retry``: an attempt failed and is made again; ``fallback``: the server lacks something and is asked
+            without it; ``prices``: the model has no price, so its cost is not counted.
+        code: The fault behind a retry, else what is left out or unknown.
+        text: One line.
+        attempt: Number of the attempt that failed, from 1; 0 where there is none.
+        wait_us: Microseconds until the next one.
+    """
+
+    run_id: str
+    seq: int
+    request: str
+    notice: str
+    code: str
+    text: str
+    attempt: int
+    wait_us: int
+    kind: str = "model_notice"
+
+
+@dataclass(frozen=True, slots=True)
 class RunEnded:
     """The run ended; *result* is what `Engine.run` returns."""
 
@@ -79,4 +125,6 @@ class RunEnded:
     kind: str = "complete"
 
 
-Event: TypeAlias = RunStarted | TransitionTaken | StepCompleted | RunWaiting | RunEnded
+Event: TypeAlias = (
+    RunStarted | TransitionTaken | StepCompleted | RunWaiting | ModelText | ModelNotice | RunEnded
+)

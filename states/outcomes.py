@@ -6,9 +6,11 @@ Everything that is not a pure function of the run enters here as data: replies, 
 
 from __future__ import annotations
 
+from operator import add
 from typing import ClassVar, Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from .actions import StoredText, ToolResult
 from .waiting import Answer, Asking
@@ -23,12 +25,32 @@ class Usage(Struct, frozen=True, gc=False):
         tokens_in: Input tokens as the model counts them, cached ones included.
         tokens_out: Output tokens, reasoning included.
         cost_micro: Millionths of the currency unit.
+        tokens_cached: Input tokens that were read from the provider's cache.
+        tokens_cache_write: Input tokens that were written to it.
+        tokens_reasoning: Output tokens that are reasoning and not part of the reply.
     """
 
     calls: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
     cost_micro: int = 0
+    tokens_cached: int = 0
+    tokens_cache_write: int = 0
+    tokens_reasoning: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        """Return the sum of both, field by field."""
+        return Usage(*map(add, astuple(self), astuple(other)))
+
+    def details(self) -> dict[str, int]:
+        """Return what cache and reasoning took, by name, without the zeros."""
+        if self.tokens_cached or self.tokens_cache_write or self.tokens_reasoning:
+            return {name: value for name in DETAILS if (value := getattr(self, name))}
+        return {}
+
+
+DETAILS = ("tokens_cached", "tokens_cache_write", "tokens_reasoning")
+"""Parts of a usage that few models report; a row holds those that are not 0."""
 
 
 NO_USAGE = Usage()
@@ -52,6 +74,7 @@ class Replied(Struct, frozen=True, gc=False):
         finish: ``stop``, ``length``, ``refusal``, ``content_filter`` or ``tool_calls``.
         usage: What this request used.
         request_id: The provider's id of the exchange, if it gave one.
+        attempts: How often it was asked, failed attempts before this reply included.
     """
 
     text: str
@@ -59,6 +82,7 @@ class Replied(Struct, frozen=True, gc=False):
     finish: str
     usage: Usage
     request_id: str | None = None
+    attempts: int = 1
     kind: ClassVar[str] = "reply"
 
 
@@ -71,12 +95,14 @@ class ModelFault(Struct, frozen=True, gc=False):
         payload: The message, stored as a payload since it is foreign text.
         message: The same, for the final message.
         usage: What the failed attempts used, as far as known.
+        request_id: The provider's id of the last exchange, if it gave one.
     """
 
     code: str
     message: str
     payload: StoredText
     usage: Usage = NO_USAGE
+    request_id: str | None = None
     kind: ClassVar[str] = "fault"
 
 
@@ -90,12 +116,14 @@ class Ended(Struct, frozen=True, gc=False):
         texts: Payload pairs (prompt, reply) of those requests, in order.
         reconciled: What the tool's own reconciliation said first: ``done``, and this is its result; ``not_done``, so the
             call was made; empty when it was not asked.
+        request_ids: The provider's ids of those exchanges that it gave one.
     """
 
     result: ToolResult
     usage: Usage = NO_USAGE
     texts: tuple[tuple[StoredText, StoredText], ...] = ()
     reconciled: Literal["", "done", "not_done"] = ""
+    request_ids: tuple[str, ...] = ()
     kind: ClassVar[str] = "result"
 
 
@@ -174,12 +202,13 @@ class Cancelled(Struct, frozen=True, gc=False):
 
     Attributes:
         in_doubt: Whether a call was open that may have taken effect, and nobody knows.
-        usage, texts: Of a call that was broken off: the model requests that it had made, as in `Ended`.
+        usage, texts, request_ids: Of a call that was broken off: the model requests that it had made, as in `Ended`.
     """
 
     in_doubt: bool = False
     usage: Usage = NO_USAGE
     texts: tuple[tuple[StoredText, StoredText], ...] = ()
+    request_ids: tuple[str, ...] = ()
     kind: ClassVar[str] = "cancelled"
 
 

@@ -273,7 +273,9 @@ def test_doctor_of_a_sound_machine(shell: Shell, monkeypatch: pytest.MonkeyPatch
         "python",
         "sqlite",
         "fts5",
+        "paor[anthropic]",
         "paor[documents]",
+        "paor[openai]",
         "paor[web]",
         "model",
         "web",
@@ -285,8 +287,46 @@ def test_doctor_of_a_sound_machine(shell: Shell, monkeypatch: pytest.MonkeyPatch
     assert "paor.db: 1 run, " in shell("doctor").out
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     found = findings(shell)["model"]["text"]
-    assert "OPENAI_API_KEY" in found
+    assert found.startswith(
+        "openai:gpt-6.1-sol, as the environment says (OPENAI_API_KEY); the provider's own server"
+    )
+    assert "a key is set" in found and "2 in, 10 out for a million tokens" in found
     assert "secret" not in found
+    monkeypatch.setenv("PAOR_MODEL", "openai:local")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://user:sk-secret@127.0.0.1:9/v1?key=sk-secret")
+    found = findings(shell)["model"]["text"]
+    assert "as PAOR_MODEL says; http://127.0.0.1:9/v1, a key is set" in found and "secret" not in found
+    assert "price not known" in found
+
+
+def test_doctor_asks_only_when_told_to(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One question; what a model cannot do is said with its code, and the exit code is 2."""
+    from .model_server import WIRES, model_server, plain
+
+    with model_server() as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        wire = WIRES[2]
+        server.script(
+            plain(wire.body("ready")), plain(wire.body("", "length")), plain(wire.error("no"), status=401)
+        )
+        assert shell("doctor", "--model", "anthropic:local").code == 0 and server.requests == []
+        said = shell("doctor", "--ask", "--model", "anthropic:local")
+        assert said.code == 0 and "the model answers, 1,200 tokens in and 34 out" in said.out
+        said = shell("doctor", "--ask", "--model", "anthropic:local")
+        assert said.code == 2 and "answered nothing (it ended by length)" in said.out
+        said = shell("doctor", "--ask", "--model", "anthropic:local")
+        assert said.code == 2 and "unauthorized: HTTP 401: no" in said.out
+    assert shell("doctor", "--ask", "--model", "offline").code == 0
+
+
+def test_doctor_of_a_model_that_cannot_be_made(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No key, no SDK, no such name: one line says what to do."""
+    said = shell("doctor", "--model", "openai:gpt-6.1-sol")
+    assert said.code == 2 and "set OPENAI_API_KEY" in said.out
+    assert "unknown model" in shell("doctor", "--model", "gpt").out
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    monkeypatch.setattr("paor.prompts.openai.find_spec", lambda _: None)
+    assert 'pip install "paor[openai]"' in shell("doctor").out
 
 
 def test_doctor_of_a_machine_that_lacks_something(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -332,15 +372,6 @@ def test_doctor_of_an_old_sqlite_without_full_text(shell: Shell, monkeypatch: py
     assert said.code == 2
     assert "no  sqlite" in said.out
     assert "no  fts5" in said.out
-
-
-def test_doctor_names_the_model_of_the_environment(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Named:
-        name = "openai:some"
-
-    monkeypatch.setenv("OPENAI_API_KEY", "x")
-    monkeypatch.setattr("paor._cli_doctor.model_of", lambda _: Named())
-    assert findings(shell)["model"]["text"] == "openai:some, as the environment says (OPENAI_API_KEY)"
 
 
 def test_doctor_reports_a_journal_that_is_none(shell: Shell, shop: str) -> None:

@@ -32,8 +32,10 @@ if TYPE_CHECKING:
     from .fsm.why import Why, WhyNot, why, why_not
     from .fsm.workflow_reading import load_workflow
     from .fsm.workflows import Task
-    from .prompts.model import Model, ModelCall, ModelUnavailable, PromptMessage, Reply
+    from .prompts.anthropic import AnthropicModel
+    from .prompts.model import Model, ModelCall, ModelUnavailable, Notice, PromptMessage, Reply
     from .prompts.offline import OfflineModel
+    from .prompts.openai import OpenAIModel
     from .prompts.scripted import ScriptedModel
     from .states.actions import WebFact
     from .states.errors import (
@@ -64,7 +66,16 @@ if TYPE_CHECKING:
         UnknownRun,
         UsageError,
     )
-    from .states.events import Event, RunEnded, RunStarted, RunWaiting, StepCompleted, TransitionTaken
+    from .states.events import (
+        Event,
+        ModelNotice,
+        ModelText,
+        RunEnded,
+        RunStarted,
+        RunWaiting,
+        StepCompleted,
+        TransitionTaken,
+    )
     from .states.limits import Limits
     from .states.outcomes import Usage
     from .states.policy import ApprovalRule, Policy
@@ -80,6 +91,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AnswerNeeded",
+    "AnthropicModel",
     "ApprovalRule",
     "ChangedPart",
     "Clock",
@@ -112,10 +124,14 @@ __all__ = [
     "Model",
     "ModelCall",
     "ModelError",
+    "ModelNotice",
+    "ModelText",
     "ModelUnavailable",
     "NotAJournal",
     "NotStarted",
+    "Notice",
     "OfflineModel",
+    "OpenAIModel",
     "PaorError",
     "Policy",
     "Profile",
@@ -207,14 +223,17 @@ _PLACES = {
     ".fsm.workflow_reading": ("load_workflow",),
     ".fsm.workflows": ("Task",),
     ".fsm.validate": ("validate",),
+    ".prompts.anthropic": ("AnthropicModel",),
     ".prompts.model": (
         "Model",
         "ModelCall",
         "ModelUnavailable",
+        "Notice",
         "PromptMessage",
         "Reply",
     ),
     ".prompts.offline": ("OfflineModel",),
+    ".prompts.openai": ("OpenAIModel",),
     ".prompts.scripted": ("ScriptedModel",),
     ".states.actions": ("WebFact",),
     ".states.errors": (
@@ -247,6 +266,8 @@ _PLACES = {
     ),
     ".states.events": (
         "Event",
+        "ModelNotice",
+        "ModelText",
         "RunEnded",
         "RunStarted",
         "RunWaiting",

@@ -8,14 +8,13 @@ import re
 import sqlite3
 from collections.abc import Iterator, Sequence
 from importlib import metadata
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
 from ._cli_app import APP_HELP, asked_tools, engine_of
 from ._cli_io import (
     OK,
-    USAGE,
     command,
     exit_code_of,
     say,
@@ -24,8 +23,9 @@ from ._cli_io import (
 )
 from ._cli_journal import reading
 from ._cli_mcp import McpFlags, mcp_offered, mcp_options
+from ._cli_models import Finding, model_findings
 from ._cli_text import count, facts, folded, one_line, size, styled
-from .fsm.intake import model_of, toolbox
+from .fsm.intake import toolbox
 from .fsm.journal import Journal
 from .fsm.version import VERSION
 from .states.errors import JournalError, UsageError
@@ -35,8 +35,6 @@ from .tools.web_search import backend_of
 
 SQLITE_NEEDED = (3, 38, 0)
 """The first with the operators ``->`` and ``->>``, which the views of a journal use."""
-
-KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
 
 
 @command("tools", "paor tools", "paor tools --app shop:engine --json")
@@ -84,31 +82,20 @@ def _tools_of(app: str | None, *, web: bool, extra: Sequence[Tool] = ()) -> list
         return list(engine_of(app, nowhere).tools)
 
 
-class Finding(NamedTuple):
-    """
-    One thing that was looked at.
-
-    Attributes:
-        name: Of the thing.
-        state: ``ok``, ``missing`` (optional, not there) or ``bad`` (paor cannot work).
-        text: What is there, or what to do.
-        code: Exit code when it is bad.
-    """
-
-    name: str
-    state: str
-    text: str
-    code: int = USAGE
-
-
-@command("doctor", "paor doctor", "paor doctor --journal runs.db --json")
-def doctor(journal: str, as_json: bool) -> int:
+@command(
+    "doctor", "paor doctor", "paor doctor --journal runs.db --json", "paor doctor --ask --model openai:NAME"
+)
+@click.option("--model", metavar="M", help="Look at this model instead of the one that a run would use.")
+@click.option("--ask", is_flag=True, help="Also ask the model one question of a few tokens; may cost money.")
+def doctor(model: str | None, ask: bool, journal: str, as_json: bool) -> int:
     """
     Tell whether everything that paor needs is here, and which model a run would use.
 
+    Nothing is asked over a network without --ask.
+
     Exit codes: 0 paor can work, also without optional parts and without a journal; 2 or 4 when it cannot.
     """
-    findings = list(_findings(journal))
+    findings = list(_findings(journal, model, ask=ask))
     code = next((item.code for item in findings if item.state == "bad"), OK)
     if as_json:
         say_json(
@@ -131,12 +118,12 @@ def doctor(journal: str, as_json: bool) -> int:
     return code
 
 
-def _findings(journal: str) -> Iterator[Finding]:
+def _findings(journal: str, model: str | None, *, ask: bool) -> Iterator[Finding]:
     yield Finding("paor", "ok", VERSION)
     yield Finding("python", "ok", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
     yield from _sqlite()
     yield from _extras()
-    yield _model()
+    yield from model_findings(model, ask=ask)
     yield _web()
     yield _journal(journal)
 
@@ -192,17 +179,6 @@ def _version(package: str) -> str | None:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return None
-
-
-def _model() -> Finding:
-    name = model_of(None).name
-    found = [key for key in KEYS if os.environ.get(key)]
-    if name != "offline":
-        return Finding("model", "ok", f"{name}, as the environment says ({', '.join(found)})")
-    why = "no key in the environment; works without a network, and quotes sentences instead of writing"
-    if found:
-        why = f"{' and '.join(found)} is set, but this version has no client for it"
-    return Finding("model", "ok", f"{name}: {why}")
 
 
 def _web() -> Finding:

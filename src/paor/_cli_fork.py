@@ -42,7 +42,11 @@ BOUNDS = ("max_steps", "token_budget", "time_budget_s")
     "--outcome", type=click.Choice(["done", "retry", "fail"]), help="Of an effect in doubt at this row."
 )
 @click.option("--result", "returned", metavar="JSON", help="What the effect returned, with --outcome done.")
-@click.option("--model", metavar="M", help="offline or script:FILE; default: the model the run had.")
+@click.option(
+    "--model",
+    metavar="M",
+    help="openai:NAME, anthropic:NAME, offline or script:FILE; default: the model the run had.",
+)
 @click.option("--max-steps", type=int, metavar="N", help="Instead of the run's; shared steps count.")
 @click.option("--token-budget", type=int, metavar="N", help="The same; shared tokens count.")
 @click.option("--time-budget", "time_budget_s", type=float, metavar="S", help="The same; shared time counts.")

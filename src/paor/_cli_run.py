@@ -40,7 +40,7 @@ from .fsm.result import Result
 from .fsm.resuming import restored, timed_out
 from .fsm.workflows import used_tools
 from .prompts.model import Model
-from .states.errors import RunChanged, UsageError
+from .states.errors import MissingExtra, RunChanged, UsageError
 from .states.events import RunEnded
 from .tools.builtin import builtin_tools
 from .tools.tool import Tool
@@ -59,7 +59,11 @@ from .tools.tool import Tool
 @click.option(
     "--criterion", "criteria", multiple=True, metavar="TEXT", help="What must hold at the end; repeatable."
 )
-@click.option("--model", metavar="M", help="offline (default) or script:FILE.")
+@click.option(
+    "--model",
+    metavar="M",
+    help="openai:NAME, anthropic:NAME, offline or script:FILE; default: a key in the environment decides, else offline.",
+)
 @click.option(
     "--mode",
     metavar="MODE",
@@ -247,7 +251,11 @@ def given_answer(answer: str | None, outcome: str | None, returned: str | None) 
 @click.option(
     "--reason", metavar="TEXT", help="Why, and who says so; kept with --answer or --outcome in the journal."
 )
-@click.option("--model", metavar="M", help="offline or script:FILE; default: the model the run had.")
+@click.option(
+    "--model",
+    metavar="M",
+    help="openai:NAME, anthropic:NAME, offline or script:FILE; default: the model the run had.",
+)
 @click.option("--output", metavar="FILE", help="Write the final report: .md, .txt, .html or .docx.")
 @click.option(
     "--accept-changes", is_flag=True, help="Go on although prompts, tools, policy or code have changed."
@@ -299,7 +307,7 @@ def resume(
         if ended or (idle and not settled and not overdue(reader, asked.run_id)):
             if answer is not None or outcome is not None:
                 tell(f"paor: run {row.run_id} has ended; the answer is not needed")
-            result = Engine(journal=reader).resume(row.run_id)
+            result = Engine("offline", journal=reader).resume(row.run_id)
             return Ending(result, reader, app, target, as_json).told()
         if app is None:
             if not mcp.servers:
@@ -351,7 +359,11 @@ def model_of_run(journal: Journal, row: RunRow) -> Model:
     name = journal.spec(row.run_id).model
     try:
         return model_of(name)
-    except UsageError:
+    except MissingExtra:
+        raise
+    except UsageError as error:
+        if name.startswith(("openai:", "anthropic:")):
+            raise UsageError(f"run {row.run_id} had the model {name}: {error}") from None
         usual = "script:FILE" if name == "scripted" else "M"
         raise UsageError(
             f"run {row.run_id} had the model {name!r}; name the one to go on with: --model {usual}"
@@ -386,9 +398,9 @@ def cancel(name: str, app: str | None, journal: str, as_json: bool) -> int:
     with looking(app, journal) as reader:
         before = find_run(reader, name)
         if before.status in ("done", "failed"):
-            result = Engine(journal=reader).cancel(before.run_id)
+            result = Engine("offline", journal=reader).cancel(before.run_id)
             return _told_cancel(result, "had ended already; nothing was changed", as_json)
-    with driving(app, journal) as engine, redirect_stdout(sys.stderr):
+    with driving(app, journal, model=model_of("offline")) as engine, redirect_stdout(sys.stderr):
         result = engine.cancel(before.run_id)
     if result.status in ("done", "failed"):
         return _told_cancel(result, "nobody drove it, so it ended at once", as_json)

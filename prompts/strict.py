@@ -1,0 +1,98 @@
+"""
+Reply schemas in the form that providers enforce: every object closed, nothing that they refuse.
+
+OpenAI's strict mode wants every property required; what may be left out is then null, which the readers of replies take
+for absent. Anthropic's wants closed objects and no limits on values. Both cannot hold an object of any keys, so a schema
+with one is sent as advice, or not at all.
+
+Source: the helpers of the installed SDKs, `openai.lib._pydantic` and `anthropic.transform_schema`, read 2026-11.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_KEPT = ("description", "title", "enum", "const")
+_LIMITS = (
+    *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+    *("minLength", "maxLength", "pattern", "format", "minItems", "maxItems"),
+)
+
+
+def strict_schema(schema: Mapping[str, Any], *, optional: str, limits: bool) -> dict[str, Any] | None:
+    """
+    Return *schema* with every object closed, None if that would change what it means.
+
+    Args:
+        schema: JSON Schema of a reply.
+        optional: What becomes of properties that are not required: ``null`` makes them required and nullable, ``keep``
+            leaves them as they are, ``refuse`` returns None if there are any.
+        limits: Whether limits on values stay; without them the reply must be checked, which it is anyway.
+    """
+    try:
+        return _node(schema, optional, limits)
+    except ValueError:
+        return None
+
+
+def _node(schema: object, optional: str, limits: bool) -> dict[str, Any]:
+    return _mapped(schema if isinstance(schema, Mapping) else {"true": schema}, optional, limits)
+
+
+def _mapped(schema: Mapping[str, Any], optional: str, limits: bool) -> dict[str, Any]:
+    """Return the node of a schema that has keywords; a bare true or false is refused as an unknown one."""
+    allowed = {
+        *_KEPT,
+        *_LIMITS,
+        "type",
+        "anyOf",
+        "items",
+        "properties",
+        "required",
+        "additionalProperties",
+        "default",
+    }
+    if not allowed.issuperset(schema):
+        raise ValueError("keywords that are not enforced everywhere")
+    kept = (*_KEPT, *_LIMITS) if limits else _KEPT
+    node = {name: schema[name] for name in kept if name in schema}
+    if "anyOf" in schema:
+        return node | {"anyOf": [_node(item, optional, limits) for item in schema["anyOf"]]}
+    kind = schema.get("type")
+    if isinstance(kind, list):
+        return node | {"anyOf": [_node({**schema, "type": one}, optional, limits) for one in kind]}
+    if kind is None and not ("enum" in schema or "const" in schema):
+        raise ValueError("anything at all")
+    if kind is not None:
+        node["type"] = kind
+    elif isinstance(schema.get("const"), str) or all(
+        isinstance(one, str) for one in schema.get("enum", (0,))
+    ):
+        node["type"] = "string"
+    if kind == "array":
+        node["items"] = _node(schema.get("items"), optional, limits)
+    elif kind == "object":
+        node |= _object(schema, optional, limits)
+    return node
+
+
+def _object(schema: Mapping[str, Any], optional: str, limits: bool) -> dict[str, Any]:
+    properties, required = schema.get("properties"), schema.get("required", ())
+    if not isinstance(properties, Mapping) or schema.get("additionalProperties", False) is not False:
+        raise ValueError("an object of any keys")
+    missing = [name for name in properties if name not in required]
+    if missing and optional == "refuse":
+        raise ValueError("a property that may be left out")
+    nodes = {name: _node(value, optional, limits) for name, value in properties.items()}
+    if optional == "null":
+        nodes |= {name: _nullable(nodes[name]) for name in missing}
+        required = list(properties)
+    return {"properties": nodes, "required": list(required), "additionalProperties": False}
+
+
+def _nullable(node: dict[str, Any]) -> dict[str, Any]:
+    options = node.get("anyOf", [node])
+    if any(option.get("type") == "null" for option in options):
+        return node
+    return {"anyOf": [*options, {"type": "null"}]}

@@ -1,0 +1,218 @@
+"""
+Keys do not get out, whatever a server does with them: every byte that a run writes is searched.
+
+The server repeats the key in error bodies, headers, request ids, replies and streams; all logging is on at DEBUG.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import copy
+import io
+import json
+import logging
+import subprocess
+import sys
+import textwrap
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from paor import Engine, Event, ModelText, ModelUnavailable, OpenAIModel, RunEnded
+from paor.prompts.secrets import REDACTED, Scrubber, StreamScrubber
+
+from .model_server import KEY, WIRES, Behaviour, QuickPort, Wire, model_server, plain, streamed
+from .worlds import PARAMETERS, SELECT, STOP, SUCCESS, TOOLS
+
+FORMS = (KEY, base64.b64encode(KEY.encode()).decode().rstrip("="))
+
+
+@pytest.fixture
+def logged() -> Iterator[io.StringIO]:
+    """Everything that is logged while the test runs, at every level, tracebacks included."""
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(logging.Formatter("%(name)s %(levelname)s %(message)s %(args)s"))
+    root = logging.getLogger()
+    level = root.level
+    root.addHandler(handler)
+    root.setLevel(logging.DEBUG)
+    yield stream
+    root.removeHandler(handler)
+    root.setLevel(level)
+
+
+def hostile(wire: Wire) -> list[Behaviour]:
+    """Behaviours that send the key back everywhere."""
+    echo = {
+        "x-request-id": KEY,
+        "request-id": KEY,
+        "x-echo": f"Bearer {KEY}",
+        "retry-after": KEY,
+        "x-should-retry": "true",
+    }
+    said = [
+        json.dumps(item)
+        for item in (SELECT("notes.read", objective=f"use {KEY}"), PARAMETERS(page=1), STOP, SUCCESS)
+    ]
+    live = [streamed(wire.events(text, size=5), headers=echo) for text in said]
+    errors = [
+        plain(
+            wire.error(f"Incorrect API key provided: {KEY}", code=KEY, param=KEY), status=500, headers=echo
+        ),
+        plain(
+            f"<html>{KEY} {base64.b64encode(KEY.encode()).decode()}</html>",
+            status=502,
+            headers=echo,
+            kind="text/html",
+        ),
+        plain(f'{{"{KEY}', headers=echo, kind=KEY),
+        streamed([f"data: {{{KEY}}}\n\n".encode()], headers=echo),
+        plain(wire.error(KEY, type=KEY), headers=echo),
+    ]
+    return [errors[0], live[0], errors[1], errors[2], live[1], errors[3], errors[4], live[2], live[3]]
+
+
+def searched(folder: Path, *texts: str) -> None:
+    """Search every byte of every file in *folder*, and *texts*, for the key in all its forms."""
+    found = {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    assert any(name.startswith("runs.db") for name in found)
+    found |= {f"text {index}": text.encode() for index, text in enumerate(texts)}
+    for name, data in found.items():
+        for form in FORMS:
+            assert form.encode() not in data, name
+
+
+@pytest.mark.parametrize("wire", WIRES, ids=lambda wire: str(wire.name))
+@pytest.mark.parametrize("driver", ["sync", "async"])
+def test_no_key_in_any_byte_written(
+    tmp_path: Path, wire: Wire, driver: str, logged: io.StringIO, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Journal with its log, events, logs, standard error: of a run that ends well and of one that does not."""
+    seen: list[Event] = []
+    with model_server() as server:
+        model = wire.model(server.url, port=QuickPort(), headers={"x-team-key": KEY[::-1]}, stream=None)
+        engine = Engine(model, tools=TOOLS, journal=tmp_path / "runs.db", hooks=[seen.append])
+        for behaviours in (hostile(wire), hostile(wire)[:1]):
+            server.script(*behaviours)
+            result = engine.run("Read") if driver == "sync" else asyncio.run(engine.arun("Read"))
+            seen.append(result)  # type: ignore[arg-type]
+        assert server.requests[0].headers["authorization"].endswith(KEY)
+    assert [item.result.state for item in seen if isinstance(item, RunEnded)] == ["Done", "Failed"]
+    assert "httpcore2" in logged.getvalue() and REDACTED in logged.getvalue()
+    shown = "".join(item.text for item in seen if isinstance(item, ModelText))
+    assert "use [redacted]" in shown
+    told = capfd.readouterr()
+    wal = sum(1 for path in tmp_path.iterdir() if path.name.endswith("-wal"))
+    searched(
+        tmp_path, logged.getvalue(), repr(seen), told.out, told.err, repr(model), repr(vars(model._interface))
+    )
+    assert wal == 1, "the log is there to be searched"
+    engine.close()
+    searched(tmp_path, shown)
+    assert KEY[::-1].encode() not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
+
+
+def test_no_key_in_an_error_that_is_raised(capfd: pytest.CaptureFixture[str]) -> None:
+    """A host that asks a model itself sees no exception of the SDK behind ours, and no key in a traceback."""
+    with model_server() as server:
+        wire = WIRES[0]
+        server.script(plain(wire.error(f"bad key {KEY}"), status=401, headers={"x-request-id": KEY}))
+        model = wire.model(server.url)
+        with pytest.raises(ModelUnavailable) as caught:
+            model.ask(_call())
+    shown = "".join(traceback.format_exception(caught.value)) + repr(caught.value) + repr(caught.value.args)
+    assert "bad key [redacted]" in shown and KEY not in shown and caught.value.request_id is None
+
+
+def test_no_key_in_a_crash_of_the_interpreter(tmp_path: Path) -> None:
+    """Standard error of a process in which nobody catches the error, with all logs on."""
+    with model_server() as server:
+        server.script(plain(f'{{"error": "{KEY}"}}', status=500, headers={"x-request-id": KEY, "x-a": KEY}))
+        code = f"""
+            import logging; logging.basicConfig(level=logging.DEBUG)
+            from paor import AnthropicModel, ModelCall, PromptMessage
+            model = AnthropicModel("m", base_url={server.url!r}, retries=0)
+            model.ask(ModelCall("text", (PromptMessage("user", "x"),)))
+        """
+        done = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(code)],
+            env={"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_LOG": "debug", "PATH": "", "HOME": str(tmp_path)},
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+    assert done.returncode == 1 and "ModelUnavailable" in done.stderr and "DEBUG" in done.stderr
+    assert KEY not in done.stderr + done.stdout
+
+
+def test_a_model_is_not_copied_or_pickled_with_its_key() -> None:
+    """It says what it is without it, and without what stands in an address."""
+    model = OpenAIModel("m", api_key=KEY, base_url=f"http://user:{KEY}@127.0.0.1:9/v1?key={quote(KEY)}")
+    assert repr(model) == "OpenAIModel('m', base_url='http://127.0.0.1:9/v1')"
+    for copied in (copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="holds a key"):
+            copied(model)
+
+
+def test_addresses_with_secrets_are_kept_secret() -> None:
+    """A password or a key in the URL counts as one."""
+    password = "hunter2-hunter2"
+    with model_server() as server:
+        server.script(plain(f"you are user:{password}, token-abcdefgh", status=403))
+        url = server.url.replace("//", f"//user:{password}@") + "/v1?token=token-abcdefgh"
+        with pytest.raises(ModelUnavailable) as caught:
+            OpenAIModel("m", base_url=url).ask(_call())
+    assert "hunter2" not in caught.value.message and "token-abcdefgh" not in caught.value.message
+
+
+def _call() -> Any:
+    from paor import ModelCall, PromptMessage
+
+    return ModelCall("text", (PromptMessage("user", "x"),))
+
+
+# -- the scrubber ------------------------------------------------------------------------------------------------
+
+SECRETS = st.text(st.characters(codec="utf-8", exclude_characters="[]"), min_size=8, max_size=20)
+
+
+@given(secret=SECRETS, before=st.text(max_size=20), after=st.text(max_size=20), data=st.data())
+def test_no_cut_of_a_stream_lets_a_secret_through(
+    secret: str, before: str, after: str, data: st.DataObject
+) -> None:
+    """Whatever the pieces: what was shown is what the whole text shows without secrets."""
+    text = before + secret + after
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=8)))
+    scrub = Scrubber([secret])
+    stream = StreamScrubber(scrub)
+    pieces = [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+    shown = "".join(stream.feed(piece) for piece in pieces) + stream.end()
+    assert secret not in shown and secret not in scrub(text)
+
+
+@given(text=st.text(), words=st.lists(st.text(max_size=7), max_size=3))
+def test_short_words_are_no_secrets(text: str, words: list[str]) -> None:
+    """A local server is given ``none`` as its key."""
+    assert Scrubber(words)(text) == text
+
+
+def test_the_forms_in_which_a_key_travels() -> None:
+    """In a URL, in JSON, in base64, and one that is part of another."""
+    scrub = Scrubber(['se/cret"key&1', 'se/cret"key&1-and-more'])
+    for form in (
+        'se/cret"key&1',
+        "se%2Fcret%22key%261",
+        'se/cret\\"key&1',
+        base64.b64encode(b'se/cret"key&1').decode(),
+    ):
+        assert scrub(f"a {form.rstrip('=')} b").count(REDACTED) == 1
+    assert scrub('se/cret"key&1-and-more!') == f"{REDACTED}!" and repr(scrub) == "Scrubber()"
