@@ -1,6 +1,6 @@
 """
-Check a paor journal as journal-format.md tells it, without paor: python verify_journal.py FILE
-Exit code 0: everything holds, 4: it does not (prints every defect with its place), 2: not a paor journal.
+Check a paor journal as journal-format.md tells it, without paor: python verify_journal.py FILE [HEADS]
+Exit code 0: everything holds, 4: it does not (prints every defect with its place), 2: not a paor journal or heads.
 """
 
 import json
@@ -10,7 +10,9 @@ from contextlib import closing, suppress
 from hashlib import sha256
 from pathlib import Path
 
-TABLES = ("specs", "leases", "transitions", "payloads", "documents")
+SCHEMA = """specs:434843e06d615009 leases:0d3fde178b6310c6 transitions:d3d24e5e35198f3d payloads:be1878644c88a682
+documents:204aa1b921bac8b8 runs:35a8a6b7b985f3e1 v_runs:6744436fc1e34808 v_steps:3f6fafe8269d5fa4
+v_actions:1b89ee6f49668ab7 v_usage:162c299a7cbb82f8"""
 DOCUMENT = ("label", "position", "name", "mime", "bytes", "digest", "payload")
 RANGE = "WHERE id BETWEEN ?1 << 32 AND ?1 << 32 | 4294967295"
 JCS = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
@@ -111,36 +113,69 @@ def check_payloads(db, run, claims, count):
 
 def check_file(db):
     yield from (f"file: {text}" for (text,) in db.execute("PRAGMA integrity_check(20)") if text != "ok")
-    for kind, name, sql in db.execute("SELECT type, name, sql FROM sqlite_master ORDER BY name"):
-        if kind == "trigger" or (kind == "table" and name in TABLES and not sql.endswith("STRICT")):
-            yield f"{kind} {name}: a journal has no triggers and only STRICT tables"
-    for table in TABLES[2:]:
+    made = dict(db.execute("SELECT name, sha256(sql) FROM sqlite_master WHERE type IN ('table', 'view')"))
+    for name, told in (pair.split(":") for pair in SCHEMA.split()):
+        if made.get(name) != told:
+            yield f"table or view {name}: is not as version 1 makes it"
+    for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger' ORDER BY name"):
+        yield f"trigger {name}: a journal has no triggers"
+    for table in ("transitions", "payloads", "documents"):
         rows = db.execute(f"SELECT id >> 32 FROM {table} EXCEPT SELECT run FROM specs")
         yield from (f"{table} run {run}: there is no such run" for (run,) in rows)
     for spec in db.execute("SELECT * FROM specs ORDER BY run").fetchall():
         yield from (f"run {spec['run_id']}, {defect}" for defect in check_run(db, spec))
 
 
-def main(file="", *more):
+def check_heads(db, heads):
+    for run_id, seq, told in (map(head.get, ("run_id", "head_seq", "head_hash")) for head in heads["runs"]):
+        query = "SELECT iif(coalesce(parent_seq, -1) = ?2, root_hash, (SELECT hash FROM transitions"
+        query += " WHERE id = (specs.run << 32 | ?2))) FROM specs WHERE run_id = ?1"
+        found = db.execute(query, (run_id, seq)).fetchone()
+        if not found or not found[0] or found[0].hex() != told:
+            yield f"run {run_id}, head seq {seq}: {'another hash stands' if found and found[0] else 'is not'} there"
+
+
+def read_heads(file):
+    text = Path(file).read_bytes().decode().strip()
+    heads = loaded(text)
+    own = sha256(JCS({name: heads[name] for name in heads if name != "digest"}).encode()).hexdigest()
+    if (
+        JCS(heads) != text
+        or heads.get("format") != "paor-heads"
+        or (heads["version"], heads["digest"]) != (1, own)
+    ):
+        raise OSError(f"{file}: no file of heads of version 1, or not as it was written")
+    return heads
+
+
+def main(file="", heads=None, *more):
     path, ours, found = Path(file).resolve(), False, 0
+    try:
+        kept = read_heads(heads) if heads else {"runs": ()}
+    except (OSError, ValueError, KeyError) as error:
+        return print(error, file=sys.stderr) or 2
     try:  # without a log nobody has the file open, and reading it must not create one
         still, written = not Path(f"{path}-wal").exists(), path.stat().st_mtime_ns
         ours = path.open("rb").read(72)[68:] == b"paor"
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro{'&immutable=1' * still}", uri=True)) as db:
             db.row_factory, db.text_factory = sqlite3.Row, lambda text: text.decode("utf-8", "replace")
+            db.create_function("sha256", 1, lambda text: sha256(str(text).encode()).hexdigest()[:16])
             db.execute("BEGIN")
             ids = [db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")]
             ours = ids == [0x70616F72, 1] and not more
-            for defect in check_file(db) if ours else ():
+            for defect in (*check_file(db), *check_heads(db, kept)) if ours else ():
                 print(ascii(defect)[1:-1])
                 found += 1
     except (OSError, ArithmeticError, AttributeError, TypeError, sqlite3.Error) as error:  # also of values
         found += print(f"file: {error}") or 1
     if not ours:
-        print(f"{path}: not one paor journal of version 1; usage: verify_journal.py FILE", file=sys.stderr)
+        print(
+            f"{path}: not one paor journal of version 1; usage: verify_journal.py FILE [HEADS]",
+            file=sys.stderr,
+        )
         return 2
     if still and written != path.stat().st_mtime_ns:  # by somebody who has opened it meanwhile
-        return main(file)
+        return main(file, heads)
     print(f"{path}: {found or 'no'} defects")
     return 4 if found else 0
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import io
+import json
 import random
 import re
 import shutil
@@ -21,6 +22,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,7 +31,8 @@ from paor import Journal, JournalDamaged, RandomIds, SeededIds
 from paor.fsm.journal_rows import ROOT_COLUMNS
 from paor.fsm.payloads import salted_digest
 from paor.fsm.record import chained, root_hash
-from paor.fsm.verify import Defect, _json, _json_objects
+from paor.fsm.verify import Defect
+from paor.fsm.verify_wire import references, request_of
 
 from .journeys import BY_NAME, JOURNEYS, Journey, play
 from .worlds import CONTINUE, JOURNAL, READ, STOP, SUCCESS, engine
@@ -481,31 +484,49 @@ def test_a_result_that_cannot_be_read_is_a_defect_and_no_crash(body: str, path: 
     assert not [defect for defect in by_package(path) if defect.place.startswith("documents")]
 
 
-PIECES = st.sampled_from(
-    [
-        "{}",
-        "[]",
-        "7",
-        "",
-        '{"a":1}',
-        '{"a":1',
-        '"b":2}',
-        "{},{}",
-        "{}],\n[{}",
-        "]",
-        "[",
-        '{"a":"',
-        '"}',
-        "\n",
-        "}],[{",
-    ]
+REFERENCES = st.fixed_dictionaries(
+    {"n": st.integers(-1, 2**32)},
+    optional={"digest": st.text("0f", max_size=2) | st.none(), "bytes": st.integers(-1, 9), "x": st.none()},
 )
 
 
-@given(st.lists(st.lists(PIECES, max_size=3).map("".join), min_size=5, max_size=5))
-def test_columns_that_are_read_together_are_what_each_is_by_itself(texts: list[str]) -> None:
-    """No column can borrow its JSON from the one beside it."""
-    assert _json_objects(texts) == [_json(text) for text in texts]
+@given(
+    st.fixed_dictionaries(
+        {"kind": st.just("selection")},
+        optional={
+            "prompt": st.lists(REFERENCES | st.dictionaries(st.just("more"), REFERENCES), max_size=3),
+            "payloads": st.lists(st.integers(-1, 2**32), max_size=2),
+            "more": REFERENCES,
+        },
+    )
+)
+def test_what_the_typed_reader_accepts_it_reads_in_full(request: dict[str, Any]) -> None:
+    """No reference is missed by reading quickly: what it takes has the references that a slow search finds."""
+    try:
+        typed = request_of(json.dumps(request))
+    except msgspec.DecodeError:
+        return
+    found = [(item["n"], item.get("digest"), item.get("bytes")) for item in references(request)]
+    assert sorted([(item.n, item.digest, item.bytes) for item in typed.prompt], key=repr) == sorted(
+        found, key=repr
+    )
+    assert typed.payloads == request.get("payloads", [])
+
+
+@pytest.mark.parametrize("journey", JOURNEYS, ids=lambda journey: journey.name)
+def test_rows_as_they_are_written_today_are_read_quickly(
+    journey: Journey, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new key in a row belongs into `verify_wire.Request` or `Outcome` too; without it verifying takes longer."""
+
+    def slowly(*arguments: Any) -> int:
+        raise AssertionError(f"read slowly: {arguments[2:]}")
+
+    with journey.engine(tmp_path) as scripted:
+        play(journey, scripted)
+        monkeypatch.setattr("paor.fsm.verify_walk.Walk._read_slowly", slowly)
+        monkeypatch.setattr("paor.fsm.verify_wire._documents_slowly", slowly)
+        assert scripted.journal.verify() == []
 
 
 VALUES = (b"\0\xff", 1.5, None, -1, "text", 2**62)

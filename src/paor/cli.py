@@ -84,7 +84,7 @@ COMMANDS = {
     "cancel": ("_cli_run", "Stop a run."),
     "runs": ("_cli_read", "List the runs of a journal."),
     "show": ("_cli_show", "Show what a run did."),
-    "verify": ("_cli_read", "Check that a journal is whole and unaltered."),
+    "verify": ("_cli_verify", "Check that a journal is whole and unaltered."),
     "replay": ("_cli_read", "Derive runs again and compare with the record."),
     "export": ("_cli_read", "Print a run as JSON lines."),
     "diagram": ("_cli_read", "Draw the machine, or what a run did on it."),
