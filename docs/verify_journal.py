@@ -1,6 +1,6 @@
 """
 Check a paor journal as journal-format.md tells it, without paor: python verify_journal.py FILE [HEADS]
-Exit code 0: everything holds, 4: it does not (prints every defect with its place), 2: not a paor journal or heads.
+Exit code 0: everything holds, 4: it does not (prints every defect with its place), 2: not a paor journal, or heads.
 """
 
 import json
@@ -12,15 +12,17 @@ from pathlib import Path
 
 SCHEMA = """specs:434843e06d615009 leases:0d3fde178b6310c6 transitions:d3d24e5e35198f3d payloads:be1878644c88a682
 documents:204aa1b921bac8b8 runs:35a8a6b7b985f3e1 v_runs:6744436fc1e34808 v_steps:3f6fafe8269d5fa4
-v_actions:1b89ee6f49668ab7 v_usage:162c299a7cbb82f8"""
+v_actions:1b89ee6f49668ab7 v_usage:162c299a7cbb82f8"""  # the beginning of SHA-256 of what makes them
 DOCUMENT = ("label", "position", "name", "mime", "bytes", "digest", "payload")
 RANGE = "WHERE id BETWEEN ?1 << 32 AND ?1 << 32 | 4294967295"
+HEAD = """SELECT iif(coalesce(parent_seq, -1) = ?2, root_hash, (SELECT hash FROM transitions
+    WHERE id = (specs.run << 32 | ?2))) FROM specs WHERE run_id = ?1"""
+USAGE = "no journal of version 1, or no heads of one; usage: verify_journal.py FILE [HEADS]"
+ERRORS = (LookupError, OSError, ArithmeticError, AttributeError, TypeError, ValueError, sqlite3.Error)
 JCS = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
-ENDED = {"Done": "done", "Failed": "failed"}
 
 
-def digest(row, names, before=b""):
-    """SHA-256 of *before* and the RFC 8785 bytes of a record with ASCII keys, texts and whole numbers."""
+def digest(row, names, before=b""):  # of RFC 8785 bytes: keys are ASCII, values texts and whole numbers
     return sha256(before + JCS({name: row[name] for name in names}).encode()).digest()
 
 
@@ -30,8 +32,7 @@ def loaded(text):  # a JSON object; an empty one for anything else
     return {}
 
 
-def references(data):
-    """Number, digest and size of every payload that JSON refers to: by an object with a whole number n."""
+def references(data):  # number, digest and size of every payload that JSON refers to: objects with a number n
     if isinstance(data, dict) and type(data.get("n")) is int:
         yield data["n"], data.get("digest"), data.get("bytes")
     elif isinstance(data, dict | list):
@@ -46,12 +47,13 @@ def check_run(db, spec):
     claims, results, seq, state, count = [(first, spec["spec"], None)], [first], -1, "Planning", first + 1
     for row in db.execute(f"SELECT * FROM transitions {RANGE} ORDER BY id", (run,)):
         place = f"transitions seq {row['seq']}"
-        if row[:3] != (run << 32 | seq + 1, run, seq + 1) or row["source"] != state or state in ENDED:
+        if (*row[:3], row["source"]) != (run << 32 | seq + 1, run, seq + 1, state) or state in (
+            "Done",
+            "Failed",
+        ):
             yield f"{place}: expected seq {seq + 1} from {state}"
-        if row["prev_hash"] != head:
-            yield f"{place}: prev_hash is not the hash of the row before"
-        if digest(row, row.keys()[2:-2], row["prev_hash"]) != row["hash"]:
-            yield f"{place}: the row does not fit its hash"
+        if (row["prev_hash"], digest(row, row.keys()[2:-2], row["prev_hash"])) != (head, row["hash"]):
+            yield f"{place}: the row does not fit its hash or the row before"
         claims += references([loaded(row[name]) for name in ("request", "outcome", "change")])
         own = [n for n, *_ in references(loaded(row["change"])) if count <= n < 2**32]
         if not own:
@@ -59,20 +61,13 @@ def check_run(db, spec):
         count = own[0] + 1 if own else count
         results += [count - 1] if row["trigger"] == "execute" else []
         seq, state, head = row["seq"], row["dest"], row["hash"]
-    yield from check_documents(db, run, claims, results, row and row["trigger"] == "execute")
-    yield from check_payloads(db, run, claims, count)
-    status = ENDED.get(state) or ("waiting" if row and row["trigger"] == "wait" else "running")
-    end = (loaded(row["counters"]).get("stop"), row["at"]) if row and state in ENDED else (None, None)
-    view = "SELECT state, status, reason, ended_at, head_seq, head_hash FROM runs WHERE run = ?"
-    if [tuple(found) for found in db.execute(view, (run,))] != [(state, status, *end, seq, head)]:
-        yield "view runs: its derived columns are not what the rows say"
+    yield from check_contents(db, run, claims, results, count, row and row["trigger"] == "execute")
 
 
-def check_documents(db, run, claims, results, unobserved):
+def check_contents(db, run, claims, results, count, unobserved):
     expected, whole = {}, True
     for place, n in enumerate(results):
-        found = db.execute("SELECT body FROM payloads WHERE id = ?", (run << 32 | n,)).fetchone()
-        data = loaded(found["body"]) if found else {}
+        data = loaded(*db.execute("SELECT max(body) FROM payloads WHERE id = ?", (run << 32 | n,)).fetchone())
         try:
             for item in data["result"].get("documents", ()) if place else data["documents"]:
                 item = item | item["payload"] | {"payload": item["payload"]["n"]}
@@ -88,9 +83,6 @@ def check_documents(db, run, claims, results, unobserved):
             yield f"documents number {number}: is not what its result says"
         claims.append((row["payload"], row["digest"], row["bytes"]))
     yield from (f"documents number {number}: is missing" for number in expected)
-
-
-def check_payloads(db, run, claims, count):
     n, claimed = -1, {}
     for number, *claim in claims:
         claimed.setdefault(number, []).append(claim)
@@ -111,73 +103,47 @@ def check_payloads(db, run, claims, count):
     yield from (f"payloads n {number}: is referred to and missing" for number in claimed)
 
 
-def check_file(db):
+def check_file(db, heads):
     yield from (f"file: {text}" for (text,) in db.execute("PRAGMA integrity_check(20)") if text != "ok")
-    made = dict(db.execute("SELECT name, sha256(sql) FROM sqlite_master WHERE type IN ('table', 'view')"))
-    for name, told in (pair.split(":") for pair in SCHEMA.split()):
-        if made.get(name) != told:
-            yield f"table or view {name}: is not as version 1 makes it"
-    for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger' ORDER BY name"):
-        yield f"trigger {name}: a journal has no triggers"
+    triggers = db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger' ORDER BY name")
+    yield from (f"trigger {name}: a journal has no triggers" for (name,) in triggers)
+    made = dict(db.execute("SELECT name, sql FROM sqlite_master WHERE type IN ('table', 'view')").fetchall())
+    for name, told in (item.split(":") for item in SCHEMA.split()):
+        if sha256(str(made.get(name)).encode()).hexdigest()[:16] != told:
+            yield f"schema of {name}: is not as version 1 makes it"
     for table in ("transitions", "payloads", "documents"):
         rows = db.execute(f"SELECT id >> 32 FROM {table} EXCEPT SELECT run FROM specs")
         yield from (f"{table} run {run}: there is no such run" for (run,) in rows)
     for spec in db.execute("SELECT * FROM specs ORDER BY run").fetchall():
         yield from (f"run {spec['run_id']}, {defect}" for defect in check_run(db, spec))
-
-
-def check_heads(db, heads):
     for run_id, seq, told in (map(head.get, ("run_id", "head_seq", "head_hash")) for head in heads["runs"]):
-        query = "SELECT iif(coalesce(parent_seq, -1) = ?2, root_hash, (SELECT hash FROM transitions"
-        query += " WHERE id = (specs.run << 32 | ?2))) FROM specs WHERE run_id = ?1"
-        found = db.execute(query, (run_id, seq)).fetchone()
-        if not found or not found[0] or found[0].hex() != told:
-            yield f"run {run_id}, head seq {seq}: {'another hash stands' if found and found[0] else 'is not'} there"
+        if [found and found.hex() for (found,) in db.execute(HEAD, (run_id, seq))] != [told]:
+            yield f"run {run_id}, head seq {seq}: is not there any more"
 
 
-def read_heads(file):
-    text = Path(file).read_bytes().decode().strip()
-    heads = loaded(text)
-    own = sha256(JCS({name: heads[name] for name in heads if name != "digest"}).encode()).hexdigest()
-    if (
-        JCS(heads) != text
-        or heads.get("format") != "paor-heads"
-        or (heads["version"], heads["digest"]) != (1, own)
-    ):
-        raise OSError(f"{file}: no file of heads of version 1, or not as it was written")
-    return heads
-
-
-def main(file="", heads=None, *more):
-    path, ours, found = Path(file).resolve(), False, 0
-    try:
-        kept = read_heads(heads) if heads else {"runs": ()}
-    except (OSError, ValueError, KeyError) as error:
-        return print(error, file=sys.stderr) or 2
+def main(file="", kept="", *more):
+    path, ours, fits, found, heads = Path(file).resolve(), False, not more, 0, {"runs": ()}
     try:  # without a log nobody has the file open, and reading it must not create one
+        if kept:  # canonical JSON, and under its digest everything else of it
+            text = Path(kept).read_text("utf-8").strip()
+            heads = {"format": "paor-heads", "runs": loaded(text)["runs"], "version": 1}
+            fits &= JCS(heads | {"digest": sha256(JCS(heads).encode()).hexdigest()}) == text
         still, written = not Path(f"{path}-wal").exists(), path.stat().st_mtime_ns
-        ours = path.open("rb").read(72)[68:] == b"paor"
+        ours = path.open("rb").read(72)[68:] == b"paor" and fits
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro{'&immutable=1' * still}", uri=True)) as db:
             db.row_factory, db.text_factory = sqlite3.Row, lambda text: text.decode("utf-8", "replace")
-            db.create_function("sha256", 1, lambda text: sha256(str(text).encode()).hexdigest()[:16])
             db.execute("BEGIN")
             ids = [db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")]
-            ours = ids == [0x70616F72, 1] and not more
-            for defect in (*check_file(db), *check_heads(db, kept)) if ours else ():
+            ours = ours and ids == [0x70616F72, 1]
+            for found, defect in enumerate(check_file(db, heads) if ours else (), 1):  # noqa: B007
                 print(ascii(defect)[1:-1])
-                found += 1
-    except (OSError, ArithmeticError, AttributeError, TypeError, sqlite3.Error) as error:  # also of values
+    except ERRORS as error:  # of values too
         found += print(f"file: {error}") or 1
     if not ours:
-        print(
-            f"{path}: not one paor journal of version 1; usage: verify_journal.py FILE [HEADS]",
-            file=sys.stderr,
-        )
-        return 2
+        return print(f"{path}: {USAGE}", file=sys.stderr) or 2
     if still and written != path.stat().st_mtime_ns:  # by somebody who has opened it meanwhile
-        return main(file, heads)
-    print(f"{path}: {found or 'no'} defects")
-    return 4 if found else 0
+        return main(file, kept)
+    return print(f"{path}: {found or 'no'} defects") or 4 * bool(found)
 
 
 if __name__ == "__main__":
