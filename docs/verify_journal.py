@@ -134,7 +134,7 @@ def main(file="", kept="", *more):
             db.row_factory, db.text_factory = sqlite3.Row, lambda text: text.decode("utf-8", "replace")
             db.execute("BEGIN")
             ids = [db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")]
-            ours = ours and ids == [0x70616F72, 1]
+            ours = fits and ids == [0x70616F72, 1]
             for found, defect in enumerate(check_file(db, heads) if ours else (), 1):  # noqa: B007
                 print(ascii(defect)[1:-1])
     except ERRORS as error:  # of values too

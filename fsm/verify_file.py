@@ -58,13 +58,10 @@ def _check(connection: sqlite3.Connection, table: str) -> str:
 
 def schema_problems(journal: JournalReader) -> Iterator[Problem]:
     """Yield every table and view that is not as this version made it, and every trigger; those of others are theirs."""
-    statement = (
-        "SELECT name, type, coalesce(sql, '') FROM sqlite_master WHERE type IN ('table', 'view', 'trigger')"
-    )
-    found = {name: (kind, sql) for name, kind, sql in journal.query(f"{statement} ORDER BY name")}
-    for name, (kind, _) in found.items():
-        if kind == "trigger":
-            yield f"trigger {name}", "a journal has no triggers"
+    for (name,) in journal.query("SELECT name FROM sqlite_master WHERE type = 'trigger' ORDER BY name"):
+        yield f"trigger {name}", "a journal has no triggers"
+    statement = "SELECT name, type, coalesce(sql, '') FROM sqlite_master WHERE type IN ('table', 'view')"
+    found = {name: (kind, sql) for name, kind, sql in journal.query(statement)}
     for name, (kind, sql) in sorted(_shipped()[0].items()):
         if name not in found:
             yield f"{kind} {name}", "is missing"
