@@ -16,7 +16,7 @@ KNOWN_PAYLOADS = 4096
 """Payloads of long ago whose digest is remembered once it was asked for."""
 
 SELECT_PAYLOADS = (
-    "SELECT id, digest, salt, CAST(CASE WHEN id IS NOT (run << 32 | n) OR run IS NOT id >> 32 THEN '?'"
+    "SELECT id, digest, salt, CAST(CASE WHEN n IS NOT id & 4294967295 OR run IS NOT id >> 32 THEN '?'"
     " WHEN typeof(body) = 'text' THEN 'T' WHEN typeof(body) = 'blob' THEN 'B' ELSE '-' END || media_type AS BLOB),"
     " CAST(body AS BLOB) FROM payloads WHERE id >= ? ORDER BY id"
 )

@@ -98,7 +98,7 @@ def key_problems(journal: JournalReader) -> Iterator[Problem]:
     SQLite does not look at CHECK constraints of a file that it may not write; rows and payloads are checked as they
     are read.
     """
-    wrong = "id IS NOT (run << 32 | number) OR run IS NOT id >> 32"
+    wrong = "number IS NOT id & 4294967295 OR run IS NOT id >> 32"
     for (key,) in journal.query(f"SELECT id FROM documents WHERE {wrong}"):
         yield f"documents id {key}", "its key is not made of its run and number"
 

@@ -155,3 +155,18 @@ def test_erased_and_grown_runs_still_fit_their_heads(victim: Victim, tmp_path: P
 def _hash(victim: Victim, run_id: str) -> str:
     run = next(number for number, own in victim.tamperer.ids.items() if own == run_id)
     return next(str(row["hash"].hex()) for row in victim.tamperer.rows["transitions"] if row["run"] == run)
+
+
+@pytest.mark.parametrize(("table", "number"), [("payloads", "n"), ("documents", "number")])
+def test_a_number_that_says_a_run_too_does_not_pass_for_its_key(
+    table: str, number: str, victim: Victim, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Seed 488: in run 3, ``3 << 32 | n`` is the same key for n and for n with the run's own bits."""
+    path = tmp_path / "runs.db"
+    path.write_bytes(victim.data)
+    run, row = next((run, row["id"]) for row in victim.tamperer.rows[table] if (run := row["run"]) == 1)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"UPDATE {table} SET {number} = {number} | {run << 32} WHERE id = ?", (row,))
+        connection.commit()
+    assert any(place.split()[0] == table or f" {table} " in place for place in by_package(path, []))
+    assert by_script(path, None, capsys)[0] == 4

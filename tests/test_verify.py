@@ -54,11 +54,11 @@ def load_script() -> ModuleType:
 VERIFIER = load_script()
 
 
-def by_script(path: Path) -> tuple[int, list[str]]:
+def by_script(path: Path, heads: Path | str = "") -> tuple[int, list[str]]:
     """Return exit code and printed lines of the script."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
-        code = VERIFIER.main(str(path))
+        code = VERIFIER.main(str(path), str(heads))
     return code, printed.getvalue().splitlines()
 
 
