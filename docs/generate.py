@@ -15,6 +15,7 @@ from collections.abc import Callable
 from contextlib import redirect_stdout
 from pathlib import Path
 
+from guarantees_table import breakage_table, guarantee_table
 from spec_coverage import coverage
 
 from paor import Limits, Policy, WebSettings
@@ -26,7 +27,7 @@ from paor.states import errors
 from paor.states.reasons import REASONS
 
 DOCS = Path(__file__).resolve().parent
-PAGES = ("machine.md", "embedding.md", "cli.md", "web.md", "spec-coverage.md")
+PAGES = ("machine.md", "embedding.md", "cli.md", "web.md", "spec-coverage.md", "guarantees.md")
 PART = re.compile(r"(?ms)(^<!-- generated: (\w+) -->\n).*?(^<!-- end -->$)")
 HELP_COLUMNS = "98"
 
@@ -151,6 +152,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "errors": error_tree,
     "commands": commands,
     "coverage": coverage,
+    "guarantees": guarantee_table,
+    "breakages": breakage_table,
 }
 """What is written, by the name in the marker."""
 

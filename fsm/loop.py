@@ -322,7 +322,8 @@ def detail_of(decision: Decision, run: Run) -> str:
     if change.feedback:
         return change.feedback
     if change.result:
-        return change.result.error or f"{len(change.result.documents)} documents"
+        count = len(change.result.documents)
+        return change.result.error or f"{count} document{'' if count == 1 else 's'}"
     if change.refinement:
         return change.refinement.reason
     if change.review:

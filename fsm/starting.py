@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from pydantic import ValidationError
 
 from ..prompts.model import Model
+from ..states.actions import DocumentRef
 from ..states.errors import UsageError
 from ..states.limits import Limits
 from ..states.plans import TranscriptMessage
 from ..states.policy import Policy
 from ..states.profile import Profile
+from ..states.run import label_of
 from ..states.spec import TASK_TOOL, Mode, Spec
 from ..tools.documents import generate_report
-from ..tools.tool import Tool
+from ..tools.tool import Document, Tool
+from .observe import cut, line
+from .payloads import Stager
 from .table import fingerprint
 from .version import VERSION
 
@@ -192,3 +197,35 @@ def texts_of(given: object) -> list[str] | None:
 def scrubbed(text: str) -> str:
     """Return a caller's text as it may stand in JSON: lone surrogates and NUL replaced."""
     return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")
+
+
+def input_references(spec: Spec, inputs: Sequence[Document], stager: Stager) -> tuple[DocumentRef, ...]:
+    """
+    Stage the input documents of a run and return their references, those of one label together.
+
+    Documents of a workflow keep the labels under which they were produced; those of a first run stand under ``input``.
+    """
+    kept = inputs if spec.workflow_id else [replace(item, label="") for item in inputs]
+    return tuple(
+        DocumentRef(
+            number=number,
+            label=label,
+            position=position,
+            name=cut(line(document.name), 200) or "document",
+            mime=cut(line(document.mime), 100),
+            payload=stager.stage(document.data, cut(line(document.mime), 100)),
+        )
+        for number, (label, position, document) in enumerate(_grouped(kept, label_of(spec, 0, "input")))
+    )
+
+
+def _grouped(documents: Iterable[Document], label: str) -> list[tuple[str, int, Document]]:
+    """Return documents with label and position, those of one label together; without a label they get *label*."""
+    groups: dict[str, list[Document]] = {}
+    for document in documents:
+        groups.setdefault(document.label or label, []).append(document)
+    return [
+        (name, position, document)
+        for name, group in groups.items()
+        for position, document in enumerate(group)
+    ]

@@ -174,11 +174,17 @@ def _homes(tasks: Mapping[str, Any], path: Path) -> dict[str, Path]:
 
 
 def _changed(data: dict[str, Any], home: Path, name: str, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return *data* with the task *name* below *home* changed or added; nothing is changed in place."""
+    """
+    Return *data* with the task *name* below *home* changed or added; nothing is changed in place.
+
+    What earlier changes have made of a task on the way that is none stays, and is told as a defect when it is read.
+    """
     if home:
         head = str(home[0])
-        return {**data, head: _changed(data[head], home[1:], name, changes)}
-    return {**data, name: _merged(data.get(name) or {}, changes)}
+        inner = data.get(head)
+        return {**data, head: _changed(inner, home[1:], name, changes)} if isinstance(inner, dict) else data
+    before = data.get(name)
+    return {**data, name: _merged(before if isinstance(before, Mapping) else {}, changes)}
 
 
 def _merged(task: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

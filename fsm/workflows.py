@@ -30,9 +30,9 @@ from .resuming import restored
 from .starting import mode_of, scrubbed, texts_of
 
 if TYPE_CHECKING:
-    from .engine import Engine
     from .journal import Journal, RunRow
     from .loop import Drive
+    from .runner import Runner
 
 SUMMARY_CHARS = 400
 """Characters of an earlier round's answer that the next round's history keeps."""
@@ -199,7 +199,7 @@ class TaskCall:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-def task_tool(engine: Engine, drive: Drive, *, is_async: bool = False) -> Tool:
+def task_tool(engine: Runner, drive: Drive, *, is_async: bool = False) -> Tool:
     """Return the tool that drives the tasks of a workflow; the same call finds its task again after a crash."""
 
     def run_task(context: ToolContext, **arguments: Any) -> ToolOutput:
@@ -432,15 +432,3 @@ def _answer(text: str, round: int, task: int, success: bool) -> Message:
         success=success,
         round=round,
     )
-
-
-def grouped(documents: Iterable[Document], label: str) -> list[tuple[str, int, Document]]:
-    """Return documents with label and position, those of one label together; without a label they get *label*."""
-    groups: dict[str, list[Document]] = {}
-    for document in documents:
-        groups.setdefault(document.label or label, []).append(document)
-    return [
-        (name, position, document)
-        for name, group in groups.items()
-        for position, document in enumerate(group)
-    ]

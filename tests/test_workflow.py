@@ -519,6 +519,20 @@ WORDS = (
 )
 
 
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"loop": {"plan": None, "abort": True}, "abort": {}},
+        {"loop": {"plan": "text", "abort": "loop"}, "abort": {}, "plan": {}},
+        {"stage": 1, "loop": {"plan": {}}, "plan": {"input": {}}},
+    ],
+)
+def test_a_change_within_a_task_that_another_change_made_none_is_a_defect(data: dict[str, Any]) -> None:
+    workflow, defects = workflow_of_text(json.dumps(data))
+    assert workflow is None
+    assert any(item.severity == "error" for item in defects)
+
+
 @given(
     st.recursive(
         st.none()

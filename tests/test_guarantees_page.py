@@ -1,0 +1,111 @@
+"""Every guarantee has a test that fails when it is broken: each edit of docs/guarantees.toml is made, and seen."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .pages import ROOT
+
+COPIED = (
+    "fsm",
+    "states",
+    "prompts",
+    "tools",
+    "src",
+    "tests",
+    "docs",
+    "examples",
+    "pyproject.toml",
+    "README.md",
+)
+
+
+def _table() -> Any:
+    sys.path.insert(0, str(ROOT / "docs"))
+    try:
+        return importlib.import_module("guarantees_table")
+    finally:
+        sys.path.pop(0)
+
+
+TABLE = _table()
+EDITS = [edit for item in TABLE.guarantees() for edit in item.broken]
+
+
+class Copy:
+    """A copy of the project in which one edit at a time is made."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        ignored = shutil.ignore_patterns("__pycache__", "*.egg-info", "*.db", "*.db-*")
+        for name in COPIED:
+            source, target = ROOT / name, root / name
+            if source.is_dir():
+                shutil.copytree(source, target, symlinks=True, ignore=ignored)
+            else:
+                shutil.copy2(source, target)
+        self._clock = 1_600_000_000
+
+    def write(self, file: str, text: str) -> None:
+        """Write a file with a time of its own, so that no compiled form of it is taken for the present one."""
+        path = self.root / file
+        path.write_text(text, encoding="utf-8")
+        self._clock += 2
+        os.utime(path, (self._clock, self._clock))
+
+    def python(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run Python with the copy's package."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("COV", "PYTEST"))}
+        env = kept | {"PYTHONPATH": str(self.root / "src"), "PYTHONPYCACHEPREFIX": str(self.root / "pyc")}
+        command = [sys.executable, *arguments]
+        return subprocess.run(
+            command, cwd=self.root, env=env, capture_output=True, text=True, timeout=300, check=False
+        )
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Copy]:
+    root = tmp_path_factory.mktemp("copy")
+    made = Copy(root)
+    found = made.python("-c", "import paor; print(paor.__file__)").stdout.strip()
+    assert Path(found).is_relative_to(root), f"the copy's own package must be imported, not {found}"
+    yield made
+    shutil.rmtree(root, ignore_errors=True)
+
+
+def test_every_guarantee_has_tests_that_are_there_and_an_edit_that_breaks_it() -> None:
+    items = TABLE.guarantees()
+    assert items
+    for item in items:
+        assert item.broken, item.says
+        assert item.says.endswith("."), item.says
+        for test in item.tests:
+            file, _, name = test.partition("::")
+            assert name in TABLE.tests_of(file), f"{test} is not there"
+    assert len({item.says for item in items}) == len(items)
+
+
+@pytest.mark.parametrize("edit", EDITS, ids=lambda edit: f"{edit.file}: {edit.what}")
+def test_an_edit_that_breaks_a_guarantee_is_seen_by_its_test(edit: Any, copy: Copy) -> None:
+    text = (ROOT / edit.file).read_text(encoding="utf-8")
+    assert text.count(edit.old) == 1, f"{edit.file}: what is edited must stand there exactly once"
+    changed = text.replace(edit.old, edit.new)
+    compile(changed, edit.file, "exec")
+    copy.write(edit.file, changed)
+    try:
+        seen = copy.python("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", edit.test)
+    finally:
+        copy.write(edit.file, text)
+    assert seen.returncode == 1, (
+        f"{edit.test} should fail (exit code 1):\n{seen.stdout[-3000:]}{seen.stderr[-500:]}"
+    )
+    assert "error during collection" not in seen.stdout
