@@ -19,6 +19,9 @@ from workload import engine
 LONG, SHORT, SHORTS = 2000, 20, 100
 """Iterations of the long run and of the short ones, and how many of those there are."""
 
+Rows = list[tuple[bytes, tuple[object, ...]]]
+"""Of each row the bytes that are hashed after the hash before, and the columns before both hashes."""
+
 ROOT = [
     "run_id",
     "workflow_id",
@@ -65,8 +68,8 @@ def record(path: Path, *, long: int, shorts: int) -> None:
                     assert run.state == "Done", run
 
 
-def _rows(connection: sqlite3.Connection, run: int) -> list[tuple[bytes, tuple[object, ...]]]:
-    """Return the rows of a run: the bytes that are hashed after the hash before, and the columns before both."""
+def _rows(connection: sqlite3.Connection, run: int) -> Rows:
+    """Return the rows of a run."""
     found = []
     for row in connection.execute("SELECT * FROM transitions WHERE run = ? ORDER BY id", (run,)):
         names = row.keys()[2:-2]
@@ -75,7 +78,7 @@ def _rows(connection: sqlite3.Connection, run: int) -> list[tuple[bytes, tuple[o
     return found
 
 
-def _copy(connection: sqlite3.Connection, spec: dict[str, object], run: int, rows: list[tuple]) -> None:
+def _copy(connection: sqlite3.Connection, spec: dict[str, object], run: int, rows: Rows) -> None:
     """Copy one run under the number *run* and a run id made of it."""
     old = spec["run"]
     copied = {**spec, "run": run, "run_id": f"01a00000-0000-7000-8000-{run:012x}"}

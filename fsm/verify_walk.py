@@ -197,5 +197,5 @@ class Walk:
         for number in recalled if isinstance(recalled, list) else ():
             if is_number(number):
                 self.claims.setdefault(number, (None, None))
-        number = (objects["change"] or {}).get("n")
-        return number if is_number(number) else -1
+        own = (objects["change"] or {}).get("n")
+        return own if isinstance(own, int) and is_number(own) else -1
