@@ -69,8 +69,9 @@ def test_no_heads_are_written_of_what_does_not_hold(shell: Shell) -> None:
     before = file.read_bytes()
     shell("verify", "--write-head", "no/such/heads.json").refused("cannot be written", code=2)
     shell.sql("UPDATE transitions SET at = at + 1 WHERE seq = 2")
-    said = shell("verify", "--write-head", "heads.json")
-    assert (said.code, file.read_bytes()) == (4, before)
+    said = shell("verify", "--write-head", "new.json")
+    assert (said.code, (shell.folder / "new.json").exists()) == (4, False)
+    assert (shell("verify", "--write-head", "heads.json").code, file.read_bytes()) == (4, before)
     assert "no heads were written" in said.err
     shell("verify", "--write-head", "paor.db").refused("is the journal itself", code=2)
 
