@@ -7,7 +7,8 @@ The whole promise in four short acts, with real output.
 2. A strict replay: derived again from the journal alone, compared field by field; no socket, no write.
 3. A kill (SIGKILL, a real process) inside a refund, right after the money has moved; another process finishes the run, and no
    order is refunded twice.
-4. A prompt and a policy that were changed: each is named with the first row and field that differs.
+4. A prompt and a policy that were changed: each is named with the first row and field that differs, and a run that is in the
+   middle is not resumed with them unless somebody accepts that, which is journaled.
 
 A script stands in for the model, so the acts are the same every time. Everything happens in a temporary folder.
 """
@@ -29,6 +30,7 @@ from paor import (
     Engine,
     Journal,
     Policy,
+    RunChanged,
     RunEnded,
     ScriptedModel,
     SeededIds,
@@ -154,11 +156,32 @@ def killed(folder: Path) -> None:
 def changed(folder: Path, run_id: str) -> None:
     """Act 4."""
     print("4. What was changed since is named and refused.")
-    prompt = default_templates()["selection"].replace("one", "the one", 1)
+    prompt = default_templates()["selection"].replace("the one next action", "one good next action", 1)
     with shop(folder, "live", prompts={"selection": prompt}) as engine:
-        print(f"      prompt:  {replay(engine.journal, run_id, engine).divergences[0]}")
+        first = replay(engine.journal, run_id, engine).divergences[0]
+        print(f"      a changed prompt: row {first.seq}, {first.field}")
+        print(f"        recorded  {first.expected[:76]}...")
+        print(f"        derived   {first.found[:76]}...")
     with shop(folder, "live", policy=Policy(deny=("orders.refund",))) as engine:
-        print(f"      policy:  {replay(engine.journal, run_id, engine).divergences[0]}")
+        first = next(
+            item for item in replay(engine.journal, run_id, engine).divergences if "guards" in item.field
+        )
+        print(
+            f"      a changed policy: row {first.seq}, {first.field} was {first.expected}, is {first.found}"
+        )
+    with shop(folder, "half") as engine:
+        events = engine.stream(OBJECTIVE)
+        half = next(event.run_id for event in events if isinstance(event, TransitionTaken) and event.seq == 6)
+        events.close()
+    with shop(folder, "half", prompts={"selection": prompt}) as engine:
+        try:
+            engine.resume(half)
+        except RunChanged as error:
+            print("      a run in the middle is not resumed with it:")
+            print(*(f"        {part}" for part in error.parts), sep="\n")
+        result = engine.resume(half, accept_changes=True)
+        accepted = [row.seq for row in engine.journal.transitions(half) if "spec" in row.request]
+        print(f"      accepted by somebody: journaled with row {accepted[0]}, then {result.state}")
 
 
 def child(folder: Path) -> None:

@@ -68,12 +68,14 @@ def _by_version(parts: dict[str, str], version: str) -> dict[str, str]:
     return kept | {UNREADABLE: version}
 
 
-def refusal(run_id: str, changes: tuple[ChangedPart, ...]) -> RunChanged:
-    """Return the error that names every part."""
+def refusal(
+    run_id: str, changes: tuple[ChangedPart, ...], how: str = "accept_changes, --accept-changes"
+) -> RunChanged:
+    """Return the error that names every part, and *how* they are accepted."""
     parts = tuple(map(str, changes))
     told = "".join(f"\n  {part}" for part in parts)
     return RunChanged(
-        f"run {run_id} was recorded with other parts; nothing was done. Accept them (accept_changes, --accept-changes)"
+        f"run {run_id} was recorded with other parts; nothing was done. Accept them ({how})"
         f" or go on with the engine that it had:{told}",
         parts,
     )

@@ -303,7 +303,7 @@ def _propose(case: Case, kit: Kit) -> None:
     )
     policy = kit.spec.policy
     if case.duplicate is None and case.denied is None and approval_needed(policy, tool.name, arguments):
-        case.approval_id = approval_id(policy, run.run_id, tool.name, key)
+        case.approval_id = approval_id(policy, tool.name, key)
         case.approval = _undecided(case, policy.approval_valid_s)
         if case.approval and run.counters.elicitations >= run.spec.limits.max_elicitations:
             case.stop = "stuck"  # nobody may be asked any more, and without a yes the call must not be made
@@ -317,7 +317,7 @@ def _undecided(case: Case, valid_s: float) -> bool:
     counts for nothing.
     """
     reply = case.run.memory.reply
-    if reply is None or reply.approval != case.approval_id:
+    if reply is None or (reply.approval, reply.run_id) != (case.approval_id, case.run.run_id):
         return True
     approved = (
         reply.action == "accept" and isinstance(reply.content, dict) and reply.content.get("approve") is True

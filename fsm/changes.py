@@ -424,7 +424,9 @@ def _provide(case: Case) -> Effect:
     if (
         question is not None and question.approval is not None
     ):  # an approval is for this question's call alone
-        reply = reply.model_copy(update={"approval": question.approval, "at": case.at_us})
+        reply = reply.model_copy(
+            update={"approval": question.approval, "run_id": case.run.run_id, "at": case.at_us}
+        )
     return Change(question=None, reply=reply, **planned), case.run.counters
 
 

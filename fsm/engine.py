@@ -330,6 +330,7 @@ class Engine(ForkRunner):
         Raises:
             UnknownRun: There is no such run.
             InvalidFork: It cannot be forked at this row.
+            RunChanged: Parts that decide it have changed since it was recorded, and *current* does not accept them.
             InvalidAnswer: The answer does not fit; nothing was created.
             JournalDamaged: The chain of the shared rows is broken.
         """

@@ -14,6 +14,7 @@ from ..states.limits import Limits
 from ..states.phase import EXECUTING
 from ..states.policy import Policy
 from ..states.spec import Spec
+from .accepting import refusal
 from .forking import ForkPoint, amended, answer_at, fork_point
 from .intake import model_of
 from .kit import Kit
@@ -53,10 +54,14 @@ class ForkRunner(Runner):
         chosen = model_of(model) if model is not None else self.model
         point = fork_point(self.journal, run_id, at_seq)
         parent, own = point.run.spec, self._ids.run_id()
+        changes = self.changes(point.run)
+        if not current and any(change.relevant for change in changes):
+            raise refusal(point.run.run_id, changes, "current, --current")
         reply = answer_at(point.run, answer, outcome, result)
         spec = amended(
             parent,
             own,
+            stored=self.journal.spec(point.run.run_id),
             limits=limits,
             policy=policy,
             prompt_template=prompt_template,

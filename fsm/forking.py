@@ -16,13 +16,14 @@ import orjson
 from pydantic import ValidationError
 
 from ..states.actions import StoredText
-from ..states.errors import InvalidAnswer, InvalidFork, JournalDamaged, UsageError
+from ..states.errors import Erased, InvalidAnswer, InvalidFork, JournalDamaged, UsageError
 from ..states.limits import Limits
 from ..states.policy import Policy
 from ..states.run import Run
 from ..states.settings import problems_of
 from ..states.spec import Spec
 from ..states.waiting import Answer
+from .fingerprints import fingerprints_of
 from .intake import planning_template, templates_of
 from .journal import Journal
 from .lineage import part_with
@@ -82,8 +83,8 @@ def fork_point(journal: Journal, run_id: str, at_seq: int) -> ForkPoint:
     part = part_with(journal.lineage(row.run), "first_seq", at_seq)
     try:
         run, head = restored(journal, part.run_id, at_seq)
-    except JournalDamaged as error:
-        if "erased" not in str(error):
+    except (Erased, JournalDamaged) as error:
+        if isinstance(error, JournalDamaged) and "erased" not in str(error):
             raise
         raise InvalidFork(
             f"{name}: what rows 0 to {at_seq} need was erased, so it cannot be forked there"
@@ -102,6 +103,7 @@ def amended(
     parent: Spec,
     run_id: str,
     *,
+    stored: Spec,
     limits: Limits | Mapping[str, Any] | None = None,
     policy: Policy | None = None,
     prompt_template: str | None = None,
@@ -112,7 +114,8 @@ def amended(
     Return the spec of a fork, None when it is the parent's as it is.
 
     Args:
-        parent: What the parent was started with.
+        parent: What is in force in the parent at this row.
+        stored: What the parent was started with, which a fork can refer to.
         run_id: Of the fork.
         limits, policy: Instead of the parent's; a mapping holds the limits that change.
         prompt_template: Text instead of the template that plans.
@@ -136,9 +139,11 @@ def amended(
         update["templates"] = {**spec.templates, name: own}
         update["own_templates"] = tuple(dict.fromkeys((*spec.own_templates, name)))
     changed = spec.model_copy(update=update)
-    if changed == parent:
+    parts = fingerprints_of(changed) if parent.fingerprints else {}
+    if changed == stored and (now is None or parts == stored.fingerprints):
         return None
-    return changed.model_copy(update={"workflow_id": run_id, "engine": VERSION, "machine": fingerprint()})
+    own_parts = {"fingerprints": parts, "engine": VERSION, "machine": fingerprint()}
+    return changed.model_copy(update={"workflow_id": run_id, **own_parts})
 
 
 def _changed(limits: Limits, given: Mapping[str, Any]) -> Limits:

@@ -20,7 +20,7 @@ class Question(Wire):
         answer_schema: JSON Schema of the answer (``requestedSchema`` on the wire).
         tool: The tool concerned, if any.
         key: Idempotency key of the effect in doubt, if any.
-        approval: Of an approval what it is bound to: run, tool, arguments and policy (`tools.approvals.approval_id`).
+        approval: Of an approval the call that it is for: tool, arguments and policy (`tools.approvals.approval_id`).
     """
 
     kind: Literal["elicitation", "approval", "argument", "in_doubt"]
@@ -41,7 +41,7 @@ class Answer(Wire):
         action: ``accept`` / ``decline`` / ``cancel`` for a question; ``done`` / ``retry`` / ``fail`` for an effect in
             doubt.
         content: The accepted values, or the effect's result.
-        approval: Of an approval what it was given for; written by the engine.
+        approval, run_id: Of an approval the call that it was given for, and the run; written by the engine.
         at: When it was given, in microseconds since the epoch; written by the engine, for approvals.
         reason: Why, in the words of whoever decided; None when nobody said.
     """
@@ -49,5 +49,6 @@ class Answer(Wire):
     action: Literal["accept", "decline", "cancel", "done", "retry", "fail"]
     content: Any = None
     approval: str | None = None
+    run_id: str | None = None
     at: int | None = None
     reason: str | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,8 +18,17 @@ Given = dict[str, Any] | None
 
 def given_after(journal: Journal, run_id: str, seq: int) -> list[Given]:
     """Return what a run was given by people after one of its rows, in order."""
+    return _given(journal, journal.transitions(run_id)[seq + 1 :])
+
+
+def given_until(journal: Journal, run_id: str, seq: int) -> list[Given]:
+    """Return what a run was given by people up to one of its rows, in order."""
+    return _given(journal, journal.transitions(run_id)[: seq + 1])
+
+
+def _given(journal: Journal, rows: Sequence[Any]) -> list[Given]:
     found: list[Given] = []
-    for row in journal.transitions(run_id)[seq + 1 :]:
+    for row in rows:
         if row.outcome["kind"] == "cancelled":
             found.append(None)
         elif row.outcome["kind"] == "answer":
@@ -58,10 +68,19 @@ class Forker:
         """Create a fork, without driving it, and return its id."""
         return self.engine.fork(run_id, seq, drive=False, **options).run_id
 
-    def finish(self, run_id: str, given: list[Given]) -> Result:
-        """Drive a run to its end; an effect in doubt that nobody was asked about is tried again."""
+    def finish(self, run_id: str, given: list[Given], before: Given = None) -> Result:
+        """
+        Drive a run to its end; an effect in doubt that nobody was asked about is tried again.
+
+        Args:
+            run_id: The run.
+            given: Answers, in order.
+            before: What its parent was given right before; of an approval it was for the parent's call, so the run asks.
+        """
         left = list(given)
         result = self._go(run_id, {})
+        if before is not None and result.waiting_for is not None and result.waiting_for.kind == "approval":
+            result = self._go(run_id, before)
         while result.status == "waiting":
             question = result.waiting_for
             assert question is not None

@@ -95,18 +95,28 @@ def test_a_policy_from_json_has_rules_too() -> None:
 
 
 def test_what_an_approval_is_bound_to() -> None:
-    """Another run, tool, call or policy is another approval."""
+    """Another tool, call or policy is another approval."""
     ids = {
-        approval_id(policy, run, name, key)
+        approval_id(policy, name, key)
         for policy in (ASKS, Policy(approvals=("*",)), ASKS.model_copy(update={"deny": ("x.y",)}))
-        for run in ("r1", "r2")
         for name in ("a.b", "a.c")
         for key in ("k1", "k2")
     }
-    assert len(ids) == 24
-    assert approval_id(ASKS, "r", "a.b", "k") == approval_id(
-        Policy(approvals=("notes.send",)), "r", "a.b", "k"
-    )
+    assert len(ids) == 12
+    assert approval_id(ASKS, "a.b", "k") == approval_id(Policy(approvals=("notes.send",)), "a.b", "k")
+
+
+def test_an_approval_that_was_given_to_another_run_counts_for_nothing(tmp_path: Path) -> None:
+    """A fork of the state right after the yes is asked itself; one of the question is answered once."""
+    with World(tmp_path, [*ONE, *ONE], [send], policy=ASKS, hooks=[losing_at(2)]) as world:
+        run_id = world.run().run_id
+        with pytest.raises(Lost):
+            world.engine.resume(run_id, answer={"approve": True})
+    with World(tmp_path, ONE, [send], policy=ASKS, ids=SeededIds("fork")) as world:
+        assert world.engine.fork(run_id, 2).status == "waiting"
+        asked = world.engine.fork(run_id, 1)
+        assert asked.status == "waiting"
+        assert world.engine.resume(asked.run_id, answer={"approve": True}).state == "Done"
 
 
 def test_an_approval_is_for_one_call(tmp_path: Path) -> None:

@@ -11,7 +11,18 @@ from typing import Any
 
 import pytest
 
-from paor import Engine, Journal, JournalDamaged, Limits, PaorError, Policy, RunChanged, Tool, replay
+from paor import (
+    Engine,
+    Journal,
+    JournalDamaged,
+    Limits,
+    PaorError,
+    Policy,
+    RunChanged,
+    SeededIds,
+    Tool,
+    replay,
+)
 from paor.fsm import fingerprints
 from paor.fsm.amending import AMENDABLE, amended, in_force
 from paor.fsm.resuming import restored
@@ -420,3 +431,39 @@ def test_replay_names_what_has_changed_even_where_nothing_differs(
     assert found.identical and [(one.part, one.visited) for one in found.changed] == [
         ("guard.steps_left", (0, 4))
     ]
+
+
+# -- forks ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_fork_of_a_run_that_has_changed_is_refused_and_made_with_what_is_now(tmp_path: Path) -> None:
+    """As a resume is; with `current` the fork's own spec has the prompts of now, and their fingerprints."""
+    run_id = interrupted(tmp_path, 4)
+    with again(tmp_path, prompts=OTHER, ids=SeededIds("fork")) as scripted:
+        with pytest.raises(RunChanged, match="--current") as caught:
+            scripted.fork(run_id, 3)
+        assert any("prompt.refinement" in part for part in caught.value.parts)
+        assert len(scripted.journal.runs()) == 1
+        made = scripted.fork(run_id, 3, current=True)
+        assert made.state == "Done"
+        own = scripted.journal.spec(made.run_id)
+        assert own.templates["refinement"] == OTHER["refinement"]
+        assert own.fingerprints == fingerprints.fingerprints_of(own)
+        found = replay(scripted.journal, made.run_id)
+        assert found.identical and found.changed == () and scripted.journal.verify() == []
+        assert scripted.changes(made.run_id) == ()
+
+
+@pytest.mark.parametrize("at_seq", [3, 4, 6])
+def test_a_fork_of_an_amended_run_has_what_was_in_force_at_its_row(at_seq: int, tmp_path: Path) -> None:
+    """Row 4 was the first one under the new prompts: a fork before it has the old ones, one after it the new ones."""
+    run_id = interrupted(tmp_path, 4)
+    with again(tmp_path, prompts=OTHER) as scripted:
+        assert scripted.resume(run_id, accept_changes=True).state == "Done"
+        assert "spec" in scripted.journal.transitions(run_id)[4].request
+    with again(tmp_path, prompts=OTHER if at_seq >= 4 else None, ids=SeededIds("fork")) as scripted:
+        made = scripted.fork(run_id, at_seq)
+        assert made.state == "Done"
+        own, _ = restored(scripted.journal, made.run_id)
+        assert (own.spec.templates["selection"] == OTHER["selection"]) is (at_seq >= 4)
+        assert replay(scripted.journal, made.run_id).identical and scripted.journal.verify() == []

@@ -30,17 +30,16 @@ def approval_needed(policy: Policy, tool: str, arguments: Mapping[str, Any]) -> 
     return False
 
 
-def approval_id(policy: Policy, run_id: str, tool: str, key: str) -> str:
+def approval_id(policy: Policy, tool: str, key: str) -> str:
     """
-    Return what an approval is bound to, as 32 hex digits.
+    Return the call that an approval is for, as 32 hex digits; that it was given to this run stands beside it.
 
     Args:
         policy: In force when the question is asked.
-        run_id: The run.
         tool: Canonical name.
         key: The call's key: a digest of the tool and its canonical arguments, salted per run.
     """
-    bound = orjson.dumps([run_id, tool, key, _digest(policy)])
+    bound = orjson.dumps([tool, key, _digest(policy)])
     return hashlib.sha256(bound).hexdigest()[:32]
 
 

@@ -13,7 +13,7 @@ from ._cli_io import OK, command, journal_flag, say, say_json, tell
 from ._cli_journal import find_run, short_id
 from ._cli_json import text_file
 from ._cli_progress import Watch
-from ._cli_run import check_tools, driven, given_answer, model_of_run
+from ._cli_run import check_tools, driven, given_answer, model_of_run, told_changes
 from ._cli_text import STATE_STYLES, styled
 from .fsm.engine import Engine
 from .fsm.forking import calls_after, fork_point
@@ -22,6 +22,7 @@ from .fsm.journal import Journal, RunRow
 from .fsm.result import Result
 
 BOUNDS = ("max_steps", "token_budget", "time_budget_s")
+from .states.errors import RunChanged
 
 
 @command(
@@ -101,9 +102,12 @@ def fork(
         def drive(engine: Engine) -> Result:
             return engine.fork(row.run_id, at_seq, drive=not no_run, **options)
 
-        if no_run:
-            return _told(drive(engine), engine.journal, row, at_seq, as_json)
-        return driven(engine, drive, watch, app, target, as_json)
+        try:
+            if no_run:
+                return _told(drive(engine), engine.journal, row, at_seq, as_json)
+            return driven(engine, drive, watch, app, target, as_json)
+        except RunChanged as error:
+            return told_changes(row, error, "--current")
 
 
 def _told(result: Result, journal: Journal, parent: RunRow, at_seq: int, as_json: bool) -> int:

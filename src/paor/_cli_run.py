@@ -303,14 +303,14 @@ def resume(
                 engine, lambda engine: engine.resume(row.run_id, **given), watch, app, target, as_json
             )
         except RunChanged as error:
-            return _told_changes(row, error)
+            return told_changes(row, error, "--accept-changes")
 
 
-def _told_changes(row: RunRow, error: RunChanged) -> int:
+def told_changes(row: RunRow, error: RunChanged, option: str) -> int:
     """Say which parts of a run have changed, one a line, and what can be done."""
     tell(f"paor: run {row.run_id} was recorded with other parts; nothing was done")
     tell(*(f"  {one_line(part)}" for part in error.parts))
-    tell("paor: go on with them: --accept-changes; or give the engine that the run had")
+    tell(f"paor: go on with them: {option}; or give the engine that the run had")
     return USAGE
 
 
