@@ -8,7 +8,7 @@ otherwise is a cause. When nothing does, it was decided by other code.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -17,6 +17,7 @@ from ..states.errors import PaorError
 from ..states.outcomes import Outcome
 from ..states.run import Run, initial_run
 from ..states.spec import Spec
+from .fingerprints import given_fingerprints
 from .journal_rows import Transition
 from .kit import Kit
 from .machine import Moment, decide, request_of
@@ -38,7 +39,9 @@ CAUSES: dict[str, str] = {
 """The closed list of causes, each with its sentence."""
 
 _BUDGETS = frozenset({"token_budget", "time_budget_s", "cost_budget"})
-_NAMES = frozenset({"workflow_id", "key_salt", "own_templates", "model", "fallback_for", "fallback_reason"})
+_NAMES = frozenset(
+    {"workflow_id", "key_salt", "own_templates", "model", "fallback_for", "fallback_reason", "host_templates"}
+)
 """Fields of a spec that name a run or its model; they decide nothing."""
 
 _CODE = frozenset({"engine", "machine", "fingerprints"})
@@ -86,9 +89,18 @@ def _fields(left: Spec, right: Spec) -> Iterator[Part]:
                     )
         elif name == "tools":
             yield _tools(left, right)
+        elif name == "fingerprints":  # of what stands in the spec itself nothing new
+            before, after = _of_code(one, left), _of_code(other, right)
+            if before != after:
+                yield Part("code", name, before, after, _whole(name, other))
         else:
             cause = "prompt" if name == "rules" else "code" if name in _CODE else "config"
             yield Part(cause, name, one, other, _whole(name, other))
+
+
+def _of_code(parts: Mapping[str, str], spec: Spec) -> dict[str, str]:
+    given = given_fingerprints(spec)
+    return {name: digest for name, digest in parts.items() if name not in given}
 
 
 def _tools(left: Spec, right: Spec) -> Part:

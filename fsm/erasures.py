@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
@@ -24,7 +25,10 @@ REASON = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/#-]{0,79}")
 COLUMNS = ("number", "at", "rule", "payloads", "reason")
 """Columns under the hash, in the order of the table."""
 
-_SELECT = "SELECT number, at, rule, payloads, reason, hash FROM erasures WHERE id BETWEEN ? AND ? ORDER BY id"
+_COLUMNS = "number, at, rule, payloads, reason, hash"
+_SELECT = f"SELECT {_COLUMNS} FROM erasures WHERE id BETWEEN ? AND ? ORDER BY id"
+SELECT_ERASURES = f"SELECT id, {_COLUMNS} FROM erasures WHERE id >= ? ORDER BY id"
+"""In bulk, with the key, for `fsm.verify`."""
 
 
 class Erasure(NamedTuple):
@@ -118,19 +122,21 @@ def numbers_of(erasures: Iterable[Erasure]) -> set[int]:
     }
 
 
-def erasure_problems(journal: JournalReader, run: int, root: bytes, count: int) -> Iterator[tuple[str, str]]:
+def erasure_problems(
+    records: Iterable[Erasure], root: bytes, count: int, gone: list[tuple[int, int]]
+) -> Iterator[tuple[str, str]]:
     """
     Yield place and problem of every record that does not hold, and of every payload that is gone without one.
 
     Args:
-        journal: That holds them.
-        run: Number of the run.
+        records: Of a run, in order.
         root: Its root hash.
         count: How many payloads it has.
+        gone: Those that are gone: first and last number of each stretch, rising.
     """
-    told: set[int] = set()
+    told: list[tuple[int, int]] = []
     head = root
-    for expected, item in enumerate(erasures_of(journal, run)):
+    for expected, item in enumerate(records):
         place = f"erasures number {item.number}"
         if item.number != expected:
             yield place, f"expected number {expected}: records are missing"
@@ -140,20 +146,13 @@ def erasure_problems(journal: JournalReader, run: int, root: bytes, count: int) 
         problem = _problem(item, told, count)
         if problem:
             yield place, problem
-    gone = {
-        n
-        for (n,) in journal.query(
-            "SELECT n FROM payloads WHERE id BETWEEN ? AND ? AND body IS NULL AND salt IS NULL",
-            (run << 32, run << 32 | (2**32 - 1)),
-        )
-    }
-    for n in sorted(gone - told):
+    for n in _only_in(gone, told):
         yield f"payloads n {n}", "has been erased without a record"
-    for n in sorted(told - gone):
+    for n in _only_in(told, gone):
         yield f"payloads n {n}", "stands there, and a record says that it was erased"
 
 
-def _problem(item: Erasure, told: set[int], count: int) -> str:
+def _problem(item: Erasure, told: list[tuple[int, int]], count: int) -> str:
     """Return what is wrong with one record, and take note of the payloads that it names."""
     try:
         pairs = ranges_of(item.payloads)
@@ -162,17 +161,48 @@ def _problem(item: Erasure, told: set[int], count: int) -> str:
         return "its rule or its payloads cannot be read"
     if not pairs or pairs[-1][1] >= count:
         return "names payloads that the run does not have"
-    numbers = {number for first, last in pairs for number in range(first, last + 1)}
-    again = not numbers.isdisjoint(told)
-    told |= numbers
-    if again:
-        return "names a payload that was erased before"
+    before = len(told)
+    told += pairs
+    if before:
+        told.sort()
+        if any(one[1] >= other[0] for one, other in pairwise(told)):
+            told[:] = _joined(told)
+            return "names a payload that was erased before"
     if not isinstance(rule, dict) or rule.get("by") not in RULES:
         return f"its rule is none of {', '.join(RULES)}"
     if item.reason is not None and not REASON.fullmatch(item.reason):
         return "its reason is no code"
     return ""
 
+
+def _joined(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return sorted stretches without overlaps."""
+    found: list[tuple[int, int]] = []
+    for first, last in pairs:
+        if found and first <= found[-1][1]:
+            found[-1] = (found[-1][0], max(last, found[-1][1]))
+        else:
+            found.append((first, last))
+    return found
+
+
+def _only_in(pairs: list[tuple[int, int]], others: list[tuple[int, int]]) -> Iterator[int]:
+    """Yield the numbers in one list of rising stretches that are not in the other, the first few of each stretch."""
+    place = 0
+    for first, last in pairs:
+        number, shown = first, 0
+        while number <= last and shown < SHOWN:
+            while place < len(others) and others[place][1] < number:
+                place += 1
+            if place < len(others) and others[place][0] <= number:
+                number = others[place][1] + 1
+            else:
+                yield number
+                number, shown = number + 1, shown + 1
+
+
+SHOWN = 1000
+"""Payloads of a stretch that are named; more would say nothing new."""
 
 RULES = ("run", "document", "field", "payload", "redaction")
 """By what can be erased."""

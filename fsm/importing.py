@@ -181,7 +181,7 @@ def _check(staged: JournalReader, run: _Arriving, number: int, line: HeadLine) -
     Raises:
         JournalDamaged: With the line where it does not hold.
     """
-    for defect in run_defects(staged, run.run, run.run_id):
+    for defect in run_defects(staged, run.run):
         where = _line_of(run, defect) or number
         raise JournalDamaged(f"line {where}: {defect}; nothing was imported")
     row = staged.run(run.run_id)

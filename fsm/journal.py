@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
@@ -26,6 +26,7 @@ from .record import root_hash
 
 if TYPE_CHECKING:
     from .erase import ErasureResult, Others
+    from .heads import Head
     from .importing import Imported
     from .redaction import Redaction
 
@@ -79,14 +80,26 @@ class Journal(JournalReader):
         self.leases = LeaseBook(self._committer, path, lease_s)
         self._open = True
 
-    def verify(self) -> list[Any]:
-        """Return every defect of the file, empty when chain, payloads and derived columns hold."""
+    def verify(self, heads: Sequence[Head] = ()) -> list[Any]:
+        """
+        Return every defect of the file, empty when chain, payloads and derived columns hold.
+
+        Args:
+            heads: What `heads` returned earlier, kept elsewhere: a cut end, a missing run and one that was made anew
+                are defects then too. Runs that have grown since, and new ones, are none.
+        """
         from .verify import verify_journal
 
         for _ in range(3):
             with suppress(JournalBusy), self.snapshot() as still:
-                return verify_journal(still)
+                return verify_journal(still, heads)
         raise JournalBusy(f"{self.path}: was written again and again while it was read; verify it later")
+
+    def heads(self) -> list[Head]:
+        """Return where every run ends now, for `verify` to be held against later; see `fsm.heads`."""
+        from .heads import heads_of
+
+        return heads_of(self)
 
     def erase(
         self,

@@ -301,13 +301,25 @@ class JournalReader:
         try:
             return self._query(sql, values)
         except JournalError as error:
-            undecodable = isinstance(error.__cause__, sqlite3.OperationalError) and "decode" in str(
-                error.__cause__
-            )
-            if not (self._lenient and undecodable):
+            if not (isinstance(error.__cause__, sqlite3.Error) and self.read_leniently(error.__cause__)):
                 raise
-        self._committer.connection.text_factory = _text  # slower, so only where it is needed
         return self._query(sql, values)
+
+    def cursor(self, sql: str, values: tuple[Any, ...] = ()) -> sqlite3.Cursor:
+        """
+        Return a cursor for reading in bulk within `snapshot`.
+
+        It raises errors of SQLite's own. Whoever has read to the end asks any `query` whether the file is still the
+        one that was opened.
+        """
+        return self._committer.connection.execute(sql, values)
+
+    def read_leniently(self, error: sqlite3.Error) -> bool:
+        """Read texts that are no UTF-8 from now on, if *error* says that this one is none and this is a snapshot."""
+        if not (self._lenient and isinstance(error, sqlite3.OperationalError) and "decode" in str(error)):
+            return False
+        self._committer.connection.text_factory = _text  # slower, so only where it is needed
+        return True
 
     def _query(self, sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         with self._committer.lock, translated(self.path):

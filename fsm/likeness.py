@@ -20,7 +20,7 @@ from .payloads import content_key
 ERASED = "(erased)"
 """In the place of a text that is not there any more; it is like every text."""
 
-_OWN_KEYS = frozenset({"key", "idempotency_key", "salt"})
+_OWN_KEYS = frozenset({"key", "idempotency_key", "salt", "approval", "run_id", "at"})
 _PLAN_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 _BODY_MAX = 2000
 """Characters of a text that stand in a comparable value; of a longer one its digest."""

@@ -85,6 +85,8 @@ def _part(query: Query, run: int) -> tuple[int | None, Part]:
             if trigger == "execute"
             else orjson.loads(counters).get("documents", 0)
         )
+        if not 0 <= seq < 2**32 or not all(type(n) is int and 0 <= n <= 2**32 for n in (place, documents)):
+            raise ValueError("no such number")
     except (ValueError, KeyError, TypeError, AttributeError):
         raise JournalDamaged(f"run {parent}: row {seq} cannot be read; run: paor verify") from None
     return number, Part(run, run_id, seq + 1, place, documents)

@@ -16,6 +16,7 @@ from ..states.run import Run
 from .machine import Decision
 
 LOGGER = logging.getLogger("paor")
+LOGGER.addHandler(logging.NullHandler())
 
 _WHY = ("invalid", "duplicate", "error", "code", "stop", "action")
 """Codes of an outcome, from closed lists, that say why a row was taken."""

@@ -79,6 +79,15 @@ def canonical_row(values: tuple[Any, ...]) -> bytes:
     return _encode_row(_Hashed(*_in_order(values)))
 
 
+SORTED_COLUMNS = tuple(Record._fields[index] for index in _ORDER)
+"""The hashed columns in the order of their names, which is the order of the canonical bytes."""
+
+
+def canonical_sorted(values: tuple[Any, ...]) -> bytes:
+    """Return the RFC 8785 bytes of a row's hashed columns, given in the order of `SORTED_COLUMNS`."""
+    return _encode_row(_Hashed(*values))
+
+
 def chained(prev_hash: bytes, values: tuple[Any, ...]) -> bytes:
     """Return the hash of a row after *prev_hash*: SHA-256(prev_hash || canonical row)."""
     return hashlib.sha256(prev_hash + canonical_row(values)).digest()

@@ -7,18 +7,21 @@ hash, which commits to the last shared row, and numbers that go on where the sha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from ..states.errors import JournalDamaged
 from ..states.phase import FINAL
 from .lineage import Part
-from .payloads import encoded
+from .record import COLUMN_COUNTERS, Record, root_hash
+from .verify_walk import Walk
 
 if TYPE_CHECKING:
     from .journal_reading import JournalReader
+
+RISING = slice(Record._fields.index(COLUMN_COUNTERS[0]), Record._fields.index(COLUMN_COUNTERS[-1]) + 1)
+"""Places of the counters in a row that never fall, in the order of `Walk.rising`."""
 
 _LIMITS = {
     "transitions seq": "first_seq",
@@ -28,25 +31,14 @@ _LIMITS = {
 """Numbered places of a run, and where the part of it that a fork shares ends."""
 
 
-@dataclass(frozen=True, slots=True)
-class Beginning:
+def beginning_of(journal: JournalReader, run: int, columns: dict[str, Any]) -> Walk:
     """
-    Where a fork's own rows begin.
+    Return the walk of a fork after the last row that it shares.
 
-    Attributes:
-        part: Its own part of the walk.
-        row: The last shared row.
-        pending: Payload of the result that this row has recorded and the fork's first row observes.
-    """
-
-    part: Part
-    row: tuple[Any, ...]
-    pending: tuple[int, ...]
-
-
-def beginning_of(journal: JournalReader, run: int) -> Beginning:
-    """
-    Return where a fork begins.
+    Args:
+        journal: That holds it.
+        run: Its number.
+        columns: Those that never change, by name.
 
     Raises:
         JournalDamaged: The row that it was forked at is not there, or has ended its parent.
@@ -55,25 +47,26 @@ def beginning_of(journal: JournalReader, run: int) -> Beginning:
     if len(parts) == 1:
         raise JournalDamaged("parent_seq without parent_run_id")
     parent, own = parts[-2:]
-    row = journal.own_rows(parent.run, own.first_seq - 1, own.first_seq - 1)[0]
-    if row[5] in FINAL:
-        raise JournalDamaged(f"it was forked at row {row[1]} of run {parent.run_id}, which ended that run")
-    return Beginning(own, row, (own.first_payload - 1,) if row[3] == "execute" else ())
-
-
-def claim_problems(
-    journal: JournalReader, run: int, first: int, claims: Mapping[int, tuple[Any, Any]]
-) -> Iterator[tuple[str, str]]:
-    """Yield place and problem of payloads below number *first* that a fork names otherwise than they stand."""
-    for number in sorted(number for number in claims if number < first):
-        payload = journal.find_payload(run, number)
-        digest, size = claims[number]
-        if payload is None:
-            yield f"payloads n {number}", "is referred to and missing"
-        elif digest not in (None, payload.digest.hex()):
-            yield f"payloads n {number}", "its digest is not the one that is referred to"
-        elif None not in (size, payload.body) and size != len(encoded(payload.body or "")):
-            yield f"payloads n {number}", "its size is not the one that is referred to"
+    (row,) = journal.own_rows(parent.run, own.first_seq - 1, own.first_seq - 1)
+    record = Record(*row)
+    if record.dest in FINAL:
+        raise JournalDamaged(
+            f"it was forked at row {record.seq} of run {parent.run_id}, which ended that run"
+        )
+    spec_payload = columns["spec_payload"]
+    return Walk(
+        run,
+        columns["run_id"],
+        root_hash(columns, record.hash),
+        spec_payload,
+        first=own.first_payload,
+        seq=own.first_seq,
+        state=record.dest,
+        count=max(own.first_payload, spec_payload + 1),
+        shared_result=own.first_payload - 1 if record.trigger == "execute" else None,
+        last=(record.trigger, record.at, record.counters),
+        rising=row[RISING],
+    )
 
 
 def shared_problems(journal: JournalReader, broken: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from ..states.errors import JournalDamaged, PaorError, UsageError
+from ..states.errors import Erased, JournalDamaged, PaorError, UsageError
 from ..states.outcomes import Nought
 from ..states.phase import FINAL, PHASES, PLANNING
 from ..states.requests import ModelRequest, Recall, ToolRequest
@@ -180,9 +180,9 @@ def _case(journal: JournalReader, row: RunRow, seq: int, taken: Transition | Non
         run = run_before(journal, row.run_id, seq)
         if taken is None:
             return Case(run, Nought()), ""
-        return read_case(run, recorded_outcome(journal, run, taken), Kit(run.spec)), ""
-    except JournalDamaged as error:
-        if "erased" in str(error):
+        return read_case(run, recorded_outcome(journal, run, taken), Kit(run.spec), taken.at), ""
+    except (Erased, JournalDamaged) as error:
+        if isinstance(error, Erased) or "erased" in str(error):
             return None, "what the guards looked at was erased; their values stand in the journal"
         raise
     except (PaorError, ValidationError, ValueError, LookupError, TypeError, AssertionError) as error:

@@ -1,11 +1,9 @@
-"""`paor runs`, `paor verify`, `paor replay`, `paor diagram`: the commands that only read."""
+"""`paor runs`, `paor replay`, `paor diagram`: the commands that only read; `verify` stands apart."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -35,7 +33,6 @@ from .fsm.journal import Journal, RunRow
 from .fsm.replay import Divergence, Replay
 from .fsm.replay import replay as replay_run
 from .fsm.replay_erased import Unchecked
-from .fsm.verify import Defect
 from .states.errors import JournalDamaged
 
 SHOWN = 20
@@ -145,43 +142,6 @@ def _run_cells(journal: Journal, row: RunRow, short: str) -> list[Cell]:
 def run_columns(row: RunRow) -> dict[str, Any]:
     """Return a run's columns as JSON-able data."""
     return row._asdict() | {"head_hash": row.head_hash.hex()}
-
-
-@command(
-    "verify",
-    "paor verify",
-    "paor verify --journal runs.db --json",
-)
-def verify(journal: str, as_json: bool) -> int:
-    """
-    Check a whole journal: every hash, payload digest and derived column of every run.
-
-    What is not seen: the loss of a whole run or of a consistent tail; keep an export to compare with.
-
-    Exit codes: 0 everything holds, 4 with a line for each defect, 2 not a paor journal.
-    """
-    defects: list[Defect] = []
-    rows: list[RunRow] = []
-    try:
-        with reading(journal) as reader:
-            defects = reader.verify()
-            rows = reader.runs()
-    except JournalDamaged as error:
-        defects = defects or [Defect("", "file", str(error))]
-    shared = sum(row.parent_seq + 1 for row in rows if row.parent_seq is not None)
-    transitions = sum(row.head_seq + 1 for row in rows) - shared
-    advice = re.compile("; run: paor verify.*")  # is what was done
-    defects = [replace(item, problem=advice.sub("", item.problem)) for item in defects]
-    if as_json:
-        found = [{"run_id": item.run_id, "place": item.place, "problem": item.problem} for item in defects]
-        say_json({"ok": not defects, "runs": len(rows), "transitions": transitions, "defects": found})
-    elif defects:
-        say(*(one_line(str(item)) for item in defects))
-        tell(styled(f"{journal}: {count(len(defects), 'defect')}", "bad"))
-    else:
-        holds = "chain, payloads and columns hold"
-        say(f"{styled('ok', 'good')}  {count(len(rows), 'run')}, {count(transitions, 'transition')}: {holds}")
-    return DAMAGED if defects else OK
 
 
 @command(

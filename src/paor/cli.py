@@ -85,7 +85,7 @@ COMMANDS = {
     "fork": ("_cli_fork", "Start a new run from a row of another one."),
     "runs": ("_cli_read", "List the runs of a journal."),
     "show": ("_cli_show", "Show what a run did."),
-    "verify": ("_cli_read", "Check that a journal is whole and unaltered."),
+    "verify": ("_cli_verify", "Check that a journal is whole and unaltered."),
     "replay": ("_cli_read", "Derive runs again and compare with the record."),
     "why": ("_cli_audit", "Explain what decided a row of a run."),
     "diff": ("_cli_audit", "Compare two runs: where they part, and why."),
