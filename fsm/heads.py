@@ -73,8 +73,10 @@ def read(data: bytes, name: str) -> list[Head]:
         found = _checked(data)
     except RecursionError:
         found = "is nested too deeply"
+    except UnicodeDecodeError:
+        found = "is not JSON, it is no UTF-8 text"
     except ValueError as error:
-        found = f"is not JSON ({error!a:.80})"
+        found = f"is not JSON ({str(error)!a:.80})"
     if isinstance(found, str):
         raise UsageError(f"{name}: {found}; write one with: paor verify --write-head FILE")
     return found

@@ -162,7 +162,7 @@ def test_an_import_that_does_not_prove_itself_is_exit_code_4(shell: Shell) -> No
     ):
         said = shell("import", "-", "--journal", "to.db", stdin=changed.encode())
         assert (said.code, said.err.count("\n"), message in said.err) == (code, 1, True), said.err
-        assert shell("runs", "--json", "--journal", "to.db").json == []
+        assert not (shell.folder / "to.db").exists(), "nothing was imported"
     assert shell("import", "-", "--journal", "to.db", stdin=text.encode()).code == 0
 
 
@@ -178,3 +178,22 @@ def test_secrets_are_left_out_on_request(shell: Shell) -> None:
         assert shell("verify", "--journal", f"{rules[0]}.db").code == 0
     shell.write("bad.txt", "no rule at all\n")
     shell("export", "--redact", "bad.txt").refused("bad.txt, line 1: expected NAME: REGULAR EXPRESSION")
+
+
+def test_an_import_that_fails_leaves_no_new_journal_behind(shell: Shell) -> None:
+    """Nor does it take away one that was there."""
+    (shell.folder / "bad.jsonl").write_bytes(b"\0\xff not a line")
+    assert shell("import", "bad.jsonl", "--journal", "new.db").code == 2
+    assert not list(shell.folder.glob("new.db*"))
+    assert shell("run", "Say something", "--model", "offline", "--journal", "kept.db").code in (0, 1)
+    before = shell("runs", "--journal", "kept.db", "--json").json
+    assert shell("import", "bad.jsonl", "--journal", "kept.db").code == 2
+    assert shell("runs", "--journal", "kept.db", "--json").json == before != []
+
+
+def test_a_file_of_heads_that_is_something_else_is_told_in_one_short_line(shell: Shell) -> None:
+    """Whatever stands in it."""
+    (shell.folder / "heads.json").write_bytes(b"SQLite format 3\0" + bytes(range(256)) * 100)
+    assert shell("run", "Say something", "--model", "offline").code in (0, 1)
+    said = shell("verify", "--head", "heads.json")
+    assert said.code == 2 and len(said.err) < 200 and len(said.err.splitlines()) == 1

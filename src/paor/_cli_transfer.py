@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -19,7 +19,7 @@ from .fsm.export import export_runs, in_order, line_bytes
 from .fsm.import_lines import LINE_BYTES_MAX
 from .fsm.journal import Journal
 from .fsm.redaction import Redaction, rules_of_text
-from .states.errors import UsageError
+from .states.errors import PaorError, UsageError
 
 
 @command(
@@ -94,8 +94,14 @@ def import_(file: str, journal: str, as_json: bool) -> int:
     """
     if os.path.isdir(journal):
         raise UsageError(f"{journal}: is a directory, expected a journal file")
-    with _opened(file) as lines, Journal(journal, busy_timeout_s=busy_timeout_s()) as writer:
-        done = writer.import_lines(lines)
+    fresh = not os.path.exists(journal)
+    try:
+        with _opened(file) as lines, Journal(journal, busy_timeout_s=busy_timeout_s()) as writer:
+            done = writer.import_lines(lines)
+    except PaorError:
+        if fresh:
+            _take_back(journal)
+        raise
     if as_json:
         say_json([{"run_id": run.run_id, "how": run.how, "transitions": run.transitions} for run in done])
         return OK
@@ -107,6 +113,16 @@ def import_(file: str, journal: str, as_json: bool) -> int:
         }[run.how]
         say(f"run {run.run_id}  {what}")
     return OK
+
+
+def _take_back(journal: str) -> None:
+    """Remove a journal that this command has made and in which nothing has come to stand."""
+    with suppress(PaorError, OSError):
+        with Journal(journal, read_only=True) as made:
+            if made.runs():
+                return
+        for ending in ("", "-wal", "-shm"):
+            Path(f"{journal}{ending}").unlink(missing_ok=True)
 
 
 @contextmanager
