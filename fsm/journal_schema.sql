@@ -136,7 +136,7 @@ CREATE VIEW v_actions AS
 
 CREATE VIEW v_usage AS
   SELECT run_id, CASE request ->> '$.kind' WHEN 'tool' THEN 'text' ELSE request ->> '$.kind' END AS kind,
-         sum(coalesce(outcome ->> '$.calls', json_array_length(outcome, '$.texts'), 1)) AS requests,
+         sum(coalesce(outcome ->> '$.calls', json_array_length(outcome, '$.texts'), request ->> '$.model' IS NOT NULL)) AS requests,
          sum(coalesce(outcome ->> '$.tokens_in', 0)) AS tokens_in,
          sum(coalesce(outcome ->> '$.tokens_out', 0)) AS tokens_out,
          sum(coalesce(outcome ->> '$.tokens_cached', 0)) AS tokens_cached,
@@ -144,5 +144,5 @@ CREATE VIEW v_usage AS
          sum(coalesce(outcome ->> '$.cost_micro', 0)) / 1000000.0 AS cost
   FROM transitions JOIN specs ON specs.run = transitions.run
   WHERE request ->> '$.model' IS NOT NULL OR outcome ->> '$.texts' IS NOT NULL
-     OR outcome ->> '$.tokens_in' IS NOT NULL
+     OR outcome ->> '$.tokens_in' IS NOT NULL AND request ->> '$.tool' IS NOT 'workflow.task'
   GROUP BY run_id, kind;

@@ -275,6 +275,7 @@ def test_doctor_of_a_sound_machine(shell: Shell, monkeypatch: pytest.MonkeyPatch
         "fts5",
         "paor[anthropic]",
         "paor[documents]",
+        "paor[mcp]",
         "paor[openai]",
         "paor[web]",
         "model",
