@@ -171,3 +171,16 @@ def test_a_number_that_says_a_run_too_does_not_pass_for_its_key(
         connection.commit()
     assert any(place.split()[0] == table or f" {table} " in place for place in by_package(path, []))
     assert by_script(path, None, capsys)[0] == 4
+
+
+def test_a_run_number_out_of_range_is_a_defect_and_no_crash(victim: Victim, tmp_path: Path) -> None:
+    """Found among the seeds from 2200 on: the rows of such a run have no key at all."""
+    path = tmp_path / "runs.db"
+    path.write_bytes(victim.data)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE specs SET run = ? WHERE run = 3", (2**62,))
+        connection.commit()
+    places = by_package(path, victim.heads)
+    run_id = victim.tamperer.ids[3]
+    assert {f"{run_id} specs run {2**62}", " transitions run 3"} < set(places)
+    assert any(place.startswith(f"{run_id} head seq") for place in places)
