@@ -441,8 +441,8 @@ def test_a_replay_derives_every_reservation_and_every_refusal(
 ) -> None:
     """With another estimate both the numbers and the requests that were made or not come out otherwise."""
     needed = sizes(tmp_path / "measure", texts=0)
-    limits = Limits(token_budget=20 + needed[1] - 1, reply_tokens=100)
-    with world(tmp_path, Priced([(10, 10, 0)]), asking(0), limits) as scripted:
+    limits = Limits(token_budget=USED + needed[1] - 1, reply_tokens=100)
+    with world(tmp_path, Priced([(USED, 0, 0)]), asking(0), limits) as scripted:
         result = scripted.run("Read")
         judge(scripted.journal, result.run_id)
         monkeypatch.setattr(budgets, "BYTES_PER_TOKEN", 100)
