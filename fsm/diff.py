@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ..states.errors import JournalDamaged, PaorError, UsageError
+from ..states.errors import JournalError, PaorError, UsageError
 from ..states.outcomes import Outcome
 from ..states.phase import FINAL
 from .causes import CAUSES, Part, causes_of, parts_between, parts_used
@@ -131,7 +131,7 @@ def diff(journal: JournalReader, left: str, right: str, other: JournalReader | N
     shared = _shared(one, two)
     try:
         specs = parts_between(journal.spec(one.row.run_id), two.journal.spec(two.row.run_id))
-    except (JournalDamaged, ValidationError):
+    except (JournalError, ValidationError):
         specs = []  # erased: what it said cannot be a cause that is named
     found = _first(one, two, shared) or _drift(one, two, shared)
     return _told(one, two, shared, found, specs)

@@ -16,7 +16,7 @@ import orjson
 from pydantic import ValidationError
 
 from ..states.actions import StoredText
-from ..states.errors import InvalidAnswer, InvalidFork, JournalDamaged, UsageError
+from ..states.errors import InvalidAnswer, InvalidFork, JournalError, UsageError
 from ..states.limits import Limits
 from ..states.policy import Policy
 from ..states.run import Run
@@ -82,7 +82,7 @@ def fork_point(journal: Journal, run_id: str, at_seq: int) -> ForkPoint:
     part = part_with(journal.lineage(row.run), "first_seq", at_seq)
     try:
         run, head = restored(journal, part.run_id, at_seq)
-    except JournalDamaged as error:
+    except JournalError as error:
         if "erased" not in str(error):
             raise
         raise InvalidFork(

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from ..states.errors import JournalDamaged, PaorError, UsageError
+from ..states.errors import JournalError, PaorError, UsageError
 from ..states.outcomes import Nought
 from ..states.phase import FINAL, PHASES, PLANNING
 from ..states.requests import ModelRequest, Recall, ToolRequest
@@ -181,7 +181,7 @@ def _case(journal: JournalReader, row: RunRow, seq: int, taken: Transition | Non
         if taken is None:
             return Case(run, Nought()), ""
         return read_case(run, recorded_outcome(journal, run, taken), Kit(run.spec)), ""
-    except JournalDamaged as error:
+    except JournalError as error:
         if "erased" in str(error):
             return None, "what the guards looked at was erased; their values stand in the journal"
         raise
