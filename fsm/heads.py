@@ -134,7 +134,7 @@ def head_problem(journal: JournalReader, head: Head) -> str | None:
     if not found:
         return "the run is missing"
     ((run, before, root),) = found
-    rows = journal.query("SELECT hash FROM transitions WHERE id = ?", (run << 32 | head.head_seq,))
+    rows = journal.query("SELECT hash FROM transitions WHERE id = (? << 32 | ?)", (run, head.head_seq))
     if head.head_seq == before:  # it had no row of its own yet
         rows = [(root,)]
     if not rows:

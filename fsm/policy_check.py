@@ -52,8 +52,8 @@ def policy_findings(policy: Policy, tools: Sequence[ToolSpec]) -> tuple[Finding,
 
 def _findings(policy: Policy, tools: Sequence[ToolSpec]) -> Iterator[Finding]:
     names = [tool.name for tool in tools]
-    denied = {name for name in names if matches(name, policy.deny)}
-    shut = {name for name in names if policy.allow and not matches(name, policy.allow)}
+    denied = [name for name in names if matches(name, policy.deny)]
+    shut = [name for name in names if policy.allow and not matches(name, policy.allow)]
     yield from _patterns("policy.deny", policy.deny, names, {})
     yield from _patterns("policy.allow", policy.allow, names, dict.fromkeys(denied, "denied"))
     for kind, patterns in policy.task_types.items():
@@ -95,7 +95,7 @@ def _covers(wider: str, pattern: str, names: Sequence[str]) -> bool:
 
 
 def _approvals(
-    policy: Policy, tools: Sequence[ToolSpec], denied: set[str], shut: set[str]
+    policy: Policy, tools: Sequence[ToolSpec], denied: Sequence[str], shut: Sequence[str]
 ) -> Iterator[Finding]:
     names = [tool.name for tool in tools]
     closed = dict.fromkeys(shut, "not allowed") | dict.fromkeys(denied, "denied")

@@ -21,10 +21,11 @@ from paor import SeededIds
 from paor.fsm.payloads import salted_digest
 from paor.fsm.record import chained
 
+from .forks import Forker, given_after
 from .journeys import BY_NAME, play
 from .worlds import JOURNAL
 
-NUMBERS = {"transitions": "seq", "payloads": "n", "documents": "number"}
+NUMBERS = {"transitions": "seq", "payloads": "n", "documents": "number", "erasures": "number"}
 PLAYED = (
     "documents",
     "tool_error",
@@ -45,7 +46,23 @@ def build(folder: Path) -> Path:
             play(BY_NAME[name], scripted)
     with BY_NAME["approved"].engine(folder, ids=SeededIds("approved")) as scripted:
         assert scripted.run("Send").status == "waiting"
+    _fork_and_erase(folder)
     return folder / JOURNAL
+
+
+def _fork_and_erase(folder: Path) -> None:
+    """Add a run with a fork, and one whose prompts were erased, the first of them by a record of its own."""
+    journey = BY_NAME["two_pages"]
+    with journey.engine(folder, ids=SeededIds("forked")) as scripted:
+        parent = play(journey, scripted).run_id
+    with Forker(journey, folder, "tampering") as forker:
+        forker.finish(forker.fork(parent, 4), given_after(forker.journal, parent, 4))
+    with BY_NAME["documents"].engine(folder, ids=SeededIds("erased")) as scripted:
+        run_id, journal = play(BY_NAME["documents"], scripted).run_id, scripted.journal
+        prompts = {item["n"] for row in journal.transitions(run_id) for item in row.request.get("prompt", ())}
+        first, *others = sorted(prompts)
+        journal.erase(run_id, payloads=[first], reason="T-1")
+        journal.erase(run_id, payloads=others)
 
 
 @dataclass(frozen=True)
@@ -97,6 +114,15 @@ class Tamperer:
             run: max(row["seq"] for row in self.rows["transitions"] if row["run"] == run) for run in self.ids
         }
 
+        specs = self.rows["specs"]
+        self.forks = {
+            spec["parent_run_id"]: spec["run_id"] for spec in specs if spec["parent_run_id"] is not None
+        }
+        erased = {row["run"] for row in self.rows["erasures"]}
+        related = {*self.forks, *self.forks.values()}
+        self.alone = [run for run, run_id in self.ids.items() if run not in erased and run_id not in related]
+        """Runs of which an end can be cut, or all of them taken away, and nothing that stays tells."""
+
     def case(self, seed: int, connection: sqlite3.Connection) -> Case:
         """Apply the change of *seed* to the journal behind *connection* and tell where it must show."""
         chance = random.Random(seed)
@@ -104,7 +130,8 @@ class Tamperer:
             made = chance.choice(KINDS)(self, chance, connection)
             if made is not None:
                 kind, what, places, runs, head = made
-                return Case(seed, kind, what, places, runs, head)
+                blamed = (*runs, *(self.forks[run_id] for run_id in runs if run_id in self.forks))
+                return Case(seed, kind, what, places, blamed, head)  # a fork shares what does not hold
 
     # -- edits -------------------------------------------------------------------------------------------------
 
@@ -113,6 +140,8 @@ class Tamperer:
         table = chance.choice(tuple(self.rows))
         row = chance.choice(self.rows[table])
         column = chance.choice(list(row))
+        if column == "media_type" and row["body"] is None:
+            return None  # what proved it is gone
         value = other_value(row[column], chance)
         if not update(db, table, row, {column: value}):
             return None
@@ -190,13 +219,14 @@ class Tamperer:
             "transitions": rf"{run} (transitions seq {number + 1}\b|payloads$)",
             "payloads": rf"{run} payloads( n ({number}|{number + 1})$|$)",
             "documents": rf"{run} documents number {number}$",
+            "erasures": rf"{run} (erasures number {number + 1}|payloads n \d+)$",
         }
         return "delete", f"{table} {number}", places[table], (run,), False
 
     def delete_run(self, chance: random.Random, db: sqlite3.Connection) -> Made:
         """A run's first columns, with or without everything else of it."""
-        run = chance.choice(list(self.ids))
         whole = chance.random() < 0.5
+        run = chance.choice(self.alone if whole else list(self.ids))
         for table in ("leases", *NUMBERS) if whole else ():
             db.execute(f"DELETE FROM {table} WHERE run = ?", (run,))
         db.execute("DELETE FROM specs WHERE run = ?", (run,))
@@ -206,7 +236,7 @@ class Tamperer:
 
     def cut(self, chance: random.Random, db: sqlite3.Connection) -> Made:
         """The last rows of a run, with the payloads and documents that came with them: nothing but a head tells."""
-        run = chance.choice(list(self.ids))
+        run = chance.choice(self.alone)
         seq = chance.randrange(0, self.last[run] + 1)
         rows = [row for row in self.rows["transitions"] if row["run"] == run]
         count = json.loads(rows[seq - 1]["change"])["n"] if seq else self.spec_payload(run)
@@ -298,8 +328,10 @@ class Tamperer:
         own = rf"{run} {table} {key} {number}$|^ {table} id {row['id']}$"
         if column in ("id", "run", key):  # the row is somewhere else now, or its key and its numbers disagree
             next_row = rf"{run} {table} {key} {number + 1}$|{run} {table} {key} -?\d+$"
-            moved = rf"^ {table} (id|run) -?\d+$|.* {table} {key} -?\d+$|{run} payloads$"
+            moved = rf"^ {table} (id|run) -?\d+$|.* {table} {key} -?\d+$|{run} payloads( n \d+)?$"
             return f"{own}|{next_row}|{moved}"
+        if table == "erasures":
+            return rf"{own}|{run} payloads n \d+$"
         if table == "documents" and column in ("payload", "digest", "bytes"):
             return rf"{own}|{run} payloads n {row['payload']}$"
         return own

@@ -48,6 +48,8 @@ def test_accepted_changes_go_on_and_every_command_knows_it(shell: Shell, shop: s
     said = shell(
         "resume", "last", "--answer", '{"approve": true}', "--accept-changes", "--app", f"{other}:engine"
     )
+    assert said.code == 5, "the approval was for the call under the policy of then: it is asked again"
+    said = shell("resume", "last", "--answer", '{"approve": true}', "--app", f"{other}:engine")
     assert (said.code, said.out) == (0, "All is bought.\n"), said
     assert shell("verify").code == 0
     for app in ((), ("--app", f"{other}:engine")):
@@ -72,7 +74,10 @@ def test_the_first_difference_is_shown_and_the_others_are_counted(
     assert lines[2].startswith("    recorded  ") and lines[3].startswith("    derived   ")
     assert any(line.startswith("  changed since: prompt.refinement") for line in lines)
     data = shell("replay", "last", "--app", f"{other}:engine", "--json").json
-    assert {item["field"] for item in data["divergences"]} == {"request.prompt"}
+    assert {item["field"] for item in data["divergences"]} == {
+        "request.prompt",
+        "change.question.approval",
+    }
     assert [item["part"] for item in data["changed"]][:2] == ["policy", "prompt.refinement"]
 
 

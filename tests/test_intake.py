@@ -144,7 +144,6 @@ def test_a_replay_wants_a_journal(tmp_path: Path) -> None:
         (lambda: Tool(name="a.b", description=5), "description must be a text"),  # type: ignore[arg-type]
         (lambda: Tool(name="a.b", label=5), "label 5 may hold"),  # type: ignore[arg-type]
         (lambda: Tool(name="a.b", reconcile=5), "reconcile must be a function"),  # type: ignore[arg-type]
-        (lambda: Tool(name="a.b", reconcile=asyncio.sleep), "of the key, and not async"),  # type: ignore[arg-type]
         (lambda: Tool(name="a.b", repeat_allowed="no"), "repeat_allowed must be True or False"),  # type: ignore[arg-type]
         (lambda: tool(made), '@tool needs a name, such as @tool("orders.lookup")'),  # type: ignore[arg-type]
     ],

@@ -509,7 +509,7 @@ def test_verify_gives_up_on_a_file_that_never_rests(path: Path, monkeypatch: pyt
     """After three attempts, with an error and not with defects that are none; wherever it was when it noticed."""
     from paor.fsm import journal_file, journal_reading
 
-    for steady in range(20):
+    for steady in range(10):
         asked = [0]
 
         def identity(path: str, steady: int = steady, asked: list[int] = asked) -> tuple[int, int, int]:

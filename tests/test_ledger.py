@@ -255,7 +255,7 @@ def sizes(folder: Path, *, texts: int = 1) -> list[int]:
 
 
 USED = 10_000
-"""Tokens of each request in the tests that ask when one fits; more than any prompt here reserves."""
+"""Tokens of each request in the next test."""
 
 
 @pytest.mark.parametrize("number", range(5))
@@ -442,7 +442,7 @@ def test_a_replay_derives_every_reservation_and_every_refusal(
     """With another estimate both the numbers and the requests that were made or not come out otherwise."""
     needed = sizes(tmp_path / "measure", texts=0)
     limits = Limits(token_budget=USED + needed[1] - 1, reply_tokens=100)
-    with world(tmp_path, Priced([(USED // 2, USED // 2, 0)]), asking(0), limits) as scripted:
+    with world(tmp_path, Priced([(USED, 0, 0)]), asking(0), limits) as scripted:
         result = scripted.run("Read")
         judge(scripted.journal, result.run_id)
         monkeypatch.setattr(budgets, "BYTES_PER_TOKEN", 100)

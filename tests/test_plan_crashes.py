@@ -77,7 +77,7 @@ def test_A148_C3_24_a_driver_that_is_lost_after_any_row_changes_nothing(
                 finished(journey, host, result)
             except Lost:
                 pass
-        later = {"clock": SteppingClock(1_800_000_000_000_000), "ids": SeededIds("later")}
+        later = {"clock": SteppingClock(1_767_225_660_000_000), "ids": SeededIds("later")}
         with journey.engine(tmp_path / str(seq), **later) as host:
             run_id = host.journal.runs()[0].run_id
             found = facts(host, finished(journey, host, host.resume(run_id)))

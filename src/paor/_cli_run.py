@@ -242,7 +242,7 @@ def given_answer(answer: str | None, outcome: str | None, returned: str | None) 
     "resume",
     "paor resume last",
     "paor resume 0199d2b4-6f1e --answer '{\"approve\": true}'",
-    'paor resume last --outcome done --result \'"sent"\' --reason "J. Doe saw it" --app shop:engine',
+    'paor resume last --outcome done --result \'"sent"\' --reason "in the outbox" --app shop:engine',
 )
 @click.argument("name", metavar="RUN")
 @click.option("--answer", metavar="JSON", help="What the run waits for.")
