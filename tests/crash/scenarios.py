@@ -190,7 +190,7 @@ SCENARIOS = (
         "approved",
         {READ_ALL: SHORT},
         lambda engine: engine.run(READ_ALL),
-        options={"policy": Policy(approvals=("mail.send", "bank.pay"))},
+        options={"policy": Policy(approval_valid_s=31_536_000, approvals=("mail.send", "bank.pay"))},
         answers={"approval": {"approve": True}},
     ),
 )
