@@ -7,48 +7,41 @@ holds only what it was constructed with.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 from ..prompts.model import Model
-from ..states.errors import LeaseHeld, UsageError
+from ..states.errors import LeaseHeld
 from ..states.events import Event, RunEnded
 from ..states.limits import Limits
-from ..states.plans import TASKS_MAX
 from ..states.policy import Policy
 from ..states.profile import Profile, Stage
 from ..states.spec import Mode, Spec
 from ..tools.catalog import folded
 from ..tools.documents import generate_report
 from ..tools.tool import Tool
-from .fork_runner import ForkRunner
 from .intake import (
     DocumentLike,
+    ResumeOptions,
     RunOptions,
     templates_of,
 )
-from .loop import Drive, Steps, cancelled, steps
+from .loop import Drive, cancelled, steps
 from .result import Result, result_of_run
 from .resuming import restored
-from .runner import OPTIONS, Start
+from .runner import NOTHING_GIVEN, OPTIONS, RESUME_OPTIONS, Start
+from .workflow_runner import WorkflowRunner, followed_options
 from .workflows import (
-    Place,
     Task,
     TaskCall,
-    listed,
     next_round,
     task_options,
     unfinished_tasks,
-    waiting_task,
-    workflow_place,
 )
 
 if TYPE_CHECKING:
     from .flow_start import WorkflowLike
 
-_PLACE = ("workflow_id", "round", "task", "history")
 _FORK_OPTIONS = frozenset(
     (
         "answer",
@@ -64,7 +57,7 @@ _FORK_OPTIONS = frozenset(
 )
 
 
-class Engine(ForkRunner):
+class Engine(WorkflowRunner):
     """
     Run objectives as a guarded, journaled state machine.
 
@@ -233,62 +226,25 @@ class Engine(ForkRunner):
             RunChanged: Prompts, tools, policy or paor's own decisions have changed in parts that matter to the run.
             JournalDamaged: The run's chain is broken.
         """
-        task = self._task_to_answer(run_id, answer, outcome)
-        if task is not None:
-            self.resume(
-                task,
-                answer=answer,
-                outcome=outcome,
-                result=result,
-                connections=connections,
-                model=model,
-                reason=reason,
-                accept_changes=accept_changes,
-            )
-            answer = outcome = result = reason = None
-        drive, walk = self._resumed(
-            run_id, answer, outcome, result, connections, model, reason, accept_changes
-        )
-        if walk is not None:
-            return self._settled(_last_result(self._driven(lambda: (drive, walk), resumed=True)))
-        if (again := self._owed(drive)) is not None:
-            return self._settled(_last_result(self._driven(again, resumed=False)))
-        return self._settled(result_of_run(drive.run, self.journal))
+        options = {name: value for name, value in locals().items() if name in RESUME_OPTIONS}
+        if (task := self._task_to_answer(run_id, answer, outcome)) is not None:
+            self.resume(task, **options)
+            options |= NOTHING_GIVEN
+        going = self._going_on(run_id, **options)
+        if isinstance(going, Result):
+            return self._settled(going)
+        return self._settled(_last_result(self._driven(going.start, resumed=going.resumed)))
 
-    async def aresume(
-        self,
-        run_id: str,
-        *,
-        answer: Any = None,
-        outcome: str | None = None,
-        result: Any = None,
-        connections: Mapping[str, Any] | None = None,
-        model: Model | str | None = None,
-        reason: str | None = None,
-        accept_changes: bool = False,
-    ) -> Result:
+    async def aresume(self, run_id: str, **options: Unpack[ResumeOptions]) -> Result:
         """Do the same as `resume` on the running event loop."""
-        task = self._task_to_answer(run_id, answer, outcome)
+        task = self._task_to_answer(run_id, options.get("answer"), options.get("outcome"))
         if task is not None:
-            await self.aresume(
-                task,
-                answer=answer,
-                outcome=outcome,
-                result=result,
-                connections=connections,
-                model=model,
-                reason=reason,
-                accept_changes=accept_changes,
-            )
-            answer = outcome = result = reason = None
-        drive, walk = self._resumed(
-            run_id, answer, outcome, result, connections, model, reason, accept_changes
-        )
-        if walk is not None:
-            return self._settled(await _alast_result(self._adriven(lambda: (drive, walk), resumed=True)))
-        if (again := self._owed(drive)) is not None:
-            return self._settled(await _alast_result(self._adriven(again, resumed=False)))
-        return self._settled(result_of_run(drive.run, self.journal))
+            await self.aresume(task, **options)
+            options = {**options, **NOTHING_GIVEN}
+        going = self._going_on(run_id, **options)
+        if isinstance(going, Result):
+            return self._settled(going)
+        return self._settled(await _alast_result(self._adriven(going.start, resumed=going.resumed)))
 
     def fork(
         self,
@@ -420,16 +376,9 @@ class Engine(ForkRunner):
             start = self._workflow(text, (), documents, None, task_options(given, place.options), place)
         else:
             same = spec.workflow is not None and given.get("mode") in (None, spec.mode)
-            last = (_followed(spec) if same else {}) | self._bounds_of(spec)
+            last = (followed_options(spec) if same else {}) | self._bounds_of(spec)
             start = self._prepared(text, (), documents, place=place, **task_options(given, last))
         return self._settled(_last_result(self._driven(start, resumed=False, listening=bool(self._hooks))))
-
-    def _bounds_of(self, spec: Spec) -> dict[str, Any]:
-        """Return what a next round inherits: no round is freer than the one before it."""
-        names = {folded(tool.name) for tool in spec.tools}
-        offered = [name for name in self._tools if folded(name) in names]
-        bounds = {"mode": spec.mode, "limits": spec.limits.model_dump(), "task_type": spec.task_type}
-        return bounds | ({"tools": offered} if len(offered) < len(self._tools) else {})
 
     def drive_task(self, workflow: Drive, call: TaskCall) -> Result:
         """Drive one task of a workflow to its end, or until it waits; what `fsm.workflows` calls."""
@@ -454,63 +403,6 @@ class Engine(ForkRunner):
             )
         start = self._task(workflow, call)
         return await _alast_result(self._adriven(start, resumed=False, listening=bool(self._hooks)))
-
-    def _task(self, workflow: Drive, call: TaskCall) -> Start:
-        """Return the start of a task; a workflow that is cancelled meanwhile cancels it, too."""
-        start = self._prepared(
-            call.objective,
-            call.success_criteria,
-            call.documents,
-            place=call.place,
-            model=workflow.model,
-            **call.options,
-        )
-
-        def begin() -> tuple[Drive, Steps]:
-            drive, walk = start()
-            drive.cancelled = self.journal.leases.cancel_requested(workflow.run.number)
-            return drive, walk
-
-        return begin
-
-    def _workflow(
-        self,
-        objective: str,
-        success_criteria: Sequence[str],
-        documents: Sequence[DocumentLike],
-        tasks: Sequence[Task] | None,
-        options: dict[str, Any],
-        place: Place | None = None,
-    ) -> Start:
-        """Check the arguments of a workflow, those of its tasks included."""
-        if options.get("workflow") is not None:
-            raise UsageError("a workflow file is for one run; a workflow of several tasks has none")
-        success_criteria = listed(success_criteria)
-        self._prepared(objective, success_criteria, (), **options)  # the tasks will be started with them
-        at = workflow_place(tasks, options)
-        if place is not None:
-            at = replace(at, **{name: getattr(place, name) for name in _PLACE})
-        own = ("language", "user_language", "context", "model", "connections")
-        kept = {name: options[name] for name in own if name in options}
-        chosen = options.get("limits") or self.limits
-        bounds = chosen.model_copy(update={"max_steps": TASKS_MAX})
-        return self._prepared(
-            objective, success_criteria, documents, place=at, mode="batch", limits=bounds, **kept
-        )
-
-    def _settled(self, result: Result) -> Result:
-        """Return *result*; of a workflow whose task waits, with what that task asks."""
-        waiting = waiting_task(self.journal, self.journal.run(result.run_id))
-        if waiting is None:
-            return result
-        question = restored(self.journal, waiting)[0].waiting_for
-        return dataclasses.replace(result, waiting_for=question)
-
-    def _task_to_answer(self, run_id: str, answer: Any, outcome: str | None) -> str | None:
-        """Return the task that an answer to its workflow is for, or None."""
-        if answer is None and outcome is None:
-            return None
-        return waiting_task(self.journal, self.journal.run(run_id))
 
     def cancel(self, run_id: str) -> Result:
         """
@@ -575,13 +467,6 @@ class Engine(ForkRunner):
         self.close()
 
     # -- resuming ----------------------------------------------------------------------------------------------
-
-
-def _followed(spec: Spec) -> dict[str, Any]:
-    """Return the options with which a next round follows the workflow file of a run."""
-    from .flow_start import followed
-
-    return followed(spec)
 
 
 def _last_result(events: Iterator[Event]) -> Result:

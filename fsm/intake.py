@@ -64,6 +64,18 @@ class RunOptions(TypedDict, total=False):
     variables: Mapping[str, Any] | None
 
 
+class ResumeOptions(TypedDict, total=False):
+    """What a resume takes by keyword; `fsm.engine.Engine.resume` explains."""
+
+    answer: Any
+    outcome: str | None
+    result: Any
+    connections: Mapping[str, Any] | None
+    model: Model | str | None
+    reason: str | None
+    accept_changes: bool
+
+
 def documents_of(given: Sequence[DocumentLike], *, size_max: int) -> list[Document]:
     """
     Return *given* as documents: paths are read, documents and (name, content) pairs taken as they are.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from ..prompts.model import Model
 from ..states.errors import InvalidAnswer, JournalError, UsageError
@@ -32,6 +32,7 @@ from .fallback import fallback_of, fallback_spec, is_owed, warn_of_legacy
 from .fingerprints import fingerprints_of
 from .intake import (
     DocumentLike,
+    ResumeOptions,
     RunOptions,
     documents_of,
     hooks_of,
@@ -70,6 +71,20 @@ Start = Callable[[], tuple[Drive, Steps]]
 
 OPTIONS = frozenset(RunOptions.__annotations__)
 """Names of what a run takes by keyword."""
+
+
+RESUME_OPTIONS = frozenset(ResumeOptions.__annotations__)
+"""Names of what a resume takes by keyword."""
+
+NOTHING_GIVEN: ResumeOptions = {"answer": None, "outcome": None, "result": None, "reason": None}
+"""What is left for a workflow when its answer went to the task that waits."""
+
+
+class Going(NamedTuple):
+    """How a run goes on: where it stands in its journal (*resumed*), or with the fallback that it is owed."""
+
+    start: Start
+    resumed: bool
 
 
 class Runner(ABC):
@@ -298,14 +313,24 @@ class Runner(ABC):
             self.journal.leases.release(row.run, fence)
             raise
 
+    def _going_on(self, run_id: str, **options: Unpack[ResumeOptions]) -> Going | Result:
+        """Return how a run goes on, or its result when there is nothing to do."""
+        drive, walk = self._resumed(run_id, **options)
+        if walk is not None:
+            return Going(lambda: (drive, walk), resumed=True)
+        if (again := self._owed(drive)) is not None:
+            return Going(again, resumed=False)
+        return result_of_run(drive.run, self.journal)
+
     def _resumed(
         self,
         run_id: str,
-        answer: Any,
-        outcome: str | None,
-        result: Any,
-        connections: Mapping[str, Any] | None,
-        model: Model | str | None,
+        *,
+        answer: Any = None,
+        outcome: str | None = None,
+        result: Any = None,
+        connections: Mapping[str, Any] | None = None,
+        model: Model | str | None = None,
         reason: str | None = None,
         accept_changes: bool = False,
     ) -> tuple[Drive, Steps | None]:

@@ -18,12 +18,11 @@ import pytest
 
 from paor import Engine, Journal
 
-from .crash import app
 from .crash.cases import told_by_script
 from .crash.comparing import differences
 from .crash.facts import facts, problems
 from .crash.outside import Outside
-from .crash.scenarios import READ_ALL, SCENARIOS, clock_of
+from .crash.scenarios import FOLDER, GENERATION, HOSTED, READ_ALL, SCENARIOS, TARGET, clock_of
 from .crash.server import ROOT, Server
 from .worlds import JOURNAL
 
@@ -277,7 +276,7 @@ def test_a_cancel_killed_at_any_point_is_finished_by_the_next(
 
 def paor(folder: Path, *arguments: str, target: int = 0, generation: int = 0) -> tuple[int, str]:
     """Run a command in a process of its own; returns its exit code and what it printed."""
-    own = {app.FOLDER: str(folder), app.TARGET: str(target), app.GENERATION: str(generation)}
+    own = {FOLDER: str(folder), TARGET: str(target), GENERATION: str(generation)}
     ended = subprocess.run(
         [sys.executable, "-m", "paor", *arguments, "--journal", str(folder / JOURNAL), "--json"],
         capture_output=True,
@@ -307,7 +306,7 @@ def by_command(server: Server, tmp_path_factory: pytest.TempPathFactory) -> tupl
     """Give what the uninterrupted command comes to, and its points."""
     folder = tmp_path_factory.mktemp("whole")
     assert paor(folder, *RUN)[0] == 0
-    names = uninterrupted(server, tmp_path_factory.mktemp("points") / "whole", app.SCENARIO)["points"]
+    names = uninterrupted(server, tmp_path_factory.mktemp("points") / "whole", HOSTED)["points"]
     return told_of(folder), names
 
 

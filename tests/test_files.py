@@ -140,6 +140,20 @@ def test_no_path_reads_the_secret(parts: list[str], absolute: bool, tree: Path) 
         pass
 
 
+def test_without_roots_no_file_is_allowed(tree: Path) -> None:
+    with pytest.raises(ToolError, match="file_roots"):
+        open_within((), str(tree / "root/a.txt"))
+
+
+def test_a_root_may_be_a_link_itself(tree: Path) -> None:
+    """Declared by the host, it is where it leads."""
+    (tree / "linked").symlink_to(tree / "root")
+    with open_within((str(tree / "linked"),), "a.txt") as file:
+        assert file.read() == b"inside"
+    with pytest.raises(ToolError):
+        open_within((str(tree / "linked"),), "out.txt")
+
+
 @pytest.mark.parametrize(
     ("path", "safe"),
     [

@@ -323,7 +323,7 @@ def test_what_was_accepted_once_is_no_change_the_next_time(tmp_path: Path) -> No
 
     def one_row(**given: Any) -> None:
         with again(tmp_path, **given) as scripted:
-            drive, walk = scripted._resumed(run_id, None, None, None, None, None, None, True)
+            drive, walk = scripted._resumed(run_id, accept_changes=True)
             events = scripted._driven(lambda: (drive, walk), resumed=True)  # type: ignore[arg-type, return-value]
             next(event for event in events if event.kind == "transition")
             events.close()  # type: ignore[attr-defined]
@@ -349,7 +349,7 @@ def test_an_acceptance_counts_only_with_its_row(tmp_path: Path) -> None:
     """A process that ends before the row was written has accepted nothing."""
     run_id = interrupted(tmp_path, 4)
     with again(tmp_path, prompts=OTHER) as scripted:
-        drive, _ = scripted._resumed(run_id, None, None, None, None, None, None, True)
+        drive, _ = scripted._resumed(run_id, accept_changes=True)
         scripted.journal.leases.release(drive.run.number, drive.fence)
     with again(tmp_path, prompts=OTHER) as scripted:
         assert "prompt.selection" in refused(scripted, run_id)

@@ -113,14 +113,13 @@ class TwoDrivers(RuleBasedStateMachine):
     def take(self, which: int, **given: Any) -> None:
         """Take the run up with one engine, without a step yet; the other one must be refused while one drives."""
         engine, other = self.engines[which], self.holder()
-        arguments = (given.get("answer"), given.get("outcome"), given.get("result"), None, None)
         if other is not None:
             with pytest.raises((LeaseHeld, InvalidAnswer)):
-                drive, walk = engine._resumed(self.run_id, *arguments)
+                drive, walk = engine._resumed(self.run_id, **given)
                 assert walk is None, "somebody else drives it"
                 raise LeaseHeld
             return
-        drive, walk = engine._resumed(self.run_id, *arguments)
+        drive, walk = engine._resumed(self.run_id, **given)
         if walk is not None:
             self.drivers[which] = driver = engine._driven(lambda: (drive, walk), resumed=True)
             next(driver)

@@ -18,8 +18,9 @@ from ..states.errors import ToolError
 from ..states.policy import Policy
 from .policy import path_arguments
 
-_NOFOLLOW = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-"""Without waiting for the other end of a pipe; what is opened is looked at before it is read."""
+_FLAGS = (getattr(os, name, 0) for name in ("O_RDONLY", "O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
+_NOFOLLOW = sum(_FLAGS)
+"""Without waiting for the other end of a pipe; what is opened is looked at before it is read. Not every system has all."""
 
 
 def outside(policy: Policy, arguments: Mapping[str, Any]) -> str | None:
@@ -45,14 +46,19 @@ def open_within(roots: Sequence[str], path: str) -> BinaryIO:
     Raises:
         ToolError: It lies outside, is missing, or is no regular file.
     """
+    if not roots:
+        raise ToolError("the policy allows no files: it has no file_roots")
     root, inner = _inside(roots, path)
     found = -1
     try:
-        found = os.open(root, _NOFOLLOW | os.O_DIRECTORY)
-        for part in inner.parts:
-            inside = os.open(part, _NOFOLLOW, dir_fd=found)
-            os.close(found)
-            found = inside
+        if os.open in os.supports_dir_fd:
+            found = os.open(root, _NOFOLLOW | os.O_DIRECTORY)
+            for part in inner.parts:
+                inside = os.open(part, _NOFOLLOW, dir_fd=found)
+                os.close(found)
+                found = inside
+        else:  # a system without it: what was looked up is opened by its whole path
+            found = os.open(root / inner, _NOFOLLOW)
         if not stat.S_ISREG(os.fstat(found).st_mode):
             raise ToolError(f"{ascii(path)[:120]} is no regular file")
         file, found = os.fdopen(found, "rb"), -1

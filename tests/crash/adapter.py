@@ -58,6 +58,11 @@ class Rows:
         """Return the next one."""
         return self._rows.pop(0) if self._rows else None
 
+    def fetchmany(self, size: int) -> list[tuple[Any, ...]]:
+        """Return the next ones."""
+        rows, self._rows = self._rows[:size], self._rows[size:]
+        return rows
+
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         return iter(self.fetchall())
 

@@ -1,4 +1,8 @@
-"""A host's module for ``--app``: the scenario of `SCENARIO` in `FOLDER`, killed at the point that the environment says."""
+"""
+A host's module for ``--app``: the scenario `HOSTED` in `FOLDER`, killed at the point that the environment says.
+
+It watches from its import on, for a command opens the journal before it asks for the engine; so no test imports it.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +13,7 @@ from paor import Engine, Journal
 
 from .outside import Outside
 from .points import Points, watching
-from .scenarios import BY_NAME, clock_of
-
-SCENARIO = "async"
-"""The one whose options a command line can have as well."""
-
-FOLDER, TARGET, GENERATION = "PAOR_TEST_FOLDER", "PAOR_TEST_TARGET", "PAOR_TEST_GENERATION"
+from .scenarios import BY_NAME, FOLDER, GENERATION, HOSTED, TARGET, clock_of
 
 _points = Points(int(os.environ.get(TARGET, "0")))
 _watching = watching(_points)
@@ -26,4 +25,4 @@ def engine(journal: Journal) -> Engine:
     folder, generation = Path(os.environ[FOLDER]), int(os.environ.get(GENERATION, "0"))
     outside = Outside(folder, clock_of(generation))
     ids = f"ids of {generation}"
-    return BY_NAME[SCENARIO].engine(folder, _points, outside, ids=ids, journal=journal)
+    return BY_NAME[HOSTED].engine(folder, _points, outside, ids=ids, journal=journal)

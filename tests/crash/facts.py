@@ -11,7 +11,20 @@ from paor.fsm.resuming import restored
 from .outside import EFFECT_US
 
 PER_FILE = frozenset(
-    {"digest", "n", "payload", "run_id", "idempotency_key", "idempotencyKey", "key", "first", "payloads"}
+    {
+        "digest",
+        "n",
+        "payload",
+        "run_id",
+        "idempotency_key",
+        "idempotencyKey",
+        "key",
+        "first",
+        "payloads",
+        "approval",
+        "runId",
+        "at",
+    }
 )
 """Keys of digests, numbers and salted ids, which differ between two files that say the same."""
 
@@ -74,7 +87,9 @@ def _rows(journal: Journal, run_id: str) -> list[dict[str, Any]]:
             "used": [row.tokens_in, row.tokens_out, row.cost_micro],
             "prompt": _bodies(journal, number, row.request.get("prompt", [])),
             "asked": {key: value for key, value in _plain(dict(row.request)).items() if key != "prompt"},
-            "outcome": _plain(dict(row.outcome)),
+            "outcome": {
+                key: value for key, value in _plain(dict(row.outcome)).items() if key != "reconciled"
+            },
             "reply": _bodies(journal, number, [row.outcome["reply"]] if "reply" in row.outcome else []),
             "guards": dict(row.guards),
             "change": _plain(change),

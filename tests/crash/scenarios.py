@@ -190,7 +190,7 @@ SCENARIOS = (
         "approved",
         {READ_ALL: SHORT},
         lambda engine: engine.run(READ_ALL),
-        options={"policy": Policy(approvals=("mail.send", "bank.pay"))},
+        options={"policy": Policy(approval_valid_s=31_536_000, approvals=("mail.send", "bank.pay"))},
         answers={"approval": {"approve": True}},
     ),
 )
@@ -204,3 +204,9 @@ BRIEF = Scenario(
 """The one whose disk fails at every operation."""
 
 BY_NAME = {scenario.name: scenario for scenario in (*SCENARIOS, BRIEF)}
+
+HOSTED = "async"
+"""The one that `app` gives to a command: its options are ones that a command line can have as well."""
+
+FOLDER, TARGET, GENERATION = "PAOR_TEST_FOLDER", "PAOR_TEST_TARGET", "PAOR_TEST_GENERATION"
+"""The variables of the environment that tell `app` where to work, which point to end at, and which process of a run it is."""
