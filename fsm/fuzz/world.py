@@ -65,7 +65,7 @@ class World:
     Args:
         make: Returns the engine under test for a journal, as ``--app`` takes it; called again after every crash. Its
             tools, policy, limits, prompts and hooks are its own; model, clock, ids and journal are the world's.
-        patient: Whether only to look at what costs little, and leave the whole journal to the end.
+        check: Called with the world after every step; whatever it raises is a violation of the name ``check``.
 
     Attributes:
         script: Every step so far, as it happened.
@@ -74,8 +74,9 @@ class World:
         choose: Called with every call of a tool; returns what happens.
     """
 
-    def __init__(self, make: Make) -> None:
+    def __init__(self, make: Make, check: Callable[[World], None] | None = None) -> None:
         self._make = make
+        self._check = check
         self.journal = MemoryJournal()
         self.clock = TestClock()
         self.script: list[Step] = []
@@ -158,7 +159,9 @@ class World:
         request = request_of(run)
         if isinstance(request, ModelRequest):
             return request.kind
-        return "recall" if isinstance(request, Recall) else "nothing" if isinstance(request, Nothing) else "tool"
+        return (
+            "recall" if isinstance(request, Recall) else "nothing" if isinstance(request, Nothing) else "tool"
+        )
 
     @property
     def question(self) -> Question | None:
@@ -193,6 +196,7 @@ class World:
         try:
             getattr(self, f"_{kind}")(step)
             self._raise_broken()
+            self._hold_to_check()
         except Violation as violation:
             raise self._told(violation)
         except (KeyboardInterrupt, UsageError):
@@ -202,6 +206,18 @@ class World:
                 raise
             name, told = type(error).__name__, str(error)
             raise self._told(self._violation("raises_nothing", f"{name}: {told:.500}")) from error
+
+    def _hold_to_check(self) -> None:
+        """Hold the world to what its user claims."""
+        if self._check is None:
+            return
+        try:
+            self._check(self)
+        except Exception as error:
+            if _is_foreign(error):
+                raise
+            told = (str(error) or type(error).__name__).splitlines()[0]
+            raise self._violation("check", told) from error
 
     def _raise_broken(self) -> None:
         """Raise what was found in the middle of a call; the engine would take it for the call's own error."""
@@ -228,10 +244,6 @@ class World:
             self.choose = _happening_in_turn(happened)
             self.do({name: value for name, value in step.items() if name not in ("said", "happened")})
 
-    def told(self, invariant: str, told: str) -> Violation:
-        """Return the violation of a claim that somebody else makes, with the script and the rows that led to it."""
-        return self._told(self._violation(invariant, told))
-
     def close(self) -> None:
         """Let go of the run and the journal."""
         self._drop()
@@ -240,7 +252,9 @@ class World:
     def _start(self, step: Mapping[str, Any]) -> None:
         """Start a run; a step that the engine refuses starts nothing."""
         self._drop()
-        options = {name: step[name] for name in ("mode", "final_format", "task_type", "stage") if step.get(name)}
+        options = {
+            name: step[name] for name in ("mode", "final_format", "task_type", "stage") if step.get(name)
+        }
         try:
             if step.get("limits") is not None:
                 options["limits"] = Limits(**step["limits"])
@@ -340,7 +354,9 @@ class World:
         if self.need == "end":
             again = self.engine.cancel(self.run_id)
             if again.wire() != first.wire() or self._heads() != before:
-                raise self._violation("an_end_stays", "asking for an ended run gave another result or new rows")
+                raise self._violation(
+                    "an_end_stays", "asking for an ended run gave another result or new rows"
+                )
         elif self._heads() != before:
             raise self._violation("an_end_stays", "looking at a run that waits wrote rows")
 
