@@ -40,7 +40,7 @@ from .world import World
 
 SETTINGS = settings(
     max_examples=100,
-    stateful_step_count=30,
+    stateful_step_count=20,
     deadline=None,
     suppress_health_check=list(HealthCheck),
     report_multiple_bugs=False,

@@ -76,7 +76,7 @@ def search(
     make: Make | type[EngineMachine] = sample_engine,
     *,
     examples: int = 100,
-    steps: int = 30,
+    steps: int = 20,
     number: int | None = None,
     app: str = "",
     progress: Callable[[Seen], None] | None = None,
