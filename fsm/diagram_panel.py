@@ -140,7 +140,9 @@ def _row(
             y += _GUARD
         return y + _APART, parts
     for one in seen.seen:
-        parts.append(_words("sub small", _INDENT, y + 7, cut(one.guard, _COLUMN - _INDENT - 2 * _CHIP - 10, 11)))
+        parts.append(
+            _words("sub small", _INDENT, y + 7, cut(one.guard, _COLUMN - _INDENT - 2 * _CHIP - 10, 11))
+        )
         for index, (value, count) in enumerate(((True, one.true), (False, one.false))):
             if Outcome(place, one.guard, value) in possible:
                 x = _COLUMN - (2 - index) * _CHIP - (1 - index) * 4
