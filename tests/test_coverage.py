@@ -290,6 +290,7 @@ ROW = {"source": "A", "trigger": "t", "dest": "B", "guards": ["not a"], "count":
         changed(rows=[{**ROW, "seen": [{"guard": "a", "true": -1, "false": 0}]}]),
         changed(rows=[{**ROW, "source": 1, "seen": [{"guard": "a", "true": 0, "false": 0}]}]),
         changed(foreign=[{"source": "A", "trigger": "t", "dest": "B", "count": 1}] * 2),
+        changed(rows=[{**ROW, "guards": [], "seen": []}] * 1001),
         changed(foreign=[{"source": "A", "trigger": "t\n\x1b", "dest": "B", "count": -1}]),
     ],
 )
