@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import copy
 import json
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 from pydantic import ValidationError
 
 from ...prompts.model import ModelCall
-from ...states.errors import InvalidAnswer, PaorError, UsageError
+from ...states.errors import InvalidAnswer, UsageError
 from ...states.events import Event, RunEnded, TransitionTaken
 from ...states.limits import Limits
 from ...states.policy import Policy
@@ -35,6 +35,7 @@ from ..ports import SeededIds
 from ..result import Result, result_of_run
 from ..resuming import restored
 from ..runner import Going, Start
+from ..workflows import waiting_task
 from .happenings import CALL, checked_happening
 from .invariants import (
     REST,
@@ -166,11 +167,19 @@ class World:
     @property
     def question(self) -> Question | None:
         """What somebody is asked; of a workflow what its task asks."""
-        if not self.run_id:
+        run = self.run
+        if run is None or run.final or run.waiting_for is None:
             return None
-        with suppress(PaorError):
-            return self.engine.resume(self.run_id).waiting_for if self.need == "question" else None
-        return None
+        task = waiting_task(self.journal, self.journal.run(run.run_id))
+        return restored(self.journal, task)[0].waiting_for if task is not None else run.waiting_for
+
+    @property
+    def may_be_late(self) -> bool:
+        """Whether what somebody is asked counts as declined after a time."""
+        run = self.run
+        return (
+            self.need == "question" and run is not None and run.spec.limits.elicitation_timeout_s is not None
+        )
 
     def result_of(self, run_id: str) -> Result:
         """Return what a run came to, from the journal alone."""
@@ -265,11 +274,13 @@ class World:
             raise UsageError(f"limits or policy of a step: {error}") from None
         documents = [(str(name), str(text)) for name, text in step.get("documents", ())]
         given = (str(step.get("objective", "Read the notes")), tuple(step.get("criteria", ())), documents)
-        if options.get("mode") == "workflow":
-            del options["mode"]
-            start = self.engine._workflow(*given, None, options)
-        else:
-            start = self.engine._prepared(*given, **options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of a mode that is old and works
+            if options.get("mode") == "workflow":
+                del options["mode"]
+                start = self.engine._workflow(*given, None, options)
+            else:
+                start = self.engine._prepared(*given, **options)
         self.run_id = ""
         self._hold(start, resumed=False)
         self._advance(until_row=False)
@@ -347,7 +358,7 @@ class World:
 
     def _look(self, step: Mapping[str, Any]) -> None:
         """Ask for a run that has ended or waits, and answer what nobody asked: nothing changes."""
-        if self.need not in ("end", "question"):
+        if self.need not in ("end", "question") or self.may_be_late:
             return
         before = self._heads()
         first = self.engine.resume(self.run_id)
