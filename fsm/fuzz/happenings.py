@@ -104,7 +104,13 @@ def checked_happening(data: object) -> dict[str, Any]:
     Raises:
         ValueError: It is none.
     """
-    if not isinstance(data, Mapping) or data.get("do") not in ("call", "raise", "raise_after", "return", "ask"):
+    if not isinstance(data, Mapping) or data.get("do") not in (
+        "call",
+        "raise",
+        "raise_after",
+        "return",
+        "ask",
+    ):
         raise ValueError("something that happens in a tool and is unknown")
     kind, what = data["do"], data.get("what")
     if kind in ("raise", "raise_after") and what not in RAISED:

@@ -121,7 +121,9 @@ def same_name(name: str) -> str:
 
 def fits(name: str, patterns: Sequence[str]) -> bool:
     """Whether a tool's name fits one of *patterns*, in which ``*`` stands for any characters."""
-    regular = [".*".join(re.escape(same_name(part)) if part else "" for part in p.split("*")) for p in patterns]
+    regular = [
+        ".*".join(re.escape(same_name(part)) if part else "" for part in p.split("*")) for p in patterns
+    ]
     return any(re.fullmatch(pattern, same_name(name)) for pattern in regular)
 
 
@@ -295,7 +297,11 @@ def journal_tells_the_state(world: World) -> Iterator[str]:
         if (run.state, run.seq) != (seen.model.phase, seen.model.seq):
             yield f"the journal tells {run.state} at row {run.seq}, the rows {seen.model.phase} at {seen.model.seq}"
         live = world.live
-        if live is not None and live.number == number and (live.state, live.counters) != (run.state, run.counters):
+        if (
+            live is not None
+            and live.number == number
+            and (live.state, live.counters) != (run.state, run.counters)
+        ):
             yield f"the driver held {live.state}, {live.counters}; the journal tells {run.state}, {run.counters}"
 
 

@@ -8,12 +8,21 @@ answer, a cancellation; all of them are steps of a `World`, which holds the engi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+import unittest
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 from hypothesis.strategies import DataObject, SearchStrategy
 
 from ...prompts.model import ModelCall
@@ -24,19 +33,22 @@ from ..table import TABLE
 from .happenings import CALL
 from .invariants import Violation, denied, fits
 from .outcomes import BUDGETS, LIMITS, answers, jumps, outcomes, settlements, tighter, tool_faults
+from .repro import FOLDER, repro_of, told_steps
 from .replies import AIMS, GOOD, Setting, replies
 from .said import Said
 from .sample import sample_engine
+from .shrinking import shrunk
 from .world import World
 
 SETTINGS = settings(
     max_examples=100,
-    stateful_step_count=30,
+    stateful_step_count=20,
     deadline=None,
     suppress_health_check=list(HealthCheck),
     report_multiple_bugs=False,
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),
 )
-"""Of `EngineMachine.TestCase`, unless a user sets other ones."""
+"""Of `EngineMachine.TestCase`, unless a user sets other ones. What is found is made smaller by `shrinking`, step by step."""
 
 MODES = ("react", "react", "react", "batch", "planner", "workflow")
 _SELDOM = {(phase, "fail"): 3 for phase in ("Planning", "Specifying", "Reviewing")}
@@ -47,6 +59,76 @@ _SELDOM |= {("Planning", "answer"): 2, ("Reviewing", "conclude"): 1}
 def seldom(others: int) -> SearchStrategy[bool]:
     """Return False, and once in *others* and one True; a shrunk example is without it."""
     return st.sampled_from((False,) * others + (True,))
+
+
+class _TestCase:
+    """Gives each class of machines a test case of its own."""
+
+    def __init__(self) -> None:
+        self._made: dict[type, type[unittest.TestCase]] = {}
+
+    def __get__(self, instance: object, owner: type[EngineMachine]) -> type[unittest.TestCase]:
+        if owner not in self._made:
+            self._made[owner] = _test_case(owner)
+        return self._made[owner]
+
+
+def _test_case(machine: type[EngineMachine]) -> type[unittest.TestCase]:
+    class EngineTestCase(unittest.TestCase):
+        settings = SETTINGS
+
+        def runTest(self) -> None:  # noqa: N802 - unittest's name
+            machine.failure = None
+            try:
+                with quiet():
+                    run_state_machine_as_test(machine, settings=self.settings)
+            except Exception as error:
+                if (violation := violation_in(error)) is not None:
+                    error.add_note(saved(machine, violation))
+                raise
+
+        runTest.is_hypothesis_test = True  # type: ignore[attr-defined]
+
+    EngineTestCase.__name__ = EngineTestCase.__qualname__ = f"{machine.__name__}.TestCase"
+    EngineTestCase.__module__ = machine.__module__
+    return EngineTestCase
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep paor's own log to itself: thousands of runs fail on purpose."""
+    logger, level = logging.getLogger("paor"), logging.getLogger("paor").level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+def violation_in(error: BaseException) -> Violation | None:
+    """Return the violation that ended a search, also one of several errors."""
+    if isinstance(error, Violation):
+        return error
+    found = map(violation_in, getattr(error, "exceptions", ()))
+    return next((violation for violation in found if violation is not None), None)
+
+
+def smallest(machine: type[EngineMachine], violation: Violation) -> Violation:
+    """Return the smallest violation of the same invariant."""
+    with quiet():
+        return shrunk(violation, lambda script: repro_of(violation)._replace(script=script).run(machine))
+
+
+def saved(machine: type[EngineMachine], violation: Violation) -> str:
+    """Make a failing case as small as can be, save it where the machine wants it; return what to tell people."""
+    violation = smallest(machine, violation)
+    repro = repro_of(violation, machine.app)
+    lines = [f"{violation.invariant} at seq {violation.seq}: {violation.told}", *told_steps(repro)]
+    if machine.repro_folder is not None:
+        path = repro.save(machine.repro_folder)
+        app = f" --app {machine.app}" if machine.app else " --app MODULE:ENGINE"
+        lines += [f"saved: {path}", f"replay: paor replay --repro {path}{app}"]
+    return "\n".join(lines)
 
 
 class EngineMachine(RuleBasedStateMachine):
@@ -66,6 +148,10 @@ class EngineMachine(RuleBasedStateMachine):
         objective, criteria, documents: Of every run; of the criteria any number is taken.
         vary_limits: Whether runs also have smaller limits and budgets than the engine's own.
         vary_policy: Whether runs also have tighter policies than the engine's own.
+        app: What to put after ``--app`` to name this engine, or this class; it stands in saved cases.
+        repro_folder: Where the shortest failing case is saved; None: nowhere.
+        failure: The last violation that any example has found.
+        TestCase: The same as a `unittest.TestCase`; its attribute ``settings`` takes those of hypothesis.
         world: The engine under test with all that happened to it; for rules and invariants of your own.
     """
 
@@ -74,11 +160,15 @@ class EngineMachine(RuleBasedStateMachine):
     modes: ClassVar[Sequence[str]] = MODES
     objective: ClassVar[str] = "Read the notes"
     criteria: ClassVar[Sequence[str]] = ("names the day", "names the year")
-    documents: ClassVar[Sequence[tuple[str, str]]] = (("notes.txt", "Page 1: the supplier delivers on the 3rd."),)
+    documents: ClassVar[Sequence[tuple[str, str]]] = (
+        ("notes.txt", "Page 1: the supplier delivers on the 3rd."),
+    )
     vary_limits: ClassVar[bool] = True
     vary_policy: ClassVar[bool] = True
+    app: ClassVar[str] = ""
+    repro_folder: ClassVar[str | None] = FOLDER
     failure: ClassVar[Violation | None] = None
-    """The last violation that any example of this class has found."""
+    TestCase = _TestCase()
 
     def engine(self, journal: Journal) -> Engine:
         """
@@ -90,13 +180,13 @@ class EngineMachine(RuleBasedStateMachine):
         return sample_engine(journal)
 
     def check(self, world: World) -> None:
-        """Raise or assert what must hold of your own things, after every step; by default nothing."""
+        """Assert what must hold of your own things; called after every step, by default it asserts nothing."""
 
     # -- one example -----------------------------------------------------------------------------------------------
 
     def __init__(self) -> None:
         super().__init__()
-        self.world = World(self.engine)
+        self.world = World(self.engine, self.check)
         self._closing = "polite"
         self._broken = False
 
@@ -126,23 +216,13 @@ class EngineMachine(RuleBasedStateMachine):
         self._do(step)
 
     def _do(self, step: dict[str, Any]) -> None:
-        """Take a step, and hold the engine to the user's own claims after it."""
+        """Take a step."""
         try:
             self.world.do(step)
-            self._checked()
         except Violation as violation:
             self._broken = True
             type(self).failure = violation
             raise
-
-    def _checked(self) -> None:
-        try:
-            self.check(self.world)
-        except Exception as error:
-            if type(error).__module__.startswith("hypothesis"):
-                raise
-            told = str(error) or type(error).__name__
-            raise self.world.told("check", told.splitlines()[0]) from error
 
     def _move(self, data: DataObject, aim: str) -> None:
         """Go on by one row, aimed at a trigger."""
@@ -222,6 +302,12 @@ class EngineMachine(RuleBasedStateMachine):
         else:
             self._do({"do": "answer", "answer": data.draw(answers(question))})
 
+    @precondition(lambda self: self.world.may_be_late)
+    @rule(data=st.data())
+    def nobody_answers(self, data: DataObject) -> None:
+        """Somebody asks how the run is; when its question is too old by then, it goes on."""
+        self._move(data, "")
+
     @precondition(lambda self: self.world.need not in ("start", "end"))
     @rule(sure=seldom(9))
     def cancel(self, sure: bool) -> None:
@@ -229,7 +315,7 @@ class EngineMachine(RuleBasedStateMachine):
         if sure:
             self._do({"do": "cancel"})
 
-    @precondition(lambda self: self.world.need in ("end", "question"))
+    @precondition(lambda self: self.world.need in ("start", "end", "question"))
     @rule(sure=seldom(3))
     def look(self, sure: bool) -> None:
         """Somebody asks for a run that has ended, or waits."""

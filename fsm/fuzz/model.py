@@ -34,7 +34,12 @@ class RunModel:
         yield "only_answers_while_it_waits", (row.trigger == "provide") == self.waits or row.dest == "Failed"
         yield "done_only_from_reviewing", row.dest != "Done" or row.source == "Reviewing"
         self.again = self.again + 1 if row.trigger == self.last else 1
-        self.seq, self.phase, self.waits, self.last = self.seq + 1, row.dest, row.trigger == "wait", row.trigger
+        self.seq, self.phase, self.waits, self.last = (
+            self.seq + 1,
+            row.dest,
+            row.trigger == "wait",
+            row.trigger,
+        )
         self.steps += row.trigger in ("select", "next_step")
         self.actions += row.trigger in ("specify", "refuse")
         self.retries += (row.source, row.trigger) == ("Reviewing", "retry")

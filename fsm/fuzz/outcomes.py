@@ -54,10 +54,20 @@ def tool_faults(names: Sequence[str] = tuple(sorted(RAISED))) -> SearchStrategy[
 
 def answers(question: Question) -> SearchStrategy[Any]:
     """Return what people answer: what fits the question, most of the time; declines; what does not fit."""
-    wrong: list[Any] = ["yes", {"approve": "yes"}, {"action": "accept"}, {}, [], 17, {"action": "accept", "content": 1}]
+    wrong: list[Any] = [
+        "yes",
+        {"approve": "yes"},
+        {"action": "accept"},
+        {},
+        [],
+        17,
+        {"action": "accept", "content": 1},
+    ]
     if question.kind == "approval":
         yes = st.just({"approve": True})
-        return st.one_of(*[yes] * 4, st.just({"approve": False}), st.just({"action": "decline"}), st.sampled_from(wrong))
+        return st.one_of(
+            *[yes] * 4, st.just({"approve": False}), st.just({"action": "decline"}), st.sampled_from(wrong)
+        )
     fitting = _fitting(question.answer_schema)
     return st.one_of(
         *[fitting] * 4, st.just({"action": "decline"}), st.just({"action": "accept"}), st.sampled_from(wrong)

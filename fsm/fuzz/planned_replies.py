@@ -61,7 +61,9 @@ def _call(draw: DrawFn, tool: ToolSpec, after: int = 0) -> dict[str, Any]:
     values = {name: _escaped(value) for name, value in values.items()}
     if how == 6 and after and values:
         name = sorted(values)[0]
-        values[name] = draw(st.sampled_from(["$step[0].output", "$step[0].output.total", "x $step[0].output"]))
+        values[name] = draw(
+            st.sampled_from(["$step[0].output", "$step[0].output.total", "x $step[0].output"])
+        )
     step: dict[str, Any] = {"type": "tool", "name": tool.name, "args": values, "reason": f"use {tool.name}"}
     if draw(st.integers(0, 5)) == 5:
         step["retries"] = draw(st.integers(1, 2))

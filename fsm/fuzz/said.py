@@ -133,7 +133,7 @@ FAMILIES: dict[str, Family] = {
     "cut_last": Family("refused", lambda text: text[:-1]),
     "cut_at_limit": Family("refused", lambda text: text[: max(1, len(text) * 2 // 3)], "length"),
     "duplicate_key": Family("refused", _twice),
-    "two_objects": Family("refused", lambda text: f"{text}\n{text[:-1]}, \"more\": 1}}"),
+    "two_objects": Family("refused", lambda text: f'{text}\n{text[:-1]}, "more": 1}}'),
     "not_a_number": Family("refused", _with('"note": NaN')),
     "infinity": Family("refused", _with('"note": -Infinity')),
     "huge_number": Family("refused", _with(f'"note": {"9" * 400}')),

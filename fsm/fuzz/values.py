@@ -289,7 +289,11 @@ def _number(schema: Mapping[str, Any], *, whole: bool) -> SearchStrategy[Any]:
     step = schema.get("multipleOf")
     if whole or (_is_number(step) and float(step).is_integer()):
         step = int(step) if _is_number(step) and step >= 1 else 1
-        low = -(-int(least) // step) if _is_number(least) else (-3 if not _is_number(most) else int(most) // step - 9)
+        low = (
+            -(-int(least) // step)
+            if _is_number(least)
+            else (-3 if not _is_number(most) else int(most) // step - 9)
+        )
         high = int(most) // step if _is_number(most) else low + 9
         return st.integers(low, max(low, high)).map(lambda number: number * step)
     low = float(least) if _is_number(least) else (float(most) - 9 if _is_number(most) else -3.0)

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import copy
 import json
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 from pydantic import ValidationError
 
 from ...prompts.model import ModelCall
-from ...states.errors import InvalidAnswer, PaorError, UsageError
+from ...states.errors import InvalidAnswer, UsageError
 from ...states.events import Event, RunEnded, TransitionTaken
 from ...states.limits import Limits
 from ...states.policy import Policy
@@ -35,6 +35,7 @@ from ..ports import SeededIds
 from ..result import Result, result_of_run
 from ..resuming import restored
 from ..runner import Going, Start
+from ..workflows import waiting_task
 from .happenings import CALL, checked_happening
 from .invariants import (
     REST,
@@ -65,7 +66,7 @@ class World:
     Args:
         make: Returns the engine under test for a journal, as ``--app`` takes it; called again after every crash. Its
             tools, policy, limits, prompts and hooks are its own; model, clock, ids and journal are the world's.
-        patient: Whether only to look at what costs little, and leave the whole journal to the end.
+        check: Called with the world after every step; whatever it raises is a violation of the name ``check``.
 
     Attributes:
         script: Every step so far, as it happened.
@@ -74,8 +75,9 @@ class World:
         choose: Called with every call of a tool; returns what happens.
     """
 
-    def __init__(self, make: Make) -> None:
+    def __init__(self, make: Make, check: Callable[[World], None] | None = None) -> None:
         self._make = make
+        self._check = check
         self.journal = MemoryJournal()
         self.clock = TestClock()
         self.script: list[Step] = []
@@ -158,16 +160,26 @@ class World:
         request = request_of(run)
         if isinstance(request, ModelRequest):
             return request.kind
-        return "recall" if isinstance(request, Recall) else "nothing" if isinstance(request, Nothing) else "tool"
+        return (
+            "recall" if isinstance(request, Recall) else "nothing" if isinstance(request, Nothing) else "tool"
+        )
 
     @property
     def question(self) -> Question | None:
         """What somebody is asked; of a workflow what its task asks."""
-        if not self.run_id:
+        run = self.run
+        if run is None or run.final or run.waiting_for is None:
             return None
-        with suppress(PaorError):
-            return self.engine.resume(self.run_id).waiting_for if self.need == "question" else None
-        return None
+        task = waiting_task(self.journal, self.journal.run(run.run_id))
+        return restored(self.journal, task)[0].waiting_for if task is not None else run.waiting_for
+
+    @property
+    def may_be_late(self) -> bool:
+        """Whether what somebody is asked counts as declined after a time."""
+        run = self.run
+        return (
+            self.need == "question" and run is not None and run.spec.limits.elicitation_timeout_s is not None
+        )
 
     def result_of(self, run_id: str) -> Result:
         """Return what a run came to, from the journal alone."""
@@ -193,6 +205,7 @@ class World:
         try:
             getattr(self, f"_{kind}")(step)
             self._raise_broken()
+            self._hold_to_check()
         except Violation as violation:
             raise self._told(violation)
         except (KeyboardInterrupt, UsageError):
@@ -202,6 +215,18 @@ class World:
                 raise
             name, told = type(error).__name__, str(error)
             raise self._told(self._violation("raises_nothing", f"{name}: {told:.500}")) from error
+
+    def _hold_to_check(self) -> None:
+        """Hold the world to what its user claims."""
+        if self._check is None:
+            return
+        try:
+            self._check(self)
+        except Exception as error:
+            if _is_foreign(error):
+                raise
+            told = (str(error) or type(error).__name__).splitlines()[0]
+            raise self._violation("check", told) from error
 
     def _raise_broken(self) -> None:
         """Raise what was found in the middle of a call; the engine would take it for the call's own error."""
@@ -228,10 +253,6 @@ class World:
             self.choose = _happening_in_turn(happened)
             self.do({name: value for name, value in step.items() if name not in ("said", "happened")})
 
-    def told(self, invariant: str, told: str) -> Violation:
-        """Return the violation of a claim that somebody else makes, with the script and the rows that led to it."""
-        return self._told(self._violation(invariant, told))
-
     def close(self) -> None:
         """Let go of the run and the journal."""
         self._drop()
@@ -240,7 +261,9 @@ class World:
     def _start(self, step: Mapping[str, Any]) -> None:
         """Start a run; a step that the engine refuses starts nothing."""
         self._drop()
-        options = {name: step[name] for name in ("mode", "final_format", "task_type", "stage") if step.get(name)}
+        options = {
+            name: step[name] for name in ("mode", "final_format", "task_type", "stage") if step.get(name)
+        }
         try:
             if step.get("limits") is not None:
                 options["limits"] = Limits(**step["limits"])
@@ -251,11 +274,13 @@ class World:
             raise UsageError(f"limits or policy of a step: {error}") from None
         documents = [(str(name), str(text)) for name, text in step.get("documents", ())]
         given = (str(step.get("objective", "Read the notes")), tuple(step.get("criteria", ())), documents)
-        if options.get("mode") == "workflow":
-            del options["mode"]
-            start = self.engine._workflow(*given, None, options)
-        else:
-            start = self.engine._prepared(*given, **options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of a mode that is old and works
+            if options.get("mode") == "workflow":
+                del options["mode"]
+                start = self.engine._workflow(*given, None, options)
+            else:
+                start = self.engine._prepared(*given, **options)
         self.run_id = ""
         self._hold(start, resumed=False)
         self._advance(until_row=False)
@@ -333,14 +358,16 @@ class World:
 
     def _look(self, step: Mapping[str, Any]) -> None:
         """Ask for a run that has ended or waits, and answer what nobody asked: nothing changes."""
-        if self.need not in ("end", "question"):
+        if self.need not in ("end", "question") or self.may_be_late:
             return
         before = self._heads()
         first = self.engine.resume(self.run_id)
         if self.need == "end":
             again = self.engine.cancel(self.run_id)
             if again.wire() != first.wire() or self._heads() != before:
-                raise self._violation("an_end_stays", "asking for an ended run gave another result or new rows")
+                raise self._violation(
+                    "an_end_stays", "asking for an ended run gave another result or new rows"
+                )
         elif self._heads() != before:
             raise self._violation("an_end_stays", "looking at a run that waits wrote rows")
 
