@@ -22,7 +22,6 @@ from .repro import Repro, repro_of
 from .sample import sample_engine
 from .world import Make
 
-
 _ROWS_HELD = 5_000
 
 
@@ -91,7 +90,6 @@ def search(
     app: str = "",
     progress: Callable[[Seen], None] | None = None,
     shrink: bool = True,
-    seen: Seen | None = None,
 ) -> Found:
     """
     Fuzz an engine; return what was covered, and the smallest failing case if one was found.
@@ -104,9 +102,8 @@ def search(
         app: What the engine is called on the command line, for the repro file.
         progress: Called after every example.
         shrink: Whether to look for a smaller case once one has failed.
-        seen: Takes in what is seen, instead of a new one.
     """
-    seen = seen if seen is not None else Seen(progress)
+    seen = Seen(progress)
     base = make if isinstance(make, type) else machine_of(make)
 
     class Searching(base):  # type: ignore[misc, valid-type]
@@ -138,9 +135,9 @@ def search(
         if found is None:
             raise
         found = smallest(base, found) if shrink else found
-    counts = (dict(sorted(counter.items())) for counter in (seen.requests, seen.families))
-    covered = (seen.examples, seen.rows, *counts, seen.coverage)
-    return Found(*covered, repro_of(found, app) if found is not None else None, found)
+    requests, families = (dict(sorted(counter.items())) for counter in (seen.requests, seen.families))
+    repro = repro_of(found, app) if found is not None else None
+    return Found(seen.examples, seen.rows, requests, families, seen.coverage, repro, found)
 
 
 def machine_of(make: Make) -> type[EngineMachine]:

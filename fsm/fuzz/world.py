@@ -46,9 +46,9 @@ from .invariants import (
     denied,
     journal_tells_the_state,
 )
-from .model import ENDS, RunModel
+from .model import RunModel
 from .said import Said, faulty
-from .watched import Lost, MemoryJournal, TestClock, ToldModel, Watch, watched
+from .watched import Lost, TestClock, ToldModel, Watch, WorldJournal, watched
 
 Make = Callable[[Journal], Engine]
 Step = dict[str, Any]
@@ -66,6 +66,7 @@ class World:
     Args:
         make: Returns the engine under test for a journal, as ``--app`` takes it; called again after every crash. Its
             tools, policy, limits, prompts and hooks are its own; model, clock, ids and journal are the world's.
+        path: Of the journal's file; by default it stays in memory. With one, every new process opens it anew.
         check: Called with the world after every step; whatever it raises is a violation of the name ``check``.
 
     Attributes:
@@ -75,10 +76,13 @@ class World:
         choose: Called with every call of a tool; returns what happens.
     """
 
-    def __init__(self, make: Make, check: Callable[[World], None] | None = None) -> None:
+    def __init__(
+        self, make: Make, check: Callable[[World], None] | None = None, *, path: str = ":memory:"
+    ) -> None:
         self._make = make
         self._check = check
-        self.journal = MemoryJournal()
+        self._path = path
+        self.journal = self._opened()
         self.clock = TestClock()
         self.script: list[Step] = []
         self.seen: dict[int, Seen] = {}
@@ -99,7 +103,6 @@ class World:
         self._broken: BaseException | None = None
         self._restored: Run | None = None
         self.engine = self._process()
-        self._listen()
 
     # -- what it is ------------------------------------------------------------------------------------------------
 
@@ -118,16 +121,16 @@ class World:
             engine._policy = engine.policy = self._policy
         return engine
 
-    def _listen(self) -> None:
+    def _opened(self) -> WorldJournal:
+        """Return the journal as a new process opens it."""
+        journal = WorldJournal(self._path)
+        journal.committed = self._committed_row
+        return journal
+
+    def _committed_row(self, run: int) -> None:
         """Note with every row that is committed what was said for it."""
-        append = self.journal.append
-
-        def noted(entry: Any) -> None:
-            append(entry)
-            said, self._pending = self._pending, []
-            self._committed.setdefault(entry.record.run, []).append(said)
-
-        self.journal.append = noted  # type: ignore[method-assign]
+        said, self._pending = self._pending, []
+        self._committed.setdefault(run, []).append(said)
 
     @property
     def live(self) -> Run | None:
@@ -207,7 +210,7 @@ class World:
             self._raise_broken()
             self._hold_to_check()
         except Violation as violation:
-            raise self._told(violation)
+            raise self._told(violation) from violation.__cause__
         except (KeyboardInterrupt, UsageError):
             raise
         except Exception as error:
@@ -266,7 +269,7 @@ class World:
         }
         try:
             if step.get("limits") is not None:
-                options["limits"] = Limits(**step["limits"])
+                options["limits"] = Limits(**{**self.engine.limits.model_dump(), **step["limits"]})
             if step.get("policy") is not None:
                 self._policy = Policy(**step["policy"])
                 self.engine._policy = self.engine.policy = self._policy
@@ -348,6 +351,9 @@ class World:
         """Lose the process where it stands; another one takes over with the next step."""
         self._drop()
         self._pending = []
+        if self._path != ":memory:":
+            self.journal.discard()
+            self.journal = self._opened()
         self.engine = self._process()
         self._look_at_rows()
         self._rest(journal_tells_the_state)
@@ -448,7 +454,7 @@ class World:
     def _asked(self, call: ModelCall) -> Said:
         try:
             said = self.tell(call)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - raised again when the step ends
             raise self._kept(error) from None
         self._pending.append(said)
         if self._step.get("do") != "finish":
@@ -471,7 +477,7 @@ class World:
                 self._begins_once(intent.idempotency_key, tool)
         try:
             happening = dict(self.choose(tool, arguments))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - raised again when the step ends
             raise self._kept(error) from None
         if self._step.get("do") != "finish":
             self._step.setdefault("happened", []).append(happening)

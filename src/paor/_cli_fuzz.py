@@ -117,7 +117,7 @@ def _shown(examples: int) -> Iterator[Callable[[Seen], None] | None]:
         return
     from rich.console import Console
 
-    with Console(stderr=True, highlight=False).status("starting") as status:
+    with Console(file=sys.stderr, highlight=False).status("starting") as status:
 
         def show(seen: Seen) -> None:
             words = "a case was found, making it smaller" if seen.failed else f"of {examples:,} examples"
