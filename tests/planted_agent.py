@@ -95,7 +95,10 @@ TOOLS: tuple[Tool, ...] = (
             [],
             status={"enum": ["open", "late", "done"], "default": "open"},
             limit={"type": "integer", "minimum": 1, "maximum": 50, "default": 10},
-            filter={"type": "object", "properties": {"city": {"type": "string"}, "since": {"format": "date"}}},
+            filter={
+                "type": "object",
+                "properties": {"city": {"type": "string"}, "since": {"format": "date"}},
+            },
         ),
         _search,
         "read",
@@ -120,7 +123,12 @@ TOOLS: tuple[Tool, ...] = (
         "Send a message.",
         _schema(
             ["to", "subject"],
-            to={"type": "array", "items": {"type": "string", "format": "email"}, "minItems": 1, "maxItems": 3},
+            to={
+                "type": "array",
+                "items": {"type": "string", "format": "email"},
+                "minItems": 1,
+                "maxItems": 3,
+            },
             subject={"type": "string", "maxLength": 120},
             body={"type": "string"},
         ),

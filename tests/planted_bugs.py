@@ -81,7 +81,13 @@ def planted() -> tuple[Bug, ...]:
     """Return all planted bugs in their order."""
     data = tomllib.loads(SOURCE.read_text(encoding="utf-8"))
     return tuple(
-        Bug(**{**item, "seen_by": tuple(item["seen_by"]), "edits": tuple(Edit(**one) for one in item["edits"])})
+        Bug(
+            **{
+                **item,
+                "seen_by": tuple(item["seen_by"]),
+                "edits": tuple(Edit(**one) for one in item["edits"]),
+            }
+        )
         for item in data["bug"]
     )
 

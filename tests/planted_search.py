@@ -30,7 +30,11 @@ def searched(seed: int, examples: int, folder: str) -> dict[str, Any]:
 
     found = fuzz.search(engine, examples=examples, number=seed, progress=progress)
     spent = time.process_time() - began
-    told: dict[str, Any] = {"found": found.repro is not None, "examples": found.examples, "seconds": round(spent, 1)}
+    told: dict[str, Any] = {
+        "found": found.repro is not None,
+        "examples": found.examples,
+        "seconds": round(spent, 1),
+    }
     if found.repro is not None:
         told |= {"examples": first[0], "seconds": round(first[1], 1), "shrunk_in": round(spent - first[1], 1)}
         told |= {"invariant": found.repro.invariant, "told": found.repro.told, "rows": len(found.repro.rows)}

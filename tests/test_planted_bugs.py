@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -29,7 +28,16 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Copy]:
 def test_there_are_25_bugs_in_all_areas_and_a_third_of_them_is_always_looked_for() -> None:
     assert len(BUGS) == len({bug.name for bug in BUGS}) == 25
     areas = Counter(bug.area for bug in BUGS)
-    assert areas.keys() >= {"guards", "counters", "parser", "journal", "duplicates", "policy", "budgets", "resume"}
+    assert areas.keys() >= {
+        "guards",
+        "counters",
+        "parser",
+        "journal",
+        "duplicates",
+        "policy",
+        "budgets",
+        "resume",
+    }
     assert 8 <= len(CI) <= 9
     assert len({bug.area for bug in CI}) >= 7
 

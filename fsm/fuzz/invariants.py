@@ -22,6 +22,7 @@ from ..replay import replay
 from ..resuming import restored
 from .model import ENDS, RunModel
 from .said import Said
+from .truths import TRUTHS, Facts, chain_fits_the_format
 
 if TYPE_CHECKING:
     from .world import World
@@ -79,6 +80,7 @@ class Seen:
         success: Whether a completion review has said success.
         met: Criteria that were said to be met.
         call: Of the newest row, the call that the run is about: tool and arguments.
+        facts: What a reason to stop can depend on.
     """
 
     run_id: str
@@ -92,6 +94,7 @@ class Seen:
     success: bool = False
     met: set[str] = field(default_factory=set)
     call: tuple[str, Mapping[str, Any]] | None = None
+    facts: Facts = field(default_factory=Facts)
 
     @property
     def row(self) -> Transition:
@@ -261,6 +264,7 @@ ROW: dict[str, Callable[[Seen], bool]] = {
         only_declared_retries,
     )
 }
+ROW |= TRUTHS
 """What is held after every row, by name."""
 
 
@@ -269,9 +273,11 @@ def broken_by(seen: Seen) -> Iterator[tuple[str, str]]:
     for name, holds in seen.model.take(seen.row):
         if not holds:
             yield name, "the row is not what the run so far leads to"
+    seen.facts.judge(seen)
     for name, check in ROW.items():
         if not check(seen):
             yield name, (check.__doc__ or "").strip()
+    seen.facts.take(seen)
 
 
 # -- when nothing moves --------------------------------------------------------------------------------------------
@@ -318,7 +324,13 @@ def every_end_says_why(world: World) -> Iterator[str]:
 
 REST: dict[str, Callable[[World], Iterator[str]]] = {
     function.__name__: function
-    for function in (chain_verifies, journal_tells_the_state, replays_to_the_same, every_end_says_why)
+    for function in (
+        chain_verifies,
+        chain_fits_the_format,
+        journal_tells_the_state,
+        replays_to_the_same,
+        every_end_says_why,
+    )
 }
 """What is held when a run has ended, waits, or has lost its driver, by name."""
 

@@ -84,6 +84,8 @@ def _test_case(machine: type[EngineMachine]) -> type[unittest.TestCase]:
             try:
                 with quiet():
                     run_state_machine_as_test(machine, settings=self.settings)
+                if machine.failure is not None:  # hypothesis drops what is found while it stops an example
+                    raise machine.failure
             except Exception as error:
                 if (violation := violation_in(error)) is not None:
                     error.add_note(saved(machine, violation))

@@ -45,7 +45,11 @@ def plan(draw: DrawFn, setting: Setting = ANY) -> Said:
             if other
             else _call(draw, draw(st.sampled_from(tools)), after=number + 1)
         )
-    return Said("plan", json.dumps({"intention": "read on", "steps": steps}), means={"action": tools[0].name})
+    return Said(
+        "plan",
+        json.dumps({"intention": "read on", "steps": steps}),
+        means={"action": tools[0].name, "steps": steps},
+    )
 
 
 def _call(draw: DrawFn, tool: ToolSpec, after: int = 0) -> dict[str, Any]:

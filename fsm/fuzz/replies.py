@@ -266,7 +266,7 @@ def _refinement(draw: DrawFn, setting: Setting, decision: str) -> Said:
         data["score"] = draw(st.sampled_from([0.1, 0.5, 0.9, 1]))
     if draw(st.integers(0, 3)) == 3:
         data |= {"hint": "read on"} if decision == "continue" else {"answer": "It is the 3rd."}
-    return _said("refinement", data, decision=decision, met=met)
+    return _said("refinement", data, decision=decision, met=met, score=data.get("score"))
 
 
 @st.composite

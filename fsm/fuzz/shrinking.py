@@ -129,10 +129,26 @@ def _plainer_said(item: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     except ValueError:
         return
     if isinstance(data, dict) and said.good is not False:
-        for name in data:
+        yield from _plainer_data(said, data)
+
+
+_MEANT = {"criteria": "met", "score": "score"}
+"""What a key of a reply means: it goes with the key."""
+
+_NEEDED = ("action", "answer", "decision", "status", "schema", "parameters", "steps", "tasks", "elicitation")
+"""Keys without which a reply does not say what it means; a review's and a refinement's answer is not needed."""
+
+
+def _plainer_data(said: Said, data: dict[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield a good reply with less in it, and with what it then means."""
+    judges = said.kind in ("refinement", "review")
+    for name in data:
+        if name not in _NEEDED or (name == "answer" and judges):
             rest = {key: value for key, value in data.items() if key != name}
-            yield said._replace(text=json.dumps(rest)).wire()
-        for name in ("steps", "tasks"):
-            if isinstance(data.get(name), list) and len(data[name]) > 1:
-                yield said._replace(text=json.dumps(data | {name: data[name][:-1]})).wire()
-                yield said._replace(text=json.dumps(data | {name: data[name][1:]})).wire()
+            means = {key: value for key, value in said.means.items() if key != _MEANT.get(name)}
+            yield said._replace(text=json.dumps(rest), means=means).wire()
+    for name in ("steps", "tasks"):
+        items = data.get(name)
+        for fewer in (items[:-1], items[1:]) if isinstance(items, list) and len(items) > 1 else ():
+            means = {key: (fewer if key == name else value) for key, value in said.means.items()}
+            yield said._replace(text=json.dumps(data | {name: fewer}), means=means).wire()

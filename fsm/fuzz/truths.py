@@ -166,8 +166,8 @@ REASONS_TRUE: dict[str, Callable[[Seen], bool]] = {
     ),
     "max_steps": lambda seen: seen.model.steps >= seen.spec.limits.max_steps,
     "max_plans": lambda seen: seen.row.counters.get("plans", 0) >= seen.spec.limits.max_plans,
-    "selection_invalid": lambda seen: (
-        _is_read(seen, used_up=seen.facts.again("reselect") >= seen.spec.limits.selection_retries)
+    "selection_invalid": lambda seen: _is_read(
+        seen, used_up=seen.facts.again("reselect") >= seen.spec.limits.selection_retries
     ),
     "retries_exhausted": lambda seen: seen.model.retries >= seen.spec.limits.max_retries,
     "review_failed": _review_fails,
