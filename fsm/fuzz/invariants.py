@@ -25,7 +25,7 @@ from .said import Said
 from .truths import TRUTHS, Facts, chain_fits_the_format
 
 if TYPE_CHECKING:
-    from .world import World
+    from .ground import Ground
 
 ACCEPTED = {
     "selection": ("select", "answer"),
@@ -283,18 +283,18 @@ def broken_by(seen: Seen) -> Iterator[tuple[str, str]]:
 # -- when nothing moves --------------------------------------------------------------------------------------------
 
 
-def chain_verifies(world: World) -> Iterator[str]:
+def chain_verifies(world: Ground) -> Iterator[str]:
     """The journal's own check finds no defect."""
     yield from map(str, world.journal.verify())
 
 
-def replays_to_the_same(world: World) -> Iterator[str]:
+def replays_to_the_same(world: Ground) -> Iterator[str]:
     """Every run is derived again from its record, row by row, and comes out the same."""
     for row in world.journal.runs():
         yield from map(str, replay(world.journal, row.run_id).divergences)
 
 
-def journal_tells_the_state(world: World) -> Iterator[str]:
+def journal_tells_the_state(world: Ground) -> Iterator[str]:
     """What the journal tells of a run is what its driver held, and what was read of it row by row."""
     for number, seen in world.seen.items():
         if not seen.rows:
@@ -311,7 +311,7 @@ def journal_tells_the_state(world: World) -> Iterator[str]:
             yield f"the driver held {live.state}, {live.counters}; the journal tells {run.state}, {run.counters}"
 
 
-def every_end_says_why(world: World) -> Iterator[str]:
+def every_end_says_why(world: Ground) -> Iterator[str]:
     """An ended run has a reason of the closed list and a final message."""
     for row in world.journal.runs():
         if row.state in ENDS:
@@ -322,7 +322,7 @@ def every_end_says_why(world: World) -> Iterator[str]:
                 yield "the run ended without a message"
 
 
-REST: dict[str, Callable[[World], Iterator[str]]] = {
+REST: dict[str, Callable[[Ground], Iterator[str]]] = {
     function.__name__: function
     for function in (
         chain_verifies,
