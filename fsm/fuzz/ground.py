@@ -24,7 +24,7 @@ from ..journal_rows import transition_of
 from ..loop import Drive
 from ..ports import SeededIds
 from ..result import Result, result_of_run
-from ..resuming import restored
+from ..resuming import restored, run_before
 from .happenings import CALL
 from .invariants import REST, Seen, Violation, broken_by, canonical, denied
 from .model import RunModel
@@ -80,6 +80,7 @@ class Ground:
         self._step: Step = {}
         self._broken: BaseException | None = None
         self._restored: Run | None = None
+        self._cancelled: int | None = None
         self.engine = self._process()
 
     # -- what it is ------------------------------------------------------------------------------------------------
@@ -108,12 +109,18 @@ class Ground:
     def _committed_row(self, run: int) -> None:
         """Note with every row that is committed what was said for it."""
         said, self._pending = self._pending, []
+        self._cancelled = self._cancelled + 1 if self._cancelled is not None else None
         self._committed.setdefault(run, []).append(said)
 
     @property
     def live(self) -> Run | None:
         """The run as its driver holds it, None without a driver."""
         return self._drive.run if self._drive is not None and self._stream is not None else None
+
+    @property
+    def held(self) -> Run | None:
+        """The run as the last driver held it after its last row."""
+        return self._drive.run if self._drive is not None else None
 
     def result_of(self, run_id: str) -> Result:
         """Return what a run came to, from the journal alone."""
@@ -122,6 +129,7 @@ class Ground:
     # -- the outside -----------------------------------------------------------------------------------------------
 
     def _asked(self, call: ModelCall) -> Said:
+        self._hold_to_cancel(f"the model was asked for a {call.kind}", rows=1)
         try:
             said = self.tell(call)
         except Exception as error:  # noqa: BLE001 - raised again when the step ends
@@ -133,6 +141,7 @@ class Ground:
 
     def _begins(self, tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> Mapping[str, Any]:
         """Hold a call of a tool to what must be true before it begins; return what happens in it."""
+        self._hold_to_cancel(f"{tool.name} was called", rows=0)
         live = self.live
         own = live is not None and live.run_id == context.run_id
         run = live if own and live is not None else restored(self.journal, context.run_id)[0]
@@ -145,8 +154,12 @@ class Ground:
             if head.state != "Executing" or wanted != (tool.name, canonical(arguments)):
                 told = f"{tool.name} was called in {head.state} without a committed intent for this call"
                 raise self._kept(self._violation("intent_before_effect", told))
+            key = intent.idempotency_key if intent is not None else ""
+            if context.idempotency_key != key:
+                told = f"{tool.name} got the key {context.idempotency_key}, its intent has {key}"
+                raise self._kept(self._violation("one_key_for_a_call", told))
             if tool.effect == "once":
-                self._begins_once(context.idempotency_key, tool)
+                self._begins_once(key, tool)
         try:
             happening = dict(self.choose(tool, arguments))
         except Exception as error:  # noqa: BLE001 - raised again when the step ends
@@ -154,6 +167,12 @@ class Ground:
         if self._step.get("do") != "finish":
             self._step.setdefault("happened", []).append(happening)
         return happening
+
+    def _hold_to_cancel(self, told: str, *, rows: int) -> None:
+        """A driver learns with its next row that its run was cancelled; no tool, and after that row nothing, begins."""
+        if self._cancelled is not None and self._cancelled >= rows:
+            told = f"{told} after the run was cancelled"
+            raise self._kept(self._violation("nothing_begins_after_a_cancel", told))
 
     def _begins_once(self, key: str, tool: Tool) -> None:
         begun = sum(call.key == key for call in self.watch.calls)
@@ -189,6 +208,8 @@ class Ground:
         row = seen.row
         self._count(seen)
         run = self.live
+        if run is None and row.trigger in ("specify", "refuse"):  # the driver is gone, its row is there
+            run = run_before(self.journal, seen.run_id, row.seq + 1)
         if run is not None and run.run_id == seen.run_id and run.memory.intent is not None:
             seen.call = run.memory.intent.tool, run.memory.intent.arguments
         elif row.trigger in ("specify", "refuse"):

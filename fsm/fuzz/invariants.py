@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from ...states.policy import ApprovalRule, Policy
 from ...states.reasons import REASONS
+from ...states.run import Run
 from ...states.spec import Spec
 from ..journal_rows import Transition
 from ..replay import replay
 from ..resuming import restored
-from .model import ENDS, RunModel
+from .model import ENDS, MODELLED, RunModel
 from .said import Said
 from .truths import TRUTHS, Facts, chain_fits_the_format
 
@@ -302,13 +303,20 @@ def journal_tells_the_state(world: Ground) -> Iterator[str]:
         run = restored(world.journal, seen.run_id)[0]
         if (run.state, run.seq) != (seen.model.phase, seen.model.seq):
             yield f"the journal tells {run.state} at row {run.seq}, the rows {seen.model.phase} at {seen.model.seq}"
-        live = world.live
-        if (
-            live is not None
-            and live.number == number
-            and (live.state, live.counters) != (run.state, run.counters)
-        ):
-            yield f"the driver held {live.state}, {live.counters}; the journal tells {run.state}, {run.counters}"
+        held = world.held
+        if held is not None and (held.number, held.seq) == (number, run.seq) and held != run:
+            yield f"the journal tells something else than the driver held: {_difference(held, run)}"
+
+
+def _difference(held: Run, told: Run) -> str:
+    """Return the names of the counters and of the slots of memory in which two runs differ, with their values."""
+    parts = [
+        f"{name}: {getattr(one, name)!r:.120} and {getattr(other, name)!r:.120}"
+        for one, other in ((held.counters, told.counters), (held.memory, told.memory))
+        for name in one.__struct_fields__
+        if getattr(one, name) != getattr(other, name)
+    ]
+    return "; ".join(parts) or f"{held.state} and {told.state}"
 
 
 def every_end_says_why(world: Ground) -> Iterator[str]:
@@ -338,9 +346,16 @@ OTHERS = (
     "denied_never_called",
     "once_never_repeats",
     "intent_before_effect",
+    "one_key_for_a_call",
+    "nothing_begins_after_a_cancel",
     "ends_within_bounds",
     "raises_nothing",
     "an_end_stays",
     "wrong_answers_change_nothing",
+    "rows_never_change",
+    "check",
 )
 """What a world holds itself, at the moment in which it could break."""
+
+INVARIANTS: tuple[str, ...] = tuple(sorted({*MODELLED, *ROW, *REST, *OTHERS}))
+"""The names of all that is held."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from pydantic import ValidationError
@@ -125,6 +126,17 @@ class World(Ground):
                 raise
             name, told = type(error).__name__, str(error)
             raise self._told(self._violation("raises_nothing", f"{name}: {told:.500}")) from error
+        except (
+            BaseException
+        ):  # hypothesis stops the example in the middle of a call: to the run a lost process
+            self._interrupt()
+            raise
+
+    def _interrupt(self) -> None:
+        """Lose the process in the middle of a step, so that the run can still be brought to its end."""
+        self._step["lost"], self.journal.lose, self._pending = True, False, []
+        self._drop()
+        self.engine = self._process()
 
     def _hold_to_check(self) -> None:
         """Hold the world to what its user claims."""
@@ -180,7 +192,7 @@ class World(Ground):
                 start = self.engine._workflow(*given, None, options)
             else:
                 start = self.engine._prepared(*given, **options)
-        self.run_id = ""
+        self.run_id, self._cancelled = "", None
         self._hold(start, resumed=False)
         self._advance(until_row=False)
 
@@ -233,11 +245,13 @@ class World(Ground):
         """Ask for the run's end, from beside the driver if there is one."""
         if self.need in ("start", "end"):
             return
-        self._restored = None
-        self.engine.cancel(self.run_id)
-        self._restored = None
-        if self._stream is not None:
-            self._drain()
+        self._restored, self._cancelled = None, 0
+        with suppress(Lost):  # what was broken is raised when the step ends
+            self.engine.cancel(self.run_id)
+            self._restored = None
+            if self._stream is not None:
+                self._drain()
+        self._raise_broken()
         self._look_at_rows()
         if self.run is not None and not self.run.final:
             raise self._violation("ends_within_bounds", "the run was cancelled and goes on")
