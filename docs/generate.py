@@ -16,6 +16,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 from guarantees_table import breakage_table, guarantee_table
+from planted_bugs_table import planted_table
 from pictures import pictures
 from spec_coverage import coverage
 
@@ -29,7 +30,10 @@ from paor.states import errors
 from paor.states.reasons import REASONS
 
 DOCS = Path(__file__).resolve().parent
-PAGES = ("machine.md", "embedding.md", "cli.md", "web.md", "spec-coverage.md", "guarantees.md", "diagrams.md")
+PAGES = (
+    *("machine.md", "embedding.md", "cli.md", "web.md", "spec-coverage.md", "guarantees.md", "diagrams.md"),
+    "planted-bugs.md",
+)
 PART = re.compile(r"(?ms)(^<!-- generated: (\w+) -->\n).*?(^<!-- end -->$)")
 HELP_COLUMNS = "98"
 FINGERPRINTS = DOCS.parent / "fsm" / "fingerprints.json"
@@ -171,6 +175,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "coverage": coverage,
     "guarantees": guarantee_table,
     "breakages": breakage_table,
+    "planted": planted_table,
     "difference": difference,
 }
 """What is written, by the name in the marker."""
