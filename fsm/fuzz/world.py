@@ -178,11 +178,10 @@ class World(Ground):
         try:
             if step.get("limits") is not None:
                 options["limits"] = Limits(**{**self.engine.limits.model_dump(), **step["limits"]})
-            if step.get("policy") is not None:
-                self._policy = Policy(**step["policy"])
-                self.engine._policy = self.engine.policy = self._policy
+            self._policy = Policy(**step["policy"]) if step.get("policy") is not None else None
         except (ValidationError, TypeError) as error:
             raise UsageError(f"limits or policy of a step: {error}") from None
+        self.engine = self._process()
         documents = [(str(name), str(text)) for name, text in step.get("documents", ())]
         given = (str(step.get("objective", "Read the notes")), tuple(step.get("criteria", ())), documents)
         with warnings.catch_warnings():
