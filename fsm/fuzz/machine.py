@@ -214,7 +214,7 @@ class EngineMachine(RuleBasedStateMachine):
 
     def _start(self, data: DataObject) -> None:
         self._runs += 1
-        self._faults = data.draw(st.sampled_from((1, 0, 1, 2, 2, 3, 20)))
+        self._faults = data.draw(st.sampled_from((3, 0, 1, 2, 4, 6, 20)))
         engine = self.world.engine
         step: dict[str, Any] = {"do": "start", "objective": self.objective}
         mode = data.draw(st.sampled_from(self.modes))
@@ -318,7 +318,7 @@ class EngineMachine(RuleBasedStateMachine):
                     for (source, trigger), needs in AIMED.items()
                     if source == run.state and need in needs
                 ]
-                yield from ((trigger, 1 if trigger == "fail" else 3) for trigger in aims)
+                yield from ((trigger, _WEIGHTS.get(trigger, 3)) for trigger in aims)
             yield "crash", 1
             if need == "tool":
                 yield "lose_effect", 3
@@ -383,6 +383,9 @@ class EngineMachine(RuleBasedStateMachine):
             if self._folder is not None:
                 self._folder.cleanup()
 
+
+_WEIGHTS = {"fail": 1, "reselect": 6, "respecify": 6, "refuse": 6, "reassess": 6}
+"""How often a row is aimed at; replies that nearly are right have most families."""
 
 _WAITS = [
     {"do": "raise", "what": "EffectUnknown"},

@@ -136,6 +136,20 @@ def _other_case(values: dict[str, Any], schema: ParameterSchema, place: int) -> 
     return {(key.upper() if key == name else key): value for key, value in values.items()}
 
 
+def _inside(value: str) -> Miss:
+    """Return a miss that puts a text where the schema has one deeper down: into a list, or an object in it."""
+
+    def change(values: dict[str, Any], schema: ParameterSchema, place: int) -> dict[str, Any]:
+        for name, item in values.items():
+            if isinstance(item, list) and item and all(isinstance(text, str) for text in item):
+                return values | {name: [*item[:-1], value]}
+            if isinstance(item, dict) and (keys := [key for key in item if isinstance(item[key], str)]):
+                return values | {name: item | {keys[place % len(keys)]: value}}
+        return values
+
+    return change
+
+
 MISSES: dict[str, Miss] = {
     "missing": _missing,
     "unknown_name": lambda values, schema, place: values | {"colour": "red"},
@@ -155,6 +169,7 @@ MISSES: dict[str, Miss] = {
     "climbing_path": _set("../../etc/passwd"),
     "placeholder": _set("$step[0].output"),
     **{f"unsafe_{number}": _set(value) for number, value in enumerate(UNSAFE)},
+    **{f"unsafe_inside_{number}": _inside(value) for number, value in enumerate(UNSAFE)},
 }
 """Ways in which arguments go wrong, by name."""
 
