@@ -22,7 +22,9 @@ def planted_table() -> str:
     ]
     for bug in bugs:
         found = measured.get(bug["name"])
-        facts = (f"`{found['invariant']}`", found["examples"], found["rows"]) if found else ("not found", "", "")
+        facts = (
+            (f"`{found['invariant']}`", found["examples"], found["rows"]) if found else ("not found", "", "")
+        )
         always = "" if not bug["ci"] else " *"
         cells = (bug["area"], bug["what"], bug["breaks"], *map(str, facts))
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + f"{always} |")
