@@ -16,8 +16,8 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 from guarantees_table import breakage_table, guarantee_table
-from planted_bugs_table import planted_table
 from pictures import pictures
+from planted_bugs_table import planted_table
 from spec_coverage import coverage
 
 from paor import Limits, Policy, WebSettings
