@@ -47,7 +47,7 @@ PURE = (
 
 MODEL_CLIENTS = {
     *("prompts/openai.py", "prompts/anthropic.py", "prompts/http.py"),
-    *("prompts/clients.py", "prompts/connection.py", "prompts/client_settings.py"),
+    *("prompts/clients.py", "prompts/connection.py", "prompts/client_settings.py", "prompts/beside.py"),
 }
 """The edges among the prompts: they talk to a server, so only the project-wide bans hold for them."""
 
