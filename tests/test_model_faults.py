@@ -14,6 +14,8 @@ import pytest
 
 from paor import AnthropicModel, Engine, ModelCall, ModelUnavailable, OpenAIModel, PromptMessage, replay
 from paor.prompts import exchange, http
+from paor.prompts.plans import read_plan
+from paor.prompts.replies import Invalid
 
 from .model_server import (
     KEY,
@@ -300,6 +302,77 @@ def test_a_server_that_is_not_there() -> None:
 def test_the_bounds_are_the_same_on_both_sides() -> None:
     """A host's own client has no bound below the exchange's."""
     assert exchange.BYTES_MAX == http.BODY_BYTES
+
+
+# -- what is no answer, whatever stands in it ----------------------------------------------------------------------
+
+CALL = {"id": "call_1", "type": "function", "function": {"name": "notes.read", "arguments": '{"page": 1}'}}
+ITEM = {"type": "function_call", "call_id": "call_1", "name": "notes.read", "arguments": '{"page": 1}'}
+BLOCK = {"type": "tool_use", "id": "call_1", "name": "notes.read", "input": {"page": 1}}
+REPLY = {"type": "tool_use", "id": "call_1", "name": "reply", "input": {"decision": "stop", "reason": "x"}}
+REFUSED = {"type": "refusal", "refusal": "No."}
+
+
+def _chat(**message: Any) -> dict[str, Any]:
+    end = message.pop("end")
+    return CHAT.body("") | {"choices": [{"index": 0, "message": message, "finish_reason": end}]}
+
+
+def _responses(*output: Any, reason: str = "") -> dict[str, Any]:
+    more = {"status": "incomplete", "incomplete_details": {"reason": reason}} if reason else {}
+    return RESPONSES.body("") | {"output": list(output)} | more
+
+
+NO_ANSWERS: dict[str, tuple[Wire, dict[str, Any], str]] = {
+    "chat: calls that were cut off": (CHAT, _chat(end="length", content=None, tool_calls=[CALL]), "length"),
+    "chat: calls that were filtered": (CHAT, _chat(end="content_filter", content=None, tool_calls=[CALL]), "content_filter"),
+    "chat: a refusal beside calls": (CHAT, _chat(end="tool_calls", content=None, refusal="No.", tool_calls=[CALL]), "refusal"),
+    "chat: a refusal after a text": (CHAT, _chat(end="stop", content=TEXT, refusal="No."), "refusal"),
+    "responses: calls that were cut off": (RESPONSES, _responses(ITEM, reason="max_output_tokens"), "length"),
+    "responses: calls that were filtered": (RESPONSES, _responses(ITEM, reason="content_filter"), "content_filter"),
+    "responses: a refusal beside calls": (
+        RESPONSES, _responses({"type": "message", "content": [REFUSED]}, ITEM), "refusal"
+    ),
+    "responses: a refusal after a text": (
+        RESPONSES, _responses({"type": "message", "content": [{"type": "output_text", "text": TEXT}, REFUSED]}), "refusal"
+    ),
+    "messages: calls that were cut off": (MESSAGES, MESSAGES.body("") | {"content": [BLOCK], "stop_reason": "max_tokens"}, "length"),
+    "messages: a refusal beside calls": (MESSAGES, MESSAGES.body("") | {"content": [BLOCK], "stop_reason": "refusal"}, "refusal"),
+    "messages: a refusal beside the reply": (MESSAGES, MESSAGES.body("") | {"content": [REPLY], "stop_reason": "refusal"}, "refusal"),
+    "messages: a reply that was cut off": (MESSAGES, MESSAGES.body("") | {"content": [REPLY], "stop_reason": "max_tokens"}, "length"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NO_ANSWERS)
+def test_a_cut_or_refused_reply_says_so_whatever_stands_in_it(server: ModelServer, name: str) -> None:
+    """Calls and texts that a provider has broken off are no calls and texts of the model."""
+    wire, body, finish = NO_ANSWERS[name]
+    server.script(plain(body))
+    reply = wire.model(server.url).ask(ModelCall("plan", (PromptMessage("user", "Go on?"),)))
+    assert reply.finish == finish
+    if finish != "length":
+        assert read_plan(reply.text, chars_max=10_000, finish=reply.finish) == Invalid(
+            finish, "the model declined to answer"
+        )
+    elif name != "messages: a reply that was cut off":
+        assert isinstance(read_plan(reply.text, chars_max=10_000, finish=reply.finish), Invalid)
+
+
+@pytest.mark.parametrize("finish", ["refusal", "content_filter"])
+def test_a_refusal_that_looks_like_an_answer_is_asked_again(tmp_path: Path, finish: str) -> None:
+    """In every phase: a complete object is no answer when the provider says that the model was stopped."""
+    with model_server() as server:
+        good = [json.dumps(reply) for reply in (*READ(1), STOP, SUCCESS)]
+        bodies = [CHAT.body(text, end) for text in good for end in (finish, "stop")]
+        if finish == "refusal":  # words in the content, and a refusal beside them
+            bodies = [_chat(end="stop", content=text, refusal=no) for text in good for no in ("No.", None)]
+        server.script(*map(plain, bodies))
+        engine = Engine(CHAT.model(server.url), tools=TOOLS, journal=tmp_path / "runs.db")
+        result = engine.run("Read it")
+        rows = [row for row in engine.journal.transitions(result.run_id) if "invalid" in row.outcome]
+        assert result.state == "Done" and [row.outcome["invalid"] for row in rows] == [finish] * 4
+        assert [row.trigger for row in rows] == ["reselect", "respecify", "reassess", "reassess"]
+        assert replay(engine.journal, result.run_id).identical
 
 
 # -- in a run ----------------------------------------------------------------------------------------------------
