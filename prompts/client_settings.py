@@ -80,9 +80,9 @@ def number(value: object, name: str, least: float, most: float) -> float:
     return value
 
 
-def checked_url(url: str) -> str:
+def checked_url(url: str, name: str = "base_url") -> str:
     """
-    Return a server's address if it is one.
+    Return a server's address if it is one; *name* is what it is called where it was given.
 
     Raises:
         UsageError: It is not an http or https URL with a host.
@@ -93,9 +93,7 @@ def checked_url(url: str) -> str:
     except ValueError:
         good = False
     if not good or not url.isascii() or not url.isprintable():
-        raise UsageError(
-            "base_url must be an http or https URL with a host, such as http://127.0.0.1:8080/v1"
-        )
+        raise UsageError(f"{name} must be an http or https URL with a host, such as http://127.0.0.1:8080/v1")
     return url
 
 

@@ -117,7 +117,9 @@ class RemoteModel(Connection):
         given = [one for one in (client, async_client) if one is not None]
         if given and base_url is None:
             base_url = str(given[0].base_url)
-        self.base_url = checked_url(base_url) if base_url else None
+        self.base_url = (
+            checked_url(base_url, f"base_url or {self.provider.upper()}_BASE_URL") if base_url else None
+        )
         self.official = self.base_url is None or is_below(self.base_url, self.hosts)
         self._model = model
         limit = (
@@ -246,7 +248,7 @@ class RemoteModel(Connection):
             if not isinstance(wait, str) and not self._fits(call, asked, course):
                 wait = " (what is left of the token budget is too little for another attempt)"
             if isinstance(wait, str):
-                return self._unavailable(call, course, result, wait)
+                return self._unavailable(call, course, result, wait + self._hint(result))
             course.retries += 1
             text = f"attempt {course.attempts} failed: {self._clean(result.message)}"
             told = f"attempt {course.attempts} failed ({result.code}), the next one in {wait:g} s"
@@ -307,6 +309,13 @@ class RemoteModel(Connection):
             return True
         size = prompt_bytes(call.messages) + len(as_json(course.turns)) + len(more)
         return tokens + prompt_tokens(size) + asked.max_tokens <= call.tokens_left
+
+    def _hint(self, fault: Fault) -> str:
+        """Return what else may be wrong when a server has no such place."""
+        below = self.base_url is not None and "/v1" in self.base_url
+        if self.provider != "openai" or self.official or below or fault.status not in (404, 405):
+            return ""
+        return " (most compatible servers listen below /v1, and base_url does not end so)"
 
     def _wait(self, course: Course, fault: Fault, end: float | None) -> float | str:
         """Return the seconds until the next attempt, or why there is none."""

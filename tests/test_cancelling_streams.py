@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +16,7 @@ import pytest
 from paor import (
     CallStopped,
     Engine,
+    Event,
     Journal,
     ModelCall,
     ModelText,
@@ -115,13 +116,19 @@ class Line:
 
 def listened(engine: Engine) -> Result:
     """Run with somebody listening, sync."""
-    return next(item.result for item in engine.stream("Work") if isinstance(item, RunEnded))
+    return ended(engine.stream("Work"))
 
 
 async def alistened(engine: Engine) -> Result:
     """Run with somebody listening, async."""
-    found = [item.result async for item in engine.astream("Work") if isinstance(item, RunEnded)]
-    return found[0]  # type: ignore[no-any-return]
+    return ended([item async for item in engine.astream("Work")])
+
+
+def ended(events: Iterable[Event]) -> Result:
+    """Return the result that events end with."""
+    (result,) = [item.result for item in events if isinstance(item, RunEnded)]
+    assert isinstance(result, Result)
+    return result
 
 
 HOW: dict[str, Callable[[Engine], Result]] = {

@@ -293,10 +293,30 @@ def test_waits_double_up_to_eight_seconds(server: ModelServer) -> None:
 
 
 def test_a_server_that_is_not_there() -> None:
-    """Its port is closed."""
+    """Its port is closed, or its name is none: said alike by both drivers, without what libraries make of it."""
     for wire in WIRES:
         model = wire.model("http://127.0.0.1:9", port=QuickPort(), retries=1)
-        assert unavailable(model, "sync").code == unavailable(model, "async").code == "unreachable"
+        for driver in ("sync", "async"):
+            fault = unavailable(model, driver)
+            assert fault.code == "unreachable"
+            assert (
+                fault.message == "no connection to 127.0.0.1:9: Connection refused (attempt 2, the last one)"
+            )
+    for driver in ("sync", "async"):
+        fault = unavailable(CHAT.model("http://paor.invalid", retries=0), driver)
+        assert (
+            fault.message.startswith("no connection to paor.invalid:http: ") and "not known" in fault.message
+        )
+
+
+def test_an_address_that_lacks_its_last_part_is_hinted_at(server: ModelServer) -> None:
+    """The most frequent mistake with a server of one's own."""
+    server.script(plain({"detail": "Not Found"}, status=404))
+    fault = unavailable(OpenAIModel("m", base_url=server.url), "sync")
+    assert fault.message == (
+        "HTTP 404: Not Found (most compatible servers listen below /v1, and base_url does not end so)"
+    )
+    assert unavailable(OpenAIModel("m", base_url=f"{server.url}/v1"), "sync").message == "HTTP 404: Not Found"
 
 
 def test_the_bounds_are_the_same_on_both_sides() -> None:
