@@ -297,12 +297,7 @@ class RemoteModel(Connection):
         return True
 
     def _fits(self, call: ModelCall, asked: Asked, course: Course, more: str = "") -> bool:
-        """
-        Return whether the token budget holds another attempt; always, as long as nothing is known to be used.
-
-        Args:
-            more: What the next prompt holds beside the call's, as JSON.
-        """
+        """Return whether the token budget holds another attempt, its prompt *more* longer, if anything is known to be used."""
         used = course.usage or Usage()
         tokens = used.tokens_in + used.tokens_out
         if call.tokens_left is None or not tokens:
@@ -336,7 +331,10 @@ class RemoteModel(Connection):
 
     def _replied(self, call: ModelCall, course: Course, heard: Heard) -> Reply:
         text = self._scrub(course.said + heard.text)
-        if heard.usage is None:  # a server that reports none still reads and writes
+        told = heard.usage
+        if told is None or not (
+            told.tokens_in or told.tokens_out
+        ):  # who reports nothing still reads and writes
             self._add_usage(call, course, estimated_usage(call, text))
         reply = Reply(text, course.usage, heard.finish, course.request_id, course.attempts)
         if LOGGER.isEnabledFor(logging.DEBUG):

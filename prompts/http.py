@@ -182,9 +182,8 @@ def _reason(error: BaseException) -> str:
             seen = place
     if not isinstance(seen, OSError) or seen.errno is None:
         return _told(error)
-    return one_line(
-        os.strerror(seen.errno) if seen.errno > 0 else seen.strerror
-    )  # names are not found by codes below 0
+    named = seen.errno > 0  # names that are not found have codes below 0, which only they know
+    return one_line((os.strerror(seen.errno) if named else seen.strerror) or "")
 
 
 def _told(error: BaseException) -> str:

@@ -195,11 +195,15 @@ def test_a_turn_that_pauses_is_sent_back_as_far_as_the_budget_goes(left: int | N
 
 
 @each_wire
-def test_a_server_that_reports_no_usage_costs_by_estimate(wire: Wire) -> None:
+@pytest.mark.parametrize("told", ["nothing", "zeros"])
+def test_a_server_that_reports_no_usage_costs_by_estimate(wire: Wire, told: str) -> None:
     """Four characters a token, at the model's price: a budget of money would never end a run otherwise."""
     with model_server() as server:
         body = wire.body("x" * 40)
-        del body["usage"]
+        if told == "nothing":
+            del body["usage"]
+        else:
+            body["usage"] = {name: 0 for name in body["usage"]}
         server.script(plain(body))
         prices = {f"{wire.model(server.url).name}": {"in": "1", "out": "10"}}
         call = ModelCall("text", (PromptMessage("user", "y" * 80),))
