@@ -331,10 +331,10 @@ class RemoteModel(Connection):
 
     def _replied(self, call: ModelCall, course: Course, heard: Heard) -> Reply:
         text = self._scrub(course.said + heard.text)
-        told = heard.usage
-        if told is None or not (
-            told.tokens_in or told.tokens_out
-        ):  # who reports nothing still reads and writes
+        usage = heard.usage
+        if usage is None or not (
+            usage.tokens_in or usage.tokens_out
+        ):  # who tells nothing reads and writes all the same
             self._add_usage(call, course, estimated_usage(call, text))
         reply = Reply(text, course.usage, heard.finish, course.request_id, course.attempts)
         if LOGGER.isEnabledFor(logging.DEBUG):

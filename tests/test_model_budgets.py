@@ -107,7 +107,7 @@ def test_what_a_tool_has_written_is_limited_too(tmp_path: Path, driver: str) -> 
 
 @each_wire
 @pytest.mark.parametrize("reply_tokens", [None, 300])
-@pytest.mark.parametrize("budget", [2000, 5000, 9000, 20_000])
+@pytest.mark.parametrize("budget", [2000, 9000])
 def test_no_reply_however_long_overspends_a_token_budget(
     tmp_path: Path, wire: Wire, reply_tokens: int | None, budget: int
 ) -> None:
