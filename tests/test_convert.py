@@ -150,6 +150,14 @@ def test_csv_becomes_a_table_with_all_rows() -> None:
     assert failure("a.csv", b",,\n,,\n").code == "empty"
 
 
+def test_a_table_of_millions_of_cells_is_kept_as_text() -> None:
+    """One long row under many short ones would be filled up to two thousand million cells."""
+    data = b"a,b\n" * 2_000 + b"," * 1_000_000 + b"end\n"
+    found = convert("a.csv", data)
+    assert found.mime == "text/plain" and len(found.text) <= len(data) and found.text.endswith("end")
+    assert "as a table it would have more than 2,000,000 cells" in found.notes[0]
+
+
 def test_text_that_is_no_csv_is_kept_as_text() -> None:
     """A cell larger than the parser takes must not lose the file."""
     converted = convert("a.csv", b'"' + b"x" * 140_000 + b'",b\n')

@@ -200,6 +200,10 @@ def test_pages_and_characters_are_limited(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(convert_pdf, "_CHARS_MAX", 12)
     with pytest.raises(ConversionError, match="12 characters"):
         convert("a.pdf", data)
+    monkeypatch.undo()
+    monkeypatch.setattr(convert_pdf, "OPERATIONS_MAX", 5)
+    with pytest.raises(ConversionError, match="more than 5 drawing operations"):
+        convert("a.pdf", data)
 
 
 def test_complaints_of_the_library_become_a_note(caplog: pytest.LogCaptureFixture) -> None:
