@@ -175,10 +175,10 @@ def test_one_unreadable_page_is_a_note_and_all_of_them_an_error(monkeypatch: pyt
     honest = convert_pdf._lines
     bad = {1}
 
-    def lines_of(page: object) -> list[Line]:
+    def lines_of(page: object, work: convert_pdf._Work) -> list[Line]:
         if getattr(page, "page_number", 0) in bad:
             raise ValueError("bad stream")
-        return honest(page)  # type: ignore[arg-type]
+        return honest(page, work)  # type: ignore[arg-type]
 
     monkeypatch.setattr(convert_pdf, "_lines", lines_of)
     data = bytes(paper("first page", "second page").output())

@@ -225,7 +225,9 @@ def test_every_spelling_of_an_ipv4_address_is_judged_like_the_address(number: in
     assert (reason(f"http://{spelling}/") is None) is is_public(address)
 
 
-@given(number=st.integers(0, 2**128 - 1), prefix=st.sampled_from([0, 3, 7, 10, 16, 32, 96]), four=st.booleans())
+@given(
+    number=st.integers(0, 2**128 - 1), prefix=st.sampled_from([0, 3, 7, 10, 16, 32, 96]), four=st.booleans()
+)
 def test_what_is_public_here_is_public_in_the_standard_library(number: int, prefix: int, four: bool) -> None:
     """The ranges stand here so that no version of Python moves them; none of them may be forgotten."""
     address = (

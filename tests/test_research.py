@@ -14,9 +14,9 @@ from pathlib import Path
 from paor import Engine, Journal, McpServer, ScriptedModel, replay, web_tools
 from paor.tools.web_search import SearchHit
 
+from .corpus import INPUT
 from .mcp_kit import MODERN, bytes_written, over_http
 from .websites import ARTICLES, FAST, LOCAL, Index, Site
-from .corpus import INPUT
 from .worlds import CONTINUE, PARAMETERS, SELECT, STOP, SUCCESS
 
 TOKEN = "research-token-0123456789"

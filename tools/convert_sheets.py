@@ -64,7 +64,10 @@ def read_sheets(data: bytes, charset: str = "") -> Converted:
         ConversionError: ``broken``, ``encrypted`` or ``too_large``; libraries may raise anything else.
     """
     parts = checked_parts(data, "workbook", _wanted(data))
-    for what, name, limit in (("texts", _STRINGS, _STRINGS_MAX), ("sheets", "xl/worksheets/", _SHEETS_BYTES_MAX)):
+    for what, name, limit in (
+        ("texts", _STRINGS, _STRINGS_MAX),
+        ("sheets", "xl/worksheets/", _SHEETS_BYTES_MAX),
+    ):
         size = sum(len(content) for part, content in parts.items() if part.startswith(name))
         if size > limit:
             raise ConversionError("too_large", f"holds {size:,} bytes of {what}; the limit is {limit:,}")
