@@ -35,7 +35,7 @@ PURE = (
     "prompts/*.py",
     *(
         f"tools/{name}.py"
-        for name in ("catalog", "policy", "approvals", "schema*", "signature", "defaults", "implied")
+        for name in ("catalog", "policy", "hosts", "approvals", "schema*", "signature", "defaults", "implied")
     ),
     *(f"fsm/{name}.py" for name in ("table", "guards", "case", "changes", "machine", "fold", "duplicates")),
     *(f"fsm/{name}.py" for name in ("observe", "answers", "record", "kit", "replay", "diagram")),
