@@ -6,7 +6,7 @@ import json
 import unittest
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given, settings
@@ -567,7 +567,7 @@ def test_every_invariant_has_a_break() -> None:
 class Fragile(EngineMachine):
     """Claims something that does not hold: that nothing is ever saved."""
 
-    repro_folder = None
+    repro_folder: ClassVar[str | None] = None
 
     def check(self, world: World) -> None:
         """Fail once a page is saved."""
