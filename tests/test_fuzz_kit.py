@@ -442,8 +442,8 @@ def test_an_invariant_fails_on_a_guard_that_lies(
 
 def test_questions_beyond_their_bound_are_found(guard: Callable[..., None]) -> None:
     """Two guards lie: nothing stops the run, and there is always another question."""
-    plan = say("plan", elicitation={"message": "Which?"}, good=None)
-    script = [start(limits={"max_elicitations": 0}, mode="planner"), plan]
+    limits, policy = {"max_elicitations": 0}, {"approvals": ["*"]}
+    script = [start(limits=limits, policy=policy), choose(), give(page=1)]
     assert broken(script) == ""
     guard("hard_stop", False)
     guard("elicitations_left", True)
