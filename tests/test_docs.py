@@ -22,9 +22,11 @@ PAGES = (
     *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")),
 )
 OWN = ("docs/audit.md", "docs/embedding.md", "docs/machine.md", "docs/cli.md", "docs/index.md", "docs/web.md")
+SNIPPETS = (*OWN, "docs/fuzzing.md")
+"""Pages whose snippets run; of the last one without its sessions, which name a reader's own files."""
 
 
-@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("name", SNIPPETS)
 def test_python_of_a_page_runs_and_prints_what_it_shows(name: str, tmp_path: Path) -> None:
     """All snippets of a page are one program, and each prints what stands below it."""
     for block, output in run_python(name, tmp_path):
