@@ -22,8 +22,8 @@ from ..record import HASHED, PREV_HASH
 from .said import Said
 
 if TYPE_CHECKING:
-    from .invariants import Seen
     from .ground import Ground
+    from .invariants import Seen
 
 
 @dataclass(slots=True)
