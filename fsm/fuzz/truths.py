@@ -176,10 +176,9 @@ REASONS_TRUE: dict[str, Callable[[Seen], bool]] = {
     "cancelled": lambda seen: seen.row.outcome["kind"] in ("cancelled", "answer"),
     "model_error": lambda seen: seen.row.outcome["kind"] == "fault",
     "internal_error": lambda seen: False,
-    **{
-        f"{name}_budget": lambda seen, name=name: _used_up(seen, f"{name}_budget")
-        for name in ("token", "time", "cost")
-    },
+    "token_budget": lambda seen: _used_up(seen, "token_budget"),
+    "time_budget": lambda seen: _used_up(seen, "time_budget"),
+    "cost_budget": lambda seen: _used_up(seen, "cost_budget"),
 }
 """Whether a reason is true of a run; one that is not here is not looked at."""
 
@@ -199,7 +198,8 @@ def stops_for_a_reason(seen: Seen) -> bool:
             return True
     else:
         return True
-    return REASONS_TRUE.get(reason, lambda seen: True)(seen)
+    true = REASONS_TRUE.get(reason)
+    return true is None or true(seen)
 
 
 def goes_on_only_without_a_reason(seen: Seen) -> bool:
