@@ -179,15 +179,18 @@ def _plainer_said(item: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 _MEANT = {"criteria": "met", "score": "score"}
 """What a key of a reply means: it goes with the key."""
 
-_NEEDED = ("action", "answer", "decision", "status", "schema", "parameters", "steps", "tasks", "elicitation")
-"""Keys without which a reply does not say what it means; a review's and a refinement's answer is not needed."""
+_OPTIONAL = (
+    *("learnings", "requiredConnection", "parametersContext", "criteria", "score", "hint", "evidence"),
+    *("overview", "intention", "note", "confidence"),
+)
+"""Keys without which a good reply is as good; a review's and a refinement's answer is one, too."""
 
 
 def _plainer_data(said: Said, data: dict[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Yield a good reply with less in it, and with what it then means."""
     judges = said.kind in ("refinement", "review")
     for name in data:
-        if name not in _NEEDED or (name == "answer" and judges):
+        if name in _OPTIONAL or (name == "answer" and judges):
             rest = {key: value for key, value in data.items() if key != name}
             means = {key: value for key, value in said.means.items() if key != _MEANT.get(name)}
             yield said._replace(text=json.dumps(rest), means=means).wire()
