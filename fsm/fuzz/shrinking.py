@@ -113,6 +113,7 @@ def _plainer(script: Script) -> Iterator[Script]:
     """Yield the script with one thing in it made plain."""
     if script and script[0].get("mode") == "workflow":
         yield from _without_workflow(script)
+    yield from _without_questions(script)
     for place, step in enumerate(script):
         for plain in _plainer_steps(step):
             yield (*script[:place], plain, *script[place + 1 :])
@@ -142,6 +143,21 @@ def _plainer_steps(step: Step) -> Iterator[Step]:
         yield {"do": "cancel"}
         if step.get("how") != "polite":
             yield {**step, "how": "polite"}
+
+
+def _without_questions(script: Script) -> Iterator[Script]:
+    """Yield the script without its own policy, and without the approvals that this had asked for."""
+    if "policy" not in script[0]:
+        return
+    left: list[Step] = [{name: value for name, value in script[0].items() if name != "policy"}]
+    asked = False
+    for step in script[1:]:
+        if step["do"] != "answer" and not (asked and step["do"] == "row" and "said" not in step):
+            left.append(step)
+        asked = step["do"] == "answer" and step.get("answer") == {
+            "approve": True
+        }  # a declined call is now made: a row more
+    yield tuple(left)
 
 
 def _without_workflow(script: Script) -> Iterator[Script]:
