@@ -51,6 +51,8 @@ from paor.states.outcomes import NO_USAGE
 from paor.tools.policy import matches
 from paor.tools.schema import ParameterSchema
 
+from .planted_bugs import planted
+
 CHARS = 1_000_000
 
 
@@ -558,7 +560,17 @@ def test_every_invariant_has_a_break() -> None:
     }
     seen |= {"intent_before_effect", "denied_never_called", "chain_verifies", "replays_to_the_same"}
     seen |= {"journal_tells_the_state", "ends_within_bounds", "an_end_stays", "wrong_answers_change_nothing"}
+    seen |= {name for bug in planted() for name in bug.seen_by}
+    seen.add("goes_on_only_without_a_reason")
     assert {*ROW, *REST, *OTHERS} <= seen | of_the_model
+
+
+def test_a_run_that_goes_on_beyond_its_limits_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is a reason to stop for this engine, so that it goes on after its last step."""
+    script = [start(limits={"max_steps": 1}), *ITERATION, judge("refinement", "continue")]
+    assert broken(script) == ""
+    monkeypatch.setattr("paor.fsm.case.stop_after", lambda *given: None)
+    assert broken(script) == "goes_on_only_without_a_reason"
 
 
 # -- machines ------------------------------------------------------------------------------------------------------
