@@ -21,7 +21,7 @@ Step = Mapping[str, Any]
 Script = tuple[Step, ...]
 Try = Callable[[Script], Violation | None]
 
-TRIES_MAX = 600
+TRIES_MAX = 1500
 """Most candidates that are tried."""
 
 _BLOCKS = (16, 10, 8, 7, 6, 5, 4, 3, 2, 1)
@@ -213,6 +213,9 @@ def _plainer_data(said: Said, data: dict[str, Any]) -> Iterator[Mapping[str, Any
             rest = {key: value for key, value in data.items() if key != name}
             means = {key: value for key, value in said.means.items() if key != _MEANT.get(name)}
             yield said._replace(text=json.dumps(rest), means=means).wire()
+        elif name in ("requiredInputDocuments", "parametersSchema"):  # some tools need them
+            rest = {key: value for key, value in data.items() if key != name}
+            yield said._replace(text=json.dumps(rest), good=None).wire()
     for name in ("steps", "tasks"):
         items = data.get(name)
         if not isinstance(items, list) or len(items) < 2:
