@@ -203,7 +203,7 @@ class EngineMachine(RuleBasedStateMachine):
         self.world = World(self.engine, self.check, path=path)
         self._closing = "polite"
         self._broken = False
-        self._runs = 0
+        self._runs, self._same = 0, False
         self._faults = 0
 
     @initialize(data=st.data())
@@ -251,6 +251,8 @@ class EngineMachine(RuleBasedStateMachine):
         aimed = [aim]
 
         def tell(call: ModelCall) -> Said:
+            if not aim and (said := self._said_again(data, call.kind)) is not None:
+                return said
             wanted = aimed.pop() if aimed and aimed[0] in AIMS[call.kind] else GOOD[call.kind]
             return data.draw(replies(call.kind, self._setting(call), wanted))
 
@@ -265,6 +267,13 @@ class EngineMachine(RuleBasedStateMachine):
         self.world.tell, self.world.choose = tell, choose
         lost = lost or data.draw(seldom(24))
         self._do({"do": "row"} | ({"lost": True} if lost else {}))
+
+    def _said_again(self, data: DataObject, kind: str) -> Said | None:
+        """Return the last good reply of a kind, once in a while: the same action, then with the same arguments."""
+        if kind == "selection":
+            self._same = data.draw(seldom(4))
+        found = self.world.echoes.get(kind) if self._same and kind in ("selection", "parameters") else None
+        return found._replace(good=None) if found is not None else None
 
     def _setting(self, call: ModelCall) -> Setting:
         """Return what a reply to *call* may know; of a workflow's tasks only what the engine knows."""

@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from ...prompts.json_reading import read_object
 from ...states.errors import PaorError
 from .happenings import CALL
 from .invariants import Violation
@@ -187,12 +188,11 @@ def _plainer_said(item: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     yield said._replace(tokens=(10, 10), cost_micro=7).wire()
     if said.good is False and len(said.text) > 1:
         yield said._replace(text="?", family="words", finish="stop").wire()
-    try:
-        data = json.loads(said.text)
-    except ValueError:
-        return
-    if isinstance(data, dict) and said.good is not False:
-        yield from _plainer_data(said, data)
+    data = read_object(said.text) if said.good is not False else None  # out of its packaging
+    if isinstance(data, dict):
+        bare = said._replace(text=json.dumps(data), family="good")
+        yield bare.wire()
+        yield from _plainer_data(bare, data)
 
 
 _MEANT = {"criteria": "met", "score": "score"}

@@ -288,7 +288,7 @@ class World(Ground):
         if self.need in ("start", "end"):
             return
         how, count = step.get("how", "polite"), 0
-        echoes = self._echoes
+        echoes = self.echoes
         self.tell = lambda call: closing(call, how, echoes)
         self.choose = lambda tool, arguments: CALL
         most, last = self._rows_allowed(), self.script.pop()
@@ -366,7 +366,7 @@ class World(Ground):
         self._stream = None
 
     @property
-    def _echoes(self) -> dict[str, Said]:
+    def echoes(self) -> dict[str, Said]:
         """The last good reply of each kind in this world, for a run that is brought to its end."""
         said = [Said.of(item) for step in self.script for item in step.get("said", ())]
         return {item.kind: item for item in said if item.good}
