@@ -29,7 +29,7 @@ from ..runner import Going, Start
 from ..workflows import waiting_task
 from .ground import Ground, Make, Step, is_foreign, rows_allowed
 from .happenings import CALL, checked_happening
-from .invariants import Violation, journal_tells_the_state
+from .invariants import Seen, Violation, journal_tells_the_state
 from .said import Said
 from .scripts import closing, happening_in_turn, in_turn
 from .watched import Lost
@@ -217,25 +217,30 @@ class World(Ground):
     def _given(self, options: dict[str, Any], step: Mapping[str, Any]) -> None:
         if self.need != "question":
             return
-        before, row = self._heads(), self.seen[self._number()]
-        question = self.question
-        try:
-            self._go_on(options)
-        except InvalidAnswer as error:
-            self._step["refused"] = True
-            if self._heads() != before:
-                raise self._violation("wrong_answers_change_nothing", str(error)) from None
-            return
+        before, question, asked = self._heads(), self.question, self._asked_run()
+        was = asked.approved
         if question is not None and question.kind == "approval":
             answer = options.get("answer")
             content = answer.get("content", answer) if isinstance(answer, Mapping) else None
-            row.approved = isinstance(content, Mapping) and content.get("approve") is True
-        self.journal.lose = bool(step.get("lost"))
+            asked.approved = isinstance(content, Mapping) and content.get("approve") is True
         try:
+            self._go_on(options)
+            self.journal.lose = bool(step.get("lost"))
             self._advance()
+        except InvalidAnswer as error:
+            self._step["refused"], asked.approved = True, was
+            if self._heads() != before:
+                raise self._violation("wrong_answers_change_nothing", str(error)) from None
         except Lost:
             self._crash(step)
         self.journal.lose = False
+
+    def _asked_run(self) -> Seen:
+        """Return the run that asks: of a workflow its task."""
+        row = self.journal.run(self.run_id)
+        task = waiting_task(self.journal, row)
+        self._look_at_rows()
+        return self.seen[self.journal.run(task).run if task is not None else row.run]
 
     def _cancel(self, step: Mapping[str, Any]) -> None:
         """Ask for the run's end, from beside the driver if there is one."""
