@@ -79,7 +79,7 @@ def test_a_coverage_shows_every_count_and_dashes_what_was_never_taken(covered: C
     for form in ("mermaid", "dot"):
         found = {
             (source, label.partition(" ")[0], dest): label
-            for (source, dest), labels in READERS[form](picture(form, covered)).items()  # type: ignore[arg-type]
+            for (source, dest), labels in READERS[form](picture(form, covered)).items()
             for label in labels
         }
         for (source, trigger, dest), count in counts.items():
@@ -133,7 +133,7 @@ def test_a_difference_shows_whose_each_edge_is_and_how_often(parted: Parted) -> 
     assert {edge for edge, look in looks.items() if look == "left"} == ends[0] - ends[1]
     assert {edge for edge, look in looks.items() if look == "right"} == ends[1] - ends[0]
     for form in ("mermaid", "dot"):
-        labels = READERS[form](picture(form, parted))  # type: ignore[arg-type]
+        labels = READERS[form](picture(form, parted))
         for source, trigger, dest in {**left, **right}:
             one, two = left.get((source, trigger, dest), 0), right.get((source, trigger, dest), 0)
             told = [f"A ×{one}"] * bool(one) + [f"B ×{two}"] * bool(two)
@@ -214,6 +214,11 @@ def test_no_text_lies_on_another_one_or_outside_the_picture(overlay: Overlay | N
         assert not rect.meets(other), (one, two)
     for text, rect in found:
         assert rect.x >= 0 and rect.right <= width and rect.y >= 0 and rect.low <= height, text
+    for group in marked(root, "phase"):
+        rim = next(group.iter(f"{SVG}rect"))
+        x, y, wide, high = (float(rim.get(name, "0")) for name in ("x", "y", "width", "height"))
+        for text, rect in text_rects(group):
+            assert rect.x >= x and rect.right <= x + wide and rect.y >= y and rect.low <= y + high, text
 
 
 @given(overlay=OVERLAYS)
@@ -406,7 +411,7 @@ def test_a_run_that_is_not_there_is_unknown(shop: tuple[Journal, str, str]) -> N
     journal, one, _ = shop
     for named in ({"run": "nobody"}, {"run": one, "diff": "nobody"}, {"run": 17}):
         with pytest.raises(UnknownRun):
-            diagram(journal, **named)  # type: ignore[arg-type]
+            diagram(journal, **named)
 
 
 # -- reading pictures ----------------------------------------------------------------------------------------------
