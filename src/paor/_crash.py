@@ -242,11 +242,26 @@ class _Matrix:
         first = self._do(folder, "start", target)
         if first["ended"] != KILLED:
             if "error" in first:
-                return target, False, None, [f"before it was killed: {first['error']} (see {folder}/output.txt)"]
-            return target, False, None, ["the run ended before this point: it does not go the same way each time"]
+                return (
+                    target,
+                    False,
+                    None,
+                    [f"before it was killed: {first['error']} (see {folder}/output.txt)"],
+                )
+            return (
+                target,
+                False,
+                None,
+                ["the run ended before this point: it does not go the same way each time"],
+            )
         found = self._do(folder, "finish")
         if "error" in found or found["ended"] != 0:
-            return target, True, None, [f"the next process ended with {_end(found)} (see {folder}/output.txt)"]
+            return (
+                target,
+                True,
+                None,
+                [f"the next process ended with {_end(found)} (see {folder}/output.txt)"],
+            )
         lines = [*found["lost"], *(f"left: {line}" for line in found["left"]), *found["problems"]]
         lines += self._differences(found, whole) + _twice(found["calls"], whole["calls"], self._case.once)
         if lines:
@@ -349,7 +364,7 @@ def _checked(
 ) -> _Case:
     """Return the case that was asked for, in the form in which a fresh process is told of it."""
     for name, value in (("app", app), ("start", start), ("resume", resume), ("world", world)):
-        if (value is not None or name == "app") and not (isinstance(value, str) and 0 < value.find(":")):
+        if (value is not None or name == "app") and not (isinstance(value, str) and value.find(":") > 0):
             raise UsageError(f"{name}: expected MODULE:NAME, such as my_app:engine, not {value!a:.80}")
     if (run is None) == (start is None):
         raise UsageError("crash_matrix takes run, the objective, or start, a function of the engine")
@@ -364,13 +379,15 @@ def _checked(
         raise UsageError(f"ignore: knows {', '.join(COMPARED)}, not {unknown[0]!a:.80}")
     if isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float) or not 0 < timeout_s <= 86_400:
         raise UsageError(f"timeout_s: expected seconds, not {timeout_s!a:.80}")
-    job = {"app": app, "run": _arguments(run), "start": start, "resume": resume, "world": world}
+    job: dict[str, Any] = {"app": app, "run": _arguments(run), "start": start, "resume": resume, "world": world}
     job |= {"answers": dict(answers or {}), "path": _path(places), "timeout_s": timeout_s}
     try:
         job = json.loads(json.dumps(job))
     except (TypeError, ValueError) as error:
         raise UsageError(f"run and answers go to another process as JSON: {error}; use start=") from None
-    compared = tuple(name for name in COMPARED if name not in ignore and (name != "world" or world is not None))
+    compared = tuple(
+        name for name in COMPARED if name not in ignore and (name != "world" or world is not None)
+    )
     return _Case(app, job, points, frozenset(once), compared)
 
 
@@ -378,9 +395,10 @@ def _arguments(run: str | Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Return the arguments of a run; the files among its documents are named so that other folders find them."""
     if run is None:
         return None
-    given = {"objective": run} if isinstance(run, str) else dict(run)
+    given: dict[str, Any] = {"objective": run} if isinstance(run, str) else dict(run)
     if isinstance(given.get("documents"), list | tuple):
         given["documents"] = [
-            os.path.abspath(item) if isinstance(item, str | os.PathLike) else item for item in given["documents"]
+            os.path.abspath(item) if isinstance(item, str | os.PathLike) else item
+            for item in given["documents"]
         ]
     return given

@@ -16,8 +16,8 @@ from .fsm.coverage import coverage
 from .fsm.engine import Engine
 from .fsm.journal import Journal
 from .fsm.outputs import output_of
-from .fsm.resuming import restored
 from .fsm.result import Result
+from .fsm.resuming import restored
 from .states.errors import EffectUnknown, NotStarted, PaorError, UsageError
 from .states.events import RunEnded, TransitionTaken
 from .states.spec import TASK_TOOL
@@ -69,7 +69,8 @@ class Notes:
 
     def raised(self, tool: Tool, context: Any, error: BaseException) -> None:
         """Note what it raised."""
-        kind = "unknown" if isinstance(error, EffectUnknown) else "not_started" if isinstance(error, NotStarted) else "error"
+        kinds = ((EffectUnknown, "unknown"), (NotStarted, "not_started"), (BaseException, "error"))
+        kind = next(name for of, name in kinds if isinstance(error, of))
         self.add(raised=context.idempotency_key, tool=tool.name, kind=kind, text=str(error))
 
     def outcome(self, key: str) -> dict[str, Any] | None:
@@ -143,7 +144,7 @@ def named(name: str) -> Any:
         raise UsageError(f"{name!r}: expected MODULE:NAME, such as my_app:engine")
     try:
         found: Any = importlib.import_module(module_name)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - a host's code may raise anything
+    except (Exception, SystemExit) as error:
         raise UsageError(f"{name}: importing {module_name} raised {type(error).__name__}: {error}") from error
     for part in attribute.split("."):
         if not hasattr(found, part):
@@ -157,7 +158,9 @@ def _engine(app: str, folder: Path) -> Engine:
     found = named(app)
     if not isinstance(found, Engine):
         if not callable(found):
-            raise UsageError(f"{app}: is of type {type(found).__name__}, expected an Engine or a function f(journal)")
+            raise UsageError(
+                f"{app}: is of type {type(found).__name__}, expected an Engine or a function f(journal)"
+            )
         found = found(Journal(folder / JOURNAL, "normal", lease_s=3600))
         if not isinstance(found, Engine):
             raise UsageError(f"{app}: returned a value of type {type(found).__name__}, expected an Engine")
@@ -193,7 +196,9 @@ def _documents(run: Mapping[str, Any]) -> dict[str, Any]:
 
 def _result(name: str, value: object) -> Result:
     if not isinstance(value, Result):
-        raise UsageError(f"{name}: returned a value of type {type(value).__name__}, expected the run's Result")
+        raise UsageError(
+            f"{name}: returned a value of type {type(value).__name__}, expected the run's Result"
+        )
     return value
 
 
@@ -219,7 +224,9 @@ def _settled(engine: Engine, job: Mapping[str, Any], notes: Notes, result: Resul
         if question.kind == "in_doubt":
             options = _told(notes, question.key or "", given)
         elif given is None:
-            raise UsageError(f"the run waits for an {question.kind} ({question.message}); give answers={{{question.kind!r}: ...}}")
+            raise UsageError(
+                f"the run waits for an {question.kind} ({question.message}); give answers={{{question.kind!r}: ...}}"
+            )
         else:
             options = {"answer": given}
         result = engine.resume(result.run_id, **options)

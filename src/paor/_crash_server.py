@@ -14,6 +14,7 @@ import os
 import select
 import signal
 import sys
+import threading
 import time
 import traceback
 from contextlib import suppress
@@ -23,14 +24,36 @@ from typing import Any
 
 def main() -> int:
     """Serve until the input ends."""
-    from . import _crash_job  # noqa: F401 - imported before the first fork
-
+    _warm()
     gc.collect()
     gc.freeze()
     print("ready", flush=True)
     for line in sys.stdin:
         print(json.dumps(in_child(json.loads(line))), flush=True)
     return 0
+
+
+def _warm() -> None:
+    """Run something small, so that whatever is imported or made on first use is there before the first fork."""
+    from ._crash_job import facts
+    from .fsm.coverage import coverage
+    from .fsm.engine import Engine
+    from .fsm.journal import Journal
+    from .prompts.scripted import ScriptedModel
+    from .testing import call, problems, refine, review, scripted_tool
+
+    replies = [*call("notes.read", page=1), refine("stop"), review("success", answer="Read.")]
+    with Engine(
+        ScriptedModel(replies), [scripted_tool("notes.read", ["text"])], Journal(":memory:", "off")
+    ) as engine:
+        result = engine.run("Read", documents=[("a.txt", "Alpha")])
+        engine.journal.transitions(result.run_id)
+        problems(engine.journal)
+        coverage(engine.journal.transitions(result.run_id)).wire_json()
+        facts(engine.journal)
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread():
+            thread.join(10)
 
 
 def in_child(job: dict[str, Any]) -> dict[str, Any]:

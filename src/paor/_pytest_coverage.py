@@ -49,7 +49,9 @@ class Gathering:
         paths = [Path(name) for name in files]
         for path in paths:
             if path.suffix.lower() not in ENDINGS:
-                raise pytest.UsageError(f"--paor-cov-report={path}: expected a name with {', '.join(ENDINGS)}")
+                raise pytest.UsageError(
+                    f"--paor-cov-report={path}: expected a name with {', '.join(ENDINGS)}"
+                )
             if path.is_dir() or not path.absolute().parent.is_dir():
                 raise pytest.UsageError(f"--paor-cov-report={path}: cannot be written there")
         found = cls(_percent(least), paths)
@@ -96,10 +98,10 @@ class Gathering:
         total = self.total
         rows, outcomes = total.missing_rows, total.missing_outcomes
         possible = len(total.possible)
+        both = "each seen true and seen false where its row is tried"
         told = [
             f"rows    {len(total.rows) - len(rows):>3} of {len(total.rows):>3}  {total.rows_percent:5.1f} %",
-            f"guards  {possible - len(outcomes):>3} of {possible:>3}  {total.guards_percent:5.1f} %"
-            "  (each seen true and seen false where its row is tried)",
+            f"guards  {possible - len(outcomes):>3} of {possible:>3}  {total.guards_percent:5.1f} %  ({both})",
         ]
         missing = [f"never taken: {row.name}" for row in rows]
         missing += [

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .testing import Walk
 
 _REPORTS = pytest.StashKey[list[str]]()
-_GATHERING = pytest.StashKey["Gathering"]()
+_GATHERING: pytest.StashKey[Gathering] = pytest.StashKey()
 JOURNAL = "paor.db"
 """Name of a test's journal within its ``tmp_path``."""
 
@@ -29,9 +29,13 @@ JOURNAL = "paor.db"
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options of the coverage."""
     group = parser.getgroup("paor", "coverage of the state machine of paor")
-    group.addoption("--paor-cov", action="store_true", help="tell which rows and guards of the table runs came by")
     group.addoption(
-        "--paor-cov-fail-under", metavar="PERCENT", help="fail when less of the table is covered; implies --paor-cov"
+        "--paor-cov", action="store_true", help="tell which rows and guards of the table runs came by"
+    )
+    group.addoption(
+        "--paor-cov-fail-under",
+        metavar="PERCENT",
+        help="fail when less of the table is covered; implies --paor-cov",
     )
     group.addoption(
         "--paor-cov-report",
@@ -45,7 +49,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Make the marker known, and begin to gather where an option asks for it."""
     config.addinivalue_line(
-        "markers", "paor(check=True): check=False: do not verify and replay the journals of this test at its end"
+        "markers",
+        "paor(check=True): check=False: do not verify and replay the journals of this test at its end",
     )
     option = config.option
     if option.paor_cov or option.paor_cov_fail_under is not None or option.paor_cov_report:

@@ -87,7 +87,12 @@ def call(tool: str, **arguments: Any) -> list[dict[str, Any]]:
 
 
 def _type_of(value: object) -> str:
-    for kind, name in ((bool, "boolean"), (int | float, "number"), (Mapping, "object"), (list | tuple, "array")):
+    for kind, name in (
+        (bool, "boolean"),
+        (int | float, "number"),
+        (Mapping, "object"),
+        (list | tuple, "array"),
+    ):
         if isinstance(value, kind):
             return name
     return "string"
