@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import pytest
 
@@ -15,8 +15,13 @@ from .fsm.journal_rows import transition_of
 from .fsm.listening import listen
 from .states.errors import PaorError
 
-ENDINGS = (".json", ".svg", ".mmd")
-"""Forms in which the coverage is written, by the ending of the file's name."""
+if TYPE_CHECKING:
+    from .fsm.diagram import Format
+
+DRAWN: dict[str, Format] = {".svg": "svg", ".mmd": "mermaid", ".dot": "dot"}
+"""Forms in which the coverage is drawn, by the ending of the file's name."""
+
+ENDINGS = (".json", *DRAWN)
 
 SHOWN = 40
 """Most lines on what is missing; the rest is counted."""
@@ -35,6 +40,8 @@ class Gathering:
         self.least = least
         self.total = Coverage.empty()
         self._files = files
+        self._told = list[str]()
+        self._failed = False
         self._lock = threading.Lock()
         self._stop: Callable[[], None] = lambda: None
 
@@ -88,10 +95,16 @@ class Gathering:
         """Return whether less is covered than was asked for."""
         return self.least is not None and self.total.percent < self.least
 
-    def write(self) -> None:
-        """Write the files; one that cannot be written is told when the summary is."""
+    def write(self) -> bool:
+        """Write the files; return whether that could be done. What went wrong is told in the summary."""
         for path in self._files:
-            path.write_text(_form(self.total, path.suffix.lower()), encoding="utf-8")
+            try:
+                path.write_text(_form(self.total, path.suffix.lower()), encoding="utf-8")
+                self._told.append(f"wrote {path}")
+            except OSError as error:
+                self._told.append(f"FAIL    {path} cannot be written ({error.strerror or error})")
+                self._failed = True
+        return not self._failed
 
     def lines(self) -> list[str]:
         """Return the summary: what is covered, and what is not."""
@@ -115,7 +128,7 @@ class Gathering:
             f"not in the table of this version: {step.source} {step.trigger} {step.dest}, {step.count} times"
             for step in total.foreign
         ]
-        told += [f"wrote {path}" for path in self._files]
+        told += self._told
         told.append(f"TOTAL   {total.percent:.1f} % in {total.transitions:,} transitions")
         if self.too_little():
             told.append(f"FAIL    less than --paor-cov-fail-under={self.least:g}")
@@ -137,6 +150,6 @@ def _percent(given: str | None) -> float | None:
 def _form(total: Coverage, ending: str) -> str:
     if ending == ".json":
         return total.wire_json()
-    from .fsm import diagram
+    from .fsm.drawing import diagram
 
-    return diagram.coverage_mermaid(total) if ending == ".mmd" else diagram.coverage_svg(total)
+    return diagram(form=DRAWN[ending], coverage=total)

@@ -42,7 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="FILE",
         action="append",
         default=[],
-        help="write the coverage as .json, .svg or .mmd; may be repeated; implies --paor-cov",
+        help="write the coverage as .json, .svg, .mmd or .dot; may be repeated; implies --paor-cov",
     )
 
 
@@ -86,8 +86,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
             output["paor_coverage"] = gathering.wire()
     elif gathering is not None:
         gathering.stop()
-        gathering.write()
-        if gathering.too_little() and session.exitstatus in (0, pytest.ExitCode.NO_TESTS_COLLECTED):
+        failed = not gathering.write() or gathering.too_little()
+        if failed and session.exitstatus in (0, pytest.ExitCode.NO_TESTS_COLLECTED):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
