@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -120,7 +121,9 @@ def test_a_journal_that_does_not_hold_fails_the_test_at_its_end(suite: pytest.Py
     )
     result = suite.runpytest()
     result.assert_outcomes(passed=3, errors=2)
-    result.stdout.fnmatch_lines(["*the journal of this test does not hold*", "*hash*", "*replay: row 0, guards*"])
+    result.stdout.fnmatch_lines(
+        ["*the journal of this test does not hold*", "*hash*", "*replay: row 0, guards*"]
+    )
     result.stdout.fnmatch_lines(["*the marker paor takes check=True or check=False*"])
 
 
@@ -167,7 +170,13 @@ def test_the_coverage_of_a_session_names_what_was_never_taken_and_never_seen(sui
     result = suite.runpytest("--paor-cov", "--paor-cov-report=found.json")
     assert result.ret == 0
     result.stdout.fnmatch_lines(
-        ["*paor coverage*", "rows *", "guards *", "never taken: Planning fail Failed [[]hard_stop[]]", "*wrote found.json"]
+        [
+            "*paor coverage*",
+            "rows *",
+            "guards *",
+            "never taken: Planning fail Failed [[]hard_stop[]]",
+            "*wrote found.json",
+        ]
     )
     result.stdout.fnmatch_lines(["TOTAL * % in 8 transitions"])
     result.stdout.no_fnmatch_line("never taken: Planning answer *")
@@ -180,7 +189,10 @@ def test_the_coverage_of_a_session_names_what_was_never_taken_and_never_seen(sui
 
 def test_too_little_coverage_fails_the_session(suite: pytest.Pytester) -> None:
     """As an exit code and in words; a session that has failed already keeps its code, and no percentage is too small for 0."""
-    written(suite, "    def test_fixture(paor_run):\n        paor_run('Say', [answer('Known.'), review('success')])\n")
+    written(
+        suite,
+        "    def test_fixture(paor_run):\n        paor_run('Say', [answer('Known.'), review('success')])\n",
+    )
     result = suite.runpytest("--paor-cov-fail-under=100")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.assert_outcomes(passed=1)
@@ -193,7 +205,11 @@ def test_too_little_coverage_fails_the_session(suite: pytest.Pytester) -> None:
     "option",
     [
         *("--paor-cov-fail-under=101", "--paor-cov-fail-under=-1", "--paor-cov-fail-under=nan"),
-        *("--paor-cov-fail-under=much", "--paor-cov-report=found.png", "--paor-cov-report=missing/found.json"),
+        *(
+            "--paor-cov-fail-under=much",
+            "--paor-cov-report=found.png",
+            "--paor-cov-report=missing/found.json",
+        ),
     ],
 )
 def test_a_value_that_cannot_be_used_is_told_at_once(suite: pytest.Pytester, option: str) -> None:
@@ -208,9 +224,21 @@ def test_a_value_that_cannot_be_used_is_told_at_once(suite: pytest.Pytester, opt
 @pytest.mark.parametrize("ending", ["svg", "mmd", "dot"])
 def test_the_coverage_is_drawn(suite: pytest.Pytester, ending: str) -> None:
     """As the diagram of the machine with what was walked."""
-    written(suite, "    def test_fixture(paor_run):\n        paor_run('Say', [answer('Known.'), review('success')])\n")
+    written(
+        suite,
+        "    def test_fixture(paor_run):\n        paor_run('Say', [answer('Known.'), review('success')])\n",
+    )
     assert suite.runpytest(f"--paor-cov-report=found.{ending}").ret == 0
     assert "Planning" in (suite.path / f"found.{ending}").read_text(encoding="utf-8")
+
+
+def test_a_report_that_cannot_be_written_fails_the_session(suite: pytest.Pytester) -> None:
+    """In one line, and the rest is told nevertheless."""
+    (suite.path / "gone").mkdir()
+    written(suite, "    def test_nothing():\n        import pathlib\n        pathlib.Path('gone').rmdir()\n")
+    result = suite.runpytest("--paor-cov-report=gone/found.json")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["FAIL*gone/found.json cannot be written*", "TOTAL * % in 0 transitions"])
 
 
 def test_processes_of_xdist_are_summed(suite: pytest.Pytester) -> None:
@@ -283,5 +311,5 @@ def test_a_session_without_it_gathers_and_tells_nothing(suite: pytest.Pytester) 
 
 def test_the_plugin_is_the_one_that_is_installed(pytestconfig: pytest.Config) -> None:
     """By its entry point, under the name with which it is switched off."""
-    assert pytestconfig.pluginmanager.has_plugin("paor")
-    assert Path(str(pytestconfig.pluginmanager.get_plugin("paor").__file__)).name == "pytest_plugin.py"
+    plugin: Any = pytestconfig.pluginmanager.get_plugin("paor")
+    assert Path(plugin.__file__).name == "pytest_plugin.py"

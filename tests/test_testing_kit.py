@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,7 +48,7 @@ from .worlds import JOURNAL
 END = [refine("stop"), review("success", answer="All is known.")]
 
 
-def world(tmp_path: Path, replies: list[object], tools: list[Tool], **options: object) -> Engine:
+def world(tmp_path: Path, replies: Sequence[object], tools: list[Tool], **options: object) -> Engine:
     """Return an engine on a script."""
     journal = Journal(tmp_path / JOURNAL, "off")
     fixed = {"clock": SteppingClock(), "ids": SeededIds(), "builtins": False}
@@ -119,7 +121,10 @@ def test_a_run_that_waits_too_often_is_told(tmp_path: Path) -> None:
 
 def test_a_plan_of_steps_is_walked(tmp_path: Path) -> None:
     """In batch mode the script begins with a plan."""
-    tools = [scripted_tool("notes.read", ["one"]), scripted_tool("notes.keep", [NotStarted("busy"), "kept"], retries=1)]
+    tools = [
+        scripted_tool("notes.read", ["one"]),
+        scripted_tool("notes.keep", [NotStarted("busy"), "kept"], retries=1),
+    ]
     script = [plan(step("notes.read", page=1), step("notes.keep")), review("success", answer="Kept.")]
     with world(tmp_path, list(script), tools) as engine, pytest.deprecated_call():
         seen = play(engine, {"objective": "Keep", "mode": "batch"})
@@ -170,7 +175,11 @@ def test_a_listener_hears_of_every_run_until_it_is_stopped(
     """Whichever way a driver lets go, and the rows that it wrote; what a listener raises is logged."""
     heard: list[tuple[int, int]] = []
     stop = listen(lambda journal, run, first: heard.append((run, first)))
-    wrong = listen(lambda journal, run, first: 1 / 0)
+
+    def raising(journal: Journal, run: int, first: int) -> None:
+        raise ZeroDivisionError
+
+    wrong = listen(raising)
     try:
         tool = scripted_tool("mail.send", ["sent"], effect="once")
         options = {"policy": Policy(approvals=("mail.*",)), "limits": Limits(max_steps=3)}
@@ -180,7 +189,7 @@ def test_a_listener_hears_of_every_run_until_it_is_stopped(
         ):
             result = engine.run("Send")
             engine.resume(result.run_id, answer={"approve": True})
-            events = engine.stream("Send")
+            events: Any = engine.stream("Send")
             next(events)
             events.close()
             stop()

@@ -33,6 +33,10 @@ SHOWN = 20
 """Failures that a report shows."""
 
 
+Points = Literal["all"] | int | Sequence[int]
+"""Which points of a run are tried."""
+
+
 @dataclass(frozen=True, slots=True)
 class CrashReport:
     """
@@ -73,7 +77,7 @@ class _Case:
 
     app: str
     job: Mapping[str, Any]
-    points: Literal["all"] | int
+    points: Points
     once: frozenset[str]
     compared: tuple[str, ...]
 
@@ -120,7 +124,7 @@ def matrix(
     *,
     folder: Path,
     places: Sequence[str] = (),
-    points: Literal["all"] | int = "all",
+    points: Points = "all",
     start: str | None = None,
     resume: str | None = None,
     world: str | None = None,
@@ -140,7 +144,8 @@ def matrix(
         run: The objective, or the arguments of `Engine.run` as a mapping of JSON data.
         folder: Where the cases are; the folder of a failing one is left there.
         places: Folders that are looked through for modules after those of this process.
-        points: ``all``, or a number of points that are spread evenly over the run.
+        points: ``all``, or a number of points that are spread evenly over the run, or a list of the numbers themselves, as
+            a report names them.
         start: In place of *run*: ``MODULE:NAME`` of a function of the engine that starts a run and returns its `Result`.
         resume: The same, for what is done after a crash; None: what was not started is started, else resumed.
         world: ``MODULE:NAME`` of a function without arguments, called at the end in the case's folder; what it returns is
@@ -319,9 +324,18 @@ def _ran(calls: Sequence[Mapping[str, Any]], once: frozenset[str]) -> Counter[tu
     return counted
 
 
-def _spread(count: int, points: Literal["all"] | int) -> list[int]:
-    """Return which points are tried, from 1: all, or so many with even gaps between them, first and last among them."""
-    if points == "all" or points >= count:
+def _spread(count: int, points: Points) -> list[int]:
+    """
+    Return which points are tried, from 1: all, those that are listed, or so many with even gaps between them.
+
+    Raises:
+        UsageError: There is no such point.
+    """
+    if not isinstance(points, int | str):
+        if wrong := [point for point in points if point > count]:
+            raise UsageError(f"points: the run has {count}, so there is no point {wrong[0]}")
+        return sorted(set(points))
+    if isinstance(points, str) or points >= count:
         return list(range(1, count + 1))
     if points == 1:
         return [(count + 1) // 2]
@@ -353,7 +367,7 @@ def _checked(
     app: str,
     run: str | Mapping[str, Any] | None,
     places: Sequence[str],
-    points: Literal["all"] | int,
+    points: Points,
     start: str | None,
     resume: str | None,
     world: str | None,
@@ -369,7 +383,8 @@ def _checked(
     if (run is None) == (start is None):
         raise UsageError("crash_matrix takes run, the objective, or start, a function of the engine")
     if points != "all":
-        _number("points", points)
+        for number in points if isinstance(points, list | tuple | range) else [points]:
+            _number("points", number)
     if unknown := [kind for kind in answers or {} if kind not in KINDS]:
         raise UsageError(f"answers: knows {', '.join(KINDS)}, not {unknown[0]!a:.80}")
     for name, given in (("once", once), ("ignore", ignore)):
@@ -379,7 +394,13 @@ def _checked(
         raise UsageError(f"ignore: knows {', '.join(COMPARED)}, not {unknown[0]!a:.80}")
     if isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float) or not 0 < timeout_s <= 86_400:
         raise UsageError(f"timeout_s: expected seconds, not {timeout_s!a:.80}")
-    job: dict[str, Any] = {"app": app, "run": _arguments(run), "start": start, "resume": resume, "world": world}
+    job: dict[str, Any] = {
+        "app": app,
+        "run": _arguments(run),
+        "start": start,
+        "resume": resume,
+        "world": world,
+    }
     job |= {"answers": dict(answers or {}), "path": _path(places), "timeout_s": timeout_s}
     try:
         job = json.loads(json.dumps(job))

@@ -18,7 +18,7 @@ from .fsm.journal import Journal
 from .fsm.outputs import output_of
 from .fsm.result import Result
 from .fsm.resuming import restored
-from .states.errors import EffectUnknown, NotStarted, PaorError, UsageError
+from .states.errors import AnswerNeeded, EffectUnknown, NotStarted, PaorError, UsageError
 from .states.events import RunEnded, TransitionTaken
 from .states.spec import TASK_TOOL
 from .testing import problems
@@ -69,19 +69,17 @@ class Notes:
 
     def raised(self, tool: Tool, context: Any, error: BaseException) -> None:
         """Note what it raised."""
-        kinds = ((EffectUnknown, "unknown"), (NotStarted, "not_started"), (BaseException, "error"))
-        kind = next(name for of, name in kinds if isinstance(error, of))
+        kinds: dict[type[BaseException], str] = {EffectUnknown: "unknown", NotStarted: "not_started"}
+        kinds |= {AnswerNeeded: "not_started", BaseException: "error"}
+        kind = next(name for of, name in kinds.items() if isinstance(error, of))
         self.add(raised=context.idempotency_key, tool=tool.name, kind=kind, text=str(error))
 
     def outcome(self, key: str) -> dict[str, Any] | None:
-        """Return how the last call with *key* ended; None when it did not, or did not begin."""
-        last = None
-        for entry in self:
-            if entry.get("begun") == key:
-                last = None
-            elif key in (entry.get("ended"), entry.get("raised")):
-                last = entry
-        return last
+        """Return the last that is known of the calls with *key*: that one began, or how it ended; None when none began."""
+        known = [
+            entry for entry in self if key in (entry.get("begun"), entry.get("ended"), entry.get("raised"))
+        ]
+        return known[-1] if known else None
 
 
 def _plain(value: Any) -> Any:
@@ -236,8 +234,11 @@ def _settled(engine: Engine, job: Mapping[str, Any], notes: Notes, result: Resul
 def _told(notes: Notes, key: str, given: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return what somebody would say of an effect in doubt who had looked."""
     last = notes.outcome(key)
-    if last is None or last.get("kind") == "not_started":
-        notes.add(again=key)
+    if last is None or "begun" in last or last.get("kind") == "not_started":
+        if (
+            last is not None and "begun" in last
+        ):  # killed within the tool: whoever says so takes the second call on himself
+            notes.add(again=key)
         return {"outcome": "retry"}
     if "ended" in last:
         if not last["known"]:
