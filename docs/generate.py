@@ -16,6 +16,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 from guarantees_table import breakage_table, guarantee_table
+from pictures import pictures
 from spec_coverage import coverage
 
 from paor import Limits, Policy, WebSettings
@@ -28,7 +29,7 @@ from paor.states import errors
 from paor.states.reasons import REASONS
 
 DOCS = Path(__file__).resolve().parent
-PAGES = ("machine.md", "embedding.md", "cli.md", "web.md", "spec-coverage.md", "guarantees.md")
+PAGES = ("machine.md", "embedding.md", "cli.md", "web.md", "spec-coverage.md", "guarantees.md", "diagrams.md")
 PART = re.compile(r"(?ms)(^<!-- generated: (\w+) -->\n).*?(^<!-- end -->$)")
 HELP_COLUMNS = "98"
 FINGERPRINTS = DOCS.parent / "fsm" / "fingerprints.json"
@@ -42,6 +43,11 @@ def main() -> None:
         after = current(before)
         if after != before:
             path.write_text(after, encoding="utf-8")
+            print(f"wrote {name}")
+    for name, text in pictures().items():
+        path = DOCS / name
+        if path.suffix == ".svg" and (not path.exists() or path.read_text(encoding="utf-8") != text):
+            path.write_text(text, encoding="utf-8")
             print(f"wrote {name}")
     kept = kept_text()
     if not FINGERPRINTS.exists() or FINGERPRINTS.read_text(encoding="utf-8") != kept:
@@ -109,6 +115,11 @@ def commands() -> str:
     return "\n\n".join(parts)
 
 
+def difference() -> str:
+    """Return the Mermaid form of the difference of the two runs in the pictures."""
+    return f"```mermaid\n{pictures()['difference.mermaid']}```"
+
+
 def _help(*command: str) -> str:
     before = os.environ.get("COLUMNS")
     os.environ["COLUMNS"] = HELP_COLUMNS
@@ -160,6 +171,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "coverage": coverage,
     "guarantees": guarantee_table,
     "breakages": breakage_table,
+    "difference": difference,
 }
 """What is written, by the name in the marker."""
 

@@ -33,6 +33,8 @@ FORMAT = "paor-coverage"
 VERSION = 1
 COUNT_MAX = 2**53 - 1
 """The largest whole number that every reader of JSON gives back as it was."""
+ROWS_MAX, FOREIGN_MAX = 1000, 10_000
+"""What a coverage file may hold."""
 
 
 class Taken(Protocol):
@@ -225,6 +227,8 @@ class Coverage:
         numbers = [getattr(one, name, 0) for one in counted for name in ("count", "true", "false")]
         if not all(0 <= number <= COUNT_MAX for number in (*numbers, found.runs, found.transitions)):
             raise UsageError("not a coverage file: a count is below 0 or above 2^53")
+        if len(found.rows) > ROWS_MAX or len(found.foreign) > FOREIGN_MAX:
+            raise UsageError("not a coverage file: it has too many rows or foreign steps")
         for row in found.rows:
             if [one.guard for one in row.seen] != list(guard_names(Row(*row.key, ""))):
                 raise UsageError(

@@ -19,8 +19,8 @@ Step = tuple[str, str, str]
 Literal = tuple[str, bool]
 """A guard and a value of it."""
 
-ATTEMPTS_MAX = 20_000
-"""Steps of the proof for one outcome, after which it counts as possible; the shipped table needs fewer than 50."""
+WORK_MAX = 200_000
+"""Guards of rows looked at for the proofs of one table, after which what is left counts as possible; the shipped one needs a tenth."""
 
 
 class Outcome(NamedTuple):
@@ -47,47 +47,42 @@ def possible_outcomes(rows: tuple[RowKey, ...]) -> tuple[Outcome, ...]:
     does. A table so entangled that the proof takes too long keeps the outcome.
     """
     table = [Row(*key, "") for key in rows]
-    found = set[Outcome]()
+    needed, names = [_needed(row) for row in table], [guard_names(row) for row in table]
+    found, work = set[Outcome](), [WORK_MAX]
     for source in dict.fromkeys(row.source for row in table):
         for order in (_order(table, source, waiting=False), _order(table, source, waiting=True)):
+            tried = [needed[place] for place in order]
             for index, place in enumerate(order):
-                for name in guard_names(table[place]):
-                    found |= {
-                        Outcome(place, name, value)
-                        for value in (True, False)
-                        if _possible([table[other] for other in order], index, (name, value))
-                    }
-    names = {
-        (place, name): rank for place, row in enumerate(table) for rank, name in enumerate(guard_names(row))
-    }
-    return tuple(sorted(found, key=lambda one: (one.place, names[one.place, one.guard], not one.value)))
+                for name in names[place]:
+                    for value in (True, False):
+                        if _possible(tried, index, (name, value), work):
+                            found.add(Outcome(place, name, value))
+    ranks = {(place, name): rank for place, own in enumerate(names) for rank, name in enumerate(own)}
+    return tuple(sorted(found, key=lambda one: (one.place, ranks[one.place, one.guard], not one.value)))
 
 
-def _possible(rows: Sequence[Row], index: int, literal: Literal) -> bool:
+def _possible(tried: Sequence[tuple[Literal, ...]], index: int, literal: Literal, work: list[int]) -> bool:
     """Return whether the row at *index* can be tried while *literal* holds, so that it or a later row is taken."""
-    refused = [_needed(row) for row in rows[:index]]
-    for row in rows[index:]:
-        needed = [literal, *_needed(row)]
+    for end in range(index, len(tried)):
+        needed = (literal, *tried[end])
         values = dict(needed)
-        attempts = [ATTEMPTS_MAX]
-        if all(values[name] is value for name, value in needed) and _satisfiable(refused, values, attempts):
+        fits = all(values[name] is value for name, value in needed)
+        if fits and _satisfiable(tried[:end], values, work):
             return True
-        refused.append(_needed(row))
     return False
 
 
-def _satisfiable(
-    refused: Sequence[tuple[Literal, ...]], values: dict[str, bool], attempts: list[int]
-) -> bool:
+def _satisfiable(refused: Sequence[tuple[Literal, ...]], values: dict[str, bool], work: list[int]) -> bool:
     """Return whether every row of *refused* can be kept from fitting, *values* being given; True if it takes too long."""
-    attempts[0] -= 1
-    if attempts[0] < 0:
-        return True
-    for literals in refused:
+    for place, literals in enumerate(refused):
+        work[0] -= len(literals) + 1
+        if work[0] < 0:
+            return True
         if any(values.get(name, wanted) is not wanted for name, wanted in literals):
             continue  # one of its guards keeps it from fitting already
         free = dict.fromkeys(literal for literal in literals if literal[0] not in values)
-        return any(_satisfiable(refused, {**values, name: not wanted}, attempts) for name, wanted in free)
+        rest = refused[place + 1 :]
+        return any(_satisfiable(rest, {**values, name: not wanted}, work) for name, wanted in free)
     return True
 
 

@@ -158,9 +158,12 @@ class Layout:
 
 
 def layout_of(graph: Graph) -> Layout:
-    """Return the fixed layout where it fits, else the ladder."""
-    fixed = _fixed(graph)
-    return _ladder(graph) if fixed is None or fixed.clashes else fixed
+    """Return the fixed layout where it fits, if need be with more room below the boxes; else the ladder."""
+    for deep in (0.0, _DEEP):
+        fixed = _fixed(graph, deep)
+        if fixed is not None and not fixed.clashes:
+            return fixed
+    return _ladder(graph)
 
 
 # -- measuring -----------------------------------------------------------------------------------------------------
@@ -242,6 +245,8 @@ _PITCH, _LEFT = 177.0, 81.0
 _TOP = HEADER + 150
 _MIDDLE, _BOTTOM = _TOP + _BOX[1] / 2, _TOP + _BOX[1]
 _RAIL = _BOTTOM + 138
+_DEEP = 3 * LINE
+"""More room above the rail, for loops whose tags stand below their triggers."""
 _BESIDE = 20.0
 """Between two labels in one line."""
 _FLOW = (PLANNING, SPECIFYING, EXECUTING, OBSERVING, REVIEWING, DONE)
@@ -254,29 +259,29 @@ _LANES: dict[tuple[str, str], tuple[int, float, float]] = {
 """Lane from the outermost, and where it leaves and enters, from each box's middle. Nested, so no two cross."""
 
 
-def _fixed(graph: Graph) -> Layout | None:
+def _fixed(graph: Graph, deep: float) -> Layout | None:
     """Return the layout for the seven phases, or None where an edge has no place in it."""
     if set(graph.phases) != set(PHASES):
         return None
     boxes = {name: Rect(_LEFT + _PITCH * place, _TOP, *_BOX) for place, name in enumerate(_FLOW)}
-    boxes[FAILED] = Rect(boxes[DONE].x, _RAIL - _BOX[1] / 2, *_BOX)
-    routes = [_fixed_route(edge, boxes) for edge in graph.edges]
+    boxes[FAILED] = Rect(boxes[DONE].x, _RAIL + deep - _BOX[1] / 2, *_BOX)
+    routes = [_fixed_route(edge, boxes, deep) for edge in graph.edges]
     if graph.initial != PLANNING or None in routes:
         return None
     start = ((boxes[PLANNING].x - 40, _MIDDLE), (boxes[PLANNING].x, _MIDDLE))
     found = tuple(route for route in routes if route is not None)
-    return Layout(_WIDTH, _HEIGHT, boxes, start, found)
+    return Layout(_WIDTH, _HEIGHT + deep, boxes, start, found)
 
 
-def _fixed_route(edge: Edge, boxes: dict[str, Rect]) -> Route | None:
+def _fixed_route(edge: Edge, boxes: dict[str, Rect], deep: float) -> Route | None:
     """Return the place of one edge, if there is one for it."""
     ends = (edge.source, edge.dest)
     if edge.source in (DONE, FAILED):
         return None
     if edge.dest == edge.source:
-        return _loop(edge, boxes[edge.source].middle[0])
+        return _loop(edge, boxes[edge.source].middle[0], stacked=deep > 0)
     if edge.dest == FAILED:
-        return _fall(edge, boxes[edge.source].middle[0], boxes[FAILED].x)
+        return _fall(edge, boxes[edge.source].middle[0], boxes[FAILED].x, _RAIL + deep)
     if ends in _LANES:
         return _lane(edge, boxes)
     if ends in pairwise(_FLOW):
@@ -317,28 +322,35 @@ def _lane(edge: Edge, boxes: dict[str, Rect]) -> Route:
     return Route(edge, kind, ((x1, _TOP), (x1, y), (x2, y), (x2, _TOP)), tuple(marks), tuple(dots[:-1]))
 
 
-def _loop(edge: Edge, middle: float) -> Route:
-    """Return a loop below a box, with its marks as a list below it."""
+def _loop(edge: Edge, middle: float, *, stacked: bool) -> Route:
+    """Return a loop below a box, with its marks as a list below it; *stacked*: the tags below their triggers."""
     left, right, low = middle - 40, middle - 2, _BOTTOM + 26
-    widths = [full_width(label) for label in edge.labels]
-    placed = any(label.first for label in edge.labels)
-    indents = [BADGE + BETWEEN if placed and not label.first else 0 for label in edge.labels]
+    groups: list[tuple[Label, tuple[Tag, ...], bool]] = []
+    for label in edge.labels:
+        tags = tags_of(label)
+        if stacked and len(tags) > 1:
+            groups += [(label, (), True), (label, tags, False)]
+        else:
+            groups.append((label, tags, True))
+    widths = [mark_width(label, tags, name=name) for label, tags, name in groups]
+    placed = any(label.first for label in edge.labels) and not stacked
+    indents = [BADGE + BETWEEN if placed and not label.first else 0 for label, _, _ in groups]
     widest = max(map(sum, zip(widths, indents, strict=True)))
     centre = min((left + right) / 2, middle + 38 - widest / 2)
     marks = []
-    for line, label in enumerate(edge.labels):
+    for line, (label, tags, name) in enumerate(groups):
         x = centre - (widest if edge.walked else widths[line]) / 2 + indents[line]
-        marks.append(Mark(label, x, low + 14 + LINE * line, tags_of(label)))
+        marks.append(Mark(label, x, low + 14 + LINE * line, tags, name))
     return Route(edge, "loop", ((left, _BOTTOM), (left, low), (right, low), (right, _BOTTOM)), tuple(marks))
 
 
-def _fall(edge: Edge, middle: float, right: float) -> Route:
+def _fall(edge: Edge, middle: float, right: float, rail: float) -> Route:
     """Return a way down to the rail that leads to Failed, with its marks to the right of it."""
-    x, y = middle + 43, _RAIL - 42 - LINE * (len(edge.labels) - 1)
+    x, y = middle + 43, rail - 42 - LINE * (len(edge.labels) - 1)
     marks = tuple(
         Mark(label, x + 8, y + LINE * line, tags_of(label)) for line, label in enumerate(edge.labels)
     )
-    return Route(edge, "fail", ((x, _BOTTOM), (x, _RAIL), (right, _RAIL)), marks)
+    return Route(edge, "fail", ((x, _BOTTOM), (x, rail), (right, rail)), marks)
 
 
 # -- any other table -----------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -58,10 +59,10 @@ def orders(rows: list[Row], source: str) -> list[list[int]]:
     ]
 
 
-def steps(rows: list[Row]) -> list[tuple[Taken, set[Outcome], int]]:
+def steps(rows: list[Row], sources: Iterable[str] = ("A", "B")) -> list[tuple[Taken, set[Outcome], int]]:
     """Everything that a machine of this table could ever record: the record, the outcomes tried, the row taken."""
     found = []
-    for source in ("A", "B"):
+    for source in sources:
         for order in orders(rows, source):
             names = sorted({guard.removeprefix("not ") for place in order for guard in rows[place].guards})
             for drawn in product((True, False), repeat=len(names)):
@@ -289,6 +290,7 @@ ROW = {"source": "A", "trigger": "t", "dest": "B", "guards": ["not a"], "count":
         changed(rows=[{**ROW, "seen": [{"guard": "a", "true": -1, "false": 0}]}]),
         changed(rows=[{**ROW, "source": 1, "seen": [{"guard": "a", "true": 0, "false": 0}]}]),
         changed(foreign=[{"source": "A", "trigger": "t", "dest": "B", "count": 1}] * 2),
+        changed(rows=[{**ROW, "guards": [], "seen": []}] * 1001),
         changed(foreign=[{"source": "A", "trigger": "t\n\x1b", "dest": "B", "count": -1}]),
     ],
 )
