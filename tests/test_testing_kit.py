@@ -126,7 +126,7 @@ def test_a_plan_of_steps_is_walked(tmp_path: Path) -> None:
         scripted_tool("notes.keep", [NotStarted("busy"), "kept"], retries=1),
     ]
     script = [plan(step("notes.read", page=1), step("notes.keep")), review("success", answer="Kept.")]
-    with world(tmp_path, list(script), tools) as engine, pytest.deprecated_call():
+    with world(tmp_path, list(script), tools) as engine:
         seen = play(engine, {"objective": "Keep", "mode": "batch"})
     assert seen.tools[:2] == ("notes.read", "notes.keep")
     assert (seen.state, seen.answer) == ("Done", "Kept.")

@@ -301,7 +301,7 @@ class _Reader:
         if spec.profile != Profile():
             given["profile"] = New("Profile", (), _own(spec.profile, Profile()))
         if spec.workflow is not None:
-            given["workflow"] = spec.workflow
+            given["workflow"] = New("Workflow.model_validate", (spec.workflow,))
             given["variables"] = _variables(spec)
         return {"objective": spec.objective, **{name: value for name, value in given.items() if value}}
 
@@ -493,7 +493,7 @@ def _imports(names: set[str], *, uses_json: bool) -> str:
     places = {"paor": {"Engine", "Journal", "ScriptedModel", "SeededIds", "SteppingClock"}}
     places["paor.testing"] = {"play", "problems"}
     for name in names:
-        places[CALLABLE[name]].add(name)
+        places[CALLABLE[name]].add(name.partition(".")[0])
     lines = ["import json\n"] if uses_json else []
     for place, found in places.items():
         lines.append(f"from {place} import (\n" + "".join(f"    {name},\n" for name in sorted(found)) + ")")

@@ -29,6 +29,7 @@ CALLABLE = {
     "ToolError": "paor",
     "ToolOutput": "paor",
     "Usage": "paor",
+    "Workflow.model_validate": "paor",
     "Asks": "paor.testing",
     "scripted_tool": "paor.testing",
 }
@@ -59,7 +60,9 @@ def made(value: Any) -> Any:
     if isinstance(value, New):
         from importlib import import_module
 
-        found = getattr(import_module(CALLABLE[value.name]), value.name)
+        found: Any = import_module(CALLABLE[value.name])
+        for part in value.name.split("."):
+            found = getattr(found, part)
         return found(
             *map(made, value.arguments), **{name: made(item) for name, item in value.options.items()}
         )
