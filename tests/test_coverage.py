@@ -17,6 +17,8 @@ from paor.fsm.coverage import COUNT_MAX, Coverage, coverage
 from paor.fsm.coverage_table import Outcome, possible_outcomes
 from paor.fsm.table import ROWS, Row, rows_of
 
+from .journey import play
+from .plan_journeys import PLANNED
 from .worlds import CONTINUE, READ, STOP, SUCCESS, engine
 
 JOURNALS = Path(__file__).parent / "journals"
@@ -224,6 +226,18 @@ def test_real_runs_are_counted_row_by_row_as_why_tells_them(tmp_path: Path) -> N
                 if times:
                     counted[guard_count.guard, value] = counted.get((guard_count.guard, value), 0) + times
     assert counted == tried
+
+
+def test_rows_of_plans_are_counted_like_all_others(tmp_path: Path) -> None:
+    """`next_step`, and the planner's question: rows that never fit in the mode react."""
+    journey = next(journey for journey in PLANNED if journey.name == "planner_asked")
+    with journey.engine(tmp_path) as scripted:
+        result = play(journey, scripted)
+        rows = scripted.journal.transitions(result.run_id)
+    found = coverage(rows)
+    assert not found.foreign and sum(row.count for row in found.rows) == len(rows)
+    taken = {(row.source, row.trigger) for row in found.rows if row.count}
+    assert {("Planning", "wait"), ("Planning", "provide"), ("Reviewing", "next_step")} <= taken
 
 
 def test_the_journals_of_released_versions_hold_no_foreign_step() -> None:

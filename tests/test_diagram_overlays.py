@@ -368,6 +368,56 @@ def test_graphviz_reads_every_overlay(title: str) -> None:
         assert b'node " legend"' in out.stdout
 
 
+PARSE = """
+import { JSDOM } from "jsdom";
+import { readFileSync } from "fs";
+globalThis.window = new JSDOM("").window;
+globalThis.document = window.document;
+const mermaid = (await import("mermaid")).default;
+for (const file of process.argv.slice(2)) {
+  console.log((await mermaid.parse(readFileSync(file, "utf8"))).diagramType);
+}
+"""
+
+
+@pytest.mark.large
+@pytest.mark.download
+def test_mermaid_itself_reads_every_overlay(tmp_path: Path) -> None:
+    """With Mermaid's own parser, from the npm registry."""
+    if shutil.which("npm") is None:
+        pytest.skip("needs npm")
+    (tmp_path / "package.json").write_text('{"private": true}')
+    (tmp_path / "parse.mjs").write_text(PARSE)
+    done = subprocess.run(
+        ["npm", "install", "--no-audit", "--no-fund", "mermaid@11", "jsdom"],
+        check=False,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    if done.returncode:
+        pytest.skip(f"no package registry: {done.stderr.strip()[-200:]}")
+    files = []
+    for number, title in enumerate(HOSTILE):
+        walk = walked(*STEPS[:3], title=title, reason=title)
+        user = walked(("draft", title or "x", "in review"))
+        for kind, text in {
+            "machine": picture("mermaid"),
+            "users": picture("mermaid", user, rows=USER),
+            "run": picture("mermaid", walk),
+            "coverage": picture("mermaid", Covered(title, coverage(WORLD[: number * 5]))),
+            "difference": picture("mermaid", Parted(title, walk, walked(), 0, "Planning", title, title, 0)),
+        }.items():
+            files.append(tmp_path / f"{kind}{number}.mermaid")
+            files[-1].write_text(text, encoding="utf-8")
+    said = subprocess.run(
+        ["node", "parse.mjs", *map(str, files)], check=False, cwd=tmp_path, capture_output=True, timeout=300
+    )
+    assert said.returncode == 0, said.stderr.decode()
+    assert said.stdout.decode().split() == ["stateDiagram"] * len(files)
+
+
 # -- from Python ---------------------------------------------------------------------------------------------------
 
 

@@ -21,7 +21,10 @@ PAGES = (
     "CHANGELOG.md",
     *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")),
 )
-OWN = ("docs/audit.md", "docs/embedding.md", "docs/machine.md", "docs/cli.md", "docs/index.md", "docs/web.md")
+OWN = (
+    *("docs/audit.md", "docs/embedding.md", "docs/machine.md", "docs/cli.md", "docs/index.md", "docs/web.md"),
+    "docs/diagrams.md",
+)
 
 
 @pytest.mark.parametrize("name", OWN)
