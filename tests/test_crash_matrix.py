@@ -97,7 +97,9 @@ def test_a_once_tool_that_is_labelled_read_is_found(tmp_path: Path) -> None:
         for line in report.failures
     )
     assert len([path for path in (tmp_path / "crash-matrix").iterdir() if path.name.isdigit()]) == 2
-    assert crashed(tmp_path, "mislabelled", points=near).failures == (), "nobody has said that it must not"
+    assert crashed(tmp_path, "mislabelled", points=near[1:2]).failures == (), (
+        "nobody has said that it must not"
+    )
 
 
 def test_a_tool_that_is_not_as_idempotent_as_it_says_is_found_in_the_world(tmp_path: Path) -> None:
@@ -161,22 +163,22 @@ def test_a_once_tool_whose_result_nobody_could_give_is_told(tmp_path: Path) -> N
 def test_an_agent_that_waits_is_answered(tmp_path: Path) -> None:
     """An approval, and a question of an async tool in the middle of its call."""
     answers = {"approval": {"approve": True}, "elicitation": "me"}
-    report = crashed(tmp_path, "asking", answers=answers, points=range(22, 36), world=f"{AGENTS}:world")
-    assert report.failures == () and len(report.killed) == 14
+    report = crashed(tmp_path, "asking", answers=answers, points=range(22, 36, 2), world=f"{AGENTS}:world")
+    assert report.failures == () and len(report.killed) == 7
 
 
 def test_the_async_driver_is_killed_by_a_function_that_starts_it(tmp_path: Path) -> None:
     """Its rows are written by another thread."""
-    report = crashed(tmp_path, "sound", None, start=f"{AGENTS}:start_async", points=6)
-    assert report.failures == () and len(report.killed) == 6
+    report = crashed(tmp_path, "sound", None, start=f"{AGENTS}:start_async", points=3)
+    assert report.failures == () and len(report.killed) == 3
 
 
 def test_a_workflow_of_tasks_is_killed(tmp_path: Path) -> None:
     """Each task is a run of its own; the workflow takes them up."""
     report = crashed(
-        tmp_path, "of_tasks", None, start=f"{AGENTS}:start_tasks", points=8, world=f"{AGENTS}:world"
+        tmp_path, "of_tasks", None, start=f"{AGENTS}:start_tasks", points=4, world=f"{AGENTS}:world"
     )
-    assert report.failures == () and len(report.killed) == 8
+    assert report.failures == () and len(report.killed) == 4
 
 
 @pytest.mark.large

@@ -221,15 +221,17 @@ def test_a_value_that_cannot_be_used_is_told_at_once(suite: pytest.Pytester, opt
     assert "Traceback" not in result.stderr.str()
 
 
-@pytest.mark.parametrize("ending", ["svg", "mmd", "dot"])
-def test_the_coverage_is_drawn(suite: pytest.Pytester, ending: str) -> None:
-    """As the diagram of the machine with what was walked."""
+def test_the_coverage_is_drawn(suite: pytest.Pytester) -> None:
+    """As the diagram of the machine with what was walked, in each form."""
     written(
         suite,
         "    def test_fixture(paor_run):\n        paor_run('Say', [answer('Known.'), review('success')])\n",
     )
-    assert suite.runpytest(f"--paor-cov-report=found.{ending}").ret == 0
-    assert "Planning" in (suite.path / f"found.{ending}").read_text(encoding="utf-8")
+    names = [f"found.{ending}" for ending in ("svg", "mmd", "dot")]
+    assert suite.runpytest(*(f"--paor-cov-report={name}" for name in names)).ret == 0
+    for name, start in zip(names, ("<svg", "---", "digraph"), strict=True):
+        text = (suite.path / name).read_text(encoding="utf-8")
+        assert text.startswith(start) and "Planning" in text
 
 
 def test_a_report_that_cannot_be_written_fails_the_session(suite: pytest.Pytester) -> None:
