@@ -147,7 +147,7 @@ class RemoteModel(Connection):
     # -- asking ----------------------------------------------------------------------------------------------------
 
     def ask(self, call: ModelCall) -> Reply:
-        """Answer; raise `ModelUnavailable` when that is not possible."""
+        """Answer as `Model.ask` says; raise `ModelUnavailable` when that is not possible."""
         talk, came = self._talk(call), None
         while True:
             try:
@@ -165,7 +165,7 @@ class RemoteModel(Connection):
         return answer
 
     async def aask(self, call: ModelCall) -> Reply:
-        """Do the same without blocking the event loop."""
+        """Do the same as `ask` without blocking the event loop."""
         talk, came = self._talk(call), None
         while True:
             try:

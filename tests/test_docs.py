@@ -13,15 +13,31 @@ import pytest
 import paor
 from paor.prompts.replies import Invalid, read_parameters, read_refinement, read_review, read_selection
 
-from .pages import ROOT, blocks_of, matches, page, reader_folder, run_python, run_sessions
+from .pages import (
+    ROOT,
+    blocks_of,
+    matches,
+    page,
+    reader_folder,
+    run_in_order,
+    run_python,
+    run_sessions,
+)
 
 PAGES = (
     "README.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
-    *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")),
+    *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")),
 )
-OWN = ("docs/audit.md", "docs/embedding.md", "docs/machine.md", "docs/cli.md", "docs/index.md", "docs/web.md")
+OWN = (
+    "docs/machine.md",
+    "docs/cli.md",
+    "docs/index.md",
+    "docs/web.md",
+    *sorted(f"docs/howto/{path.name}" for path in (ROOT / "docs" / "howto").glob("*.md")),
+)
+TUTORIAL = "docs/tutorial.md"
 
 
 @pytest.mark.parametrize("name", OWN)
@@ -37,6 +53,19 @@ def test_sessions_of_the_command_line_page_look_as_shown(tmp_path: Path) -> None
     assert blocks
     for command, output in run_sessions(blocks, reader_folder(tmp_path)):
         assert matches(command.expected, output), f"{command.line}:\n{output}"
+
+
+def test_the_tutorial_works_from_top_to_bottom(tmp_path: Path) -> None:
+    """Typed along in a clone: every file is saved, every command prints what it shows. README tests installing."""
+    install = "python3 -m venv "
+    done = 0
+    for command, output in run_in_order(TUTORIAL, reader_folder(tmp_path), without=(install,)):
+        assert matches(command.expected, output), f"{command.line}:\n{output}"
+        done += 1
+    commands = [line for line in page(TUTORIAL).splitlines() if line.startswith("$ ")]
+    assert done == len([line for line in commands if install not in line]) >= 15
+    assert all(line[2:] in page("README.md") for line in commands if install in line)
+    assert (tmp_path / "walk.svg").read_text(encoding="utf-8").startswith("<svg")
 
 
 def test_generated_parts_are_what_the_code_says_now(monkeypatch: pytest.MonkeyPatch) -> None:

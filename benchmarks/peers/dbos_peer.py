@@ -1,0 +1,90 @@
+"""DBOS, for the comparison: crash in an effect, recovery, a changed record, changed code. See README.md here."""
+
+import os
+import signal
+import sqlite3
+import sys
+import time
+from pathlib import Path
+
+from dbos import DBOS, SetWorkflowID
+
+LEDGER = Path("ledger.txt")
+
+
+@DBOS.step()
+def choose() -> str:
+    return "A-1"
+
+
+@DBOS.step()
+def pay(order: str) -> str:
+    with LEDGER.open("a") as file:
+        file.write(f"paid {order}\n")
+    if "crash" in sys.argv:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return f"paid {order}"
+
+
+@DBOS.step()
+def other(order: str) -> str:
+    return f"other {order}"
+
+
+@DBOS.step()
+def tell(order: str) -> str:
+    if "crash-later" in sys.argv:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return f"told about {order}"
+
+
+@DBOS.workflow()
+def agent(prompt: str) -> str:
+    order = choose()
+    if "changed-step" in sys.argv:
+        other(order)
+    else:
+        pay("Z-0" if "changed-argument" in sys.argv else order)
+    return tell(order)
+
+
+def tamper():
+    """Change the order that the record of a finished step names."""
+    import base64
+    import json
+    import pickle
+
+    with sqlite3.connect("dbos.db") as file:
+        for row, name, output in file.execute(
+            "SELECT rowid, function_name, output FROM operation_outputs"
+        ).fetchall():
+            print("before:", name, repr(output)[:60])
+            try:
+                changed = json.dumps(json.loads(output)).replace("A-1", "B-9")
+            except ValueError:
+                changed = base64.b64encode(pickle.dumps("B-9")).decode()
+            file.execute("UPDATE operation_outputs SET output = ? WHERE rowid = ?", (changed, row))
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "tamper":
+        tamper()
+        sys.exit()
+    DBOS(
+        config={
+            "name": "peer",
+            "system_database_url": "sqlite:///dbos.db",
+            "application_version": "1",
+            "log_level": "ERROR",
+            "run_admin_server": False,
+        }
+    )
+    DBOS.launch()  # recovers what was pending
+    try:
+        with SetWorkflowID("1"):
+            handle = DBOS.start_workflow(agent, "pay the first order")
+        print(handle.get_result(), LEDGER.exists() and LEDGER.read_text().split("\n")[:-1])
+    except Exception as error:
+        print(type(error).__name__, str(error)[:300])
+    time.sleep(0.2)
+    DBOS.destroy()
