@@ -161,6 +161,10 @@ def _in_doubt(case: Case) -> str:
     return "the call has ended" if case.result is not None else "no effect is in doubt"
 
 
+def _input_required(case: Case) -> str:
+    return "the tool asks for an answer" if case.outcome.kind == "asked" else "the tool asks for nothing"
+
+
 def _step_retries(case: Case) -> str:
     intent, step = case.intent, step_of(case.run)
     own = next((tool.step_retries for tool in case.run.spec.tools if intent and tool.name == intent.tool), 0)
@@ -291,6 +295,7 @@ FACTS: dict[str, Fact] = {
     "duplicate": _duplicate,
     "parameter_retries_left": _parameter_retries,
     "in_doubt": _in_doubt,
+    "input_required": _input_required,
     "step_retries_left": _step_retries,
     "retryable": _retryable,
     "reply_invalid": _reply,
