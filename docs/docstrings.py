@@ -84,7 +84,7 @@ def _entries(block: str) -> list[tuple[str, str]]:
 
 def _markdown(text: str) -> str:
     """Return a docstring's text as Markdown: code in single backticks, stars of arguments as code."""
-    text = re.sub(r"``(.+?)``", r"`\1`", text, flags=re.S)
+    text = re.sub(r"``(.+?)``", r"`\1`", text, flags=re.DOTALL)
     return re.sub(r"(?<![*\w`])\*(\w+)\*(?![*\w`])", r"`\1`", text)
 
 

@@ -29,7 +29,15 @@ from paor.prompts.templates import default_templates, parse_template
 from paor.states.reasons import REASONS
 
 DOCS = Path(__file__).resolve().parent
-PAGES = ("machine.md", "howto/prompts.md", "cli.md", "web.md", "spec-coverage.md", "guarantees.md")
+PAGES = (
+    "index.md",
+    "machine.md",
+    "howto/prompts.md",
+    "cli.md",
+    "web.md",
+    "spec-coverage.md",
+    "guarantees.md",
+)
 PART = re.compile(r"(?ms)(^<!-- generated: (\w+) -->\n).*?(^<!-- end -->$)")
 HELP_COLUMNS = "98"
 FINGERPRINTS = DOCS.parent / "fsm" / "fingerprints.json"
@@ -143,6 +151,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "coverage": coverage,
     "guarantees": guarantee_table,
     "breakages": breakage_table,
+    "reference": reference_pages.index,
 }
 """What is written, by the name in the marker."""
 

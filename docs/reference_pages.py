@@ -10,15 +10,13 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
-from types import ModuleType
+from dataclasses import dataclass
 from typing import Any
 
+from docstrings import cell
+from public_names import Member, arguments_of, described, initial_of
+
 import paor
-from docstrings import Docstring, cell, parsed
 
 WIDTH = 100
 
@@ -89,7 +87,17 @@ GROUPS = {
         "What reads a journal, and what it says. How to use it: [audit](../howto/audit.md); what stands in the file: "
         "[the journal's format](../journal-format.md).",
         (
-            *("Journal", "replay", "Replay", "Divergence", "Unchecked", "ChangedPart", "diff", "RunDiff", "why"),
+            *(
+                "Journal",
+                "replay",
+                "Replay",
+                "Divergence",
+                "Unchecked",
+                "ChangedPart",
+                "diff",
+                "RunDiff",
+                "why",
+            ),
             *("why_not", "Why", "WhyNot", "Erasure", "ErasureResult", "Redaction", "Imported"),
         ),
         (
@@ -102,42 +110,25 @@ GROUPS = {
         "The only sources of time and chance; with ports of your own a journal is the same every time.",
         ("Clock", "Ids", "SystemClock", "RandomIds", "SteppingClock", "SeededIds"),
     ),
-    "errors": Group("Errors", "", ()),
+    "machine": Group(
+        "Checks, coverage and diagrams of the machine",
+        "What proves, measures and draws the machine and its runs.",
+        ("check", "Check", "Finding", "coverage", "Coverage", "diagram"),
+    ),
+    "errors": Group("Errors", ""),
     "fuzz": Group(
         "The fuzz kit",
-        "What `paor.fuzz` has; it needs `pip install \"paor[fuzz]\"`.",
+        'What `paor.fuzz` has; it needs `pip install "paor[fuzz]"`.',
         module="paor.fuzz",
     ),
     "testing": Group("The testing kit", "What `paor.testing` has.", module="paor.testing"),
 }
-"""Every public name stands in exactly one of them; those that are errors are found by themselves."""
+"""
+Every public name stands in exactly one of them. Errors are found by themselves; a name that stands in none comes last on the
+page that `FLOORS` has for its module.
+"""
 
-INNER = {
-    "Engine": frozenset(("adrive_task", "arun_task", "current_spec", "drive_task", "run_task")),
-    "Journal": frozenset(
-        (
-            *("append", "append_all", "change", "create", "cursor", "documents_at", "find_payload"),
-            *("iterate_payloads", "iterate_rows", "lineage", "next_payload", "own_rows", "payloads"),
-            *("payloads_at", "query", "read_leniently", "root", "root_columns", "rows", "stored_documents"),
-        )
-    ),
-    "Tool": frozenset(("invoke", "is_async", "reconciles_async", "spec")),
-    "Redaction": frozenset(("found_in", "plan")),
-    "Usage": frozenset(("of", "read")),
-    "WebFact": frozenset(("of", "read")),
-}
-"""Methods that paor itself calls; they may change without notice, so the reference leaves them out."""
-
-
-@dataclass
-class Member:
-    """One thing with a docstring: a class, a function, a method, a property, an alias."""
-
-    name: str
-    node: ast.AST
-    doc: Docstring
-    fields: dict[str, tuple[str, str]] = field(default_factory=dict)
-    members: list[Member] = field(default_factory=list)
+FLOORS = {"tools": "tools", "prompts": "models", "states": "engine", "fsm": "engine"}
 
 
 def pages() -> dict[str, str]:
@@ -161,129 +152,29 @@ def names_of(key: str) -> tuple[str, ...]:
         return tuple(f"{group.module}:{name}" for name in getattr(found, "__all__", ()))
     if key == "errors":
         return tuple(_errors())
-    return group.names
-
-
-def described(name: str) -> Member:
-    """Return what is known of a public name, or of a ``module:Name``."""
-    home, _, inner = name.rpartition(":")
-    value = getattr(importlib.import_module(home) if home else paor, inner)
-    if inner == "__version__":
-        return Member(inner, ast.Name(id="str"), parsed("Version of paor, such as ``0.1.0``."))
-    if inspect.isclass(value):
-        return _class(value)
-    module = _home_of(inner, home, value)
-    node = _found(_tree(module), inner)
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-        return Member(inner, node, parsed(ast.get_docstring(node) or ""))
-    return Member(inner, node, parsed(_text_after(_tree(module), node)))
-
-
-def undescribed(name: str) -> Iterator[str]:
-    """Yield what of a public name has no description: parameters, fields, methods, attributes."""
-    member = described(name)
-    yield from _gaps(member, member.name)
-
-
-def _gaps(member: Member, name: str) -> Iterator[str]:
-    if not member.doc.text:
-        yield f"{name}: no docstring"
-    for item in member.fields:
-        if item not in member.doc.named:
-            yield f"{name}: field {item}"
-    if not member.doc.like:
-        yield from (f"{name}: argument {item}" for item in _parameters(member) if item not in member.doc.named)
-    for inner in member.members:
-        yield from _gaps(inner, f"{name}.{inner.name}")
-
-
-def _parameters(member: Member) -> list[str]:
-    """Return the parameters that need a description; those of twins stand with the one they are like."""
-    if not isinstance(member.node, ast.FunctionDef | ast.AsyncFunctionDef):
-        return []
-    return [arg.arg for arg, _ in _arguments(member.node.args)]
-
-
-def _arguments(args: ast.arguments) -> list[tuple[ast.arg, ast.expr | None]]:
-    plain = [*args.posonlyargs, *args.args]
-    first = len(plain) - len(args.defaults)
-    found: list[tuple[ast.arg, ast.expr | None]] = [
-        (arg, args.defaults[place - first] if place >= first else None) for place, arg in enumerate(plain)
+    known = [name for other in GROUPS.values() for name in other.names]
+    rest = [
+        name
+        for name in paor.__all__
+        if name not in known and name not in _errors() and FLOORS.get(_floor(name)) == key
     ]
-    found += [(args.vararg, None)] if args.vararg else []
-    found += list(zip(args.kwonlyargs, args.kw_defaults, strict=True))
-    found += [(args.kwarg, None)] if args.kwarg else []
-    return [(arg, default) for arg, default in found if arg.arg not in ("self", "cls")]
+    return tuple(name for name in (*group.names, *rest) if name in paor.__all__)
 
 
-def _class(kind: type) -> Member:
-    """Return a class with its fields and its public methods, inherited ones of paor's own bases too."""
-    homes = [base for base in kind.__mro__ if base.__module__.startswith("paor.")]
-    made = Member(kind.__name__, _node(kind), parsed(ast.get_docstring(_node(kind)) or ""))
-    for base in reversed(homes):
-        for name, (annotation, default) in _fields(base).items():
-            made.fields[name] = (annotation, default)
-    seen: set[str] = set()
-    for base in homes:
-        for node in _node(base).body:
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name not in seen:
-                seen.add(node.name)
-                shown = not node.name.startswith("_") and node.name not in INNER.get(kind.__name__, ())
-                if shown and not issubclass(kind, BaseException):
-                    made.members.append(Member(node.name, node, parsed(ast.get_docstring(node) or "")))
-    made.fields.update({} if made.fields else _set_in_protocol(homes))
-    return made
+def _floor(name: str) -> str:
+    """Return the folder in which a public name is defined."""
+    return paor._MODULES.get(name, ".fsm").split(".")[1]
 
 
-_VALUES = ("__dataclass_fields__", "__struct_fields__", "model_fields", "_fields")
-
-
-def _fields(kind: type) -> dict[str, tuple[str, str]]:
-    """Return the fields that a class of values declares, with annotation and default."""
-    if not any(hasattr(kind, mark) for mark in _VALUES):
-        return {}
-    found = {}
-    for node in _node(kind).body:
-        if not (isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)):
-            continue
-        annotation = ast.unparse(node.annotation)
-        if not node.target.id.startswith("_") and not annotation.startswith(("ClassVar", "InitVar")):
-            found[node.target.id] = _shape(annotation, node.value)
-    return found
-
-
-def _set_in_protocol(homes: list[type]) -> dict[str, tuple[str, str]]:
-    """Return the attributes that a protocol asks for."""
-    return {
-        node.target.id: (ast.unparse(node.annotation), "")
-        for base in homes
-        if getattr(base, "_is_protocol", False)
-        for node in _node(base).body
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
-    }
-
-
-def _shape(annotation: str, value: ast.expr | None) -> tuple[str, str]:
-    """Return type and default of a field, the bounds of a validated one with its type."""
-    if not (isinstance(value, ast.Call) and ast.unparse(value.func) in ("Field", "field")):
-        return annotation, "" if value is None else ast.unparse(value)
-    given = {item.arg: item.value for item in value.keywords}
-    signs = {"gt": ">", "ge": "from", "lt": "<", "le": "to"}
-    bounds = [f"{signs[name]} {_number(given[name])}" for name in signs if name in given]
-    default = ast.unparse(given["default"]) if "default" in given else ""
-    if "default_factory" in given:
-        made = ast.unparse(given["default_factory"])
-        default = {"dict": "{}", "list": "[]"}.get(made, f"{made}()")
-    return annotation + (f", {' '.join(bounds)}" if bounds else ""), default
-
-
-_CEILINGS = {"MAX_STEPS_CEILING": "1,000,000", "GUARD_CEILING": "10,000"}
-
-
-def _number(node: ast.expr) -> str:
-    text = ast.unparse(node)
-    value = ast.literal_eval(text) if text.replace("_", "").isdigit() else None
-    return f"{value:,}" if value is not None else _CEILINGS.get(text, text)
+def index() -> str:
+    """Return the list of the pages, for the index of the documentation."""
+    lines = ["| reference | names |", "|---|---|"]
+    for key, group in GROUPS.items():
+        names = [f"`{name.rpartition(':')[2]}`" for name in names_of(key)]
+        if names:
+            told = ", ".join(names if len(names) <= 8 else [*names[:7], f"and {len(names) - 7} more"])
+            lines.append(f"| [{group.title}](reference/{key}.md) | {told} |")
+    return "\n".join(lines)
 
 
 def _page(group: Group, names: tuple[str, ...]) -> str:
@@ -291,9 +182,9 @@ def _page(group: Group, names: tuple[str, ...]) -> str:
     lines += ["*Written from the docstrings by `python docs/generate.py`. Ids such as A043 after \"Source\" are those of*",
               "*[behaviour and tests](../spec-coverage.md).*", ""]  # fmt: skip
     lines += [group.lead, ""] if group.lead else []
-    if not group.names and not group.module:
+    if group.title == "Errors":
         lines += [_error_lead(), ""]
-    if group.names or group.module:
+    if group.title != "Errors":
         lines += [_list_of(names), ""]
     for name in names:
         lines += _entry(described(name), 2)
@@ -326,7 +217,10 @@ def _entry(member: Member, depth: int, prefix: str = "") -> list[str]:
     if values:
         title = "attribute" if member.fields else "argument"
         lines += [f"| {title} | type | default | meaning |", "|---|---|---|---|"]
-        lines += [f"| `{item}` | {_code(kind)} | {_code(default)} | {cell(text)} |" for item, kind, default, text in values]
+        lines += [
+            f"| `{item}` | {_code(kind)} | {_code(default)} | {cell(text)} |"
+            for item, kind, default, text in values
+        ]
         lines.append("")
     lines += [f"**Returns** {doc.returns}", ""] if doc.returns else []
     if doc.raises:
@@ -350,7 +244,7 @@ def _values(member: Member) -> list[tuple[str, str, str, str]]:
     if node is None:
         return [(name, "", "", text) for name, text in member.doc.named.items()]
     rows = []
-    for arg, default in _arguments(node.args):
+    for arg, default in arguments_of(node.args):
         kind = ast.unparse(arg.annotation) if arg.annotation else ""
         text = member.doc.named.get(arg.arg)
         if text is not None:
@@ -362,22 +256,8 @@ def _values(member: Member) -> list[tuple[str, str, str, str]]:
 def _constructor(member: Member) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
     node = member.node
     if isinstance(node, ast.ClassDef):
-        return _initial(member.name)
+        return initial_of(member.name)
     return node if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else None
-
-
-@cache
-def _initial(name: str) -> ast.FunctionDef | None:
-    """Return the ``__init__`` of a public class, the nearest that paor has."""
-    kind = getattr(paor, name, None)
-    if kind is None or getattr(kind, "_is_protocol", False):
-        return None
-    for base in kind.__mro__:
-        if base.__module__.startswith("paor."):
-            for node in _node(base).body:
-                if isinstance(node, ast.FunctionDef) and node.name == "__init__":
-                    return node
-    return None
 
 
 def _head(member: Member, name: str) -> list[str]:
@@ -390,7 +270,7 @@ def _head(member: Member, name: str) -> list[str]:
         returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
         return _folded(f"{word} {name}", _shown(node.args), returns)
     if isinstance(node, ast.ClassDef):
-        initial = _initial(member.name)
+        initial = initial_of(member.name)
         if initial is not None and not member.fields:
             return _folded(name, _shown(initial.args), "")
         return []
@@ -402,12 +282,18 @@ def _head(member: Member, name: str) -> list[str]:
 def _shown(args: ast.arguments) -> list[str]:
     """Return the arguments as a caller sees them: names, types, defaults, and the star after which names are needed."""
     parts = []
-    for arg, default in _arguments(args):
+    for arg, default in arguments_of(args):
         star = "*" if arg is args.vararg else "**" if arg is args.kwarg else ""
         if arg in args.kwonlyargs and args.vararg is None and arg is args.kwonlyargs[0]:
             parts.append("*")
         text = f"{star}{ast.unparse(arg)}"
-        parts.append(text if default is None else f"{text} = {ast.unparse(default)}" if arg.annotation else f"{text}={ast.unparse(default)}")
+        parts.append(
+            text
+            if default is None
+            else f"{text} = {ast.unparse(default)}"
+            if arg.annotation
+            else f"{text}={ast.unparse(default)}"
+        )
     return parts
 
 
@@ -424,7 +310,7 @@ def _errors() -> list[str]:
 
     found = [name for name in paor.__all__ if _is_error(name)]
     order = [line.split()[0] for line in (errors.__doc__ or "").splitlines() if line.strip()]
-    return [name for name in order if name in found and name != "ModelUnavailable"]
+    return [name for name in order if name in found]
 
 
 def _is_error(name: str) -> bool:
@@ -481,36 +367,3 @@ NO_CODE = {
 
 def _branch(kind: type) -> str:
     return next(base.__name__ for base in kind.__mro__ if base.__name__ in FAULTS)
-
-
-@cache
-def _tree(module: ModuleType) -> ast.Module:
-    return ast.parse(Path(inspect.getsourcefile(module) or "").read_text(encoding="utf-8"))
-
-
-def _node(kind: type) -> ast.ClassDef:
-    node = _found(_tree(importlib.import_module(kind.__module__)), kind.__name__)
-    assert isinstance(node, ast.ClassDef)
-    return node
-
-
-def _found(tree: ast.Module, name: str) -> ast.stmt:
-    for node in tree.body:
-        targets = [getattr(node, "name", None), getattr(getattr(node, "target", None), "id", None)]
-        targets += [getattr(item, "id", None) for item in getattr(node, "targets", ())]
-        if name in targets:
-            return node
-    raise LookupError(name)
-
-
-def _home_of(name: str, home: str, value: object) -> ModuleType:
-    """Return the module in which a name is defined."""
-    where = getattr(value, "__module__", None) if inspect.isfunction(value) else None
-    return importlib.import_module(where or home or f"paor{paor._MODULES[name]}")
-
-
-def _text_after(tree: ast.Module, node: ast.stmt) -> str:
-    """Return the string that stands below an assignment."""
-    after = tree.body[tree.body.index(node) + 1 :][:1]
-    text = after[0].value if after and isinstance(after[0], ast.Expr) else None
-    return inspect.cleandoc(str(text.value)) if isinstance(text, ast.Constant) else ""

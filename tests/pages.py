@@ -145,7 +145,9 @@ def run_in_order(name: str, folder: Path, *, without: tuple[str, ...] = ()) -> I
             file = re.match(r"# (\w+\.py)\n", block.text)
             assert file is not None, f"{name}:{block.line}: a block of Python says which file it is"
             (folder / file[1]).write_text(block.text, encoding="utf-8")
-        elif block.language == "console" and not block.text.startswith(tuple(f"$ {start}" for start in without)):
+        elif block.language == "console" and not block.text.startswith(
+            tuple(f"$ {start}" for start in without)
+        ):
             yield from run_sessions([block], folder)
 
 

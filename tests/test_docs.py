@@ -68,9 +68,20 @@ def test_the_tutorial_works_from_top_to_bottom(tmp_path: Path) -> None:
     assert (tmp_path / "walk.svg").read_text(encoding="utf-8").startswith("<svg")
 
 
-def test_generated_parts_are_what_the_code_says_now(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Table, guards, reasons, limits, policy, errors and the help of every command: ``python docs/generate.py``."""
+@pytest.fixture(autouse=True)
+def generators(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The programs among the docs can be imported."""
     monkeypatch.syspath_prepend(str(ROOT / "docs"))
+
+
+@pytest.fixture
+def reference(generators: None) -> Any:
+    """What writes the reference."""
+    return importlib.import_module("reference_pages")
+
+
+def test_generated_parts_are_what_the_code_says_now() -> None:
+    """Table, guards, reasons, placeholders, the help of every command: ``python docs/generate.py``."""
     generate: Any = importlib.import_module("generate")
     marked = []
     for name in generate.PAGES:
@@ -78,6 +89,71 @@ def test_generated_parts_are_what_the_code_says_now(monkeypatch: pytest.MonkeyPa
         assert generate.current(text) == text, f"docs/{name} is out of date: run python docs/generate.py"
         marked += generate.PART.findall(text)
     assert sorted(found[1] for found in marked) == sorted(generate.PARTS)
+
+
+def test_the_reference_is_what_the_docstrings_say_now(reference: Any) -> None:
+    """Every page as it would be written now, and none that nobody writes any more."""
+    pages = reference.pages()
+    there = {
+        path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs" / "reference").glob("*.md")
+    }
+    assert there == set(pages)
+    for name, text in pages.items():
+        assert page(f"docs/{name}") == text, f"docs/{name} is out of date: run python docs/generate.py"
+
+
+def test_every_public_name_stands_in_the_reference_once_and_whole(reference: Any) -> None:
+    """With every argument, field and method described."""
+    public: Any = importlib.import_module("public_names")
+    names = [name for key in reference.GROUPS for name in reference.names_of(key) if ":" not in name]
+    assert sorted(names) == sorted(paor.__all__)
+    assert not [gap for name in names for gap in public.undescribed(name)]
+    for key, group in reference.GROUPS.items():
+        if group.module:
+            assert not [
+                gap
+                for name in reference.names_of(key)
+                for gap in public.undescribed(name)
+                if "no docstring" in gap
+            ]
+
+
+def test_the_reference_leaves_out_only_what_is_there() -> None:
+    """A method that paor itself calls and that is gone is a stale line."""
+    public: Any = importlib.import_module("public_names")
+    for name, inner in public.INNER.items():
+        assert not [method for method in inner if not hasattr(getattr(paor, name), method)], name
+
+
+def test_sections_of_docstrings_are_read() -> None:
+    """Entries over several lines, several names at once, text after a section, code and emphasis."""
+    docstrings: Any = importlib.import_module("docstrings")
+    read = docstrings.parsed(
+        """
+        Do *this* with ``that``.
+
+        Args:
+            one: First
+                and more.
+            two, **three: Both, as ``a | b``.
+
+        Returns:
+            What came
+            of it.
+
+        Raises:
+            ValueError: Sometimes.
+
+        Source: SPEC A001,
+        and a second line.
+        """
+    )
+    assert read.text == "Do `this` with `that`."
+    assert read.named == {"one": "First and more.", "two": "Both, as `a | b`.", "three": "Both, as `a | b`."}
+    assert (read.returns, read.raises) == ("What came of it.", [("ValueError", "Sometimes.")])
+    assert read.source == "SPEC A001, and a second line."
+    assert docstrings.cell("a | b") == "a \\| b"
+    assert docstrings.parsed("Do the same as `run`.").like and not read.like
 
 
 def test_links_lead_to_files_and_headings_that_exist() -> None:
@@ -101,8 +177,9 @@ def _headings(file: Path) -> set[str]:
 
 def test_the_index_lists_every_page() -> None:
     """What is not linked is not found."""
-    for path in sorted((ROOT / "docs").glob("*.md")):
-        assert path.name == "index.md" or f"({path.name})" in page("docs/index.md"), path.name
+    for path in sorted((ROOT / "docs").rglob("*.md")):
+        name = path.relative_to(ROOT / "docs").as_posix()
+        assert name == "index.md" or f"({name})" in page("docs/index.md"), name
 
 
 def test_json_forms_of_the_protocol_are_accepted_by_the_readers() -> None:

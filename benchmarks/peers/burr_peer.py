@@ -38,9 +38,7 @@ def application(transitions=(("choose", "pay"), ("pay", "tell"))):
         ApplicationBuilder()
         .with_actions(choose, pay, tell)
         .with_transitions(*transitions)
-        .initialize_from(
-            persister, resume_at_next_action=True, default_state={}, default_entrypoint="choose"
-        )
+        .initialize_from(persister, resume_at_next_action=True, default_state={}, default_entrypoint="choose")
         .with_state_persister(persister)
         .with_identifiers(app_id="1", partition_key="1")
         .build()

@@ -87,4 +87,6 @@ def static():
 
 
 if __name__ == "__main__":
-    {"start": lambda: drive(True), "resume": lambda: drive(False), "tamper": tamper, "static": static}[sys.argv[1]]()
+    {"start": lambda: drive(True), "resume": lambda: drive(False), "tamper": tamper, "static": static}[
+        sys.argv[1]
+    ]()

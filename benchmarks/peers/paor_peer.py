@@ -44,7 +44,9 @@ def drive():
 def tamper():
     """Change which order the journal speaks of."""
     with sqlite3.connect("paor.db") as file:
-        count = file.execute("UPDATE payloads SET body = replace(body, 'first', 'third') WHERE body LIKE '%first%'")
+        count = file.execute(
+            "UPDATE payloads SET body = replace(body, 'first', 'third') WHERE body LIKE '%first%'"
+        )
         print(count.rowcount, "payloads changed")
     with Journal("paor.db", read_only=True) as journal:
         print([str(defect) for defect in journal.verify()])

@@ -57,7 +57,9 @@ async def drive():
     client = await Client.connect("127.0.0.1:7233")
     async with Worker(client, task_queue="peer", workflows=[Agent], activities=[choose, pay, other]):
         if sys.argv[1] == "crash":
-            handle = await client.start_workflow(Agent.run, "first order", id=CHANGE or "1", task_queue="peer")
+            handle = await client.start_workflow(
+                Agent.run, "first order", id=CHANGE or "1", task_queue="peer"
+            )
         else:
             handle = client.get_workflow_handle(CHANGE or "1")
         try:
