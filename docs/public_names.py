@@ -158,13 +158,9 @@ def _shape(annotation: str, value: ast.expr | None) -> tuple[str, str]:
     return annotation + (f", {' '.join(bounds)}" if bounds else ""), default
 
 
-_CEILINGS = {"MAX_STEPS_CEILING": "1,000,000", "GUARD_CEILING": "10,000"}
-
-
 def _number(node: ast.expr) -> str:
-    text = ast.unparse(node)
-    value = ast.literal_eval(text) if text.replace("_", "").isdigit() else None
-    return f"{value:,}" if value is not None else _CEILINGS.get(text, text)
+    value = node.value if isinstance(node, ast.Constant) else None
+    return f"{value:,}" if isinstance(value, int) else ast.unparse(node)
 
 
 @cache
@@ -183,7 +179,26 @@ def initial_of(name: str) -> ast.FunctionDef | None:
 
 @cache
 def _tree(module: ModuleType) -> ast.Module:
-    return ast.parse(Path(inspect.getsourcefile(module) or "").read_text(encoding="utf-8"))
+    """Return the source of a module; constants in its defaults stand as their values."""
+    tree = ast.parse(Path(inspect.getsourcefile(module) or "").read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arguments):
+            node.defaults = [_Constants(module).visit(item) for item in node.defaults]
+            node.kw_defaults = [item and _Constants(module).visit(item) for item in node.kw_defaults]
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.value, ast.Call):
+            node.value = _Constants(module).visit(node.value)
+    return tree
+
+
+class _Constants(ast.NodeTransformer):
+    """Put values in the places of a module's constants."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self.module = module
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        value = getattr(self.module, node.id, None) if node.id.isupper() else None
+        return ast.Constant(value) if type(value) in (bool, int, float, str) else node
 
 
 def _node(kind: type) -> ast.ClassDef:

@@ -184,21 +184,31 @@ def _page(group: Group, names: tuple[str, ...]) -> str:
     lines += [group.lead, ""] if group.lead else []
     if group.title == "Errors":
         lines += [_error_lead(), ""]
-    if group.title != "Errors":
-        lines += [_list_of(names), ""]
+    entries = []
     for name in names:
-        lines += _entry(described(name), 2)
+        entries += _entry(described(name), 2)
     if group.shapes:
-        lines += ["## Values within them", "", "Not imported by name; what the above give back.", ""]
+        entries += ["## Values within them", "", "Not imported by name; what the above give back.", ""]
         for name in group.shapes:
-            lines += _entry(described(name), 3)
+            entries += _entry(described(name), 3)
+    if group.title != "Errors":
+        lines += [_list_of(names, [f"# {group.title}", *entries]), ""]
+    lines += entries
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _list_of(names: tuple[str, ...]) -> str:
-    """Return links to the entries of a page."""
+def _list_of(names: tuple[str, ...], entries: list[str]) -> str:
+    """Return links to the entries of a page; of headings that a forge takes for the same the later ones are numbered."""
+    seen: dict[str, int] = {}
+    anchors = {}
+    for line in entries:
+        if line.startswith("#"):
+            title = line.strip("#` ")
+            place = anchor(title)
+            anchors[title] = f"{place}-{seen[place]}" if place in seen else place
+            seen[place] = seen.get(place, 0) + 1
     short = [name.rpartition(":")[2] for name in names]
-    return ", ".join(f"[`{name}`](#{anchor(name)})" for name in short)
+    return ", ".join(f"[`{name}`](#{anchors[name]})" for name in short)
 
 
 def anchor(title: str) -> str:

@@ -30,27 +30,26 @@ PAGES = (
     "CHANGELOG.md",
     *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")),
 )
-OWN = (
-    "docs/machine.md",
-    "docs/cli.md",
-    "docs/index.md",
-    "docs/web.md",
-    *sorted(f"docs/howto/{path.name}" for path in (ROOT / "docs" / "howto").glob("*.md")),
-)
 TUTORIAL = "docs/tutorial.md"
+OWN = tuple(
+    name for name in PAGES if name.startswith("docs/") and "/reference/" not in name and name != TUTORIAL
+)
+"""Pages whose blocks stand for themselves; signatures of the reference are no program."""
+RUN = tuple(name for name in OWN if any(block.language == "python" for block in blocks_of(name)))
+SESSIONS = tuple(name for name in OWN if any(block.language == "console" for block in blocks_of(name)))
 
 
-@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("name", RUN)
 def test_python_of_a_page_runs_and_prints_what_it_shows(name: str, tmp_path: Path) -> None:
     """All snippets of a page are one program, and each prints what stands below it."""
     for block, output in run_python(name, tmp_path):
         assert output.strip() == (block.prints or "").strip(), f"{name}:{block.line}"
 
 
-def test_sessions_of_the_command_line_page_look_as_shown(tmp_path: Path) -> None:
-    """Compared without ids, times and sizes."""
-    blocks = [block for name in OWN for block in blocks_of(name) if block.language == "console"]
-    assert blocks
+@pytest.mark.parametrize("name", SESSIONS)
+def test_sessions_of_a_page_look_as_shown(name: str, tmp_path: Path) -> None:
+    """In order, in one folder; compared without ids, times and sizes."""
+    blocks = [block for block in blocks_of(name) if block.language == "console"]
     for command, output in run_sessions(blocks, reader_folder(tmp_path)):
         assert matches(command.expected, output), f"{command.line}:\n{output}"
 
@@ -171,8 +170,13 @@ def test_links_lead_to_files_and_headings_that_exist() -> None:
 
 
 def _headings(file: Path) -> set[str]:
-    titles = re.findall(r"(?m)^#+ (.*)$", file.read_text(encoding="utf-8"))
-    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+    """Return the anchors of a page; of equal ones the later are numbered."""
+    text = re.sub(r"(?ms)^```.*?^```$", "", file.read_text(encoding="utf-8"))
+    found: dict[str, int] = {}
+    for title in re.findall(r"(?m)^#+ (.*)$", text):
+        anchor = re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+        found[anchor] = found.get(anchor, 0) + 1
+    return {f"{anchor}-{n}" if n else anchor for anchor, count in found.items() for n in range(count)}
 
 
 def test_the_index_lists_every_page() -> None:
@@ -202,7 +206,7 @@ def test_json_forms_of_the_protocol_are_accepted_by_the_readers() -> None:
 
 def test_every_public_name_that_a_page_imports_is_public() -> None:
     """What a reader copies stands in ``__all__``."""
-    for name in ("README.md", *OWN):
+    for name in ("README.md", TUTORIAL, *OWN):
         for block in blocks_of(name):
             for names in re.findall(r"(?m)^from paor import (.+)$", block.text):
                 assert {part.strip() for part in names.split(",")} <= set(paor.__all__), (

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 from dbos import DBOS, SetWorkflowID
+from dbos._error import DBOSUnexpectedStepError
 
 LEDGER = Path("ledger.txt")
 
@@ -84,7 +85,7 @@ if __name__ == "__main__":
         with SetWorkflowID("1"):
             handle = DBOS.start_workflow(agent, "pay the first order")
         print(handle.get_result(), LEDGER.exists() and LEDGER.read_text().split("\n")[:-1])
-    except Exception as error:
+    except DBOSUnexpectedStepError as error:
         print(type(error).__name__, str(error)[:300])
     time.sleep(0.2)
     DBOS.destroy()

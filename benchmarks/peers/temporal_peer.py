@@ -17,6 +17,11 @@ CHANGE = sys.argv[2] if len(sys.argv) > 2 else ""
 ATTEMPTS = 1 if CHANGE == "once" else 0  # 0: as many as it takes
 
 
+def note(order):
+    with LEDGER.open("a") as file:
+        file.write(f"paid {order}\n")
+
+
 @activity.defn
 async def choose(prompt: str) -> str:
     return "A-1"
@@ -24,8 +29,7 @@ async def choose(prompt: str) -> str:
 
 @activity.defn
 async def pay(order: str) -> str:
-    with LEDGER.open("a") as file:
-        file.write(f"paid {order}\n")
+    note(order)
     if sys.argv[1] == "crash":
         os.kill(os.getpid(), signal.SIGKILL)
     return f"paid {order}"
