@@ -26,7 +26,7 @@ ROOT_COLUMNS = (
 
 class RunRow(NamedTuple):
     """
-    One row of the table ``runs``.
+    One row of the view ``runs``.
 
     Attributes:
         run: Number within this file, from 1.

@@ -1,5 +1,6 @@
 """DBOS, for the comparison: crash in an effect, recovery, a changed record, changed code. See README.md here."""
 
+import base64
 import os
 import signal
 import sqlite3
@@ -50,21 +51,16 @@ def agent(prompt: str) -> str:
 
 
 def tamper():
-    """Change the order that the record of a finished step names."""
-    import base64
-    import json
-    import pickle
-
+    """Change the order that the record of a finished step names; by default it is a pickle in base64."""
     with sqlite3.connect("dbos.db") as file:
-        for row, name, output in file.execute(
-            "SELECT rowid, function_name, output FROM operation_outputs"
-        ).fetchall():
-            print("before:", name, repr(output)[:60])
-            try:
-                changed = json.dumps(json.loads(output)).replace("A-1", "B-9")
-            except ValueError:
-                changed = base64.b64encode(pickle.dumps("B-9")).decode()
-            file.execute("UPDATE operation_outputs SET output = ? WHERE rowid = ?", (changed, row))
+        rows = file.execute("SELECT rowid, function_name, output FROM operation_outputs").fetchall()
+        for row, name, output in rows:
+            changed = base64.b64decode(output).replace(b"A-1", b"B-9")
+            print(name, output, "->", changed)
+            file.execute(
+                "UPDATE operation_outputs SET output = ? WHERE rowid = ?",
+                (base64.b64encode(changed).decode(), row),
+            )
 
 
 if __name__ == "__main__":
