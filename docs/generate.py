@@ -18,6 +18,7 @@ from pathlib import Path
 
 import reference_pages
 from guarantees_table import breakage_table, guarantee_table
+from pictures import pictures
 from spec_coverage import coverage
 
 from paor import WebSettings
@@ -37,6 +38,7 @@ PAGES = (
     "web.md",
     "spec-coverage.md",
     "guarantees.md",
+    "diagrams.md",
 )
 PART = re.compile(r"(?ms)(^<!-- generated: (\w+) -->\n).*?(^<!-- end -->$)")
 HELP_COLUMNS = "98"
@@ -52,7 +54,10 @@ def main() -> None:
         if after != before:
             path.write_text(after, encoding="utf-8")
             print(f"wrote {name}")
-    for name, text in reference_pages.pages().items():
+    written = reference_pages.pages() | {
+        name: text for name, text in pictures().items() if name.endswith(".svg")
+    }
+    for name, text in written.items():
         path = DOCS / name
         path.parent.mkdir(exist_ok=True)
         if not path.exists() or path.read_text(encoding="utf-8") != text:
@@ -101,6 +106,11 @@ def commands() -> str:
     parts = [f"```text\n{_help()}```"]
     parts += [f"## paor {name}\n\n```text\n{_help(name)}```" for name in names]
     return "\n\n".join(parts)
+
+
+def difference() -> str:
+    """Return the Mermaid form of the difference of the two runs in the pictures."""
+    return f"```mermaid\n{pictures()['difference.mermaid']}```"
 
 
 def _help(*command: str) -> str:
@@ -152,6 +162,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "guarantees": guarantee_table,
     "breakages": breakage_table,
     "reference": reference_pages.index,
+    "difference": difference,
 }
 """What is written, by the name in the marker."""
 

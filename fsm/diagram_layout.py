@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations, pairwise
-from typing import Literal
+from typing import Literal, NamedTuple
 from unicodedata import east_asian_width
 
 from ..states.phase import DONE, EXECUTING, FAILED, OBSERVING, PHASES, PLANNING, REVIEWING, SPECIFYING
-from .diagram import Edge, Graph, Label, plain
+from .diagram_graph import Edge, Graph, Label, plain
 
 Kind = Literal["flow", "skip", "back", "loop", "fail"]
 Point = tuple[float, float]
@@ -33,7 +33,9 @@ LEGEND = 44.0
 BOLD = 1.12
 """How much wider bold text is."""
 BADGE = 16.0
-"""Height of the badge with the place in the order of first use."""
+"""Height of a badge, such as the one with the place in the order of first use."""
+BETWEEN = 5.0
+"""Between the parts of a mark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,28 +67,35 @@ class Rect:
         return self.x < other.right and other.x < self.right and self.y < other.low and other.y < self.low
 
 
+class Tag(NamedTuple):
+    """A sign beside a trigger: its place in the order of first use, how often it was taken, or by which of two runs."""
+
+    look: Literal["place", "times", "left", "right"]
+    text: str
+
+
 @dataclass(frozen=True, slots=True)
 class Mark:
     """
-    One piece of text at an edge: a trigger, or its count, or both.
+    One piece of text at an edge: a trigger, or its tags, or both.
 
     Attributes:
         label: What it is about.
         x, y: Left end and middle line.
+        tags: Its signs; a place stands before the trigger, the others behind it.
         name: Show the trigger.
-        count: Show badge and count, where it was walked.
     """
 
     label: Label
     x: float
     y: float
+    tags: tuple[Tag, ...] = ()
     name: bool = True
-    count: bool = True
 
     @property
     def rect(self) -> Rect:
         """Return the room it takes, as estimated."""
-        return Rect(self.x, self.y - LINE / 2, mark_width(self.label, name=self.name, count=self.count), LINE)
+        return Rect(self.x, self.y - LINE / 2, mark_width(self.label, self.tags, name=self.name), LINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +158,12 @@ class Layout:
 
 
 def layout_of(graph: Graph) -> Layout:
-    """Return the fixed layout where it fits, else the ladder."""
-    fixed = _fixed(graph)
-    return _ladder(graph) if fixed is None or fixed.clashes else fixed
+    """Return the fixed layout where it fits, if need be with more room below the boxes; else the ladder."""
+    for deep in (0.0, _DEEP):
+        fixed = _fixed(graph, deep)
+        if fixed is not None and not fixed.clashes:
+            return fixed
+    return _ladder(graph)
 
 
 # -- measuring -----------------------------------------------------------------------------------------------------
@@ -186,11 +198,6 @@ def cut(text: str, width: float, size: float = FONT) -> str:
     return text.rstrip() + "…"
 
 
-def badge_width(label: Label) -> float:
-    """Return the width of the badge with the place in the order of first use."""
-    return max(BADGE, 8 + 6 * len(str(label.first)))
-
-
 def count_text(count: int) -> str:
     """Return ``×3``; from ten thousand on in thousands or millions, rounded down."""
     for size, unit in ((1_000_000, "M"), (10_000, "k")):
@@ -199,13 +206,35 @@ def count_text(count: int) -> str:
     return f"×{count}"
 
 
-def mark_width(label: Label, *, name: bool, count: bool) -> float:
-    """Return how wide a mark is: badge, trigger and count with the spaces between them."""
-    bold = BOLD if label.first else 1
-    parts = [width_of(plain(label.trigger), FONT * bold)] if name else []
-    if count and label.first:
-        parts = [badge_width(label), *parts, width_of(count_text(label.count))]
-    return sum(parts) + 5 * (len(parts) - 1)
+def tags_of(label: Label) -> tuple[Tag, ...]:
+    """Return the signs of a trigger; none where it was not taken."""
+    if not label.count:
+        return ()
+    if label.sides is not None and label.sides[0] != label.sides[1]:
+        one, two = (count_text(count) for count in label.sides)
+        tags = (Tag("left", f"A{one}"), Tag("right", f"B{two}"))
+        return tuple(tag for tag, count in zip(tags, label.sides, strict=True) if count)
+    times = Tag("times", count_text(label.sides[0] if label.sides is not None else label.count))
+    return (Tag("place", str(label.first)), times) if label.first else (times,)
+
+
+def tag_width(tag: Tag) -> float:
+    """Return the width of a sign: plain text, or a badge around it."""
+    if tag.look == "times":
+        return width_of(tag.text)
+    return max(BADGE, 8 + 6 * len(tag.text) if tag.look == "place" else 10 + width_of(tag.text, 10 * BOLD))
+
+
+def mark_width(label: Label, tags: tuple[Tag, ...], *, name: bool) -> float:
+    """Return how wide a mark is: trigger and tags with the spaces between them."""
+    parts = [width_of(plain(label.trigger), FONT * (BOLD if label.count else 1))] if name else []
+    parts += [tag_width(tag) for tag in tags]
+    return sum(parts) + BETWEEN * (len(parts) - 1)
+
+
+def full_width(label: Label) -> float:
+    """Return the width of a label with everything that belongs to it in one line."""
+    return mark_width(label, tags_of(label), name=True)
 
 
 # -- the seven phases ----------------------------------------------------------------------------------------------
@@ -216,6 +245,8 @@ _PITCH, _LEFT = 177.0, 81.0
 _TOP = HEADER + 150
 _MIDDLE, _BOTTOM = _TOP + _BOX[1] / 2, _TOP + _BOX[1]
 _RAIL = _BOTTOM + 138
+_DEEP = 3 * LINE
+"""More room above the rail, for loops whose tags stand below their triggers."""
 _BESIDE = 20.0
 """Between two labels in one line."""
 _FLOW = (PLANNING, SPECIFYING, EXECUTING, OBSERVING, REVIEWING, DONE)
@@ -228,29 +259,29 @@ _LANES: dict[tuple[str, str], tuple[int, float, float]] = {
 """Lane from the outermost, and where it leaves and enters, from each box's middle. Nested, so no two cross."""
 
 
-def _fixed(graph: Graph) -> Layout | None:
+def _fixed(graph: Graph, deep: float) -> Layout | None:
     """Return the layout for the seven phases, or None where an edge has no place in it."""
     if set(graph.phases) != set(PHASES):
         return None
     boxes = {name: Rect(_LEFT + _PITCH * place, _TOP, *_BOX) for place, name in enumerate(_FLOW)}
-    boxes[FAILED] = Rect(boxes[DONE].x, _RAIL - _BOX[1] / 2, *_BOX)
-    routes = [_fixed_route(edge, boxes) for edge in graph.edges]
+    boxes[FAILED] = Rect(boxes[DONE].x, _RAIL + deep - _BOX[1] / 2, *_BOX)
+    routes = [_fixed_route(edge, boxes, deep) for edge in graph.edges]
     if graph.initial != PLANNING or None in routes:
         return None
     start = ((boxes[PLANNING].x - 40, _MIDDLE), (boxes[PLANNING].x, _MIDDLE))
     found = tuple(route for route in routes if route is not None)
-    return Layout(_WIDTH, _HEIGHT, boxes, start, found)
+    return Layout(_WIDTH, _HEIGHT + deep, boxes, start, found)
 
 
-def _fixed_route(edge: Edge, boxes: dict[str, Rect]) -> Route | None:
+def _fixed_route(edge: Edge, boxes: dict[str, Rect], deep: float) -> Route | None:
     """Return the place of one edge, if there is one for it."""
     ends = (edge.source, edge.dest)
     if edge.source in (DONE, FAILED):
         return None
     if edge.dest == edge.source:
-        return _loop(edge, boxes[edge.source].middle[0])
+        return _loop(edge, boxes[edge.source].middle[0], stacked=deep > 0)
     if edge.dest == FAILED:
-        return _fall(edge, boxes[edge.source].middle[0], boxes[FAILED].x)
+        return _fall(edge, boxes[edge.source].middle[0], boxes[FAILED].x, _RAIL + deep)
     if ends in _LANES:
         return _lane(edge, boxes)
     if ends in pairwise(_FLOW):
@@ -261,17 +292,17 @@ def _fixed_route(edge: Edge, boxes: dict[str, Rect]) -> Route | None:
 def _straight(edge: Edge, source: Rect, dest: Rect) -> Route:
     """Return a step of the main flow: names above the line, counts below it."""
     left, right, lines = source.right, dest.x, len(edge.labels)
+    middle, low = (left + right) / 2, _MIDDLE + 14
     marks = []
     for line, label in enumerate(edge.labels):
-        middle = (left + right) / 2
-        above, below = _MIDDLE - 12 - LINE * (lines - 1 - line), _MIDDLE + 14 + LINE * line
-        marks.append(
-            Mark(label, middle - mark_width(label, name=True, count=False) / 2 - 3, above, count=False)
-        )
-        if label.first:
-            marks.append(
-                Mark(label, middle - mark_width(label, name=False, count=True) / 2, below, name=False)
-            )
+        above = _MIDDLE - 12 - LINE * (lines - 1 - line)
+        marks.append(Mark(label, middle - mark_width(label, (), name=True) / 2 - 3, above))
+        tags = tags_of(label)
+        for group in [tags] if label.sides is None else [(tag,) for tag in tags]:
+            if group:
+                x = middle - mark_width(label, group, name=False) / 2
+                marks.append(Mark(label, x, low, group, name=False))
+                low += LINE
     return Route(edge, "flow", ((left, _MIDDLE), (right, _MIDDLE)), tuple(marks))
 
 
@@ -280,36 +311,46 @@ def _lane(edge: Edge, boxes: dict[str, Rect]) -> Route:
     lane, leaves, enters = _LANES[edge.source, edge.dest]
     x1, x2 = boxes[edge.source].middle[0] + leaves, boxes[edge.dest].middle[0] + enters
     y = HEADER + 24 + 34 * lane
-    widths = [mark_width(label, name=True, count=True) for label in edge.labels]
+    widths = [full_width(label) for label in edge.labels]
     x = boxes[EXECUTING].middle[0] - (sum(widths) + _BESIDE * (len(widths) - 1)) / 2
     marks, dots = [], []
     for label, width in zip(edge.labels, widths, strict=True):
-        marks.append(Mark(label, x, y - 12))
+        marks.append(Mark(label, x, y - 12, tags_of(label)))
         dots += [] if edge.walked else [(x + width + _BESIDE / 2, y - 12)]
         x += width + _BESIDE
     kind: Kind = "back" if edge.source == REVIEWING else "skip"
     return Route(edge, kind, ((x1, _TOP), (x1, y), (x2, y), (x2, _TOP)), tuple(marks), tuple(dots[:-1]))
 
 
-def _loop(edge: Edge, middle: float) -> Route:
-    """Return a loop below a box, with its marks as a list below it."""
+def _loop(edge: Edge, middle: float, *, stacked: bool) -> Route:
+    """Return a loop below a box, with its marks as a list below it; *stacked*: the tags below their triggers."""
     left, right, low = middle - 40, middle - 2, _BOTTOM + 26
-    widths = [mark_width(label, name=True, count=True) for label in edge.labels]
-    indents = [BADGE + 5 if edge.walked and not label.first else 0 for label in edge.labels]
+    groups: list[tuple[Label, tuple[Tag, ...], bool]] = []
+    for label in edge.labels:
+        tags = tags_of(label)
+        if stacked and len(tags) > 1:
+            groups += [(label, (), True), (label, tags, False)]
+        else:
+            groups.append((label, tags, True))
+    widths = [mark_width(label, tags, name=name) for label, tags, name in groups]
+    placed = any(label.first for label in edge.labels) and not stacked
+    indents = [BADGE + BETWEEN if placed and not label.first else 0 for label, _, _ in groups]
     widest = max(map(sum, zip(widths, indents, strict=True)))
     centre = min((left + right) / 2, middle + 38 - widest / 2)
     marks = []
-    for line, label in enumerate(edge.labels):
+    for line, (label, tags, name) in enumerate(groups):
         x = centre - (widest if edge.walked else widths[line]) / 2 + indents[line]
-        marks.append(Mark(label, x, low + 14 + LINE * line))
+        marks.append(Mark(label, x, low + 14 + LINE * line, tags, name))
     return Route(edge, "loop", ((left, _BOTTOM), (left, low), (right, low), (right, _BOTTOM)), tuple(marks))
 
 
-def _fall(edge: Edge, middle: float, right: float) -> Route:
+def _fall(edge: Edge, middle: float, right: float, rail: float) -> Route:
     """Return a way down to the rail that leads to Failed, with its marks to the right of it."""
-    x, y = middle + 43, _RAIL - 42 - LINE * (len(edge.labels) - 1)
-    marks = tuple(Mark(label, x + 8, y + LINE * line) for line, label in enumerate(edge.labels))
-    return Route(edge, "fail", ((x, _BOTTOM), (x, _RAIL), (right, _RAIL)), marks)
+    x, y = middle + 43, rail - 42 - LINE * (len(edge.labels) - 1)
+    marks = tuple(
+        Mark(label, x + 8, y + LINE * line, tags_of(label)) for line, label in enumerate(edge.labels)
+    )
+    return Route(edge, "fail", ((x, _BOTTOM), (x, rail), (right, rail)), marks)
 
 
 # -- any other table -----------------------------------------------------------------------------------------------
@@ -336,14 +377,18 @@ def _ladder(graph: Graph) -> Layout:
 def _rung(edge: Edge, boxes: dict[str, Rect], y: float) -> tuple[Route, float]:
     """Return one line of the ladder below *y*, and where it ends."""
     x1, x2 = boxes[edge.source].middle[0], boxes[edge.dest].middle[0]
-    widths = [mark_width(label, name=True, count=True) for label in edge.labels]
+    widths = [full_width(label) for label in edge.labels]
     if edge.source == edge.dest:
         low = y + max(18.0, LINE * len(widths))
-        marks = [Mark(label, x1 + 36, y + LINE * (n + 0.5)) for n, label in enumerate(edge.labels)]
+        marks = [
+            Mark(label, x1 + 36, y + LINE * (n + 0.5), tags_of(label)) for n, label in enumerate(edge.labels)
+        ]
         return Route(edge, "loop", ((x1, y), (x1 + 26, y), (x1 + 26, low), (x1, low)), tuple(marks)), low + 14
     line = y + LINE * len(widths) + 3
     left = [max(16.0, (x1 + x2) / 2 - width / 2) for width in widths]
-    marks = [Mark(label, left[n], y + LINE * (n + 0.5)) for n, label in enumerate(edge.labels)]
+    marks = [
+        Mark(label, left[n], y + LINE * (n + 0.5), tags_of(label)) for n, label in enumerate(edge.labels)
+    ]
     near = list(boxes).index(edge.dest) == list(boxes).index(edge.source) + 1
     kind: Kind = "fail" if edge.dest == FAILED else "back" if x2 < x1 else "flow" if near else "skip"
     return Route(edge, kind, ((x1, line), (x2, line)), tuple(marks)), line + 14

@@ -247,14 +247,14 @@ def test_the_phase_where_the_run_stands_is_highlighted_by_its_status(status: str
     assert boxes["Planning"] == ["phase", "seen"]
     assert boxes["Done"] == ["phase", "unseen"]
     text = diagram("mermaid", walk)
-    assert f"    class Specifying {look}\n" in text and "    class Planning visited\n" in text
+    assert f"    class Specifying {look}\n" in text and "    class Planning seen\n" in text
     assert f"{status} (why)" in text and f"{status} (why)" in diagram("dot", walk)
 
 
 def test_a_run_without_transitions_stands_at_its_start() -> None:
     text = diagram("mermaid", walked())
     assert f"    class {INITIAL} running\n" in text
-    assert "visited\n" not in text.replace("classDef visited", "")
+    assert "seen\n" not in text.replace("unseen\n", "")
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -430,9 +430,11 @@ def test_hostile_names_in_a_users_table_cannot_break_out() -> None:
 def assert_mermaid(text: str) -> None:
     """Each line is one that Mermaid's grammar for state diagrams knows, with labels of harmless characters."""
     label = r"(?:[\w ,.()\[\]|×#-]|#\d+;|<br/>)+"
+    shown = r"(?:[\w ,.()\[\]|×:?!'/+=%‹›＆＃，（）…→≠-]|<br/>)+"
     line = re.compile(
         r"stateDiagram-v2|    %%\{init: \{[\w\": ,{}]*\}\}%%"
-        rf"|    state \"{label}\" as s\d+|    \w+ --> \w+ : {label}|    \[\*\] --> \w+|    \w+ --> \[\*\]"
+        rf"|    state \"{shown}\" as (?:s|legend)\d+"
+        rf"|    \w+ --> \w+ : {label}|    \[\*\] --> \w+|    \w+ --> \[\*\]"
         r"|    classDef \w+ [\w:#,-]+|    class \w+(,\w+)* \w+"
     )
     lines = text.splitlines()

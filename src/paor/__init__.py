@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .fsm.changed_parts import ChangedPart
+    from .fsm.coverage import Coverage, coverage
     from .fsm.diff import RunDiff, diff
+    from .fsm.drawing import diagram
     from .fsm.engine import Engine
     from .fsm.erase import ErasureResult
     from .fsm.erasures import Erasure
@@ -95,6 +97,7 @@ __all__ = [
     "ApprovalRule",
     "ChangedPart",
     "Clock",
+    "Coverage",
     "Divergence",
     "Document",
     "EffectUnknown",
@@ -175,6 +178,8 @@ __all__ = [
     "Workflow",
     "__version__",
     "builtin_tools",
+    "coverage",
+    "diagram",
     "diff",
     "load_workflow",
     "mcp_tools",
@@ -193,6 +198,11 @@ _PLACES = {
         "diff",
     ),
     ".fsm.changed_parts": ("ChangedPart",),
+    ".fsm.coverage": (
+        "Coverage",
+        "coverage",
+    ),
+    ".fsm.drawing": ("diagram",),
     ".fsm.engine": ("Engine",),
     ".fsm.journal": ("Journal",),
     ".fsm.ports": (

@@ -1,11 +1,9 @@
-"""`paor runs`, `paor replay`, `paor diagram`: the commands that only read; `verify` stands apart."""
+"""`paor runs` and `paor replay`; the other commands that only read stand apart."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import click
@@ -19,16 +17,13 @@ from ._cli_io import (
     SLIM,
     command,
     say,
-    say_bytes,
     say_json,
     tell,
     width,
-    write_atomically,
 )
 from ._cli_journal import find_run, reading
 from ._cli_text import STATE_STYLES, Cell, Column, count, one_line, styled, table
-from .fsm.diagram import Format, Walk, walk_of
-from .fsm.diagram import diagram as picture
+from .fsm.drawing import objective_of
 from .fsm.journal import Journal, RunRow
 from .fsm.replay import Divergence, Replay
 from .fsm.replay import replay as replay_run
@@ -45,17 +40,6 @@ def local_time(microseconds: int) -> str:
         return datetime.fromtimestamp(microseconds / 1e6).astimezone().strftime("%Y-%m-%d %H:%M:%S")
     except (OverflowError, OSError, ValueError):
         return "?"
-
-
-def objective_of(journal: Journal, row: RunRow) -> str | None:
-    """Return the objective of a run, None once erased; read without building the whole spec."""
-    body = journal.payload(row.run, journal.root_columns(row.run)["spec_payload"]).body
-    if body is None:
-        return None
-    try:
-        return str(json.loads(body)["objective"])
-    except (ValueError, KeyError, TypeError):
-        raise JournalDamaged(f"run {row.run_id}: its spec cannot be read; run: paor verify") from None
 
 
 def short_ids(rows: list[RunRow], shortest: int = 13) -> dict[str, str]:
@@ -264,48 +248,3 @@ def _replay_json(row: RunRow, item: Replay | str) -> dict[str, Any]:
         "accepted": [{"seq": seq, "parts": list(parts)} for seq, parts in item.accepted],
         "error": None,
     }
-
-
-@command(
-    "diagram",
-    "paor diagram --format svg --output machine.svg",
-    "paor diagram last",
-)
-@click.argument("name", metavar="[RUN]", required=False)
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["mermaid", "dot", "svg"]),
-    default="mermaid",
-    help="Default mermaid.",
-)
-@click.option("--output", metavar="FILE", help="Write there instead of to standard output.")
-def diagram(name: str | None, form: Format, output: str | None, journal: str, as_json: bool) -> int:
-    """
-    Draw the state machine, or what one run did on it.
-
-    Without RUN the machine itself, and no journal is read.
-    """
-    walk: Walk | None = None
-    run_id: str | None = None
-    if name is not None:
-        with reading(journal) as reader:
-            row = find_run(reader, name)
-            run_id = row.run_id
-            title = objective_of(reader, row) or row.run_id
-            walk = walk_of(
-                reader.transitions(row.run_id),
-                title=title if len(title) <= 100 else title[:99] + "…",
-                state=row.state,
-                status=row.status,
-                reason=row.reason,
-            )
-    text = picture(form, walk)
-    if output is not None:
-        write_atomically(Path(output), text.encode())
-        tell(f"wrote {output} ({len(text.encode()):,} bytes)")
-    if as_json:
-        say_json({"run_id": run_id, "format": form, "diagram": text})
-    elif output is None:
-        say_bytes(text.encode())
-    return OK

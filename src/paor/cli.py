@@ -92,7 +92,7 @@ COMMANDS = {
     "export": ("_cli_transfer", "Print runs as JSON lines."),
     "import": ("_cli_transfer", "Take runs from JSON lines into a journal."),
     "erase": ("_cli_erase", "Erase what runs hold; the journal still verifies."),
-    "diagram": ("_cli_read", "Draw the machine, or what a run did on it."),
+    "diagram": ("_cli_diagram", "Draw the machine, or what runs did on it."),
     "validate": ("_cli_validate", "Check a plan or workflow file."),
     "check": ("_cli_check", "Find rules that can never fire, before anything runs."),
     "tools": ("_cli_doctor", "List the tools that runs can use."),

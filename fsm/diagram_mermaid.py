@@ -1,0 +1,114 @@
+"""The Mermaid form: a ``stateDiagram-v2``; everything that could mean something to its grammar is a character code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from ..states.phase import PHASES
+from .diagram_graph import Covered, Graph, plain
+from .diagram_words import caption, legend_of, missing_by_phase
+
+COLOURS = {
+    "seen": ("#dbe4ff", "#3b5bdb", "#1b2a5e"),
+    "unseen": ("#f2f4f7", "#c5cad3", "#98a2b3"),
+    "running": ("#3b5bdb", "#3b5bdb", "#ffffff"),
+    "waiting": ("#f5a524", "#b35c00", "#2b1a00"),
+    "done": ("#2b8a3e", "#2b8a3e", "#ffffff"),
+    "failed": ("#c92a2a", "#c92a2a", "#ffffff"),
+}
+"""Fill, rim and text of a phase by its look; every pair is legible on a light and on a dark page."""
+
+LEGEND_LINES = 24
+LEGEND_BLOCKS = 12
+"""Lines of one legend and number of them; Mermaid refuses texts that are too long."""
+
+_SPACE = '    %%{init: {"state": {"nodeSpacing": 90, "rankSpacing": 80}}}%%'
+"""A directive and no front matter, so that the text begins with the diagram's kind; 90 px keep labels apart."""
+_SAFE = re.compile(r"[^\w ,.()\[\]|×-]")
+
+
+def mermaid(graph: Graph) -> str:
+    """Return a ``stateDiagram-v2``."""
+    overlay, names = graph.overlay, _names(graph.phases)
+    lines = ["---", f"title: {_yaml(caption(overlay))}", "---"] if overlay else []
+    lines += ["stateDiagram-v2", _SPACE]
+    for phase, name in names.items():
+        if phase != name:
+            lines.append(f'    state "{_shown(phase)}" as {name}')
+    lines += [f"    [*] --> {names[graph.initial]}"] if names else []
+    for edge in graph.edges:
+        texts = [label.walked_text if overlay else label.text for label in edge.labels]
+        label = "<br/>".join(map(_text, texts))
+        lines.append(f"    {names[edge.source]} --> {names[edge.dest]} : {label}")
+    lines += [f"    {names[phase]} --> [*]" for phase in graph.phases if phase in graph.final]
+    if overlay:
+        lines += _styles(graph, names)
+        lines += _legend(graph)
+    return "\n".join(lines) + "\n"
+
+
+def _styles(graph: Graph, names: Mapping[str, str]) -> list[str]:
+    """Return the lines that colour the phases by how the overlay left them."""
+    looks = {phase: graph.look_of(phase) for phase in graph.phases}
+    lines, classes = [], []
+    for look, (fill, rim, text) in COLOURS.items():
+        of_look = [names[phase] for phase in graph.phases if looks[phase] == look]
+        if of_look:
+            lines.append(f"    classDef {look} fill:{fill},stroke:{rim},color:{text},stroke-width:2px")
+            classes.append(f"    class {','.join(of_look)} {look}")
+    return lines + classes
+
+
+def _legend(graph: Graph) -> list[str]:
+    """Return states of their own with the legend, for a coverage one a phase: notes would tear the phases apart."""
+    overlay = graph.overlay
+    if isinstance(overlay, Covered):
+        missing = missing_by_phase(overlay.coverage)
+        blocks = [[f"never seen in {phase}", *told] for phase, told in missing.items()]
+    else:
+        blocks = [legend_of(overlay)]
+    lines, names = list[str](), list[str]()
+    for told in filter(None, blocks[:LEGEND_BLOCKS]):
+        if len(told) > LEGEND_LINES:
+            told = [*told[: LEGEND_LINES - 1], f"and {len(told) - LEGEND_LINES + 1} more"]
+        names.append(f"legend{len(names)}")
+        lines.append(f'    state "{"<br/>".join(map(_shown, told))}" as {names[-1]}')
+    if not names:
+        return []
+    look = "    classDef legend fill:#ffffff,stroke:#98a2b3,color:#1f2430,stroke-dasharray:4"
+    return [*lines, look, f"    class {','.join(names)} legend"]
+
+
+def _names(phases: Sequence[str]) -> dict[str, str]:
+    """
+    Return an identifier for each phase: the seven keep their names, others get numbers.
+
+    Mermaid stumbles over many harmless words: ``end``, ``note``, ``root``, ``accTitle``, ``constructor``.
+    """
+    return {phase: phase if phase in PHASES else f"s{number}" for number, phase in enumerate(phases)}
+
+
+def _text(text: str) -> str:
+    """Return *text* for a label: what could mean something to Mermaid's grammar becomes a character code."""
+    return _SAFE.sub(lambda found: f"#{ord(found[0])};", plain(text)).replace("#35;", "#") or "-"
+
+
+def _shown(text: str) -> str:
+    """
+    Return *text* for a quoted description, in which Mermaid does not read character codes back.
+
+    What could mean something there becomes a mark that looks alike, or a question mark.
+    """
+    alike = plain(text).translate(str.maketrans('<>&"#;{}`\\', "‹›＆'＃，（）'/"))
+    return re.sub(r"[^\w ,.()\[\]|×:?!'/+=%‹›＆＃，（）…→≠-]", "?", alike) or "-"
+
+
+def _yaml(text: str) -> str:
+    """
+    Return *text* as a double-quoted YAML scalar in which only letters, digits and a few marks stand plain.
+
+    Mermaid drops or doubly escapes what looks like HTML in a title, so those three marks become others that look alike.
+    """
+    text = text.translate(str.maketrans("<>&", "‹›＆"))
+    return '"' + re.sub(r"[^\w .,():×?!'/‹›＆-]", lambda found: f"\\U{ord(found[0]):08x}", text) + '"'

@@ -1,0 +1,109 @@
+"""
+Colours and shapes of the SVG form, for a light and a dark page.
+
+Plain CSS classes only, since not every renderer knows variables; fonts that every system has one of.
+"""
+
+from __future__ import annotations
+
+PALETTE = {
+    "paper": ("#ffffff", "#15181e"),
+    "card": ("#e4e7ec", "#2a2f3a"),
+    "ink": ("#1f2430", "#e7eaf0"),
+    "quiet": ("#667085", "#98a2b3"),
+    "faded": ("#d0d5dd", "#363d4a"),
+    "dim": ("#858fa2", "#6f798c"),
+    "box": ("#f5f6f9", "#1e232c"),
+    "rim": ("#98a2b3", "#5b6577"),
+    "seen": ("#e8edff", "#232f55"),
+    "flow": ("#344054", "#cbd2de"),
+    "skip": ("#5d6b82", "#98a4b8"),
+    "back": ("#3b5bdb", "#8da2fb"),
+    "loop": ("#8592a6", "#7b879b"),
+    "fail": ("#c4453c", "#f0837b"),
+    "walked": ("#3b5bdb", "#8da2fb"),
+    "running": ("#3b5bdb", "#4c6ef5"),
+    "waiting": ("#f5a524", "#f5a524"),
+    "done": ("#2b8a3e", "#2b8a3e"),
+    "failed": ("#c92a2a", "#e03131"),
+    "left": ("#c2410c", "#fb923c"),
+    "right": ("#7048e8", "#b197fc"),
+    "both": ("#344054", "#cbd2de"),
+    "never": ("#98a2b3", "#596274"),
+    "lack": ("#b42318", "#f97066"),
+    "tint": ("#e6f4ea", "#1d3527"),
+    "yes": ("#1b6e2e", "#7ee2a0"),
+    "on": ("#ffffff", "#ffffff"),
+    "onwaiting": ("#2b1a00", "#2b1a00"),
+}
+"""Each colour on a light and on a dark page."""
+_SHAPE = (
+    '.paor text{font-family:ui-sans-serif,system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,'
+    "sans-serif;font-size:12px}"
+    ".paor .title{font-size:18px;font-weight:600}"
+    ".paor .name{font-size:15px;font-weight:600;text-anchor:middle}"
+    ".paor .pill{font-size:13px;font-weight:600;text-anchor:middle}"
+    ".paor .place{font-size:10px;font-weight:600;text-anchor:middle}"
+    ".paor .mid{text-anchor:middle}"
+    ".paor .line{fill:none;stroke-width:1.6}.paor .flow .line{stroke-width:2.2}"
+    ".paor .edge text{paint-order:stroke;stroke-width:4px;stroke-linejoin:round}"
+    ".paor .walked .line{stroke-width:2.6}.paor .used{font-weight:600}.paor .edge .times{font-weight:400}"
+    ".paor .faded .line{stroke-width:1.5}.paor .edge.fail .line{stroke-width:2}.paor .walked.fail .line,"
+    ".paor .both.fail .line,.paor .left.fail .line,.paor .right.fail .line{stroke-width:3}"
+    ".paor .rim{stroke-width:1.5}.paor .inner{fill:none;stroke-width:1.2}"
+    ".paor .life{stroke-dasharray:2 5}.paor .never .line{stroke-dasharray:5 4}"
+    ".paor .both .line,.paor .left .line,.paor .right .line{stroke-width:2.6}.paor .right .line{stroke-dasharray:8 4}"
+    ".paor .tag{font-size:10px;font-weight:600;text-anchor:middle}"
+    ".paor .head2{font-size:14px;font-weight:600}.paor .strong{font-weight:600}"
+    ".paor .small{font-size:11px}.paor .tiny{font-size:10px}.paor .end{text-anchor:end}"
+    ".paor .rule{fill:none;stroke-width:1}.paor .chip{stroke-width:1}.paor .lack .chip{stroke-dasharray:3 2}"
+)
+
+KINDS = ("flow", "skip", "back", "loop", "fail")
+_LOOKS = ("walked", "faded", "never", "both", "left", "right")
+_MARKS = {"back": "back", "loop": "quiet", "fail": "fail", "faded": "dim", "never": "dim"}
+_MARKS |= dict.fromkeys(("walked", "both", "left", "right"), "ink")
+
+
+def _colours(scheme: int) -> str:
+    """Return the colours of one scheme, 0 for light and 1 for dark, as CSS rules."""
+    of = {name: colours[scheme] for name, colours in PALETTE.items()}
+    rules = [
+        f".paor .card{{fill:{of['paper']};stroke:{of['card']}}}",
+        f".paor text,.paor .between{{fill:{of['ink']}}}.paor .sub{{fill:{of['quiet']}}}",
+        f".paor .edge text{{stroke:{of['paper']}}}.paor .life{{stroke:{of['faded']}}}",
+        f".paor .rim{{fill:{of['box']};stroke:{of['rim']}}}.paor .inner{{stroke:{of['rim']}}}",
+        f".paor .seen .rim{{fill:{of['seen']};stroke:{of['walked']}}}.paor .seen .inner{{stroke:{of['walked']}}}",
+        f".paor .unseen .rim,.paor .unseen .inner{{stroke:{of['faded']}}}.paor .unseen text{{fill:{of['dim']}}}",
+        f".paor .dot,.paor .start .head{{fill:{of['flow']}}}.paor .start .line{{stroke:{of['flow']}}}",
+    ]
+    for kind in (*KINDS, *_LOOKS):
+        rules.append(f".paor .{kind} .line{{stroke:{of[kind]}}}.paor .{kind} .head{{fill:{of[kind]}}}")
+    for kind, text in _MARKS.items():
+        rules.append(f".paor .{kind} .mark,.paor .{kind} .between{{fill:{of[text]}}}")
+    rules.append(
+        f".paor .edge .unused{{fill:{of['dim']}}}.paor .edge .times,.paor .times{{fill:{of['walked']}}}"
+    )
+    rules.append(
+        f".paor .badge{{fill:{of['walked']}}}.paor .edge .place,.paor .place{{fill:{of['paper']};stroke:none}}"
+    )
+    for side in ("left", "right"):
+        rules.append(f".paor .{side} .badge,.paor .badge.{side}{{fill:{of[side]}}}")
+    rules.append(f".paor .edge .tag,.paor .tag{{fill:{of['paper']};stroke:none}}")
+    rules.append(f".paor .rule{{stroke:{of['card']}}}.paor .part{{fill:{of['lack']}}}")
+    rules.append(
+        f".paor .got .chip{{fill:{of['tint']};stroke:{of['tint']}}}.paor .got text{{fill:{of['yes']}}}"
+    )
+    rules.append(
+        f".paor .lack .chip{{fill:none;stroke:{of['lack']}}}.paor .lack text,.paor .lacks{{fill:{of['lack']}}}"
+    )
+    for status in ("running", "waiting", "done", "failed"):
+        on = of["onwaiting"] if status == "waiting" else of["on"]
+        rules.append(
+            f".paor .{status} .rim{{fill:{of[status]};stroke:{of[status]}}}.paor .{status} .inner{{stroke:{on}}}"
+        )
+        rules.append(f".paor .{status} text{{fill:{on}}}")
+    return "".join(rules)
+
+
+CSS = f"{_SHAPE}{_colours(0)}@media(prefers-color-scheme:dark){{{_colours(1)}}}"
