@@ -284,7 +284,9 @@ def _head(member: Member, name: str) -> list[str]:
         if initial is not None and not member.fields:
             return _folded(name, _shown(initial.args), "")
         return []
-    if isinstance(node, ast.AnnAssign | ast.Assign) and node.value is not None:
+    if isinstance(node, ast.AnnAssign) and "TypeAlias" not in ast.unparse(node.annotation):
+        return [f"{name}: {ast.unparse(node.annotation)}"]
+    if isinstance(node, ast.AnnAssign) and node.value is not None:
         return [f"{name} = {ast.unparse(node.value)}"]
     return []
 

@@ -121,7 +121,8 @@ def test_the_reference_leaves_out_only_what_is_there() -> None:
     """A method that paor itself calls and that is gone is a stale line."""
     public: Any = importlib.import_module("public_names")
     for name, inner in public.INNER.items():
-        assert not [method for method in inner if not hasattr(getattr(paor, name), method)], name
+        home = paor if name in paor.__all__ else importlib.import_module("paor.fuzz")
+        assert not [method for method in inner if not hasattr(getattr(home, name), method)], name
 
 
 def test_sections_of_docstrings_are_read() -> None:
