@@ -62,7 +62,7 @@ RETURNED: dict[str, Callable[[], Any]] = {
     "text": lambda: "Page 3: the supplier delivers within 30 days.",
     "injected": lambda: INJECTED,
     "data": lambda: {"total": 17, "items": [{"id": "A-1", "late": True}, {"id": "A-2", "late": None}]},
-    "empty list": lambda: [],
+    "empty list": list,
     "many items": lambda: [{"number": number} for number in range(2000)],
     "deep": lambda: _nested(200),
     "huge": lambda: "word " * 100_000,

@@ -131,5 +131,8 @@ def near_miss(said: Said, family: str) -> Said:
         return said
     if text == said.text:
         return said
-    good = {"read": said.good, "refused": False, "either": None}[own.verdict]
+    verdict = own.verdict
+    if said.kind == "selection" and "action" not in said.means:  # an answer: its other keys are not read
+        verdict = "either"
+    good = {"read": said.good, "refused": False, "either": None}[verdict]
     return said._replace(text=text, family=family, good=good, means=said.means if good else {})

@@ -11,7 +11,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from ...states.spec import ToolSpec
 from ...tools.catalog import CONNECTION, DOCUMENT_LIST
 from .near_misses import near_miss
-from .replies import Setting, near_misses
+from .replies import ANY, Setting, near_misses
 from .said import Said
 from .values import arguments, near_arguments
 
@@ -32,7 +32,7 @@ _OTHER_STEPS: tuple[dict[str, Any], ...] = (
 
 
 @st.composite
-def plan(draw: DrawFn, setting: Setting = Setting()) -> Said:
+def plan(draw: DrawFn, setting: Setting = ANY) -> Said:
     """Return plans whose first step calls a tool; good as far as their form and the policy go."""
     tools = [tool for tool in setting.usable if CONNECTION not in tool.parameters.get("required", ())]
     if not tools:
@@ -60,7 +60,7 @@ def _call(draw: DrawFn, tool: ToolSpec, after: int = 0) -> dict[str, Any]:
         values = draw(arguments(schema))
     values = {name: _escaped(value) for name, value in values.items()}
     if how == 6 and after and values:
-        name = sorted(values)[0]
+        name = min(values)
         values[name] = draw(
             st.sampled_from(["$step[0].output", "$step[0].output.total", "x $step[0].output"])
         )
@@ -77,8 +77,10 @@ def _escaped(value: Any) -> Any:
 
 def nothing_left() -> SearchStrategy[Said]:
     """Return replies that say that nothing is left to do."""
-    data = st.sampled_from([{"steps": [], "answer": "All is read."}, {"answer": "It is the 3rd."}])
-    return data.map(lambda item: Said("plan", json.dumps(item), means={"answer": item["answer"]}))
+    replies: list[dict[str, Any]] = [{"steps": [], "answer": "All is read."}, {"answer": "It is the 3rd."}]
+    return st.sampled_from(replies).map(
+        lambda item: Said("plan", json.dumps(item), means={"answer": item["answer"]})
+    )
 
 
 def question() -> SearchStrategy[Said]:
@@ -87,17 +89,18 @@ def question() -> SearchStrategy[Said]:
 
 
 @st.composite
-def no_plan(draw: DrawFn, setting: Setting = Setting()) -> Said:
+def no_plan(draw: DrawFn, setting: Setting = ANY) -> Said:
     """Return replies that are no plan: near misses, plans with tools that are denied."""
     forbidden = [tool for tool in setting.tools if tool.name in setting.denied]
-    if forbidden and draw(st.booleans()):
+    wanted: bool = draw(st.booleans())
+    if forbidden and wanted:
         steps = [_call(draw, draw(st.sampled_from(forbidden)))]
         return Said("plan", json.dumps({"steps": steps}), good=False)
     return draw(near_misses("plan", setting))
 
 
 @st.composite
-def task_plan(draw: DrawFn, setting: Setting = Setting()) -> Said:
+def task_plan(draw: DrawFn, setting: Setting = ANY) -> Said:
     """Return plans of a workflow's tasks, some of which need others."""
     tasks: list[dict[str, Any]] = []
     for number in range(draw(st.sampled_from([1, 1, 2, 3]))):

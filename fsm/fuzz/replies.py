@@ -57,6 +57,9 @@ class Setting(NamedTuple):
         )
 
 
+ANY = Setting()
+"""A run that is about nothing in particular."""
+
 AIMS: dict[str, tuple[str, ...]] = {
     "selection": ("select", "answer", "reselect", "fail"),
     "parameters": ("specify", "respecify", "refuse", "fail"),
@@ -72,11 +75,35 @@ GOOD = {"selection": "select", "parameters": "specify", "refinement": "proceed",
 GOOD |= {"plan": "select", "task_plan": "select", "text": "execute"}
 """The aim of a reply with which a run simply goes on."""
 
+_SOME_PARAMETERS = {
+    "type": "object",
+    "properties": {"page": {"type": "integer"}, "text": {"type": "string"}},
+    "required": ["page"],
+}
+SOME_TOOLS = (ToolSpec(name="notes.read", parameters=_SOME_PARAMETERS), ToolSpec(name="notes.wait"))
+"""Tools for replies that are about none in particular."""
+
+_ANY_JSON: SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=10),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
+    max_leaves=10,
+)
+_KEYS = (
+    *("action", "actionObjective", "learnings", "requiredInputDocuments", "requiredConnection", "answer"),
+    *("parametersContext", "parametersSchema", "schema", "parameters", "decision", "reason", "hint"),
+    *("criteria", "score", "status", "improvements", "steps", "elicitation", "tasks", "overview"),
+)
+_ODD: tuple[Any, ...] = (
+    *("notes.read", "continue", "stop", "success", "retry", "failed", "", " ", None, True, 0, -1, 1e300),
+    *([], {}, [None], ["docList:x"], [{"criterion": "x", "met": True}], {"fields": None}, {"fields": [{}]}),
+    *({"fields": [{"name": "page", "type": "date"}]}, {"method": "a", "name": 1}, [{"type": "tool"}]),
+)
+
 _DRESSED = ("fence", "bare_fence", "prose", "thinking", "byte_order_mark", "extra_key", "injected")
 _TOKENS = st.sampled_from([(10, 10), (10, 10), (100, 20), (0, 0), (1000, 400)])
 
 
-def replies(kind: str, setting: Setting = Setting(), aim: str = "") -> SearchStrategy[Said]:
+def replies(kind: str, setting: Setting = ANY, aim: str = "") -> SearchStrategy[Said]:
     """
     Return replies to a *kind* of request.
 
@@ -86,15 +113,30 @@ def replies(kind: str, setting: Setting = Setting(), aim: str = "") -> SearchStr
         aim: A trigger of `AIMS`; empty for any, most of them good.
     """
     if aim:
-        return _REPLIES[kind, aim](setting)
+        aimed: SearchStrategy[Said] = _REPLIES[kind, aim](setting)
+        return aimed
     rest = [_REPLIES[kind, other](setting) for other in AIMS[kind] if other != "fail"]
     return st.one_of(*[_REPLIES[kind, GOOD[kind]](setting)] * 3, *rest)
 
 
-def near_misses(kind: str, setting: Setting = Setting()) -> SearchStrategy[Said]:
+def near_misses(kind: str, setting: Setting = ANY) -> SearchStrategy[Said]:
     """Return good replies of a *kind* that something has happened to, of every family."""
     names = sorted(families(kind))
     return st.builds(near_miss, _good(kind, setting), st.sampled_from(names))
+
+
+def texts() -> SearchStrategy[str]:
+    """Return any text that a model may send: good replies, near misses, arbitrary words, arbitrary JSON, odd objects."""
+    setting = Setting(SOME_TOOLS, criteria=("names the day",), parameters=_SOME_PARAMETERS)
+    kinds = st.sampled_from(sorted(AIMS))
+    some = kinds.flatmap(lambda kind: st.one_of(replies(kind, setting), near_misses(kind, setting)))
+    return st.one_of(
+        some.map(lambda said: said.text),
+        some.map(lambda said: said.text),
+        st.text(max_size=60),
+        _ANY_JSON.map(json.dumps),
+        st.dictionaries(st.sampled_from(_KEYS), st.sampled_from(_ODD), max_size=8).map(json.dumps),
+    )
 
 
 def faults(kind: str) -> SearchStrategy[Said]:
@@ -103,7 +145,8 @@ def faults(kind: str) -> SearchStrategy[Said]:
 
 
 def _good(kind: str, setting: Setting) -> SearchStrategy[Said]:
-    return _PLAIN[kind](setting)
+    plain: SearchStrategy[Said] = _PLAIN[kind](setting)
+    return plain
 
 
 @st.composite
@@ -169,8 +212,8 @@ def _direct_answer(setting: Setting) -> SearchStrategy[Said]:
 @st.composite
 def _no_selection(draw: DrawFn, setting: Setting) -> Said:
     """Return replies that name no tool that may be used: near misses, denied tools."""
-    forbidden = sorted(setting.denied)
-    if forbidden and draw(st.booleans()):
+    forbidden, wanted = sorted(setting.denied), bool(draw(st.booleans()))
+    if forbidden and wanted:
         name = draw(st.sampled_from(forbidden))
         data = {"action": _spelled(draw, name), "actionObjective": f"use {name}"}
         return _said("selection", data, good=False, action=name)
@@ -206,9 +249,11 @@ def _no_parameters(setting: Setting) -> SearchStrategy[Said]:
 
 def _judged(draw: DrawFn, setting: Setting) -> tuple[dict[str, Any], list[str]]:
     """Return the key ``criteria`` of a judgement and which of them it calls met."""
-    if not setting.criteria or draw(st.integers(0, 2)) < 2:
+    told: int = draw(st.integers(0, 2))
+    if not setting.criteria or told < 2:
         return {}, []
-    met = draw(st.lists(st.sampled_from(setting.criteria), unique=True, max_size=len(setting.criteria)))
+    some = st.lists(st.sampled_from(setting.criteria), unique=True, max_size=len(setting.criteria))
+    met: list[str] = draw(some)
     listed = [{"criterion": item, "met": item in met, "evidence": "page 1"} for item in setting.criteria]
     return {"criteria": listed}, met
 

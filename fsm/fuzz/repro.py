@@ -14,7 +14,7 @@ import binascii
 import json
 import re
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -90,7 +90,7 @@ class Repro(NamedTuple):
             raise UsageError(f"{path}: cannot be written ({error.strerror})") from None
         return path
 
-    def run(self, make: Make | Callable[[], Any]) -> Violation | None:
+    def run(self, make: Make | type[Any]) -> Violation | None:
         """
         Take the steps again; return what they violate now, None for nothing.
 
@@ -176,7 +176,7 @@ def _repro_of(found: Any) -> Repro:
         raise ValueError(f"its version is {found['version']!a:.20}, this paor knows {VERSION_OF_FORMAT}")
     violated, script, rows = found["violated"], found["script"], found["rows"]
     if not isinstance(violated, Mapping) or not isinstance(script, list) or not isinstance(rows, list):
-        raise ValueError("violated, script or rows are of another type")
+        raise TypeError("violated, script or rows are of another type")
     name, seq, told = violated["invariant"], violated["seq"], violated["told"]
     if not (isinstance(name, str) and re.fullmatch(r"\w{1,80}", name)) or type(seq) is not int:
         raise ValueError("the invariant needs a name and a row")
@@ -248,7 +248,7 @@ def _packed(said: Mapping[str, Any]) -> dict[str, Any]:
 
 def _unpacked(said: Any) -> dict[str, Any]:
     if not isinstance(said, Mapping):
-        raise ValueError("a reply that is no object")
+        raise TypeError("a reply that is no object")
     if "zlib" not in said:
         return dict(said)
     try:

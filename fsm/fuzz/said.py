@@ -157,7 +157,7 @@ FAMILIES: dict[str, Family] = {
     "number": Family("either", lambda text: "42"),
     "list": Family("either", lambda text: f"[{text}, {text}]"),
     "string": Family("either", lambda text: json.dumps(text)),
-    "html": Family("either", lambda text: f"<html><body>502 Bad Gateway</body></html>"),
+    "html": Family("either", lambda text: "<html><body>502 Bad Gateway</body></html>"),
 }
 """Every family of near misses that can be made from any good reply."""
 

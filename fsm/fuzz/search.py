@@ -12,14 +12,17 @@ from hypothesis import Phase, seed, settings
 from hypothesis.database import InMemoryExampleDatabase
 from hypothesis.stateful import run_state_machine_as_test
 
+from ..coverage import Coverage, coverage
 from ..engine import Engine
 from ..journal import Journal
 from ..journal_rows import Transition
 from .invariants import Violation
-from .machine import SETTINGS, EngineMachine, smallest, violation_in
+from .machine import SETTINGS, EngineMachine, quiet, smallest, violation_in
 from .repro import Repro, repro_of
 from .sample import sample_engine
 from .world import Make
+
+_ROWS_HELD = 5_000
 
 
 class Found(NamedTuple):
@@ -31,7 +34,7 @@ class Found(NamedTuple):
         rows: Rows that they wrote.
         requests: Requests to the model by kind.
         families: Near misses that were sent, by family.
-        triggers: Rows of the table that were taken, by ``source trigger dest``.
+        coverage: What of the table was taken, and which guards were seen both ways.
         repro: The smallest failing case, None when none was found.
         violation: What it violates.
     """
@@ -40,7 +43,7 @@ class Found(NamedTuple):
     rows: int
     requests: dict[str, int]
     families: dict[str, int]
-    triggers: dict[str, int]
+    coverage: Coverage
     repro: Repro | None = None
     violation: Violation | None = None
 
@@ -52,24 +55,30 @@ class Seen:
         self.examples = self.rows = 0
         self.requests: Counter[str] = Counter()
         self.families: Counter[str] = Counter()
-        self.triggers: Counter[str] = Counter()
         self.failed = False
-        self.transitions: Callable[[list[Transition]], None] = lambda rows: None
         self._progress = progress
+        self._covered = Coverage.empty()
+        self._rows: list[Transition] = []
 
     def add(self, machine: EngineMachine) -> None:
         """Take in one example."""
         self.examples += 1
-        for seen in machine.world.seen.values():
+        for number, seen in machine.world.seen.items():
             self.rows += len(seen.rows)
-            self.triggers.update(f"{row.source} {row.trigger} {row.dest}" for row in seen.rows)
-            self.transitions(seen.rows)
+            self._rows += [row._replace(run=self.examples << 16 | number) for row in seen.rows]
+        if len(self._rows) > _ROWS_HELD:
+            self._covered, self._rows = self.coverage, []
         for step in machine.world.script:
             for said in step.get("said", ()):
                 self.requests[said["kind"]] += 1
                 self.families[said.get("family", "good")] += 1
         if self._progress is not None:
             self._progress(self)
+
+    @property
+    def coverage(self) -> Coverage:
+        """What of the table was taken so far."""
+        return self._covered + coverage(self._rows)
 
 
 def search(
@@ -81,7 +90,6 @@ def search(
     app: str = "",
     progress: Callable[[Seen], None] | None = None,
     shrink: bool = True,
-    seen: Seen | None = None,
 ) -> Found:
     """
     Fuzz an engine; return what was covered, and the smallest failing case if one was found.
@@ -94,9 +102,8 @@ def search(
         app: What the engine is called on the command line, for the repro file.
         progress: Called after every example.
         shrink: Whether to look for a smaller case once one has failed.
-        seen: Takes in what is seen, instead of a new one.
     """
-    seen = seen if seen is not None else Seen(progress)
+    seen = Seen(progress)
     base = make if isinstance(make, type) else machine_of(make)
 
     class Searching(base):  # type: ignore[misc, valid-type]
@@ -121,19 +128,16 @@ def search(
     factory: Any = seed(0 if number is None else number)(Searching)
     found: Violation | None = None
     try:
-        with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+        with quiet(), redirect_stdout(StringIO()), redirect_stderr(StringIO()):
             run_state_machine_as_test(factory, settings=chosen)
     except BaseException as error:
         found = violation_in(error)
         if found is None:
             raise
         found = smallest(base, found) if shrink else found
-    covered = (
-        seen.examples,
-        seen.rows,
-        *(dict(sorted(c.items())) for c in (seen.requests, seen.families, seen.triggers)),
-    )
-    return Found(*covered, repro_of(found, app) if found is not None else None, found)
+    requests, families = (dict(sorted(counter.items())) for counter in (seen.requests, seen.families))
+    repro = repro_of(found, app) if found is not None else None
+    return Found(seen.examples, seen.rows, requests, families, seen.coverage, repro, found)
 
 
 def machine_of(make: Make) -> type[EngineMachine]:

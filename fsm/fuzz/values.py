@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -280,34 +280,24 @@ def _text(schema: Mapping[str, Any], name: str) -> SearchStrategy[str]:
 
 
 def _number(schema: Mapping[str, Any], *, whole: bool) -> SearchStrategy[Any]:
-    least, most = schema.get("minimum"), schema.get("maximum")
-    above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
-    if _is_number(above):
-        least = above + 1 if whole else above
-    if _is_number(below):
-        most = below - 1 if whole else below
-    step = schema.get("multipleOf")
-    if whole or (_is_number(step) and float(step).is_integer()):
-        step = int(step) if _is_number(step) and step >= 1 else 1
-        low = (
-            -(-int(least) // step)
-            if _is_number(least)
-            else (-3 if not _is_number(most) else int(most) // step - 9)
-        )
-        high = int(most) // step if _is_number(most) else low + 9
-        return st.integers(low, max(low, high)).map(lambda number: number * step)
-    low = float(least) if _is_number(least) else (float(most) - 9 if _is_number(most) else -3.0)
-    high = float(most) if _is_number(most) else low + 9
-    numbers = st.floats(low, max(low, high), allow_nan=False, allow_infinity=False, width=32)
-    if float(low).is_integer() and high - low >= 1:
-        numbers = st.one_of(st.integers(int(low), int(high)), st.sampled_from([low + 0.5, low + 0.25]))
-    return numbers
+    least, most = _bound(schema.get("minimum")), _bound(schema.get("maximum"))
+    above, below = _bound(schema.get("exclusiveMinimum")), _bound(schema.get("exclusiveMaximum"))
+    least = least if above is None else above + 1 if whole else above
+    most = most if below is None else below - 1 if whole else below
+    step = _bound(schema.get("multipleOf"))
+    if whole or (step is not None and step.is_integer()):
+        size = int(step) if step is not None and step >= 1 else 1
+        low = -3 if most is None else int(most // size) - 9
+        low = low if least is None else -int(-least // size)
+        high = int(most // size) if most is not None else low + 9
+        return st.integers(low, max(low, high)).map(lambda number: number * size)
+    start = least if least is not None else most - 9 if most is not None else -3.0
+    end = max(start, most if most is not None else start + 9)
+    if start.is_integer() and end - start >= 1:
+        return st.one_of(st.integers(int(start), int(end)), st.sampled_from([start + 0.5, start + 0.25]))
+    return st.floats(start, end, allow_nan=False, allow_infinity=False)
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def one_of_each(schemas: Sequence[Mapping[str, Any]]) -> SearchStrategy[list[dict[str, Any]]]:
-    """Return lists with arguments for each of *schemas*."""
-    return st.tuples(*map(arguments, schemas)).map(list)
+def _bound(value: Any) -> float | None:
+    """Return a bound of a schema as a number; whole ones stay exact as far as a double does."""
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None

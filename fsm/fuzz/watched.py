@@ -53,17 +53,22 @@ class TestClock:
         self.active_us_now = max(0, self.active_us_now + active_us)
 
 
-class MemoryJournal(Journal):
+class WorldJournal(Journal):
     """
-    A journal in memory, for any number of engines one after the other.
+    A journal for any number of engines one after the other, in memory unless a file is named.
+
+    Args:
+        path: Of the file.
 
     Attributes:
         lose: Whether the process is lost instead of the next commit.
+        committed: Called with the number of the run after every commit.
     """
 
-    def __init__(self) -> None:
-        super().__init__(":memory:", "off")
+    def __init__(self, path: str = ":memory:") -> None:
+        super().__init__(path, "off")
         self.lose = False
+        self.committed: Callable[[int], None] = lambda run: None
 
     def append(self, entry: Entry) -> None:
         """Commit one transition, or lose the process with it."""
@@ -71,6 +76,7 @@ class MemoryJournal(Journal):
             self.lose = False
             raise Lost
         super().append(entry)
+        self.committed(entry.record.run)
 
     def close(self) -> None:
         """Stay open: an engine that closes its journal ends, the file does not."""

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import copy
 import json
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 from pydantic import ValidationError
 
 from ...prompts.model import ModelCall
-from ...states.errors import InvalidAnswer, PaorError, UsageError
+from ...states.errors import InvalidAnswer, UsageError
 from ...states.events import Event, RunEnded, TransitionTaken
 from ...states.limits import Limits
 from ...states.policy import Policy
@@ -35,6 +35,7 @@ from ..ports import SeededIds
 from ..result import Result, result_of_run
 from ..resuming import restored
 from ..runner import Going, Start
+from ..workflows import waiting_task
 from .happenings import CALL, checked_happening
 from .invariants import (
     REST,
@@ -45,9 +46,9 @@ from .invariants import (
     denied,
     journal_tells_the_state,
 )
-from .model import ENDS, RunModel
+from .model import RunModel
 from .said import Said, faulty
-from .watched import Lost, MemoryJournal, TestClock, ToldModel, Watch, watched
+from .watched import Lost, TestClock, ToldModel, Watch, WorldJournal, watched
 
 Make = Callable[[Journal], Engine]
 Step = dict[str, Any]
@@ -65,6 +66,7 @@ class World:
     Args:
         make: Returns the engine under test for a journal, as ``--app`` takes it; called again after every crash. Its
             tools, policy, limits, prompts and hooks are its own; model, clock, ids and journal are the world's.
+        path: Of the journal's file; by default it stays in memory. With one, every new process opens it anew.
         check: Called with the world after every step; whatever it raises is a violation of the name ``check``.
 
     Attributes:
@@ -74,10 +76,13 @@ class World:
         choose: Called with every call of a tool; returns what happens.
     """
 
-    def __init__(self, make: Make, check: Callable[[World], None] | None = None) -> None:
+    def __init__(
+        self, make: Make, check: Callable[[World], None] | None = None, *, path: str = ":memory:"
+    ) -> None:
         self._make = make
         self._check = check
-        self.journal = MemoryJournal()
+        self._path = path
+        self.journal = self._opened()
         self.clock = TestClock()
         self.script: list[Step] = []
         self.seen: dict[int, Seen] = {}
@@ -98,7 +103,6 @@ class World:
         self._broken: BaseException | None = None
         self._restored: Run | None = None
         self.engine = self._process()
-        self._listen()
 
     # -- what it is ------------------------------------------------------------------------------------------------
 
@@ -117,16 +121,16 @@ class World:
             engine._policy = engine.policy = self._policy
         return engine
 
-    def _listen(self) -> None:
+    def _opened(self) -> WorldJournal:
+        """Return the journal as a new process opens it."""
+        journal = WorldJournal(self._path)
+        journal.committed = self._committed_row
+        return journal
+
+    def _committed_row(self, run: int) -> None:
         """Note with every row that is committed what was said for it."""
-        append = self.journal.append
-
-        def noted(entry: Any) -> None:
-            append(entry)
-            said, self._pending = self._pending, []
-            self._committed.setdefault(entry.record.run, []).append(said)
-
-        self.journal.append = noted  # type: ignore[method-assign]
+        said, self._pending = self._pending, []
+        self._committed.setdefault(run, []).append(said)
 
     @property
     def live(self) -> Run | None:
@@ -166,11 +170,19 @@ class World:
     @property
     def question(self) -> Question | None:
         """What somebody is asked; of a workflow what its task asks."""
-        if not self.run_id:
+        run = self.run
+        if run is None or run.final or run.waiting_for is None:
             return None
-        with suppress(PaorError):
-            return self.engine.resume(self.run_id).waiting_for if self.need == "question" else None
-        return None
+        task = waiting_task(self.journal, self.journal.run(run.run_id))
+        return restored(self.journal, task)[0].waiting_for if task is not None else run.waiting_for
+
+    @property
+    def may_be_late(self) -> bool:
+        """Whether what somebody is asked counts as declined after a time."""
+        run = self.run
+        return (
+            self.need == "question" and run is not None and run.spec.limits.elicitation_timeout_s is not None
+        )
 
     def result_of(self, run_id: str) -> Result:
         """Return what a run came to, from the journal alone."""
@@ -198,7 +210,7 @@ class World:
             self._raise_broken()
             self._hold_to_check()
         except Violation as violation:
-            raise self._told(violation)
+            raise self._told(violation) from violation.__cause__
         except (KeyboardInterrupt, UsageError):
             raise
         except Exception as error:
@@ -257,7 +269,7 @@ class World:
         }
         try:
             if step.get("limits") is not None:
-                options["limits"] = Limits(**step["limits"])
+                options["limits"] = Limits(**{**self.engine.limits.model_dump(), **step["limits"]})
             if step.get("policy") is not None:
                 self._policy = Policy(**step["policy"])
                 self.engine._policy = self.engine.policy = self._policy
@@ -265,11 +277,13 @@ class World:
             raise UsageError(f"limits or policy of a step: {error}") from None
         documents = [(str(name), str(text)) for name, text in step.get("documents", ())]
         given = (str(step.get("objective", "Read the notes")), tuple(step.get("criteria", ())), documents)
-        if options.get("mode") == "workflow":
-            del options["mode"]
-            start = self.engine._workflow(*given, None, options)
-        else:
-            start = self.engine._prepared(*given, **options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of a mode that is old and works
+            if options.get("mode") == "workflow":
+                del options["mode"]
+                start = self.engine._workflow(*given, None, options)
+            else:
+                start = self.engine._prepared(*given, **options)
         self.run_id = ""
         self._hold(start, resumed=False)
         self._advance(until_row=False)
@@ -337,6 +351,9 @@ class World:
         """Lose the process where it stands; another one takes over with the next step."""
         self._drop()
         self._pending = []
+        if self._path != ":memory:":
+            self.journal.discard()
+            self.journal = self._opened()
         self.engine = self._process()
         self._look_at_rows()
         self._rest(journal_tells_the_state)
@@ -347,7 +364,7 @@ class World:
 
     def _look(self, step: Mapping[str, Any]) -> None:
         """Ask for a run that has ended or waits, and answer what nobody asked: nothing changes."""
-        if self.need not in ("end", "question"):
+        if self.need not in ("end", "question") or self.may_be_late:
             return
         before = self._heads()
         first = self.engine.resume(self.run_id)
@@ -437,7 +454,7 @@ class World:
     def _asked(self, call: ModelCall) -> Said:
         try:
             said = self.tell(call)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - raised again when the step ends
             raise self._kept(error) from None
         self._pending.append(said)
         if self._step.get("do") != "finish":
@@ -460,7 +477,7 @@ class World:
                 self._begins_once(intent.idempotency_key, tool)
         try:
             happening = dict(self.choose(tool, arguments))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - raised again when the step ends
             raise self._kept(error) from None
         if self._step.get("do") != "finish":
             self._step.setdefault("happened", []).append(happening)

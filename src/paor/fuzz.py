@@ -14,20 +14,20 @@ Needs ``pip install "paor[fuzz]"``. How it works stands in docs/fuzzing.md.
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 from .states.errors import MissingExtra
 
-try:
-    import hypothesis as _hypothesis
-except ImportError:
-    raise MissingExtra('paor.fuzz needs hypothesis: pip install "paor[fuzz]"') from None
+if find_spec("hypothesis") is None:
+    raise MissingExtra('paor.fuzz needs hypothesis: pip install "paor[fuzz]"')
 
 from .fsm.fuzz.happenings import RAISED, RETURNED
 from .fsm.fuzz.invariants import Violation
 from .fsm.fuzz.machine import EngineMachine
 from .fsm.fuzz.near_misses import families, near_miss
 from .fsm.fuzz.outcomes import BUDGETS, FAULTS, LIMITS, RESULTS, answers, jumps, outcomes, settlements
+from .fsm.fuzz.replies import AIMS, Setting, faults, near_misses, replies, texts
 from .fsm.fuzz.repro import Repro, load, repro_of
-from .fsm.fuzz.replies import AIMS, Setting, faults, near_misses, replies
 from .fsm.fuzz.said import FAMILIES, KINDS, Said
 from .fsm.fuzz.search import Found, machine_of, search
 from .fsm.fuzz.values import arguments, near_arguments
@@ -65,4 +65,5 @@ __all__ = [
     "repro_of",
     "search",
     "settlements",
+    "texts",
 ]
