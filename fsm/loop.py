@@ -108,8 +108,8 @@ class Drive:
 
 def steps(drive: Drive) -> Steps:
     """Drive the run until it ends or waits; yields effects, is sent what they came to."""
-    while not drive.run.final and drive.run.waiting_for is None:
-        if drive.cancelled:
+    while not drive.run.final and (drive.run.waiting_for is None or drive.cancelled):
+        if drive.cancelled:  # also when its last row is a wait: nobody is to be asked any more
             yield from cancelled(drive)
             continue
         request = request_of(drive.run)

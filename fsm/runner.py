@@ -139,7 +139,14 @@ class Runner(ABC):
         self._writers = WriterPool(self.journal)
 
     def limits_of(self, mode: Mode) -> Limits:
-        """Return the bounds of a run that brings none: the engine's own, else the defaults of *mode* (SPEC D14)."""
+        """
+        Return the bounds of a run that brings none: the engine's own, else the defaults of its mode.
+
+        Args:
+            mode: ``react``, ``batch`` or ``planner``; a planner may take 1,000 steps by default, the others 5.
+
+        Source: SPEC D14.
+        """
         if self._limits is None and mode == "planner":
             return Limits(max_steps=PLANNER_STEPS)
         return self.limits

@@ -385,6 +385,22 @@ def test_a_run_that_waits_is_cancelled_where_it_waits(tmp_path: Path) -> None:
         assert rows[-1].step == before.counters.step
 
 
+@DRIVERS
+def test_a_run_that_is_cancelled_just_before_it_would_wait_asks_nobody(driver: str, tmp_path: Path) -> None:
+    """The row that was on its way is written; then the run ends instead of waiting for an answer (found by fuzzing)."""
+
+    def cancel(event: Any) -> None:
+        if isinstance(event, TransitionTaken) and event.trigger == "select":
+            with engine(tmp_path, []) as other:
+                other.cancel(event.run_id)
+
+    policy = Policy(approvals=("notes.*",))
+    with engine(tmp_path, [*READ(1), CONTINUE], policy=policy, hooks=[cancel]) as scripted:
+        rows = judge(scripted, run(scripted, driver))
+        assert "provide" not in [row.trigger for row in rows]
+        assert len(rows) <= 3
+
+
 def test_many_watched_runs_of_one_journal_are_told_apart(tmp_path: Path) -> None:
     """Of 20 async runs, every other one is cancelled while its model is asked; the others go on."""
 

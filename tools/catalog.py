@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from typing import Any
+
+import orjson
 
 from ..states.errors import UsageError
 from ..states.spec import ToolSpec
@@ -22,6 +25,26 @@ RESOLVED = (DOCUMENT_LIST, CONNECTION)
 def folded(name: str) -> str:
     """Return the key under which ``web.fetch``, ``web_fetch`` and ``web:fetch`` are one tool (SPEC A166)."""
     return _SEPARATORS.sub(".", name.strip()).lower()
+
+
+@lru_cache(maxsize=1024)
+def _compiled(schema: bytes) -> ParameterSchema:
+    """Return a schema from its JSON text, compiled once: runs, resumes and replays all begin with a catalog."""
+    return ParameterSchema(orjson.loads(schema))
+
+
+def compiled_schema(schema: Mapping[str, Any]) -> ParameterSchema:
+    """
+    Return *schema* compiled, the same value for the same text.
+
+    Raises:
+        SchemaError: It is not JSON Schema.
+    """
+    try:
+        text = orjson.dumps(schema)
+    except TypeError:  # not JSON as it stands, or nested too deep: the compiler knows what to say
+        return ParameterSchema(schema)
+    return _compiled(text) if orjson.loads(text) == schema else ParameterSchema(schema)
 
 
 class Catalog:
@@ -45,7 +68,7 @@ class Catalog:
                 raise UsageError(f"tools {self._tools[key].name} and {tool.name} have the same name")
             self._tools[key] = tool
             try:
-                self._schemas[tool.name] = ParameterSchema(tool.parameters)
+                self._schemas[tool.name] = compiled_schema(tool.parameters)
             except SchemaError as error:
                 raise SchemaError(f"tool {tool.name}: {error}") from None
 

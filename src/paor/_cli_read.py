@@ -28,7 +28,7 @@ from .fsm.journal import Journal, RunRow
 from .fsm.replay import Divergence, Replay
 from .fsm.replay import replay as replay_run
 from .fsm.replay_erased import Unchecked
-from .states.errors import JournalDamaged
+from .states.errors import JournalDamaged, UsageError
 
 SHOWN = 20
 """Runs that a list for people shows unless told otherwise."""
@@ -133,12 +133,14 @@ def run_columns(row: RunRow) -> dict[str, Any]:
     "paor replay",
     "paor replay last",
     "paor replay 0199d2b4-6f1e --app shop:engine --json",
+    "paor replay --repro .paor/repro/check-1f2e3d4c.json --app shop:engine",
 )
 @click.argument("name", metavar="[RUN]", required=False)
 @click.option(
     "--app", metavar="MODULE:ENGINE", help=f"Compare with its prompts, schemas and policy. {APP_HELP}"
 )
-def replay(name: str | None, app: str | None, journal: str, as_json: bool) -> int:
+@click.option("--repro", metavar="FILE", help="A case that paor fuzz has saved; its steps are taken again.")
+def replay(name: str | None, app: str | None, repro: str | None, journal: str, as_json: bool) -> int:
     """
     Derive a run again from its recorded outcomes and compare every field with the record.
 
@@ -149,8 +151,16 @@ def replay(name: str | None, app: str | None, journal: str, as_json: bool) -> in
     The first difference is shown, with --json all of them. Parts that have changed since the run was recorded are
     named, too; alone they are no difference.
 
-    Exit codes: 0 identical, 3 diverged, 4 a run whose record cannot be read.
+    With --repro no journal is read: a case that paor fuzz has saved is taken again, with the engine that --app names.
+
+    Exit codes: 0 identical, or no longer fails; 3 diverged, or still fails; 4 a run whose record cannot be read.
     """
+    if repro is not None:
+        if name is not None:
+            raise UsageError("--repro goes without a run: the file holds all steps")
+        from ._cli_fuzz import replay_repro
+
+        return replay_repro(repro, app, as_json=as_json)
     with looking(app, journal) as reader:
         engine = engine_of(app, reader) if app is not None else None
         rows = [find_run(reader, name)] if name is not None else list(reversed(reader.runs()))

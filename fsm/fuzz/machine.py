@@ -1,0 +1,393 @@
+"""
+`EngineMachine`: hypothesis moves a user's own engine, rule by rule.
+
+There is one rule for every trigger that something from outside can aim at, made from the table: where the run stands and
+what it needs tells which rules can be taken. A rule goes on by one row. Beside them are a crash, a jump of the clock, an
+answer, a cancellation; all of them are steps of a `World`, which holds the engine to what always holds.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+import unittest
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, ClassVar
+
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from hypothesis.strategies import DataObject, SearchStrategy
+
+from ...prompts.model import ModelCall
+from ...tools.tool import Tool
+from ..engine import Engine
+from ..journal import Journal
+from ..table import TABLE
+from .happenings import CALL
+from .invariants import Violation, denied, fits
+from .outcomes import BUDGETS, LIMITS, answers, jumps, outcomes, settlements, tighter, tool_faults
+from .replies import AIMS, GOOD, Setting, replies
+from .repro import FOLDER, repro_of, told_steps
+from .said import Said
+from .sample import sample_engine
+from .shrinking import shrunk
+from .world import World
+
+SETTINGS = settings(
+    max_examples=100,
+    stateful_step_count=20,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    report_multiple_bugs=False,
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),
+)
+"""Of `EngineMachine.TestCase`, unless a user sets other ones. What is found is made smaller by `shrinking`, step by step."""
+
+MODES = ("react", "react", "react", "batch", "planner", "workflow")
+_SELDOM = {(phase, "fail"): 3 for phase in ("Planning", "Specifying", "Reviewing")}
+_SELDOM |= {("Planning", "answer"): 2, ("Reviewing", "conclude"): 1}
+"""Rows that end a run or lead to its end: aimed at seldom, so that most runs get somewhere; one in so many and one."""
+
+
+def seldom(others: int) -> SearchStrategy[bool]:
+    """Return False, and once in *others* and one True; a shrunk example is without it."""
+    return st.sampled_from((False,) * others + (True,))
+
+
+class _TestCase:
+    """Gives each class of machines a test case of its own."""
+
+    def __init__(self) -> None:
+        self._made: dict[type, type[unittest.TestCase]] = {}
+
+    def __get__(self, instance: object, owner: type[EngineMachine]) -> type[unittest.TestCase]:
+        if owner not in self._made:
+            self._made[owner] = _test_case(owner)
+        return self._made[owner]
+
+
+def _test_case(machine: type[EngineMachine]) -> type[unittest.TestCase]:
+    class EngineTestCase(unittest.TestCase):
+        settings = SETTINGS
+
+        def runTest(self) -> None:
+            machine.failure = None
+            try:
+                with quiet():
+                    run_state_machine_as_test(machine, settings=self.settings)
+            except Exception as error:
+                if (violation := violation_in(error)) is not None:
+                    error.add_note(saved(machine, violation))
+                raise
+
+        runTest.is_hypothesis_test = True  # type: ignore[attr-defined]
+
+    EngineTestCase.__name__ = EngineTestCase.__qualname__ = f"{machine.__name__}.TestCase"
+    EngineTestCase.__module__ = machine.__module__
+    return EngineTestCase
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep paor's own log to itself: thousands of runs fail on purpose."""
+    logger, level = logging.getLogger("paor"), logging.getLogger("paor").level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+def violation_in(error: BaseException) -> Violation | None:
+    """Return the violation that ended a search, also one of several errors."""
+    if isinstance(error, Violation):
+        return error
+    found = map(violation_in, getattr(error, "exceptions", ()))
+    return next((violation for violation in found if violation is not None), None)
+
+
+def smallest(machine: type[EngineMachine], violation: Violation) -> Violation:
+    """Return the smallest violation of the same invariant."""
+    with quiet():
+        return shrunk(violation, lambda script: repro_of(violation)._replace(script=script).run(machine))
+
+
+def saved(machine: type[EngineMachine], violation: Violation) -> str:
+    """Make a failing case as small as can be, save it where the machine wants it; return what to tell people."""
+    violation = smallest(machine, violation)
+    repro = repro_of(violation, machine.app)
+    lines = [f"{violation.invariant} at seq {violation.seq}: {violation.told}", *told_steps(repro)]
+    if machine.repro_folder is not None:
+        path = repro.save(machine.repro_folder)
+        app = f" --app {machine.app}" if machine.app else " --app MODULE:ENGINE"
+        lines += [f"saved: {path}", f"replay: paor replay --repro {path}{app}"]
+    return "\n".join(lines)
+
+
+class EngineMachine(RuleBasedStateMachine):
+    """
+    Subclass it, return your engine, and run ``TestCase`` under pytest or unittest.
+
+        class Shop(EngineMachine):
+            def engine(self, journal):
+                return shop.make_engine(journal)
+
+        TestShop = Shop.TestCase
+
+    Attributes:
+        fakes: Patterns of tools whose functions are never called: drawn results stand in for theirs. ``("*",)`` for all.
+        faults: Whether tools may fail in ways that are not their own: time out, raise anything, ask in the middle.
+        modes: Modes that runs are started in; ``workflow`` for a plan of tasks.
+        objective, criteria, documents: Of every run; of the criteria any number is taken.
+        on_disk: Whether the journal is a file, opened anew after every crash, instead of memory; several times slower.
+        vary_limits: Whether runs also have smaller limits and budgets than the engine's own.
+        vary_policy: Whether runs also have tighter policies than the engine's own.
+        app: What to put after ``--app`` to name this engine, or this class; it stands in saved cases.
+        repro_folder: Where the shortest failing case is saved; None: nowhere.
+        failure: The last violation that any example has found.
+        TestCase: The same as a `unittest.TestCase`; its attribute ``settings`` takes those of hypothesis.
+        world: The engine under test with all that happened to it; for rules and invariants of your own.
+    """
+
+    fakes: ClassVar[Sequence[str]] = ()
+    faults: ClassVar[bool] = True
+    modes: ClassVar[Sequence[str]] = MODES
+    objective: ClassVar[str] = "Read the notes"
+    criteria: ClassVar[Sequence[str]] = ("names the day", "names the year")
+    documents: ClassVar[Sequence[tuple[str, str]]] = (
+        ("notes.txt", "Page 1: the supplier delivers on the 3rd."),
+    )
+    on_disk: ClassVar[bool] = False
+    vary_limits: ClassVar[bool] = True
+    vary_policy: ClassVar[bool] = True
+    app: ClassVar[str] = ""
+    repro_folder: ClassVar[str | None] = FOLDER
+    failure: ClassVar[Violation | None] = None
+    TestCase: Any = _TestCase()
+
+    def engine(self, journal: Journal) -> Engine:
+        """
+        Return the engine under test, as a new process would make it; called again after every crash.
+
+        Args:
+            journal: For the engine. Its model, clock and ids are replaced by the kit's.
+        """
+        return sample_engine(journal)
+
+    def check(self, world: World) -> None:
+        """Assert what must hold of your own things; called after every step, by default it asserts nothing."""
+
+    # -- one example -----------------------------------------------------------------------------------------------
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._folder = tempfile.TemporaryDirectory(prefix="paor-fuzz-") if self.on_disk else None
+        path = os.path.join(self._folder.name, "runs.db") if self._folder is not None else ":memory:"
+        self.world = World(self.engine, self.check, path=path)
+        self._closing = "polite"
+        self._broken = False
+
+    @initialize(data=st.data())
+    def begin(self, data: DataObject) -> None:
+        """Start a run."""
+        engine = self.world.engine
+        step: dict[str, Any] = {"do": "start", "objective": self.objective}
+        mode = data.draw(st.sampled_from(self.modes))
+        step["mode"] = mode
+        count: int = data.draw(st.integers(0, len(self.criteria)))
+        if count:
+            step["criteria"] = list(self.criteria[:count])
+        wanted: bool = data.draw(st.booleans())
+        if self.documents and wanted:
+            step["documents"] = [list(pair) for pair in self.documents]
+        if self.vary_limits and not data.draw(seldom(3)):
+            limits = data.draw(LIMITS)
+            if data.draw(seldom(3)):
+                limits |= data.draw(BUDGETS)
+            step["limits"] = limits
+        if self.vary_policy:
+            policy = data.draw(tighter(engine.policy, [tool.name for tool in engine.tools]))
+            step |= {"policy": policy} if policy is not None else {}
+        if mode == "react" and data.draw(seldom(5)):
+            step["final_format"] = "md"
+        self._closing = data.draw(st.sampled_from(["polite", "retry", "silence", "echo"]))
+        self._do(step)
+
+    def _do(self, step: dict[str, Any]) -> None:
+        """Take a step."""
+        try:
+            self.world.do(step)
+        except Violation as violation:
+            self._broken = True
+            type(self).failure = violation
+            raise
+
+    def _move(self, data: DataObject, aim: str) -> None:
+        """Go on by one row, aimed at a trigger."""
+        aimed = [aim]
+
+        def tell(call: ModelCall) -> Said:
+            wanted = aimed.pop() if aimed and aimed[0] in AIMS[call.kind] else GOOD[call.kind]
+            return data.draw(replies(call.kind, self._setting(call), wanted))
+
+        def choose(tool: Tool, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+            fake = fits(tool.name, self.fakes)
+            if aim == "retry_step" and self.faults:
+                return data.draw(tool_faults())
+            if aim == "wait" and self.faults:
+                return data.draw(st.sampled_from(_WAITS))
+            return data.draw(outcomes(fake=fake, faults=False)) if fake else CALL
+
+        self.world.tell, self.world.choose = tell, choose
+        lost = data.draw(seldom(24))
+        self._do({"do": "row"} | ({"lost": True} if lost else {}))
+
+    def _setting(self, call: ModelCall) -> Setting:
+        """Return what a reply to *call* may know; of a workflow's tasks only what the engine knows."""
+        run = self.world.live
+        spec = run.spec if run is not None else None
+        own = run is not None and spec is not None and spec.task != 0
+        tools = spec.tools if own and spec else tuple(tool.spec() for tool in self.world.engine.tools)
+        policy = spec.policy if own and spec else self.world.engine.policy
+        task_type = spec.task_type if own and spec else None
+        labels = tuple((name, entry[1]) for name, entry in run.memory.labels.items()) if own and run else ()
+        selection = run.memory.selection if own and run else None
+        named = selection.tool if selection is not None else ""
+        schema = (call.schema or {}).get("properties", {}).get("parameters", {})
+        return Setting(
+            tools,
+            frozenset(tool.name for tool in tools if denied(policy, task_type, tool.name)),
+            spec.success_criteria if own and spec else (),
+            tuple(sorted((name, count) for name, count in labels if count)),
+            next((tool for tool in tools if tool.name == named), None),
+            schema,
+            bool(policy.file_roots),
+        )
+
+    # -- rules beside those of the table -----------------------------------------------------------------------------
+
+    @precondition(lambda self: self._moves())
+    @rule(data=st.data(), rows=st.integers(1, 8))
+    def go_on(self, data: DataObject, rows: int) -> None:
+        """Several rows without anything in the way."""
+        for _ in range(rows):
+            if self._moves():
+                self._move(data, "")
+
+    @precondition(lambda self: self._moves())
+    @rule(sure=seldom(1))
+    def crash(self, sure: bool) -> None:
+        """The process is lost between two rows, and another one takes over."""
+        if sure:
+            self._do({"do": "crash"})
+
+    @precondition(lambda self: self.world.need not in ("start", "end"))
+    @rule(jump=jumps, sure=seldom(2))
+    def clock(self, jump: dict[str, int], sure: bool) -> None:
+        """The clocks jump."""
+        if sure:
+            self._do({"do": "clock", **jump})
+
+    @precondition(lambda self: self.world.need == "question")
+    @rule(data=st.data())
+    def answer(self, data: DataObject) -> None:
+        """Somebody answers, or finds out what became of an effect."""
+        question = self.world.question
+        if question is None:
+            return
+        if question.kind == "in_doubt":
+            self._do({"do": "settle", **data.draw(settlements)})
+        else:
+            self._do({"do": "answer", "answer": data.draw(answers(question))})
+
+    @precondition(lambda self: self.world.may_be_late)
+    @rule(data=st.data())
+    def nobody_answers(self, data: DataObject) -> None:
+        """Somebody asks how the run is; when its question is too old by then, it goes on."""
+        self._move(data, "")
+
+    @precondition(lambda self: self.world.need not in ("start", "end"))
+    @rule(sure=seldom(9))
+    def cancel(self, sure: bool) -> None:
+        """Somebody ends the run."""
+        if sure:
+            self._do({"do": "cancel"})
+
+    @precondition(lambda self: self.world.need in ("start", "end", "question"))
+    @rule(sure=seldom(3))
+    def look(self, sure: bool) -> None:
+        """Somebody asks for a run that has ended, or waits."""
+        if sure and self.world.script[-1]["do"] != "look":
+            self._do({"do": "look"})
+
+    def _moves(self) -> bool:
+        return self.world.need not in ("start", "end", "question")
+
+    def teardown(self) -> None:
+        """Bring the run to its end, whatever happened."""
+        try:
+            if not self._broken:
+                self._do({"do": "finish", "how": self._closing})
+        finally:
+            self.world.close()
+            if self._folder is not None:
+                self._folder.cleanup()
+
+
+_WAITS = [
+    {"do": "raise", "what": "EffectUnknown"},
+    {"do": "ask", "message": "Which page?", "schema": {}, "state": {"page": 1}},
+]
+
+
+def _needs(source: str, trigger: str) -> frozenset[str]:
+    """Return what a run must need for a reply or an outcome to be aimed at a row."""
+    kinds = {
+        "Planning": ("selection", "plan", "task_plan"),
+        "Specifying": ("parameters",),
+        "Reviewing": ("refinement", "review"),
+    }.get(source, ())
+    found = {kind for kind in kinds if trigger in AIMS[kind]}
+    if (source, trigger) in (("Executing", "execute"), ("Executing", "retry_step"), ("Executing", "wait")):
+        found.add("tool")
+    if (source, trigger) == ("Observing", "observe"):
+        found |= {"recall", "nothing"}
+    if (source, trigger) in (("Specifying", "specify"), ("Reviewing", "next_step")):
+        found |= {"nothing", "recall"}
+    return frozenset(found)
+
+
+def _rule_of(source: str, trigger: str, needs: frozenset[str]) -> Any:
+    """Return the rule for the rows from *source* by *trigger*."""
+    others = _SELDOM.get((source, trigger), 0)
+
+    def aimed(self: EngineMachine, data: DataObject) -> None:
+        sure = not others or data.draw(seldom(others))
+        self._move(data, trigger if sure else "")
+
+    def possible(self: EngineMachine) -> bool:
+        run = self.world.run
+        return run is not None and run.state == source and self.world.need in needs
+
+    aimed.__name__ = f"{source.lower()}_{trigger}"
+    aimed.__qualname__ = f"EngineMachine.{aimed.__name__}"
+    aimed.__doc__ = f"Aim at {trigger} from {source}."
+    return precondition(possible)(rule(data=st.data())(aimed))
+
+
+AIMED: dict[tuple[str, str], frozenset[str]] = {
+    (row.source, row.trigger): needs for row in TABLE if (needs := _needs(row.source, row.trigger))
+}
+"""Rows that a rule aims at, by source and trigger, with what the run must need."""
+
+for (_source, _trigger), _wanted in AIMED.items():
+    setattr(EngineMachine, f"{_source.lower()}_{_trigger}", _rule_of(_source, _trigger, _wanted))

@@ -1,0 +1,150 @@
+"""Fuzzing from code: one search over an engine, what it covered, and the smallest case that it found."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+from typing import Any, ClassVar, NamedTuple
+
+from hypothesis import Phase, seed, settings
+from hypothesis.database import InMemoryExampleDatabase
+from hypothesis.stateful import run_state_machine_as_test
+
+from ..coverage import Coverage, coverage
+from ..engine import Engine
+from ..journal import Journal
+from ..journal_rows import Transition
+from .invariants import Violation
+from .machine import SETTINGS, EngineMachine, quiet, smallest, violation_in
+from .repro import Repro, repro_of
+from .sample import sample_engine
+from .world import Make
+
+_ROWS_HELD = 5_000
+
+
+class Found(NamedTuple):
+    """
+    What a search came to.
+
+    Attributes:
+        examples: Examples that were run, those of shrinking included.
+        rows: Rows that they wrote.
+        requests: Requests to the model by kind.
+        families: Near misses that were sent, by family.
+        coverage: What of the table was taken, and which guards were seen both ways.
+        repro: The smallest failing case, None when none was found.
+        violation: What it violates.
+    """
+
+    examples: int
+    rows: int
+    requests: dict[str, int]
+    families: dict[str, int]
+    coverage: Coverage
+    repro: Repro | None = None
+    violation: Violation | None = None
+
+
+class Seen:
+    """What a search has seen so far; `progress` is called with it after every example."""
+
+    def __init__(self, progress: Callable[[Seen], None] | None = None) -> None:
+        self.examples = self.rows = 0
+        self.requests: Counter[str] = Counter()
+        self.families: Counter[str] = Counter()
+        self.failed = False
+        self._progress = progress
+        self._covered = Coverage.empty()
+        self._rows: list[Transition] = []
+
+    def add(self, machine: EngineMachine) -> None:
+        """Take in one example."""
+        self.examples += 1
+        for number, seen in machine.world.seen.items():
+            self.rows += len(seen.rows)
+            self._rows += [row._replace(run=self.examples << 16 | number) for row in seen.rows]
+        if len(self._rows) > _ROWS_HELD:
+            self._covered, self._rows = self.coverage, []
+        for step in machine.world.script:
+            for said in step.get("said", ()):
+                self.requests[said["kind"]] += 1
+                self.families[said.get("family", "good")] += 1
+        if self._progress is not None:
+            self._progress(self)
+
+    @property
+    def coverage(self) -> Coverage:
+        """What of the table was taken so far."""
+        return self._covered + coverage(self._rows)
+
+
+def search(
+    make: Make | type[EngineMachine] = sample_engine,
+    *,
+    examples: int = 100,
+    steps: int = 20,
+    number: int | None = None,
+    app: str = "",
+    progress: Callable[[Seen], None] | None = None,
+    shrink: bool = True,
+) -> Found:
+    """
+    Fuzz an engine; return what was covered, and the smallest failing case if one was found.
+
+    Args:
+        make: Returns the engine for a journal; or a subclass of `EngineMachine`.
+        examples: How many worlds to try.
+        steps: Most rules that are taken in one of them.
+        number: Seed; the same one gives the same search. None: by the name of the machine, so the same one each time.
+        app: What the engine is called on the command line, for the repro file.
+        progress: Called after every example.
+        shrink: Whether to look for a smaller case once one has failed.
+    """
+    seen = Seen(progress)
+    base = make if isinstance(make, type) else machine_of(make)
+
+    class Searching(base):  # type: ignore[misc, valid-type]
+        failure: ClassVar[Violation | None] = None
+
+        def teardown(self) -> None:
+            try:
+                super().teardown()
+            finally:
+                seen.failed = type(self).failure is not None
+                seen.add(self)
+
+    chosen = settings(
+        SETTINGS,
+        max_examples=examples,
+        stateful_step_count=steps,
+        database=InMemoryExampleDatabase(),
+        derandomize=False,
+        print_blob=False,
+        phases=(Phase.generate,),
+    )
+    factory: Any = seed(0 if number is None else number)(Searching)
+    found: Violation | None = None
+    try:
+        with quiet(), redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+            run_state_machine_as_test(factory, settings=chosen)
+    except BaseException as error:
+        found = violation_in(error)
+        if found is None:
+            raise
+        found = smallest(base, found) if shrink else found
+    requests, families = (dict(sorted(counter.items())) for counter in (seen.requests, seen.families))
+    repro = repro_of(found, app) if found is not None else None
+    return Found(seen.examples, seen.rows, requests, families, seen.coverage, repro, found)
+
+
+def machine_of(make: Make) -> type[EngineMachine]:
+    """Return the machine of an engine that is made by a function."""
+
+    class Machine(EngineMachine):
+        def engine(self, journal: Journal) -> Engine:
+            return make(journal)
+
+    return Machine

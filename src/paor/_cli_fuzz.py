@@ -1,0 +1,222 @@
+"""`paor fuzz`, and `paor replay --repro`: a failing case of an engine searched for, and taken again."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ._cli_app import APP_HELP, app_of, made_engine
+from ._cli_io import DIVERGED, OK, RUN_FAILED, command, say, say_json, tell, width
+from ._cli_text import count, facts, folded, styled
+from .fsm.engine import Engine
+from .fsm.fuzz.repro import FOLDER, Repro, load, told_steps
+from .fsm.fuzz.sample import sample_engine
+from .states.errors import MissingExtra, UsageError
+
+if TYPE_CHECKING:
+    from .fsm.fuzz.machine import EngineMachine
+    from .fsm.fuzz.search import Found, Seen
+    from .fsm.fuzz.world import Make
+
+EXAMPLES, STEPS = 100, 20
+SHOWN = 8
+"""Rows of the table that were never taken and are named; the rest is counted."""
+
+
+@command(
+    "fuzz",
+    "paor fuzz --examples 20",
+    "paor fuzz --app shop:make_engine --examples 500 --seed 7",
+    "paor fuzz --app shop_fuzz:ShopMachine --json",
+)
+@click.option("--app", metavar="MODULE:ENGINE", help=f"{APP_HELP} Or a subclass of EngineMachine.")
+@click.option(
+    "--examples",
+    type=click.IntRange(1, 1_000_000),
+    metavar="N",
+    default=EXAMPLES,
+    help=f"Default {EXAMPLES}.",
+)
+@click.option(
+    "--steps",
+    type=click.IntRange(1, 1_000),
+    metavar="N",
+    default=STEPS,
+    help=f"Steps of an example; default {STEPS}.",
+)
+@click.option(
+    "--seed", type=click.IntRange(0, 2**64 - 1), metavar="S", default=0, help="Another search; default 0."
+)
+@click.option(
+    "--save", metavar="FOLDER", default=FOLDER, help=f"Where a failing case goes; default {FOLDER}."
+)
+def fuzz(
+    app: str | None, examples: int, steps: int, seed: int, save: str, journal: str, as_json: bool
+) -> int:
+    """
+    Search for a way in which an engine goes wrong: replies, tool outcomes, answers, crashes, clocks drawn by hypothesis.
+
+    Its tools, policy and limits are its own, and its tools are really called; model, clock, ids and journal are stood in
+    for, so no model is asked and no journal is written. After every row what always holds is checked. The first case that
+    fails is made as small as can be and saved. Needs paor[fuzz].
+
+    Exit codes: 0 nothing found, 1 a failing case was found and saved, 2 usage.
+    """
+    search = _search()
+    make = _make_of(app)
+    with _shown(examples) as progress:
+        found = search(make, examples=examples, steps=steps, number=seed, app=app or "", progress=progress)
+    path = str(found.repro.save(save)) if found.repro is not None else None
+    if as_json:
+        say_json(_json(found, path, app=app, seed=seed))
+    elif found.repro is None or path is None:
+        told = f"{count(found.examples, 'example')}, {count(found.rows, 'row')}, seed {seed}: nothing found"
+        say(f"{styled('ok', 'good')}  {told}", "", *_covered(found))
+    else:
+        say(*_failed(found, found.repro, path, app), "", *_covered(found))
+    return RUN_FAILED if found.repro is not None else OK
+
+
+def _search() -> Callable[..., Found]:
+    try:
+        from .fsm.fuzz.search import search
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] != "hypothesis":
+            raise
+        raise MissingExtra('paor fuzz needs hypothesis: pip install "paor[fuzz]"') from None
+    return search
+
+
+def _make_of(app: str | None) -> Make | type[EngineMachine]:
+    """Return what makes the engine under test: a function, an engine that is there already, a machine."""
+    if app is None:
+        return sample_engine
+    found = app_of(app)
+    if isinstance(found, Engine):
+        return lambda journal: found
+    if isinstance(found, type) and any(_is_machine(base) for base in found.__mro__):
+        return found
+    return lambda journal: made_engine(app, found, journal)
+
+
+def _is_machine(kind: type) -> bool:
+    """Whether a class is `EngineMachine`, told without importing hypothesis."""
+    return (kind.__module__, kind.__name__) == (f"{__package__}.fsm.fuzz.machine", "EngineMachine")
+
+
+@contextmanager
+def _shown(examples: int) -> Iterator[Callable[[Seen], None] | None]:
+    """Give what shows on a terminal how far a search is; None where there is none."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+
+    with Console(file=sys.stderr, highlight=False).status("starting") as status:
+
+        def show(seen: Seen) -> None:
+            words = "a case was found, making it smaller" if seen.failed else f"of {examples:,} examples"
+            status.update(f"{seen.examples:,} {words}, {count(seen.rows, 'row')}")
+
+        yield show
+
+
+def _covered(found: Found) -> list[str]:
+    """Return what a search has covered, for people."""
+    table = found.coverage
+    missing = [f"{row.source} {row.trigger}" for row in table.missing_rows]
+    rest = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
+    near = sum(number for name, number in found.families.items() if name not in ("good", "closing"))
+    families = len([name for name in found.families if name not in ("good", "closing")])
+    requests = ", ".join(f"{number:,} {kind}" for kind, number in found.requests.items())
+    pairs = [
+        ("asked", requests or "nothing", ""),
+        ("near misses", f"{count(near, 'reply').replace('replys', 'replies')} of {families} families", ""),
+        ("rows taken", f"{len(table.rows) - len(missing)} of {len(table.rows)} of the table", ""),
+        ("guards", f"{table.guards_percent:g} % of their values seen, true and false", ""),
+    ]
+    if missing:
+        pairs.append(("never taken", ", ".join(missing[:SHOWN]) + rest, "dim"))
+    return facts(pairs, width())
+
+
+def _failed(found: Found, repro: Repro, path: str, app: str | None) -> list[str]:
+    """Return a failing case, for people."""
+    lines = [f"{styled('found', 'bad')}  {repro.invariant} at seq {repro.seq}"]
+    lines += [f"  {line}" for line in folded(repro.told, width() - 2)]
+    size = f"{count(len(repro.script), 'step')} and {count(len(repro.rows), 'row')}"
+    lines += ["", f"after {count(found.examples, 'example')}; the smallest case has {size}:"]
+    for line in told_steps(repro):
+        first, *more = folded(line, width() - 14) or [""]
+        lines += [first, *(f"{'':14}{item}" for item in more)]
+    lines += ["", f"saved   {path}", f"replay  {_command(path, app)}"]
+    return lines
+
+
+def _command(path: str, app: str | None) -> str:
+    named = f" --app {shlex.quote(app)}" if app else ""
+    return f"paor replay --repro {shlex.quote(path)}{named}"
+
+
+def _json(found: Found, path: str | None, *, app: str | None, seed: int) -> dict[str, Any]:
+    table, repro = found.coverage, found.repro
+    failing = None
+    if repro is not None and path is not None:
+        failing = repro.wire()["violated"] | {
+            "repro": path,
+            "replay": _command(path, app),
+            "rows": len(repro.rows),
+            "steps": told_steps(repro),
+        }
+    return {
+        "app": app,
+        "covered": {
+            "families": found.families,
+            "guards_percent": table.guards_percent,
+            "requests": found.requests,
+            "rows_percent": table.rows_percent,
+            "never_taken": [row.name for row in table.missing_rows],
+        },
+        "examples": found.examples,
+        "found": failing,
+        "rows": found.rows,
+        "seed": seed,
+    }
+
+
+def replay_repro(path: str, app: str | None, *, as_json: bool) -> int:
+    """
+    Take the steps of a repro file again; what it names is imported only if *app* names it, too.
+
+    Returns:
+        0 no longer fails, 3 still fails.
+
+    Raises:
+        UsageError: No repro file, or the engine that it was found with is not named.
+    """
+    repro = load(path)
+    if app is None and repro.app:
+        raise UsageError(
+            f"{path}: was found with --app {repro.app[:200]}; nothing that a file names is imported unless you name it"
+        )
+    violation = repro.run(_make_of(app))
+    same = violation is not None and violation.invariant == repro.invariant
+    if as_json:
+        now = None
+        if violation is not None:
+            now = {"invariant": violation.invariant, "seq": violation.seq, "told": violation.told}
+        say_json(
+            {"file": path, "fails": violation is not None, "now": now, "violated": repro.wire()["violated"]}
+        )
+    elif violation is None:
+        say(f"{styled('no longer fails', 'good')}: {repro.invariant} was violated at seq {repro.seq}")
+    else:
+        word = "still fails" if same else "fails in another way"
+        say(f"{styled(word, 'bad')}: {violation.invariant} at seq {violation.seq}")
+        tell(*folded(violation.told, width()))
+    return OK if violation is None else DIVERGED
