@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from .fsm.erasures import Erasure
     from .fsm.importing import Imported
     from .fsm.journal import Journal
+    from .fsm.findings import Check, Finding
     from .fsm.ports import Clock, Ids, RandomIds, SeededIds, SteppingClock, SystemClock
+    from .fsm.proof import check
     from .fsm.redaction import Redaction
     from .fsm.replay import Divergence, Replay, replay
     from .fsm.replay_erased import Unchecked
@@ -94,6 +96,7 @@ __all__ = [
     "AnthropicModel",
     "ApprovalRule",
     "ChangedPart",
+    "Check",
     "Clock",
     "Divergence",
     "Document",
@@ -103,6 +106,7 @@ __all__ = [
     "Erasure",
     "ErasureResult",
     "Event",
+    "Finding",
     "Ids",
     "IllegalEvent",
     "Imported",
@@ -175,6 +179,7 @@ __all__ = [
     "Workflow",
     "__version__",
     "builtin_tools",
+    "check",
     "diff",
     "load_workflow",
     "mcp_tools",
@@ -206,6 +211,8 @@ _PLACES = {
     ".fsm.erase": ("ErasureResult",),
     ".fsm.erasures": ("Erasure",),
     ".fsm.importing": ("Imported",),
+    ".fsm.findings": ("Check", "Finding"),
+    ".fsm.proof": ("check",),
     ".fsm.redaction": ("Redaction",),
     ".fsm.replay_erased": ("Unchecked",),
     ".fsm.replay": (

@@ -94,7 +94,7 @@ COMMANDS = {
     "erase": ("_cli_erase", "Erase what runs hold; the journal still verifies."),
     "diagram": ("_cli_read", "Draw the machine, or what a run did on it."),
     "validate": ("_cli_validate", "Check a plan or workflow file."),
-    "check": ("_cli_check", "Find rules that can never fire, before anything runs."),
+    "check": ("_cli_check", "Prove that every run ends, and find rules that can never fire."),
     "tools": ("_cli_doctor", "List the tools that runs can use."),
     "doctor": ("_cli_doctor", "Tell whether everything needed is here."),
 }
