@@ -75,12 +75,14 @@ class Taken:
         case: What the guards looked at.
         row: The row that was taken.
         before, after: The run.
+        lowered: Counters that it lowers, also where only a larger value than this run's shows it.
     """
 
     case: Case
     row: Row
     before: Run
     after: Run
+    lowered: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +146,7 @@ class Walker:
         self._case: Case | None = None
         self._rules = Rules(rules.table, rules.waiting, rules.guards)
         self._rules.compiled, self._rules.machine = rules.compiled, rules.machine
+        self._own = rules.changes
         self._rules.changes = {place: self._noting(change) for place, change in rules.changes.items()}
 
     def _noting(self, change: Any) -> Any:
@@ -180,7 +183,28 @@ class Walker:
             outcome=decision.facts,
         )
         assert self._case is not None, "a decision has a case"
-        return Taken(self._case, decision.row, run, after), decision
+        lowered = self._lowered(self._case, decision, after.counters)
+        return Taken(self._case, decision.row, run, after, lowered), decision
+
+    def _lowered(self, case: Case, decision: Decision, after: Counters) -> tuple[str, ...]:
+        """
+        Return the counters that a row lowers, whatever they were.
+
+        What it sets is asked a second time, of a run whose counters are all one higher: a row that sets a counter back
+        is seen by that where it was 0 already, and may stand for more.
+        """
+        before = case.run.counters
+        higher = _raised_by_one(before)
+        second = replace(case, run=replace(case.run, counters=higher))
+        own = self._own[decision.row.source, decision.row.trigger]
+        seconds = own(second)[1]
+        if _VALUES(seconds) == _VALUES(_raised_by_one(after)):
+            return tuple(name for name in COUNTERS if getattr(after, name) < getattr(before, name))
+        return tuple(
+            name
+            for name in COUNTERS
+            if getattr(after, name) < getattr(before, name) or getattr(seconds, name) < getattr(higher, name)
+        )
 
 
 def explore(world: World, rules: Rules, watch: Any = None, *, states_max: int = STATES_MAX) -> Graph:
@@ -219,7 +243,7 @@ def explore(world: World, rules: Rules, watch: Any = None, *, states_max: int = 
             graph.full = False
             break
         for taken, decision, move in _taken(walker, graph, number, run, watch):
-            raised, lowered = _moved(world, run.counters, taken.after.counters)
+            raised, lowered = _raised(world, run.counters, taken.after.counters), taken.lowered
             for held in _holds(world, run.counters, raised):
                 after = taken.after
                 if held:
@@ -240,7 +264,7 @@ def _taken(
     """Yield what every move from a state comes to; what none takes goes into the graph."""
     try:
         moves = list(walker.moves(run))
-    except Exception as error:  # an edited table can bring a run where its phase cannot even ask
+    except Exception as error:  # noqa: BLE001 - an edited table can bring a run where its phase cannot even ask
         step = Step(run.state, {"move": "request", "kind": "none"}, "", "", {})
         graph.stuck.append(Stuck(number, step, f"{type(error).__name__}: {error}"))
         return
@@ -250,7 +274,7 @@ def _taken(
         except IllegalEvent:
             graph.stuck.append(Stuck(number, Step(run.state, move, "", "", {}), ""))
             continue
-        except Exception as error:  # an edited effect can raise anything
+        except Exception as error:  # noqa: BLE001 - an edited effect can raise anything
             told = f"{type(error).__name__}: {error}"
             graph.stuck.append(Stuck(number, Step(run.state, move, "", "", {}), told))
             continue
@@ -263,14 +287,20 @@ def _taken(
 _VALUES = attrgetter(*COUNTERS)
 
 
-def _moved(world: World, before: Counters, after: Counters) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the counters that a row raises while they are within their limit, and those that it lowers."""
+def _raised_by_one(counters: Counters) -> Counters:
+    values: dict[str, Any] = {
+        name: value + 1 for name, value in zip(COUNTERS, _VALUES(counters), strict=True)
+    }
+    return replace(counters, **values)
+
+
+def _raised(world: World, before: Counters, after: Counters) -> tuple[str, ...]:
+    """Return the counters that a row raises while they are within their limit."""
     was, now = _VALUES(before), _VALUES(after)
     if was == now:
-        return (), ()
-    moved = [(name, old, new) for name, old, new in zip(COUNTERS, was, now, strict=True) if old != new]
-    raised = tuple(name for name, old, new in moved if old < new and old < _limit(world, name))
-    return raised, tuple(name for name, old, new in moved if new < old)
+        return ()
+    moved = zip(COUNTERS, was, now, strict=True)
+    return tuple(name for name, old, new in moved if old < new and old < _limit(world, name))
 
 
 def _limit(world: World, counter: str) -> int:

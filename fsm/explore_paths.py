@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from ..states.errors import IllegalEvent
 from .explore import Edge, Graph, Walker
-from .explore_state import state_of
 from .explore_world import BOUNDS, World, world_of
 from .findings import Path, Step
 from .machine import Rules
@@ -63,7 +62,7 @@ def _walked(world: World, path: Path, rules: Rules) -> Path:
             break
         try:
             taken, _ = walker.take(run, move)
-        except Exception:  # the path then shows what was explored, not a run
+        except Exception:  # noqa: BLE001 - the path then shows what was explored, not a run
             return path
         if (taken.row.trigger, taken.row.dest) != (step.trigger, step.dest):
             return path
@@ -84,7 +83,8 @@ def rerun(path: Path, rules: Rules | None = None) -> list[tuple[str, str, str]]:
     """
     world = world_of(path.world)
     walker = Walker(world, rules if rules is not None else Rules())
-    run, found = walker.start(), []
+    run = walker.start()
+    found: list[tuple[str, str, str]] = []
     for step in path.steps:
         try:
             if step.move["move"] == "request":
@@ -92,11 +92,8 @@ def rerun(path: Path, rules: Rules | None = None) -> list[tuple[str, str, str]]:
             taken, _ = walker.take(run, step.move)
         except IllegalEvent:
             return [*found, (run.state, "", "")]
-        except Exception:
+        except Exception:  # noqa: BLE001 - an edited effect can raise anything
             return [*found, (run.state, "!", "")]
         found.append((taken.row.source, taken.row.trigger, taken.row.dest))
         run = taken.after
     return found
-
-
-__all__ = ["path_of", "rerun", "state_of"]

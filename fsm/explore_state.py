@@ -30,7 +30,7 @@ def state_of(run: Run) -> State:
     """Return the state that *run* is in; all ends of a phase are one."""
     if run.final:
         return (run.state,)
-    counters, memory, question = run.counters, run.memory, run.memory.question
+    counters, question = run.counters, run.memory.question
     if counters.formatted:  # beyond all limits: only what the last action itself can do is left
         own = (counters.elicitations, counters.parameter_retries, counters.step_retries)
         asked = question.kind if question is not None else None

@@ -108,9 +108,10 @@ def world_of(data: Mapping[str, Any]) -> World:
 
 def cut_limits(limits: Limits, *, full: bool) -> Limits:
     """Return the limits of a world: every bound of *limits* as it is, budgets and duplicate bounds as worlds have them."""
-    kept = {name: getattr(limits, name) for name in CAPS}
-    budget = {"token_budget": BUDGET, "reply_tokens": 1} if full else {}
-    return Limits(**kept, **budget, **DUPLICATES)
+    kept: dict[str, Any] = {name: getattr(limits, name) for name in CAPS} | DUPLICATES
+    if full:
+        kept |= {"token_budget": BUDGET, "reply_tokens": 1}
+    return Limits(**kept)
 
 
 def capped(limits: Limits) -> Limits:

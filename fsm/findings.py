@@ -42,6 +42,7 @@ CODES = {
     "done_missed": "a run fails or goes on although it has succeeded",
     "false_reason": "a run fails for a reason that does not hold",
     "unready_phase": "a phase is entered without what it works on",
+    "unobserved_result": "what a call came to is not observed",
     "too_large": "the machine has more states than are explored",
 }
 """Every code that a finding can have, and what it means."""

@@ -204,6 +204,16 @@ def _ready(taken: Taken) -> str | None:
     return "the run ends and waits" if after.final and memory.question is not None else None
 
 
+def _observed(taken: Taken) -> str | None:
+    """A result that has come is observed next, unless the call is tried again."""
+    came = taken.after.memory.result is not None and taken.row.source in (SPECIFYING, EXECUTING)
+    if not came or taken.after.final or taken.after.state == OBSERVING:
+        return None
+    kept = taken.after.memory.result is taken.before.memory.result
+    again = taken.row.source == EXECUTING and taken.after.state == EXECUTING
+    return None if kept or again else f"a result has come and the run goes to {taken.after.state}"
+
+
 def _cost(taken: Taken) -> str | None:
     before, after = taken.before, taken.after
     name = COSTS.get((taken.row.source, taken.row.trigger))
@@ -239,8 +249,8 @@ def _retries_passed(run: Run) -> bool:
 def _growth(taken: Taken) -> str | None:
     before, after = taken.before.counters, taken.after.counters
     for name in GROWING:
-        if getattr(after, name) < getattr(before, name):
-            return f"{name} goes back from {getattr(before, name)} to {getattr(after, name)}"
+        if getattr(after, name) < getattr(before, name) or name in taken.lowered:
+            return f"{name} goes back"
     lost = any(was == "1" and now != "1" for was, now in zip(before.criteria, after.criteria, strict=True))
     return "a criterion that was met is met no more" if lost else None
 
@@ -256,6 +266,7 @@ PROMISES: tuple[tuple[str, Promise], ...] = (
     ("done_missed", _missed),
     ("false_reason", _reason),
     ("unready_phase", _ready),
+    ("unobserved_result", _observed),
     ("uncounted", _cost),
     ("bound_exceeded", _bounds),
     ("counter_reset", _growth),

@@ -24,7 +24,7 @@ from .findings import Check, Explored, Finding, Step
 from .machine import Rules
 from .policy_check import policy_findings
 from .promises import broken_promises
-from .ranking import shortest_loop, unbounded_parts
+from .ranking import endless_walk, unbounded_parts
 from .table import Row, rows_of
 
 if TYPE_CHECKING:
@@ -47,45 +47,56 @@ def check(engine: Engine, rules: Rules | None = None, *, modes: Iterable[Mode] =
     Returns:
         The findings, each with a walk that shows it, and how many states and edges were explored.
     """
-    limits: dict[Mode, Limits] = {mode: engine.limits_of(mode) for mode in modes}
+    worlds = worlds_of({mode: engine.limits_of(mode) for mode in modes})
     policy = policy_findings(engine.policy, [tool.spec() for tool in engine.tools])
-    machine = prove(rules if rules is not None else Rules(), worlds_of(limits))
-    return Check((*policy, *machine.findings), machine.states, machine.edges, machine.worlds, machine.unused)
+    machine = prove(rules if rules is not None else Rules(), worlds, others=worlds_of(default_limits()))
+    findings = (*policy, *machine.findings)
+    return Check(findings, machine.states, machine.edges, machine.worlds, machine.unused)
 
 
-def prove(rules: Rules, worlds: Sequence[World]) -> Check:
+def prove(rules: Rules, worlds: Sequence[World], others: Sequence[World] = ()) -> Check:
     """
     Return what is wrong with *rules* in *worlds*.
 
     Args:
         rules: What decides.
         worlds: To explore, as `fsm.explore_world.worlds_of` gives them.
+        others: Where rows are looked for that are never taken in *worlds*, before that is a finding; the limits or the
+            mode can be why. Nothing else is examined there.
     """
     findings = list(_table_findings(rules))
     if any(item.code in ("unknown_name", "final_row") for item in findings):
         return Check(tuple(findings), 0, 0)
+    rows = rules.table + rules.waiting
     explored, phases = [], set[str]()
     for world in worlds:
         graph, found = _explored(rules, world)
         findings += [item for item in found if item not in findings]
         phases |= {run.state for run in graph.runs}
         explored.append(_figures(graph, rules))
-    rows = rules.table + rules.waiting
-    never = [number for number in range(len(rows)) if not any(number in item.rows for item in explored)]
-    unused: list[str] = []
-    if never and all(worlds):
-        elsewhere = _taken_elsewhere(rules, worlds)
-        unused = [place_of(rows[number], rows) for number in never if number in elsewhere]
-        never = [number for number in never if number not in elsewhere]
+    own = {number for item in explored for number in item.rows}
     told = {item.place for item in findings if item.code in ("shadowed_row", "duplicate_row")}
+    never = [
+        number for number, row in enumerate(rows) if number not in own and place_of(row, rows) not in told
+    ]
+    unused = []
+    for world in others:
+        if never and world not in worlds:
+            graph = explore(world, rules)
+            phases |= {run.state for run in graph.runs}
+            taken = _figures(graph, rules).rows
+            unused += [number for number in never if number in taken]
+            never = [number for number in never if number not in taken]
     for number in never:
-        if (place := place_of(rows[number], rows)) not in told:
-            findings.append(Finding("row_never_taken", place, "no run comes to take this row"))
+        findings.append(
+            Finding("row_never_taken", place_of(rows[number], rows), "no run comes to take this row")
+        )
     for phase in PHASES:
         if phase not in phases:
             findings.append(Finding("unreachable_phase", phase, "no run comes to this phase"))
     states, edges = (sum(getattr(item, name) for item in explored) for name in ("states", "edges"))
-    return Check(tuple(findings), states, edges, tuple(explored), tuple(unused))
+    places = tuple(place_of(rows[number], rows) for number in sorted(unused))
+    return Check(tuple(findings), states, edges, tuple(explored), places)
 
 
 def place_of(row: Row, rows: Sequence[Row]) -> str:
@@ -93,15 +104,6 @@ def place_of(row: Row, rows: Sequence[Row]) -> str:
     same = [other for other in rows if (other.source, other.trigger) == (row.source, row.trigger)]
     number = next(index for index, other in enumerate(same) if other is row)
     return f"{row.source}.{row.trigger}" + (f"[{number}]" if len(same) > 1 else "")
-
-
-def _taken_elsewhere(rules: Rules, worlds: Sequence[World]) -> set[int]:
-    """Return the rows that runs with paor's own limits take, in the modes of *worlds*."""
-    limits: dict[Mode, Limits] = {world.mode: Limits() for world in worlds}
-    plain = worlds_of(limits)
-    if [(item.name, item.limits) for item in plain] == [(item.name, item.limits) for item in worlds]:
-        return set()
-    return {number for world in plain for number in _figures(explore(world, rules), rules).rows}
 
 
 def _figures(graph: Graph, rules: Rules) -> Explored:
@@ -245,7 +247,7 @@ def _reaching(graph: Graph, ends: Iterable[int]) -> set[int]:
 def _loop_findings(graph: Graph, rules: Rules) -> Iterator[Finding]:
     seen = set[str]()
     for part in unbounded_parts(graph.edges, outside=_is_asked_again):
-        loop = shortest_loop(part)
+        loop = endless_walk(part)
         way = graph.way(loop[0].source)
         place = ", ".join(dict.fromkeys(f"{edge.row.source}.{edge.row.trigger}" for edge in loop))
         if place in seen:
@@ -257,7 +259,7 @@ def _loop_findings(graph: Graph, rules: Rules) -> Iterator[Finding]:
 
 def _is_asked_again(edge: Edge) -> bool:
     """Whether a person has a call in doubt made again: as often as that person says so, each time anew."""
-    return edge.move["kind"] == "answer" and edge.move["action"] == "retry"
+    return bool(edge.move["kind"] == "answer" and edge.move["action"] == "retry")
 
 
 def default_limits() -> dict[Mode, Limits]:

@@ -73,10 +73,10 @@ def parts_of(arcs: Sequence[A]) -> list[list[A]]:
     low: dict[int, int] = {}
     stack: list[int] = []
     on_stack: set[int] = set()
-    for root in leads:
+    for root, following_ones in leads.items():
         if root in index:
             continue
-        work = [(root, iter(leads[root]))]
+        work = [(root, iter(following_ones))]
         index[root] = low[root] = len(index)
         stack.append(root)
         on_stack.add(root)
@@ -108,34 +108,44 @@ def parts_of(arcs: Sequence[A]) -> list[list[A]]:
     return list(within.values())
 
 
-def shortest_loop(arcs: Sequence[A]) -> list[A]:
-    """Return a shortest loop of a strongly connected part, beginning at the lowest number that is on one."""
-    best: list[A] | None = None
+def endless_walk(arcs: Sequence[A]) -> list[A]:
+    """
+    Return a closed walk through a part that `unbounded_parts` gave, which can be gone again and again.
+
+    It is a shortest loop; and for every counter that it raises it also goes by an edge that lowers it.
+    """
     leads: dict[int, list[A]] = {}
     for arc in arcs:
         leads.setdefault(arc.source, []).append(arc)
-    for start in sorted(leads):
-        loop = _loop_from(start, leads)
-        if loop is not None and (best is None or len(loop) < len(best)):
-            best = loop
-        if best is not None and len(best) == 1:
-            break
-    assert best is not None, "a connected part holds a loop"
-    return best
+    loops = (_way(start, start, leads) for start in sorted(leads))
+    walk = min((loop for loop in loops if loop), key=len)
+    start = walk[0].source
+    while risen := _risen(walk):
+        back = next(arc for arc in arcs if risen[0] in arc.lowered)
+        there = _way(start, back.source, leads) if back.source != start else []
+        home = _way(back.dest, start, leads) if back.dest != start else []
+        walk = [*walk, *(there or []), back, *(home or [])]
+    return walk
 
 
-def _loop_from(start: int, leads: dict[int, list[A]]) -> list[A] | None:
-    """Return a shortest way from a place back to itself."""
+def _risen(walk: Sequence[A]) -> list[str]:
+    """Return the counters that a walk raises and does not lower."""
+    lowered = {name for arc in walk for name in arc.lowered}
+    return sorted({name for arc in walk for name in arc.raised} - lowered)
+
+
+def _way(start: int, end: int, leads: dict[int, list[A]]) -> list[A] | None:
+    """Return a shortest way of at least one edge, None when there is none."""
     via: dict[int, A] = {}
     line = [start]
     for node in line:
         for arc in leads.get(node, ()):
-            if arc.dest == start:
-                loop = [arc]
-                while loop[0].source != start:
-                    loop.insert(0, via[loop[0].source])
-                return loop
-            if arc.dest not in via:
+            if arc.dest == end:
+                way = [arc]
+                while way[0].source != start:
+                    way.insert(0, via[way[0].source])
+                return way
+            if arc.dest not in via and arc.dest != start:
                 via[arc.dest] = arc
                 line.append(arc.dest)
     return None

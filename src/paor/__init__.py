@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from .fsm.engine import Engine
     from .fsm.erase import ErasureResult
     from .fsm.erasures import Erasure
+    from .fsm.findings import Check, Finding
     from .fsm.importing import Imported
     from .fsm.journal import Journal
-    from .fsm.findings import Check, Finding
     from .fsm.ports import Clock, Ids, RandomIds, SeededIds, SteppingClock, SystemClock
     from .fsm.proof import check
     from .fsm.redaction import Redaction

@@ -32,7 +32,7 @@ def check(app: str | None, mode: str | None, journal: str, as_json: bool) -> int
     """
     with Journal(":memory:") as nowhere:
         engine = engine_of(app, nowhere) if app is not None else Engine("offline", journal=nowhere)
-        found = examined(engine, modes=MODES if mode is None else (mode,))  # type: ignore[arg-type]
+        found = examined(engine, modes=MODES if mode is None else (mode,))
         tools = len(engine.tools)
     if as_json:
         say_json({**found.wire(), "tools": tools})
