@@ -10,14 +10,15 @@ dead ends and endless loops (`fsm.ranking`). What that proves, and what not, is 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast, get_args
 
 from ..states.budgets import hard_limit
 from ..states.limits import Limits
 from ..states.phase import DONE, FINAL, PHASES, PLANNING, REVIEWING
 from ..states.spec import Mode
-from .cubes import shadowed
-from .explore import Edge, Graph, Taken, explore
+from .cubes import shadowed, wanted_of
+from .explore import STATES_MAX, Edge, Graph, Taken, explore
 from .explore_paths import path_of
 from .explore_world import World, worlds_of
 from .findings import Check, Explored, Finding, Step
@@ -54,7 +55,9 @@ def check(engine: Engine, rules: Rules | None = None, *, modes: Iterable[Mode] =
     return Check(findings, machine.states, machine.edges, machine.worlds, machine.unused)
 
 
-def prove(rules: Rules, worlds: Sequence[World], others: Sequence[World] = ()) -> Check:
+def prove(
+    rules: Rules, worlds: Sequence[World], others: Sequence[World] = (), *, states_max: int = STATES_MAX
+) -> Check:
     """
     Return what is wrong with *rules* in *worlds*.
 
@@ -63,14 +66,16 @@ def prove(rules: Rules, worlds: Sequence[World], others: Sequence[World] = ()) -
         worlds: To explore, as `fsm.explore_world.worlds_of` gives them.
         others: Where rows are looked for that are never taken in *worlds*, before that is a finding; the limits or the
             mode can be why. Nothing else is examined there.
+        states_max: Of each world; what is found in a part of it is found in the whole.
     """
     findings = list(_table_findings(rules))
-    if any(item.code in ("unknown_name", "final_row") for item in findings):
+    if any(item.code == "unknown_name" for item in findings):
         return Check(tuple(findings), 0, 0)
     rows = rules.table + rules.waiting
     explored, phases = [], set[str]()
     for world in worlds:
-        graph, found = _explored(rules, world)
+        graph, found = _explored(rules, world, states_max)
+        findings = [_shown(item, graph, rules) for item in findings]
         findings += [item for item in found if item not in findings]
         phases |= {run.state for run in graph.runs}
         explored.append(_figures(graph, rules))
@@ -165,10 +170,35 @@ def _same(row: Row, other: Row) -> bool:
     return (row.trigger, row.dest, sorted(row.guards)) == (other.trigger, other.dest, sorted(other.guards))
 
 
+def _shown(finding: Finding, graph: Graph, rules: Rules) -> Finding:
+    """Return what is wrong with a row with a walk that shows it: it is taken, or another one in its place."""
+    rows = rules.table + rules.waiting
+    row = next((row for row in rows if place_of(row, rows) == finding.place), None)
+    if finding.path is not None or row is None:
+        return finding
+    way: list[Edge] | None = None
+    if row.source in FINAL:
+        ends = (number for number, run in enumerate(graph.runs) if run.state == row.source)
+        way = next((graph.way(number) for number in ends), None)
+    else:
+        own = (edge for edge in graph.edges if edge.row is row)
+        edge = next(own, next((edge for edge in graph.edges if _instead(edge, row)), None))
+        way = [*graph.way(edge.source), edge] if edge is not None else None
+    return finding if way is None else replace(finding, path=path_of(graph, way, rules))
+
+
+def _instead(edge: Edge, row: Row) -> bool:
+    """Return whether an edge takes another row where *row* would fit, as far as its guards were evaluated."""
+    wanted = wanted_of(row)
+    if wanted is None or edge.row.source != row.source:
+        return False
+    return all(edge.guards.get(name, value) is value for name, value in wanted.items())
+
+
 # -- the machine ---------------------------------------------------------------------------------------------------
 
 
-def _explored(rules: Rules, world: World) -> tuple[Graph, list[Finding]]:
+def _explored(rules: Rules, world: World, states_max: int) -> tuple[Graph, list[Finding]]:
     """Return an explored world, and what is wrong in it."""
     rows = rules.table + rules.waiting
     broken: dict[tuple[str, str], tuple[str, int, Step]] = {}
@@ -179,7 +209,7 @@ def _explored(rules: Rules, world: World) -> tuple[Graph, list[Finding]]:
             if key not in broken:
                 broken[key] = (told, number, step)
 
-    graph = explore(world, rules, watch)
+    graph = explore(world, rules, watch, states_max=states_max)
     findings = [
         Finding(code, place, told, path_of(graph, graph.way(number), rules, last=step))
         for (code, place), (told, number, step) in broken.items()
