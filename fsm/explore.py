@@ -194,17 +194,15 @@ class Walker:
         is seen by that where it was 0 already, and may stand for more.
         """
         before = case.run.counters
-        higher = _raised_by_one(before)
-        second = replace(case, run=replace(case.run, counters=higher))
+        was, now = _VALUES(before), _VALUES(after)
+        values: dict[str, Any] = {name: value + 1 for name, value in zip(COUNTERS, was, strict=True)}
+        second = replace(case, run=replace(case.run, counters=replace(before, **values)))
         own = self._own[decision.row.source, decision.row.trigger]
-        seconds = own(second)[1]
-        if _VALUES(seconds) == _VALUES(_raised_by_one(after)):
-            return tuple(name for name in COUNTERS if getattr(after, name) < getattr(before, name))
-        return tuple(
-            name
-            for name in COUNTERS
-            if getattr(after, name) < getattr(before, name) or getattr(seconds, name) < getattr(higher, name)
-        )
+        again = _VALUES(own(second)[1])
+        if was == now and again == tuple(values.values()):
+            return ()
+        compared = zip(COUNTERS, was, now, again, strict=True)
+        return tuple(name for name, old, new, more in compared if new < old or more < old + 1)
 
 
 def explore(world: World, rules: Rules, watch: Any = None, *, states_max: int = STATES_MAX) -> Graph:
@@ -287,13 +285,6 @@ def _taken(
 _VALUES = attrgetter(*COUNTERS)
 
 
-def _raised_by_one(counters: Counters) -> Counters:
-    values: dict[str, Any] = {
-        name: value + 1 for name, value in zip(COUNTERS, _VALUES(counters), strict=True)
-    }
-    return replace(counters, **values)
-
-
 def _raised(world: World, before: Counters, after: Counters) -> tuple[str, ...]:
     """Return the counters that a row raises while they are within their limit."""
     was, now = _VALUES(before), _VALUES(after)
@@ -321,4 +312,4 @@ def _holds(world: World, before: Counters, raised: tuple[str, ...]) -> list[tupl
 
 def _is_beyond(world: World, counter: str) -> bool:
     """Return whether the engine's limit of a counter is larger than the world's."""
-    return counter == "step_retries" or BOUNDS[counter] in world.beyond
+    return counter == "step_retries" or any(name == BOUNDS[counter] for name, _ in world.beyond)

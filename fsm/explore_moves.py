@@ -178,9 +178,10 @@ def _replies(run: Run, kind: str, world: World) -> Iterator[tuple[str, str, bool
 def _refinements(run: Run, world: World) -> Iterator[tuple[str, str, bool]]:
     go_on = {"decision": "continue", "reason": "more to do"}
     yield "continue", _text(go_on), True
-    best = (run.counters.best_score or 0) // SCORE_UNIT
-    yield "continue, the score rises", _text({**go_on, "score": best + 1}), False
-    yield "continue, the score does not rise", _text({**go_on, "score": best}), False
+    if not world.full:
+        best = (run.counters.best_score or 0) // SCORE_UNIT
+        yield "continue, the score rises", _text({**go_on, "score": best + 1}), False
+        yield "continue, the score does not rise", _text({**go_on, "score": best}), False
     yield "stop", _text({"decision": "stop", "reason": "done"}), True
     if world.full:
         met = {"criteria": [{"criterion": CRITERION, "met": True}]}

@@ -108,10 +108,9 @@ def _executing(run: Run) -> Hashable:
 
 
 def _observing(run: Run) -> Hashable:
+    """What is recalled of a result makes no difference: it is observed, whatever it holds."""
     result = run.memory.result
-    if result is None:
-        return None
-    return _origin(run), result.ok, bool(result.documents), result.echo is None
+    return None if result is None else (_origin(run), result.ok)
 
 
 def _reviewing(run: Run) -> Hashable:
@@ -146,6 +145,14 @@ def _plan(run: Run) -> Hashable:
         if number == 0 and run.state in (OBSERVING, REVIEWING):
             continue
         text = str(step.args.get("text"))
-        kinds = (step.type, step.name, tuple(sorted(step.args)), text[:1], key_of_call(text) in window)
+        output = 0 in run.memory.produced if "$step" in text else None
+        kinds = (
+            step.type,
+            step.name,
+            tuple(sorted(step.args)),
+            text[:1],
+            key_of_call(text) in window,
+            output,
+        )
         left.append(step.retries if number == 0 and run.state == EXECUTING else (*kinds, step.retries))
     return tuple(left)

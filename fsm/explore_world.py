@@ -9,7 +9,7 @@ its calls need approval, it can be tried again, and beside it there is a tool th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from ..prompts.templates import default_templates
@@ -77,9 +77,9 @@ class World:
         name: ``react``, ``planner, full`` and so on.
         mode: Of the run.
         limits: Cut down.
-        full: With a criterion, a final format and a token budget.
+        full: With a criterion, a final format and a token budget, and without scores.
         step_retries: Of the tool.
-        beyond: The engine's own limit by name, where it is larger.
+        beyond: The engine's own limits that are larger, by name.
     """
 
     name: str
@@ -87,7 +87,7 @@ class World:
     limits: Limits
     full: bool = False
     step_retries: int = 1
-    beyond: Mapping[str, int] = field(default_factory=dict)
+    beyond: tuple[tuple[str, int], ...] = ()
 
     def wire(self) -> dict[str, Any]:
         """Return what the world is made of, as JSON; `world_of` takes it back."""
@@ -128,7 +128,7 @@ def worlds_of(limits: Mapping[Mode, Limits]) -> tuple[World, ...]:
     """
     found = []
     for mode, own in limits.items():
-        beyond = {name: getattr(own, name) for name, cap in CAPS.items() if getattr(own, name) > cap}
+        beyond = tuple((name, getattr(own, name)) for name, cap in CAPS.items() if getattr(own, name) > cap)
         for full in (False, True):
             name = f"{mode}, full" if full else mode
             found.append(World(name, mode, cut_limits(capped(own), full=full), full, beyond=beyond))

@@ -10,6 +10,7 @@ Source: DESIGN section 2, "How it is meant"; docs/machine.md, "How it always end
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from operator import attrgetter
 
 from ..states.outcomes import Answered, Asked, InDoubt
 from ..states.phase import DONE, EXECUTING, FAILED, OBSERVING, PLANNING, REVIEWING, SPECIFYING
@@ -39,6 +40,8 @@ GROWING = (
     *("tokens_in", "tokens_out", "cost_micro", "time_us"),
 )
 """Counters that never go back."""
+
+_COUNTED, _GROWING = attrgetter(*BOUNDS), attrgetter(*GROWING)
 
 STOPPING = (PLANNING, SPECIFYING, EXECUTING, REVIEWING)
 """Phases that a hard stop ends; what a tool did is observed first."""
@@ -229,11 +232,12 @@ def _cost(taken: Taken) -> str | None:
 
 def _bounds(taken: Taken) -> str | None:
     """A row of scores that do not rise may go on after its limit, where met criteria have stopped the run first."""
-    limits, before, after = taken.after.spec.limits, taken.before.counters, taken.after.counters
-    for name, limit in BOUNDS.items():
-        bound = getattr(limits, limit)
-        if getattr(before, name) <= bound < getattr(after, name) and name != "stale":
-            return f"{name} passes {limit}"
+    before, after = _COUNTED(taken.before.counters), _COUNTED(taken.after.counters)
+    if before != after:
+        limits = taken.after.spec.limits
+        for (name, limit), was, now in zip(BOUNDS.items(), before, after, strict=True):
+            if was <= getattr(limits, limit) < now and name != "stale":
+                return f"{name} passes {limit}"
     return "step_retries passes what the tool and the step allow" if _retries_passed(taken.after) else None
 
 
@@ -248,8 +252,8 @@ def _retries_passed(run: Run) -> bool:
 
 def _growth(taken: Taken) -> str | None:
     before, after = taken.before.counters, taken.after.counters
-    for name in GROWING:
-        if getattr(after, name) < getattr(before, name) or name in taken.lowered:
+    for name, was, now in zip(GROWING, _GROWING(before), _GROWING(after), strict=True):
+        if now < was or name in taken.lowered:
             return f"{name} goes back"
     lost = any(was == "1" and now != "1" for was, now in zip(before.criteria, after.criteria, strict=True))
     return "a criterion that was met is met no more" if lost else None

@@ -11,18 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, cast, get_args
 
 from ..states.budgets import hard_limit
 from ..states.limits import Limits
 from ..states.phase import DONE, FINAL, PHASES, PLANNING, REVIEWING
 from ..states.spec import Mode
+from .changes import CHANGES
 from .cubes import shadowed, wanted_of
 from .explore import STATES_MAX, Edge, Graph, Taken, explore
 from .explore_paths import path_of
 from .explore_world import World, worlds_of
 from .findings import Check, Explored, Finding, Step
-from .machine import Rules
+from .machine import Rules, guards_in_force
 from .policy_check import policy_findings
 from .promises import broken_promises
 from .ranking import endless_walk, unbounded_parts
@@ -50,9 +52,24 @@ def check(engine: Engine, rules: Rules | None = None, *, modes: Iterable[Mode] =
     """
     worlds = worlds_of({mode: engine.limits_of(mode) for mode in modes})
     policy = policy_findings(engine.policy, [tool.spec() for tool in engine.tools])
-    machine = prove(rules if rules is not None else Rules(), worlds, others=worlds_of(default_limits()))
+    machine = _proven(worlds, _in_force()) if rules is None else prove(rules, worlds, _others())
     findings = (*policy, *machine.findings)
     return Check(findings, machine.states, machine.edges, machine.worlds, machine.unused)
+
+
+@lru_cache(maxsize=32)
+def _proven(worlds: tuple[World, ...], in_force: tuple[object, ...]) -> Check:
+    """Return what is wrong with paor's own rules; the same for all engines with the same limits."""
+    return prove(Rules(), worlds, _others())
+
+
+def _in_force() -> tuple[object, ...]:
+    """Return the functions that decide in this process; somebody may have put others in their place."""
+    return (*guards_in_force().items(), *CHANGES.items())
+
+
+def _others() -> tuple[World, ...]:
+    return tuple(sorted(worlds_of(default_limits()), key=lambda world: world.full))
 
 
 def prove(

@@ -187,7 +187,7 @@ def test_caps_cut_only_what_is_larger() -> None:
     limits = Limits(max_steps=1, max_retries=0)
     world = worlds_of({"react": limits})[0]
     assert (world.limits.max_steps, world.limits.max_retries) == (1, 0)
-    assert not {"max_steps", "max_retries"} & set(world.beyond)
+    assert not {"max_steps", "max_retries"} & set(dict(world.beyond))
     assert all(getattr(world.limits, name) <= cap for name, cap in CAPS.items())
 
 
