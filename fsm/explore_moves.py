@@ -88,8 +88,7 @@ def _ended(move: Move, run: Run) -> Ended:
         )
     label = intent.label if intent is not None else "result"
     document = DocumentRef(run.counters.documents, label, 0, "result.txt", "text/plain", PLACE)
-    documents = () if move.get("empty") else (document,)
-    return Ended(ToolResult(tool, ok=True, documents=documents, retryable=again), usage)
+    return Ended(ToolResult(tool, ok=True, documents=(document,), retryable=again), usage)
 
 
 def moves_of(run: Run, request: Request, world: World) -> Iterator[Move]:
@@ -142,7 +141,7 @@ def _ends(run: Run, request: ToolRequest, world: World) -> Iterator[Move]:
     """Yield how the call can end."""
     yield {"move": "result", "kind": "result", "ok": True}
     if run.memory.plan is not None:
-        yield {"move": "empty result", "kind": "result", "ok": True, "empty": True, "retryable": True}
+        yield {"move": "empty result", "kind": "result", "ok": True, "retryable": True}
     yield {"move": "error", "kind": "result", "ok": False}
     yield {"move": "retryable error", "kind": "result", "ok": False, "retryable": True}
     if world.full:

@@ -32,7 +32,7 @@ def state_of(run: Run) -> State:
         return (run.state,)
     counters, question = run.counters, run.memory.question
     if counters.formatted:  # beyond all limits: only what the last action itself can do is left
-        own = (counters.elicitations, counters.parameter_retries, counters.step_retries)
+        own = (counters.elicitations, counters.step_retries)
         asked = question.kind if question is not None else None
         return run.state, "formatted", own, asked, _PARTS[run.state](run)
     return (
@@ -92,9 +92,14 @@ def _answer(run: Run, reply: Answer) -> Hashable:
     given: Hashable = bool(content)
     if isinstance(content, dict):
         text = str(content.get("text"))
-        kind = (key_of_call(text) in run.memory.window, text[:1]) if "text" in content else None
+        kind = _kind_of_call(run, text) if "text" in content else None
         given = (tuple(sorted(content)), content.get("approve"), kind)
     return reply.action, given, reply.approval is None
+
+
+def _kind_of_call(run: Run, text: str) -> str:
+    """Return whether a call with this argument is a repeated one, else whether it needs approval."""
+    return "made" if key_of_call(text) in run.memory.window else text[:1]
 
 
 def _executing(run: Run) -> Hashable:
@@ -136,7 +141,7 @@ _PARTS: dict[str, Callable[[Run], Hashable]] = {
 
 def _plan(run: Run) -> Hashable:
     """Return the steps that are left, with the current one as far as it is looked at."""
-    plan, window = run.memory.plan, run.memory.window
+    plan = run.memory.plan
     if plan is None:
         return None
     left: list[Hashable] = []
@@ -146,13 +151,6 @@ def _plan(run: Run) -> Hashable:
             continue
         text = str(step.args.get("text"))
         output = 0 in run.memory.produced if "$step" in text else None
-        kinds = (
-            step.type,
-            step.name,
-            tuple(sorted(step.args)),
-            text[:1],
-            key_of_call(text) in window,
-            output,
-        )
+        kinds = (step.type, step.name, tuple(sorted(step.args)), _kind_of_call(run, text), output)
         left.append(step.retries if number == 0 and run.state == EXECUTING else (*kinds, step.retries))
     return tuple(left)
