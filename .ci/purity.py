@@ -35,7 +35,7 @@ PURE = (
     "prompts/*.py",
     *(
         f"tools/{name}.py"
-        for name in ("catalog", "policy", "approvals", "schema*", "signature", "defaults", "implied")
+        for name in ("catalog", "policy", "hosts", "approvals", "schema*", "signature", "defaults", "implied")
     ),
     *(f"fsm/{name}.py" for name in ("table", "guards", "case", "changes", "machine", "fold", "duplicates")),
     *(f"fsm/{name}.py" for name in ("observe", "answers", "record", "kit", "replay", "diagram")),
@@ -55,7 +55,7 @@ PURE = (
 
 MODEL_CLIENTS = {
     *("prompts/openai.py", "prompts/anthropic.py", "prompts/http.py"),
-    *("prompts/clients.py", "prompts/connection.py", "prompts/client_settings.py"),
+    *("prompts/clients.py", "prompts/connection.py", "prompts/client_settings.py", "prompts/beside.py"),
 }
 """The edges among the prompts: they talk to a server, so only the project-wide bans hold for them."""
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from ..states.budgets import NO_RESERVATION, Reservation, refusal, reservation, spent
+from ..states.budgets import NO_RESERVATION, Allowance, Reservation, allowance, refusal, reservation, spent
 from ..states.errors import ToolError
 from ..states.limits import Limits
 from ..states.outcomes import Usage
@@ -28,6 +28,7 @@ class CallLedger:
 
     Attributes:
         usage: What was settled.
+        is_cancelled: As given.
     """
 
     def __init__(
@@ -42,18 +43,18 @@ class CallLedger:
         self._limits = limits
         self._counters = counters
         self._elapsed_us = elapsed_us
-        self._is_cancelled = is_cancelled
+        self.is_cancelled = is_cancelled
         self._held: list[Reservation] = []
         self._lock = threading.Lock()
 
-    def reserve(self, prompt_bytes: int) -> tuple[int, Reservation]:
+    def reserve(self, prompt_bytes: int) -> tuple[int, Reservation, Allowance]:
         """
-        Return the request's number within the run, and its reservation.
+        Return the request's number within the run, its reservation, and what it may use.
 
         Raises:
             ToolError: A budget is used up, or what is left is too little; or the run is cancelled.
         """
-        if self._is_cancelled():
+        if self.is_cancelled():
             raise ToolError("the run is cancelled; no model is asked any more")
         with self._lock:
             limits, used, held = self._limits, self._used(), NO_RESERVATION
@@ -67,7 +68,7 @@ class CallLedger:
             if short is not None:
                 raise ToolError(f"what is left of the {_words(short)} is too little for this request")
             self._held.append(wanted)
-            return used.calls + len(self._held) - 1, wanted
+            return used.calls + len(self._held) - 1, wanted, allowance(limits, used, prompt_bytes, held)
 
     def _used(self) -> Counters:
         """Return the run's counters with what this call has settled, and its time if that is limited."""

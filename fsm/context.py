@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from ..prompts.builders import TextTask
 from ..prompts.model import (
+    CallStopped,
     Model,
     ModelCall,
     ModelUnavailable,
@@ -78,6 +79,7 @@ class CallContext:
         self.request_ids: list[str] = []
         self.on_text: Callable[[str], None] | None = None
         self.on_notice: Callable[[Notice], None] | None = None
+        self.is_unheard: Callable[[], bool] | None = None
         self._run = run
         self._kit = kit
         self._model = model
@@ -141,7 +143,7 @@ class CallContext:
 
     def _call(self, task: TextTask) -> tuple[ModelCall, Reservation]:
         messages = self._kit.prompts.text(_shortened(task, self._run.spec.limits.text_chars))
-        number, wanted = self.ledger.reserve(prompt_bytes(messages))
+        number, wanted, allowed = self.ledger.reserve(prompt_bytes(messages))
         call = ModelCall(
             "text",
             messages,
@@ -149,8 +151,17 @@ class CallContext:
             timeout_s=time_left_s(self._run),
             on_text=self.on_text,
             on_notice=self.on_notice,
+            max_tokens=allowed.reply,
+            tokens_left=allowed.left,
+            is_cancelled=self._is_stopped,
+            run_id=self.run_id,
+            seq=self._run.seq,
+            step=self._run.counters.step,
         )
         return call, wanted
+
+    def _is_stopped(self) -> bool:
+        return (self.is_unheard is not None and self.is_unheard()) or self.ledger.is_cancelled()
 
     def _failed(self, error: BaseException, wanted: Reservation) -> BaseException:
         """Return what a tool is told of a request that failed; what it used, as far as known, is settled."""
@@ -158,6 +169,8 @@ class CallContext:
         self.ledger.settle(known or NO_USAGE, wanted)
         if isinstance(error, ModelUnavailable) and error.request_id is not None:
             self.request_ids.append(error.request_id)
+        if isinstance(error, CallStopped):
+            return ToolError("the run is cancelled; what the model would have written is not waited for")
         if isinstance(error, ModelUnavailable | TypeError):
             return ToolError(f"the model could not write the text: {error}")
         return error

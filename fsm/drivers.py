@@ -16,11 +16,13 @@ from contextlib import aclosing
 from functools import partial
 from typing import Any
 
-from ..prompts.model import Model, ModelCall, Reply, checked_reply
+from msgspec.structs import replace
+
+from ..prompts.model import CallStopped, ModelCall, Reply, checked_reply
 from ..states.errors import InternalError
 from ..states.events import Event
 from ..states.spec import TASK_TOOL
-from .cancelling import CancelWatch, breakable
+from .cancelling import BrokenOff, CancelWatch, breakable
 from .committer import Entry
 from .effects import AskModel, Commit, Emit, Reconcile, Returned, UseTool
 from .journal import Journal
@@ -54,14 +56,25 @@ def perform(steps: Steps, journal: Journal) -> Iterator[Event]:
 
 
 def _came_to(effect: AskModel | UseTool | Reconcile, watch: CancelWatch) -> Any:
-    return _asked(effect.model, effect.call) if isinstance(effect, AskModel) else _used(effect, watch)
+    return _asked(effect, watch) if isinstance(effect, AskModel) else _used(effect, watch)
 
 
-def _asked(model: Model, call: ModelCall) -> Reply | BaseException:
+def _asked(effect: AskModel, watch: CancelWatch) -> Reply | BaseException:
+    model, call = effect.model, effect.call
     try:
+        if getattr(model, "stops", False):
+            call = _stoppable(call, lambda: bool(watch.asked(effect.run)))
         return checked_reply(model.ask(call))
+    except CallStopped as error:
+        return BrokenOff() if watch.asked(effect.run) else error
     except _OF_THE_CALL as error:
         return error
+
+
+def _stoppable(call: ModelCall, is_cancelled: Callable[[], bool]) -> ModelCall:
+    """Return *call* with a way for its model to see that the run is to be cancelled."""
+    before = call.is_cancelled
+    return replace(call, is_cancelled=lambda: (before is not None and before()) or is_cancelled())
 
 
 def _used(effect: UseTool | Reconcile, watch: CancelWatch) -> Returned | BaseException:

@@ -16,7 +16,7 @@ from ..states.policy import Policy
 from ..states.spec import Spec
 from .accepting import refusal
 from .forking import ForkPoint, amended, answer_at, fork_point
-from .intake import model_of
+from .intake import check_priced, model_of
 from .kit import Kit
 from .loop import Drive, Steps, steps
 from .payloads import JSON, Stager
@@ -68,6 +68,7 @@ class ForkRunner(Runner):
             model=chosen.name if model is not None else None,
             now=self.current_spec(parent) if current else None,
         )
+        check_priced(chosen, (spec or parent).limits)
 
         def start() -> tuple[Drive, Steps]:
             drive = self._branched(point, own, spec)

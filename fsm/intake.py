@@ -325,6 +325,20 @@ def model_of(given: Model | str | None) -> Model:
     raise UsageError(f"unknown model {given!r}; use openai:NAME, anthropic:NAME, offline or script:FILE")
 
 
+def check_priced(model: Model, limits: Limits) -> None:
+    """
+    Refuse a budget of money for a model whose price nobody knows: it could never stop the run.
+
+    Raises:
+        UsageError: *limits* have a ``cost_budget``, and *model* says that it has no price.
+    """
+    if limits.cost_budget is not None and getattr(model, "is_priced", True) is False:
+        raise UsageError(
+            f"cost_budget cannot hold: no price is known for {model.name}; give one in a price list"
+            ' (PAOR_PRICES=FILE or prices=), "0" where it costs nothing'
+        )
+
+
 def automatic() -> str:
     """Return the name of the model that the environment decides for."""
     named = os.environ.get("PAOR_MODEL", "").strip()

@@ -53,14 +53,18 @@ class _Line:
         self.closed = False
         self._put = put
 
-    def text(self, piece: str) -> None:
+    def unheard(self) -> bool:
+        """Raise when nobody listens any more; false otherwise."""
         if self.closed:
             raise Unheard
+        return False
+
+    def text(self, piece: str) -> None:
+        self.unheard()
         self._put(ModelText(self.run_id, self.seq, self.request, piece))
 
     def notice(self, notice: Notice) -> None:
-        if self.closed:
-            raise Unheard
+        self.unheard()
         told = (notice.kind, notice.code, notice.text, notice.attempt, notice.wait_us)
         self._put(ModelNotice(self.run_id, self.seq, self.request, *told))
 
@@ -68,8 +72,10 @@ class _Line:
 def _wired(effect: Performed, line: _Line) -> Performed:
     """Return *effect* with the ends of *line* in it."""
     if isinstance(effect, AskModel):
-        return replace(effect, call=replace(effect.call, on_text=line.text, on_notice=line.notice))
+        ends = {"on_text": line.text, "on_notice": line.notice, "is_cancelled": line.unheard}
+        return replace(effect, call=replace(effect.call, **ends))
     effect.context.on_text, effect.context.on_notice = line.text, line.notice
+    effect.context.is_unheard = line.unheard
     return effect
 
 

@@ -24,7 +24,7 @@ from ..prompts.model import (
     request_label,
 )
 from ..states.actions import Intent, StoredText
-from ..states.budgets import refusal, reservation, time_left_s
+from ..states.budgets import allowance, refusal, reservation, time_left_s
 from ..states.errors import AnswerNeeded, EffectUnknown, InternalError, NotStarted, ToolError
 from ..states.events import Event, RunWaiting, StepCompleted, TransitionTaken
 from ..states.outcomes import (
@@ -157,14 +157,27 @@ def _ask(drive: Drive, request: ModelRequest) -> Generator[Effect, Any, tuple[di
     }
     if request.attempt:
         asked["attempt"] = request.attempt
-    limits = run.spec.limits
+    limits, size = run.spec.limits, 0
+    if limits.reply_tokens is not None or limits.token_budget is not None:
+        size = prompt_bytes(messages)
     if limits.reply_tokens is not None:
-        wanted = reservation(limits, run.counters, prompt_bytes(messages))
+        wanted = reservation(limits, run.counters, size)
         asked["reserved"] = wanted.tokens
         if not run.counters.formatted and (short := refusal(limits, run.counters, wanted)) is not None:
             return asked, Unaffordable(short)
-    schema = drive.kit.reply_schema(request.kind, run)
-    call = ModelCall(request.kind, messages, run.counters.calls, schema, time_left_s(run))
+    schema, allowed = drive.kit.reply_schema(request.kind, run), allowance(limits, run.counters, size)
+    call = ModelCall(
+        request.kind,
+        messages,
+        run.counters.calls,
+        schema,
+        time_left_s(run),
+        max_tokens=allowed.reply,
+        tokens_left=allowed.left,
+        run_id=run.run_id,
+        seq=run.seq,
+        step=run.counters.step,
+    )
     answer = yield AskModel(run.number, drive.model, call, _place(drive))
     if isinstance(answer, BrokenOff):
         return asked, Cancelled()

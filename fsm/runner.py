@@ -34,6 +34,7 @@ from .intake import (
     DocumentLike,
     ResumeOptions,
     RunOptions,
+    check_priced,
     documents_of,
     hooks_of,
     model_of,
@@ -196,6 +197,7 @@ class Runner(ABC):
         if flow is not None:
             listed = [tool.name for tool in offered] if names is not None else None
             spec, chosen = flow.begun(spec, chosen, tools=listed, own_model=model is not None)
+        check_priced(chosen, spec.limits)
         if place is not None:
             spec = placed(
                 spec, place, detect=whole and not (options.get("language") or options.get("user_language"))
@@ -355,6 +357,7 @@ class Runner(ABC):
         drive.connections.update(connections or {})
         drive.model = chosen
         try:
+            check_priced(chosen, drive.run.spec.limits)
             self._check_unchanged(drive, accept_changes)
             if not given:
                 declined = self._timed_out(drive.run)

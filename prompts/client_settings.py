@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from ..states.errors import UsageError
 from .prices import Prices, prices_of
@@ -80,9 +80,9 @@ def number(value: object, name: str, least: float, most: float) -> float:
     return value
 
 
-def checked_url(url: str) -> str:
+def checked_url(url: str, name: str = "base_url") -> str:
     """
-    Return a server's address if it is one.
+    Return a server's address if it is one; *name* is what it is called where it was given.
 
     Raises:
         UsageError: It is not an http or https URL with a host.
@@ -93,9 +93,7 @@ def checked_url(url: str) -> str:
     except ValueError:
         good = False
     if not good or not url.isascii() or not url.isprintable():
-        raise UsageError(
-            "base_url must be an http or https URL with a host, such as http://127.0.0.1:8080/v1"
-        )
+        raise UsageError(f"{name} must be an http or https URL with a host, such as http://127.0.0.1:8080/v1")
     return url
 
 
@@ -104,6 +102,52 @@ def shown_url(url: str) -> str:
     parts = urlsplit(url)
     port = f":{parts.port}" if parts.port else ""
     return f"{parts.scheme}://{parts.hostname}{port}{parts.path}"
+
+
+def url_secrets(url: str) -> set[str]:
+    """Return what of an address must not get out: password, the header that it makes, values of the query."""
+    parts = urlsplit(url)
+    secrets = {value for _, value in parse_qsl(parts.query)}
+    if parts.password:
+        secrets |= {parts.password, unquote(parts.password)}
+        secrets.add(f"{unquote(parts.username or '')}:{unquote(parts.password)}")
+    return secrets
+
+
+_SECRET_NAMES = (
+    *("OPENAI_API_KEY", "OPENAI_ADMIN_KEY", "OPENAI_WEBHOOK_SECRET"),
+    *("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_WEBHOOK_SIGNING_KEY"),
+)
+_HEADER_NAMES = ("OPENAI_CUSTOM_HEADERS", "ANTHROPIC_CUSTOM_HEADERS")
+_PROXY_NAMES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+
+
+def environment_secrets() -> set[str]:
+    """Return what the SDKs and their HTTP library take from the environment and send."""
+    secrets = {os.environ.get(name, "") for name in _SECRET_NAMES}
+    for name in _HEADER_NAMES:
+        secrets |= {line.partition(":")[2].strip() for line in os.environ.get(name, "").splitlines()}
+    for name in (*_PROXY_NAMES, *map(str.lower, _PROXY_NAMES)):
+        try:
+            secrets |= url_secrets(os.environ.get(name, ""))
+        except ValueError:  # no address: the HTTP library says so
+            continue
+    return secrets
+
+
+_CLIENT_NAMES = (
+    *("api_key", "admin_api_key", "auth_token", "webhook_secret", "webhook_key"),
+    *("_azure_ad_token", "aws_secret_key", "aws_session_token", "access_token"),
+)
+
+
+def client_secrets(client: Any) -> set[str]:
+    """Return the secrets of an SDK's client that a host has made, as far as they stand in it."""
+    found = [getattr(client, name, None) for name in _CLIENT_NAMES]
+    headers = getattr(client, "_custom_headers", None)
+    found += list(headers.values()) if isinstance(headers, Mapping) else []
+    secrets = {value for value in found if isinstance(value, str)}
+    return secrets | {value.removeprefix("Bearer ") for value in secrets}
 
 
 def is_below(url: str, hosts: tuple[str, ...]) -> bool:

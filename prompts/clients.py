@@ -10,20 +10,41 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..states.budgets import prompt_tokens
 from ..states.errors import UsageError
 from ..states.outcomes import Usage
-from .client_settings import Port, SystemPort, checked_url, is_below, number, price_list, shown_url, whole
+from .beside import BESIDE
+from .client_settings import (
+    Port,
+    SystemPort,
+    checked_url,
+    client_secrets,
+    environment_secrets,
+    is_below,
+    number,
+    price_list,
+    shown_url,
+    url_secrets,
+    whole,
+)
 from .connection import Attempt, Connection
 from .faults import Fault, backoff_s, lacking, one_line
-from .heard import Asked, Heard
-from .model import ModelCall, ModelUnavailable, Notice, NoticeKind, Reply
+from .heard import Asked, Heard, as_json
+from .model import (
+    CallStopped,
+    ModelCall,
+    ModelUnavailable,
+    Notice,
+    Reply,
+    estimated_usage,
+    prompt_bytes,
+)
 from .prices import Price
 
 LOGGER = logging.getLogger("paor.models")
@@ -31,6 +52,7 @@ STRUCTURES = ("auto", "schema", "object", "tool", "none")
 MAX_TOKENS, MAX_TOKENS_ELSEWHERE = 16_000, 4_096
 """Most tokens of a reply unless a client is told otherwise, at the providers and at servers of one's own."""
 PAUSES_MAX = 3
+_LIMIT_NAMES = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
 
 class Course(Struct):
@@ -55,6 +77,7 @@ class RemoteModel(Connection):
     Attributes:
         name: ``provider:model``, for the journal.
         streams: True: it tells its text as it comes in when somebody listens.
+        stops: True: it gives up when it is told that the run is cancelled.
         base_url: The server, None for the provider's own.
         official: Whether that is the provider's own.
         without: Features that this server has refused and is not asked for any more.
@@ -63,6 +86,7 @@ class RemoteModel(Connection):
     provider = ""
     hosts: tuple[str, ...] = ()
     streams = True
+    stops = True
 
     def __init__(
         self,
@@ -90,10 +114,12 @@ class RemoteModel(Connection):
             isinstance(model, str) and model and model.isascii() and model.isprintable() and len(model) < 180
         ):
             raise UsageError(f"{self.provider}: a model's name is 1 to 180 printable ASCII characters")
-        given = client if client is not None else async_client
-        if given is not None and base_url is None:
-            base_url = str(given.base_url)
-        self.base_url = checked_url(base_url) if base_url else None
+        given = [one for one in (client, async_client) if one is not None]
+        if given and base_url is None:
+            base_url = str(given[0].base_url)
+        self.base_url = (
+            checked_url(base_url, f"base_url or {self.provider.upper()}_BASE_URL") if base_url else None
+        )
         self.official = self.base_url is None or is_below(self.base_url, self.hosts)
         self._model = model
         limit = (
@@ -110,26 +136,28 @@ class RemoteModel(Connection):
         self._wait_max_s = number(wait_max_s, "wait_max_s", 0, 86_400)
         self._stream = stream
         self._extra, self._headers = dict(extra or {}), dict(headers or {})
+        for name in _LIMIT_NAMES:
+            if name in self._extra:
+                raise UsageError(f"extra holds {name}: use max_tokens, which the budgets of a run can lower")
         self.without: frozenset[str] = frozenset()
         self._refused: frozenset[str] = frozenset()
         self._prices = price_list(prices)
+        self._has_given = bool(given)
         self._price_told = False
         secrets = self._secrets_with(key, given)
         super().__init__(port if port is not None else SystemPort(), secrets, client, async_client)
 
-    def _secrets_with(self, key: str | None, given: Any) -> frozenset[str]:
+    def _secrets_with(self, key: str | None, given: Sequence[Any]) -> frozenset[str]:
         """Check the key, and return everything that must not get out."""
-        found = key if key is not None else getattr(given, "api_key", None)
+        found = next((one for one in (key, *(getattr(one, "api_key", None) for one in given)) if one), None)
         if found is not None and not (isinstance(found, str) and found.isascii() and found.isprintable()):
             raise UsageError(f"{self.name}: the key is not a text of printable ASCII characters")
         self._key = found or ""
-        secrets = {self._key, *map(str, self._headers.values())}
-        for name in ("OPENAI_CUSTOM_HEADERS", "ANTHROPIC_CUSTOM_HEADERS"):
-            lines = os.environ.get(name, "").splitlines()
-            secrets |= {line.partition(":")[2].strip() for line in lines}
+        secrets = {self._key, *map(str, self._headers.values()), *environment_secrets()}
+        for one in given:
+            secrets |= client_secrets(one)
         if self.base_url is not None:
-            parts = urlsplit(self.base_url)
-            secrets |= {parts.password or "", *(value for _, value in parse_qsl(parts.query))}
+            secrets |= url_secrets(self.base_url)
         return frozenset(filter(None, secrets))
 
     @property
@@ -147,9 +175,18 @@ class RemoteModel(Connection):
     # -- asking ----------------------------------------------------------------------------------------------------
 
     def ask(self, call: ModelCall) -> Reply:
-        """Answer; raise `ModelUnavailable` when that is not possible."""
+        """
+        Answer; raise `ModelUnavailable` when that is not possible.
+
+        Raises:
+            CallStopped: `ModelCall.is_cancelled` has become true; the exchange is closed.
+        """
+        if call.is_cancelled is not None and not self._has_given:
+            return BESIDE.wait(self.aask(call), call.is_cancelled)
         talk, came = self._talk(call), None
         while True:
+            if call.is_cancelled is not None and call.is_cancelled():
+                raise CallStopped("the run is cancelled")
             try:
                 step = talk.send(came)
             except StopIteration as stop:
@@ -198,19 +235,24 @@ class RemoteModel(Connection):
             course.request_id = request_id or course.request_id
             self._add_usage(call, course, result.usage)
             if isinstance(result, Heard):
-                if result.paused is None or len(course.turns) >= PAUSES_MAX:
-                    return self._replied(course, result)
-                course.turns.append({"role": "assistant", "content": result.paused})
+                turn = {"role": "assistant", "content": result.paused}
+                last = result.paused is None or len(course.turns) >= PAUSES_MAX
+                if last or not self._fits(call, asked, course, as_json(turn)):
+                    return self._replied(call, course, result)
+                course.turns.append(turn)
                 course.said += result.text
                 continue
             if self._learnt(call, asked, result, features):
                 continue
             wait = self._wait(course, result, end)
+            if not isinstance(wait, str) and not self._fits(call, asked, course):
+                wait = " (what is left of the token budget is too little for another attempt)"
             if isinstance(wait, str):
-                return self._unavailable(course, result, wait)
+                return self._unavailable(call, course, result, wait + self._hint(result))
             course.retries += 1
             text = f"attempt {course.attempts} failed: {self._clean(result.message)}"
-            self._tell(call, "retry", result.code, text, course.attempts, wait)
+            told = f"attempt {course.attempts} failed ({result.code}), the next one in {wait:g} s"
+            self._tell(call, Notice("retry", result.code, text, course.attempts, round(wait * 1e6)), told)
             yield wait
 
     def _asked(self, call: ModelCall) -> Asked:
@@ -222,7 +264,7 @@ class RemoteModel(Connection):
             structure = next((name for name in left if not (refused and name == "schema")), "none")
         return Asked(
             self._model,
-            self._max_tokens,
+            self._max_tokens if call.max_tokens is None else min(self._max_tokens, call.max_tokens),
             self._temperature,
             self._effort,
             structure,
@@ -250,8 +292,25 @@ class RemoteModel(Connection):
             self.without |= {feature}
         if before == (self.without, self._refused):
             return False  # it was left out already: the server means something else
-        self._tell(call, "fallback", feature, f"asked without {feature}: {self._clean(fault.message)}")
+        told = f"asked without {feature}"
+        self._tell(call, Notice("fallback", feature, f"{told}: {self._clean(fault.message)}"), told)
         return True
+
+    def _fits(self, call: ModelCall, asked: Asked, course: Course, more: str = "") -> bool:
+        """Return whether the token budget holds another attempt, its prompt *more* longer, if anything is known to be used."""
+        used = course.usage or Usage()
+        tokens = used.tokens_in + used.tokens_out
+        if call.tokens_left is None or not tokens:
+            return True
+        size = prompt_bytes(call.messages) + len(as_json(course.turns)) + len(more)
+        return tokens + prompt_tokens(size) + asked.max_tokens <= call.tokens_left
+
+    def _hint(self, fault: Fault) -> str:
+        """Return what else may be wrong when a server has no such place."""
+        below = self.base_url is not None and "/v1" in self.base_url
+        if self.provider != "openai" or self.official or below or fault.status not in (404, 405):
+            return ""
+        return " (most compatible servers listen below /v1, and base_url does not end so)"
 
     def _wait(self, course: Course, fault: Fault, end: float | None) -> float | str:
         """Return the seconds until the next attempt, or why there is none."""
@@ -270,12 +329,24 @@ class RemoteModel(Connection):
 
     # -- answering -------------------------------------------------------------------------------------------------
 
-    def _replied(self, course: Course, heard: Heard) -> Reply:
+    def _replied(self, call: ModelCall, course: Course, heard: Heard) -> Reply:
         text = self._scrub(course.said + heard.text)
-        return Reply(text, course.usage, heard.finish, course.request_id, course.attempts)
+        usage = heard.usage
+        if usage is None or not (
+            usage.tokens_in or usage.tokens_out
+        ):  # who tells nothing reads and writes all the same
+            self._add_usage(call, course, estimated_usage(call, text))
+        reply = Reply(text, course.usage, heard.finish, course.request_id, course.attempts)
+        if LOGGER.isEnabledFor(logging.DEBUG):
+            used = course.usage or Usage()
+            told = f"answered ({heard.finish}), {used.tokens_in} tokens in, {used.tokens_out} out"
+            self._log(logging.DEBUG, call, "reply", heard.finish, told, course.attempts)
+        return reply
 
-    def _unavailable(self, course: Course, fault: Fault, more: str) -> ModelUnavailable:
+    def _unavailable(self, call: ModelCall, course: Course, fault: Fault, more: str) -> ModelUnavailable:
         usage = replace(course.usage or Usage(), calls=course.attempts)
+        told = f"no answer ({fault.code}), attempts: {course.attempts}"
+        self._log(logging.WARNING, call, "fault", fault.code, told, course.attempts)
         return ModelUnavailable(fault.code, self._clean(fault.message) + more, usage, course.request_id)
 
     def _clean(self, text: str) -> str:
@@ -292,7 +363,7 @@ class RemoteModel(Connection):
             self._price_told = True
             where = "" if self.base_url is None else f" at {shown_url(self.base_url)}"
             text = f"no price is known for {self.name}{where}: its cost is counted as 0"
-            self._tell(call, "prices", "unknown", text)
+            self._tell(call, Notice("prices", "unknown", text), text)
         course.usage = usage if course.usage is None else course.usage + usage
 
     @property
@@ -300,12 +371,27 @@ class RemoteModel(Connection):
         """What the model costs, None if that is not known; the shipped list is that of the providers' own servers."""
         return self._prices.price(self.name) if self.official or self._prices.own else None
 
-    def _tell(
-        self, call: ModelCall, kind: NoticeKind, code: str, text: str, attempt: int = 0, wait: float = 0.0
-    ) -> None:
-        LOGGER.warning("%s, %s: %s", self.name, call.kind, text)
+    @property
+    def is_priced(self) -> bool:
+        """Whether costs are known; a run with `Limits.cost_budget` is not begun without."""
+        return self.price is not None
+
+    def _tell(self, call: ModelCall, notice: Notice, told: str) -> None:
+        """Tell whoever listens, and the log: *told* there, since a notice may hold words of the server."""
+        self._log(logging.WARNING, call, notice.kind, notice.code, told, notice.attempt)
+        if notice.text != told:
+            LOGGER.debug("%s, %s: %s", self.name, call.kind, notice.text)
         if call.on_notice is not None:
-            call.on_notice(Notice(kind, code, text, attempt, round(wait * 1_000_000)))
+            call.on_notice(notice)
+
+    def _log(self, level: int, call: ModelCall, what: str, code: str, told: str, attempt: int) -> None:
+        """Write one line with codes and numbers only."""
+        if not LOGGER.isEnabledFor(level):
+            return
+        facts: dict[str, Any] = {"run_id": call.run_id, "seq": call.seq, "step": call.step}
+        facts |= {"model": self.name, "request": call.kind, "event": what, "code": code, "attempt": attempt}
+        place = f"run {call.run_id} row {call.seq} step {call.step}: " if call.run_id else ""
+        LOGGER.log(level, "%s%s, %s: %s", place, self.name, call.kind, told, extra={"paor": facts})
 
 
 def _schema_key(call: ModelCall) -> str:

@@ -19,7 +19,7 @@ from .client_settings import Port
 from .exchange import Exchange
 from .faults import Fault
 from .heard import Heard, Interface
-from .model import ModelCall, request_label
+from .model import CallStopped, ModelCall, request_label
 from .secrets import Scrubber
 
 CONNECT_S = 10.0
@@ -113,12 +113,16 @@ class Connection(ABC):
             with opened as response:
                 exchange, request_id = self._begun(response, attempt)
                 for data in response.iter_bytes():
+                    if attempt.call.is_cancelled is not None and attempt.call.is_cancelled():
+                        raise CallStopped("the run is cancelled")
                     exchange.feed(data)
                     if exchange.done:
                         break
                     if self._port.now() > end:
                         broken = Fault("timeout", "the reply took too long", True)
                         break
+        except CallStopped:
+            raise
         except Exception as error:  # whatever a foreign library raises is a fault of this attempt
             broken, told = self._broken(error, begun=exchange is not None)
             request_id = request_id or told

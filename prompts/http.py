@@ -7,6 +7,7 @@ Imported only together with an SDK, since `httpx2` comes with it.
 from __future__ import annotations
 
 import logging
+import os
 import ssl
 import threading
 import zlib
@@ -146,7 +147,7 @@ def fault_of(error: BaseException, now_s: float, *, begun: bool) -> Fault:
     while not isinstance(cause, httpx2.HTTPError | httpx2.InvalidURL) and cause.__cause__ is not None:
         cause = cause.__cause__
     if isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.ProxyError):
-        return Fault("unreachable", f"no connection: {_told(cause)}", True)
+        return Fault("unreachable", f"no connection{_place(cause)}: {_reason(cause)}", True)
     if isinstance(cause, httpx2.TimeoutException):
         return Fault("timeout", "the server did not answer in time", True)
     if isinstance(cause, httpx2.TransportError):
@@ -156,6 +157,33 @@ def fault_of(error: BaseException, now_s: float, *, begun: bool) -> Fault:
     if isinstance(cause, httpx2.HTTPError | httpx2.InvalidURL):
         return Fault("unreachable", _told(cause))
     return Fault("unexpected", f"{type(error).__name__}: {_told(error)}")
+
+
+def _place(error: httpx2.TransportError) -> str:
+    """Return to which server there is no connection, as far as that is known."""
+    try:
+        url = error.request.url
+    except RuntimeError:
+        return ""
+    return f" to {url.host}:{url.port or url.scheme}"
+
+
+def _reason(error: BaseException) -> str:
+    """Return what the system said, which stands below what the libraries make of it."""
+    seen, place = error, error
+    for _ in range(10):
+        below = place.__cause__ or place.__context__
+        if isinstance(below, BaseExceptionGroup):
+            below = below.exceptions[0]
+        if below is None:
+            break
+        place = below
+        if isinstance(place, OSError) and place.strerror:
+            seen = place
+    if not isinstance(seen, OSError) or seen.errno is None:
+        return _told(error)
+    named = seen.errno > 0  # names that are not found have codes below 0, which only they know
+    return one_line((os.strerror(seen.errno) if named else seen.strerror) or "")
 
 
 def _told(error: BaseException) -> str:

@@ -84,6 +84,12 @@ class ModelCall(Struct, frozen=True):
         on_text: Called with each piece of text as it streams in; None when nobody listens. Only models that say
             ``streams = True`` get one, and theirs may be called in a thread of its own.
         on_notice: Called with what the model does of its own accord; None when nobody listens.
+        max_tokens: Most tokens that the reply may have, its reasoning included; None for the client's own limit.
+        tokens_left: Tokens of the run's budget that are left for this request, repeated attempts included; None without
+            a budget.
+        is_cancelled: Whether the run is to be cancelled; a sync model that says ``stops = True`` asks now and then while
+            it waits, gives up when it is true, and raises `CallStopped`. None where the call itself is cancelled.
+        run_id, seq, step: Which run asks, the number of the row that will hold the reply, and the step, for logs.
     """
 
     kind: RequestKind
@@ -93,6 +99,12 @@ class ModelCall(Struct, frozen=True):
     timeout_s: float | None = None
     on_text: Callable[[str], None] | None = None
     on_notice: Callable[[Notice], None] | None = None
+    max_tokens: int | None = None
+    tokens_left: int | None = None
+    is_cancelled: Callable[[], bool] | None = None
+    run_id: str = ""
+    seq: int = 0
+    step: int = 0
 
 
 class Reply(Struct, frozen=True):
@@ -112,6 +124,10 @@ class Reply(Struct, frozen=True):
     finish: Finish = "stop"
     request_id: str | None = None
     attempts: int = 1
+
+
+class CallStopped(Exception):
+    """Raised by a model that has given up since `ModelCall.is_cancelled` became true."""
 
 
 class ModelUnavailable(ModelError):

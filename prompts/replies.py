@@ -50,8 +50,13 @@ _CUT = ("empty", "truncated", "no_json", "malformed")
 
 
 def after(finish: str, read: R) -> R | Invalid:
-    """Return *read*, or what the way the reply ended says better about one that cannot be used."""
-    if isinstance(read, Invalid) and finish in ("refusal", "content_filter"):
+    """
+    Return *read*, or what the way the reply ended says better.
+
+    A reply that was refused or filtered is no answer, whatever can be read from it; one that was cut off may be whole
+    all the same: models run on after the object that was asked for.
+    """
+    if finish in ("refusal", "content_filter"):
         return Invalid(finish, "the model declined to answer")
     if isinstance(read, Invalid) and finish == "length" and read.code in _CUT:
         return Invalid(finish, "the reply was cut off at its token limit; answer more briefly")

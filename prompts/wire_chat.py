@@ -111,11 +111,11 @@ def _content(content: object) -> str:
 def _heard(text: str, refusal: str, calls: list[Any], finish: object, usage: Usage | None, id: str) -> Heard:
     """Return the reply of a message, whichever way it came."""
     end = _FINISHES.get(text_in(finish), "stop")
-    if calls:
+    if refusal:
+        return Heard(text or refusal, "refusal", usage, id)
+    if calls and end not in ("length", "content_filter"):
         message = {"role": "assistant", "content": text or None, "tool_calls": calls}
         return Heard(as_json(message), "tool_calls", usage, id)
-    if refusal and not text:
-        return Heard(refusal, "refusal", usage, id)
     return Heard(text, "stop" if end == "tool_calls" else end, usage, id)
 
 

@@ -99,14 +99,14 @@ def _heard(message: Mapping[str, Any], blocks: list[Mapping[str, Any]], usage: U
     text = "".join(text_in(block.get("text")) for block in blocks if block.get("type") == "text")
     calls = [block for block in blocks if block.get("type") == "tool_use"]
     replies = [block for block in calls if block.get("name") == REPLY_TOOL]
-    if replies and len(calls) == 1:
-        return Heard(as_json(replies[0].get("input")), "length" if finish == "length" else "stop", usage, id)
-    if calls and finish != "length":
-        return Heard(as_json({"id": id, "role": "assistant", "content": blocks}), "tool_calls", usage, id)
     if stop == "refusal":
         details = mapping(message.get("stop_details"))
         told = [text_in(details.get(name)) for name in ("category", "explanation")]
         return Heard(text or one_line(": ".join(filter(None, told))), "refusal", usage, id)
+    if replies and len(calls) == 1:
+        return Heard(as_json(replies[0].get("input")), "length" if finish == "length" else "stop", usage, id)
+    if calls and finish != "length":
+        return Heard(as_json({"id": id, "role": "assistant", "content": blocks}), "tool_calls", usage, id)
     paused = [dict(block) for block in blocks] if stop == "pause_turn" else None
     return Heard(text, "stop" if finish == "tool_calls" else finish, usage, id, paused)
 

@@ -98,13 +98,13 @@ def _read(data: Mapping[str, Any], items: list[Mapping[str, Any]], heard: str) -
     text = "".join(text_in(part.get("text")) for part in parts if part.get("type") in ("output_text", "text"))
     refusal = "".join(text_in(part.get("refusal")) for part in parts if part.get("type") == "refusal")
     text = text or ("" if refusal else heard)
-    if calls:
-        return Heard(as_json({"id": id, "output": output}), "tool_calls", usage, id)
-    if refusal and not text:
-        return Heard(refusal, "refusal", usage, id)
+    if refusal:
+        return Heard(text or refusal, "refusal", usage, id)
     if status == "incomplete":
         reason = mapping(data.get("incomplete_details")).get("reason")
         return Heard(text, "content_filter" if reason == "content_filter" else "length", usage, id)
+    if calls:
+        return Heard(as_json({"id": id, "output": output}), "tool_calls", usage, id)
     return Heard(text, "stop", usage, id)
 
 

@@ -35,6 +35,23 @@ class Reservation(Struct, frozen=True, gc=False):
     cost_micro: int = 0
 
 
+class Allowance(Struct, frozen=True, gc=False):
+    """
+    What one request may use.
+
+    Attributes:
+        reply: Most tokens of its reply, None when the run's limits do not say.
+        left: What is left of the token budget for it and its repeated attempts, None without one.
+    """
+
+    reply: int | None = None
+    left: int | None = None
+
+
+REPLY_TOKENS_MIN = 256
+"""What a reply is allowed where a budget without `Limits.reply_tokens` is nearly used up: with less it could say nothing."""
+
+
 NO_RESERVATION = Reservation()
 """Of a run without `Limits.reply_tokens`: its budgets end it once they are used up."""
 
@@ -65,7 +82,7 @@ def spent(limits: Limits, used: Counters, held: Reservation = NO_RESERVATION) ->
 
 def reservation(limits: Limits, used: Counters, prompt_bytes: int) -> Reservation:
     """Return what a request with a prompt of *prompt_bytes*, as UTF-8, is expected to use at most."""
-    tokens = -(-prompt_bytes // BYTES_PER_TOKEN) + (limits.reply_tokens or 0)
+    tokens = prompt_tokens(prompt_bytes) + (limits.reply_tokens or 0)
     counted = used.tokens_in + used.tokens_out
     return Reservation(tokens, -(-tokens * used.cost_micro // counted) if counted else 0)
 
@@ -87,6 +104,28 @@ def refusal(
     if limits.cost_budget_micro is not None and cost > limits.cost_budget_micro:
         return "cost_budget"
     return None
+
+
+def allowance(
+    limits: Limits, used: Counters, prompt_bytes: int, held: Reservation = NO_RESERVATION
+) -> Allowance:
+    """
+    Return what a request with a prompt of *prompt_bytes* may use, so that its reply cannot overspend the token budget.
+
+    The reply gets `Limits.reply_tokens`, which its reservation holds; without that what the budget has left beside an
+    estimate of the prompt, at least `REPLY_TOKENS_MIN`.
+    """
+    if limits.token_budget is None:
+        return Allowance(limits.reply_tokens)
+    left = max(0, limits.token_budget - used.tokens_in - used.tokens_out - held.tokens)
+    if limits.reply_tokens is not None:
+        return Allowance(limits.reply_tokens, left)
+    return Allowance(max(REPLY_TOKENS_MIN, left - prompt_tokens(prompt_bytes)), left)
+
+
+def prompt_tokens(prompt_bytes: int) -> int:
+    """Return how many tokens a prompt has at most, by estimate."""
+    return -(-prompt_bytes // BYTES_PER_TOKEN)
 
 
 def time_left_s(run: Run) -> float | None:

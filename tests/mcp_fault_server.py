@@ -28,7 +28,7 @@ TOOLS: dict[str, dict[str, Any]] = {
 }
 for _name in (
     "crash", "crash_before", "hang", "noise", "bad", "rpc_error", "is_error", "is_error_silent", "huge", "big", "parts",
-    "broken_parts", "structured", "wrapped", "misfit", "ask", "ask_twice", "ask_same", "visit", "environment", "sample",
+    "broken_parts", "structured", "wrapped", "misfit", "ask", "ask_much", "ask_twice", "ask_same", "visit", "environment", "sample",
     "folders", "changed", "nothing", "many", "url_form",
 ):  # fmt: skip
     TOOLS[_name] = {"description": f"The tool {_name}."}
@@ -182,6 +182,11 @@ class Server:
             self.effect("asked")
         return text(json.dumps(answer, sort_keys=True))
 
+    def call_ask_much(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        self.ask("elicitation/create", {"message": "x" * 2_000_000, "requestedSchema": CONFIRM})
+        self.effect("asked much")
+        return text("?")
+
     def call_ask_twice(self, arguments: dict[str, Any]) -> dict[str, Any]:
         first = self.ask("elicitation/create", {"message": "First?", "requestedSchema": CONFIRM})
         second = self.ask("elicitation/create", {"message": "Second?", "requestedSchema": CONFIRM})
@@ -306,6 +311,22 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header("location", "http://169.254.169.254/latest")
             self.send_header("content-length", "0")
             self.end_headers()
+        elif name == "http_gateway":  # JSON of whoever stands before the server
+            self.send(504, b'{"message": "Endpoint request timed out"}', "application/json")
+        elif name == "http_forgot":  # as servers say that they do not know the session
+            refusal = {"jsonrpc": "2.0", "id": None, "error": {"code": -32001, "message": "no such session"}}
+            self.send(404, json.dumps(refusal).encode(), "application/json")
+        elif name == "http_accepted":
+            self.send(202, b"", "text/plain")
+        elif name == "http_other":
+            self.send_json({"id": 999_999}, text("of another call"))
+        elif name == "http_events":
+            event = b"event: message\ndata: " + b"x" * 400_000 + b"\n\n"
+            self.send(200, event, "text/event-stream")
+        elif name == "http_long_event":
+            answer = {"jsonrpc": "2.0", "id": message["id"], "result": text("x" * 3_000_000)}
+            event = b"event: message\ndata: " + json.dumps(answer).encode() + b"\n\n"
+            self.send(200, event, "text/event-stream")
         elif name == "http_headers":
             self.send_json(message, text(str(self.headers.get("authorization"))))
         elif message["method"] == "tools/list":
@@ -317,6 +338,12 @@ class Handler(BaseHTTPRequestHandler):
                 "http_huge",
                 "http_packed",
                 "http_redirect",
+                "http_gateway",
+                "http_forgot",
+                "http_accepted",
+                "http_other",
+                "http_events",
+                "http_long_event",
             )
             tools = [{"name": name, "inputSchema": TEXT} for name in (*extra, "http_headers", "echo", "send")]
             self.send_json(message, {"tools": tools})

@@ -110,23 +110,23 @@ class Watched(int):
 
     def __lt__(self, other: Any) -> bool:
         self._noted("<", other)
-        return int(self) < other
+        return bool(int(self) < other)
 
     def __ge__(self, other: Any) -> bool:
         self._noted(">=", other)
-        return int(self) >= other
+        return bool(int(self) >= other)
 
     def __le__(self, other: Any) -> bool:
         self._noted("<=", other)
-        return int(self) <= other
+        return bool(int(self) <= other)
 
     def __gt__(self, other: Any) -> bool:
         self._noted(">", other)
-        return int(self) > other
+        return bool(int(self) > other)
 
     def __eq__(self, other: object) -> bool:
         self._noted("==", other)
-        return int(self).__eq__(other) is True
+        return bool(int(self).__eq__(other) is True)
 
     def __hash__(self) -> int:
         return hash(int(self))

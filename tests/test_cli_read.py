@@ -278,6 +278,9 @@ def test_doctor_of_a_sound_machine(shell: Shell, monkeypatch: pytest.MonkeyPatch
         "paor[mcp]",
         "paor[openai]",
         "paor[web]",
+        "openai",
+        "anthropic",
+        "prices",
         "model",
         "web",
         "journal",
@@ -318,6 +321,32 @@ def test_doctor_asks_only_when_told_to(shell: Shell, monkeypatch: pytest.MonkeyP
         said = shell("doctor", "--ask", "--model", "anthropic:local")
         assert said.code == 2 and "unauthorized: HTTP 401: no" in said.out
     assert shell("doctor", "--ask", "--model", "offline").code == 0
+
+
+def test_doctor_says_what_the_environment_sets_and_what_it_lacks(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names of variables, addresses without passwords, the price list; never a key."""
+    found = findings(shell)
+    assert found["openai"] == {
+        "name": "openai",
+        "state": "missing",
+        "text": "none of OPENAI_API_KEY, OPENAI_BASE_URL is set",
+    }
+    assert found["prices"]["state"] == "ok" and "shipped" in found["prices"]["text"]
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://me:hidden-password@127.0.0.1:9/v1?key=hidden-key-1")
+    found = findings(shell)
+    assert found["openai"]["text"] == "OPENAI_BASE_URL is http://127.0.0.1:9/v1"
+    assert "name a model: --model openai:NAME or PAOR_MODEL" in found["model"]["text"]
+    monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "hidden-token-1")
+    monkeypatch.setenv("OPENAI_BASE_URL", "nonsense")
+    monkeypatch.setenv("PAOR_PRICES", "nowhere.json")
+    said = shell("doctor", "--json", "--model", "offline")
+    found = {item["name"]: item for item in said.json["findings"]}
+    assert found["anthropic"]["text"] == "ANTHROPIC_AUTH_TOKEN is set"
+    assert found["openai"]["text"].startswith("OPENAI_BASE_URL must be an http or https URL")
+    assert "nowhere.json: cannot be read" in found["prices"]["text"]
+    assert said.code == 0 and "hidden" not in said.out
 
 
 def test_doctor_of_a_model_that_cannot_be_made(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from paor.tools import convert_text
 from paor.tools.convert import DOCX, ConversionError, Converted, convert, sniff_mime
 from paor.tools.convert_text import text_of
 from paor.tools.converted import clean, one_line, tidy
@@ -148,6 +149,22 @@ def test_csv_becomes_a_table_with_all_rows() -> None:
     assert convert("a.csv", b"1,5;2,5\n3,5;4,5\n").text.startswith("| 1,5 | 2,5 |")
     assert convert("a.csv", b"only one column\nvalue\n").text.startswith("| only one column |")
     assert failure("a.csv", b",,\n,,\n").code == "empty"
+
+
+def test_a_table_of_millions_of_cells_is_kept_as_text() -> None:
+    """One long row under many short ones would be filled up to two thousand million cells."""
+    data = b"a,b\n" * 2_000 + b"," * 1_000_000 + b"end\n"
+    found = convert("a.csv", data)
+    assert found.mime == "text/plain" and len(found.text) <= len(data) and found.text.endswith("end")
+    assert "as a table it would have more than 2,000,000 cells" in found.notes[0]
+
+
+def test_a_table_that_is_filled_up_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It counts the cells that short rows get, not only those that the file has."""
+    monkeypatch.setattr(convert_text, "CSV_CELLS_MAX", 100)
+    assert convert("a.csv", b"a,b,c\n" * 30).mime == "text/csv"
+    assert "more than 100 cells" in convert("a.csv", b"a\n" * 30 + b"a,b,c,d\n").notes[0]
+    assert "more than 100 cells" in convert("a.csv", b"a,b\n" * 60).notes[0]
 
 
 def test_text_that_is_no_csv_is_kept_as_text() -> None:

@@ -15,6 +15,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import docx
 import openpyxl
 import pptx
 import pytest
@@ -24,7 +25,7 @@ from pptx.chart.data import CategoryChartData
 from pptx.enum.chart import XL_CHART_TYPE
 from pptx.util import Inches
 
-from paor.tools import convert_mail, convert_sheets, convert_slides
+from paor.tools import convert_mail, convert_office, convert_sheets, convert_slides
 from paor.tools.convert import ConversionError, Converted, convert, sniff_mime
 from paor.tools.convert_mail import MIME as MAIL
 from paor.tools.convert_sheets import MIME as SHEETS
@@ -166,6 +167,30 @@ def test_a_large_sheet_is_cut_with_a_note(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.undo()
     monkeypatch.setattr(convert_sheets, "SHEETS_MAX", 2)
     assert "1 more sheets are left out" in convert("a.xlsx", workbook([["a"]], [["b"]], [["c"]])).notes
+
+
+def test_filled_cells_count_more_than_empty_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They take longer to read, so that the time for one file is bounded either way; so are the bytes of all sheets."""
+    monkeypatch.setattr(convert_sheets, "CELLS_MAX", 100)
+    assert convert("a.xlsx", workbook([["a"] for _ in range(15)])).notes == ()
+    assert "larger than what is read" in convert("a.xlsx", workbook([["a"] for _ in range(30)])).notes[0]
+    monkeypatch.setattr(convert_sheets, "_SHEETS_BYTES_MAX", 100)
+    with pytest.raises(ConversionError, match="bytes of sheets; the limit is 100") as caught:
+        convert("a.xlsx", workbook([["a"]]))
+    assert caught.value.code == "too_large"
+
+
+def test_a_word_document_of_nothing_but_paragraphs_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They pack to nothing, and each of them costs time."""
+    monkeypatch.setattr(convert_office, "MARKS_MAX", 50)
+    written = io.BytesIO()
+    document = docx.Document()
+    for _ in range(60):
+        document.add_paragraph()
+    document.save(written)
+    with pytest.raises(ConversionError, match="marks of structure") as caught:
+        convert("a.docx", written.getvalue())
+    assert caught.value.code == "too_large"
 
 
 def test_macros_are_ignored() -> None:

@@ -175,10 +175,10 @@ def test_one_unreadable_page_is_a_note_and_all_of_them_an_error(monkeypatch: pyt
     honest = convert_pdf._lines
     bad = {1}
 
-    def lines_of(page: object) -> list[Line]:
+    def lines_of(page: object, work: convert_pdf._Work) -> list[Line]:
         if getattr(page, "page_number", 0) in bad:
             raise ValueError("bad stream")
-        return honest(page)  # type: ignore[arg-type]
+        return honest(page, work)  # type: ignore[arg-type]
 
     monkeypatch.setattr(convert_pdf, "_lines", lines_of)
     data = bytes(paper("first page", "second page").output())
@@ -199,6 +199,10 @@ def test_pages_and_characters_are_limited(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(convert_pdf, "_PAGES_MAX", 10)
     monkeypatch.setattr(convert_pdf, "_CHARS_MAX", 12)
     with pytest.raises(ConversionError, match="12 characters"):
+        convert("a.pdf", data)
+    monkeypatch.undo()
+    monkeypatch.setattr(convert_pdf, "OPERATIONS_MAX", 5)
+    with pytest.raises(ConversionError, match="more than 5 drawing operations"):
         convert("a.pdf", data)
 
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 from pathlib import Path
 
 import pytest
 
-from paor import Limits, ModelUnavailable, Policy, tool
+from paor import Engine, Limits, ModelUnavailable, Policy, tool
 
 from .journey import Journey, play
 from .journeys import JOURNEYS
+from .model_server import WIRES, QuickPort, model_server, plain
 from .planning import World
-from .worlds import CONTINUE, PARAMETERS, READ, SELECT, STOP, SUCCESS, send
+from .worlds import CONTINUE, PARAMETERS, READ, SELECT, STOP, SUCCESS, read, send
 
 SECRET = "sesame-4711-opens"
 
@@ -129,3 +131,38 @@ def test_secrets_are_in_no_log(tmp_path: Path, caplog: pytest.LogCaptureFixture)
     assert caplog.records
     for record in caplog.records:
         assert SECRET not in repr(record.__dict__)
+
+
+def test_what_a_model_client_does_is_told_with_its_run_and_without_the_servers_words(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A server can repeat a prompt in an error: at INFO and above stand codes and numbers, its words at DEBUG only."""
+    caplog.set_level(logging.DEBUG, "paor.models")
+    with model_server() as server:
+        chat = WIRES[0]
+        busy = plain(chat.error(f"{SECRET} was flagged"), status=429, headers={"retry-after": "2"})
+        plainly = plain(chat.error(f"{SECRET}: json_schema is not supported"), status=400)
+        replies = [plain(chat.body(json.dumps(item))) for item in (*READ(1), STOP, SUCCESS)]
+        server.script(replies[0], busy, plainly, *replies[1:3], plain(chat.error(SECRET), status=401))
+        model = chat.model(server.url, port=QuickPort())
+        with Engine(model, tools=[read], journal=tmp_path / "runs.db") as engine:
+            run = engine.run(SECRET).run_id
+    name = "openai:gpt-6-luna"
+    told = [
+        record for record in caplog.records if record.name == "paor.models" and record.levelno >= logging.INFO
+    ]
+    assert [record.getMessage() for record in told] == [
+        f"run {run} row 0 step 0: {name}, selection: no price is known for {name} at {server.url}/v1: its cost is counted as 0",
+        f"run {run} row 1 step 1: {name}, parameters: attempt 1 failed (rate_limited), the next one in 2 s",
+        f"run {run} row 1 step 1: {name}, parameters: asked without structured output (schema)",
+        f"run {run} row 5 step 1: {name}, review: no answer (unauthorized), attempts: 1",
+    ]
+    facts = [record.__dict__["paor"] for record in told]
+    assert [(fact["run_id"], fact["event"], fact["code"]) for fact in facts][1:] == [
+        (run, "retry", "rate_limited"),
+        (run, "fallback", "structured output (schema)"),
+        (run, "fault", "unauthorized"),
+    ]
+    for record in caplog.records:
+        assert record.levelno == logging.DEBUG or SECRET not in repr(record.__dict__)
+    assert f"{SECRET} was flagged" in caplog.text, "at DEBUG it helps"

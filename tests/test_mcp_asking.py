@@ -14,6 +14,7 @@ from paor import Engine, InvalidAnswer, Journal, Limits, McpServer, Result
 
 from .mcp_kit import (
     MODERN,
+    bytes_written,
     called,
     done,
     engine_of,
@@ -272,3 +273,11 @@ def test_a_server_cannot_ask_within_a_direct_call(tmp_path: Path) -> None:
             asyncio.run(tools["f.ask"](text="hi"))
         with Journal(":memory:"):
             assert done(tmp_path / "effects") == []
+
+
+def test_a_question_that_nobody_could_read_is_no_question(tmp_path: Path) -> None:
+    """Two million characters would stand in the journal; the call is given up, and a ``once`` one is in doubt."""
+    with faulty(tmp_path) as server:
+        waiting = called(server, tmp_path, "f.ask_much").waiting_for
+        assert waiting is not None and waiting.kind == "in_doubt" and "1,000,000 bytes" in waiting.message
+    assert len(bytes_written(tmp_path)) < 1_000_000

@@ -270,7 +270,12 @@ HTTP_FAULTS: dict[str, tuple[str, str]] = {
     "http_huge": ("in_doubt", ""),
     "http_packed": ("in_doubt", ""),
     "http_redirect": ("tool_error", "refused http_redirect"),
-    "http_html": ("tool_error", "Unexpected content type"),
+    "http_html": ("in_doubt", ""),
+    "http_gateway": ("in_doubt", ""),
+    "http_forgot": ("tool_error", "did not take the call: HTTP 404: no such session"),
+    "http_accepted": ("in_doubt", ""),
+    "http_other": ("in_doubt", ""),
+    "http_events": ("in_doubt", ""),
     "echo": ("ok", ""),
 }
 
@@ -286,6 +291,30 @@ def test_http_faults_end_as_what_is_known_of_them(tmp_path: Path) -> None:
             assert (outcome(folder), tool) == (expected, tool)
             assert words in error_of(folder), error_of(folder)
             assert result.status == ("waiting" if expected == "in_doubt" else "done")
+
+
+def test_an_answer_as_events_may_be_as_large_as_any_other(tmp_path: Path) -> None:
+    """The package's own bound of a million bytes for one event is not ours."""
+    with over_http(FAULTY, tmp_path) as url, McpServer(url, name="f") as server:
+        called(server, tmp_path, "f.http_long_event")
+    assert len(str(texts(tmp_path)["result.txt"])) == 3_000_000
+
+
+def test_a_session_that_the_server_forgot_is_opened_anew(tmp_path: Path) -> None:
+    """The call was turned away, so it is made again, once; also when the refusal is JSON of the protocol."""
+    with over_http(FAULTY, tmp_path) as url, McpServer(url, name="f") as server:
+        called(server, tmp_path, "f.http_forgot")
+    assert done(tmp_path / "effects") == ["http_forgot", "http_forgot"]
+
+
+def test_what_servers_send_stands_in_no_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The package would log the answer that it cannot read, with a traceback."""
+    with over_http(FAULTY, tmp_path) as url:
+        for tool in ("http_garbage", "http_events", "http_other"):
+            (tmp_path / tool).mkdir()
+            with McpServer(url, name="f") as server:
+                called(server, tmp_path / tool, f"f.{tool}")
+    assert "not json" not in caplog.text and "Traceback" not in caplog.text
 
 
 def test_headers_reach_the_server_and_nothing_else(tmp_path: Path) -> None:

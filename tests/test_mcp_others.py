@@ -10,7 +10,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import socket
 import subprocess
+import time
 import venv
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,7 @@ import pytest
 
 from paor import Engine, Journal, McpServer, ScriptedModel, replay
 
-from .mcp_kit import bytes_written, called, engine_of, error_of, script, sound, texts
+from .mcp_kit import bytes_written, called, engine_of, error_of, free_port, script, sound, texts
 
 pytestmark = [pytest.mark.download, pytest.mark.slow]
 
@@ -60,6 +62,17 @@ def installed(name: str) -> str:
                 f"{name} cannot be installed: {(done.stderr.strip().splitlines() or ['?'])[-1][:200]}"
             )
     return str(bin_folder / name)
+
+
+def listening(port: int, process: subprocess.Popen[bytes]) -> None:
+    """Wait until a server listens."""
+    for _ in range(600):
+        assert process.poll() is None, "the server ended"
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.1)
+    raise AssertionError("the server does not listen")
 
 
 def test_the_filesystem_server_reads_and_writes(tmp_path: Path) -> None:
@@ -121,6 +134,33 @@ def test_the_everything_server_asks_and_is_answered(tmp_path: Path) -> None:
         assert engine.resume(waiting.run_id, answer=answer).state == "Done"
         sound(engine, waiting.run_id)
     assert "Ada" in str(texts(tmp_path))
+
+
+def test_the_everything_server_over_http_asks_and_is_gone_when_the_run_is_replayed(tmp_path: Path) -> None:
+    """Streamable HTTP of the other SDK: sessions, answers as events, a question in the middle of a call."""
+    port = free_port()
+    env = os.environ | {"PORT": str(port)}
+    words = [installed("mcp-server-everything"), "streamableHttp"]
+    with subprocess.Popen(words, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            url = f"http://127.0.0.1:{port}/mcp"
+            listening(port, process)
+            with McpServer(url, name="all") as server:
+                (tmp_path / "a").mkdir()
+                called(server, tmp_path / "a", "all.echo", arguments={"message": "over HTTP"})
+                with engine_of(server, tmp_path, "all.trigger-elicitation-request", arguments={}) as engine:
+                    waiting = engine.run("Ask me")
+                    question = waiting.waiting_for
+                    assert question is not None and question.kind == "elicitation"
+                    answer = {name: "Ada" for name in question.answer_schema.get("required", ["name"])}
+                    assert engine.resume(waiting.run_id, answer=answer).state == "Done"
+        finally:
+            process.terminate()
+            process.wait(20)
+    assert texts(tmp_path / "a") == {"result.txt": "Echo: over HTTP"} and "Ada" in str(texts(tmp_path))
+    for folder in (tmp_path, tmp_path / "a"):
+        with Journal(str(folder / "runs.db")) as alone:
+            assert replay(alone, alone.runs()[0].run_id).identical and alone.verify() == []
 
 
 def test_the_time_server_in_the_new_protocol(tmp_path: Path) -> None:

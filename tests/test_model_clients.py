@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
+import textwrap
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -557,6 +560,37 @@ def test_a_whole_run_with_faults_in_it(tmp_path: Path, wire: Wire, driver: str) 
     assert replay(engine.journal, result.run_id).identical and engine.journal.verify() == []
     if live:
         _check_events(events, replies)
+
+
+def test_a_replay_needs_no_server_no_sdk_and_no_key(tmp_path: Path) -> None:
+    """In another process that can neither import them nor open a connection; faults and texts of tools included."""
+    select = {"action": "ai.process", "actionObjective": "write", "parametersContext": "it"}
+    replies = [select, {"parameters": {"aiPrompt": "write"}}, "A text.", CONTINUE]
+    with model_server() as server:
+        said = [plain(MESSAGES.body(item if isinstance(item, str) else json.dumps(item))) for item in replies]
+        server.script(*said, plain(MESSAGES.error("no"), status=401))
+        with Engine(MESSAGES.model(server.url), journal=tmp_path / "runs.db") as engine:
+            assert engine.run("Write").reason == "model_error"
+    code = """
+        import socket, sys
+        for name in ("openai", "anthropic", "httpx2", "httpx"):
+            sys.modules[name] = None
+        socket.socket.connect = None
+        from paor import Journal, replay
+        with Journal("runs.db") as journal:
+            done = replay(journal, journal.runs()[0].run_id)
+        print(done.identical, done.divergences)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        cwd=tmp_path,
+        env={"PATH": "", "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.stdout == "True ()\n", done.stdout + done.stderr
 
 
 def _check_events(events: list[Any], replies: list[str]) -> None:

@@ -14,6 +14,8 @@ import pytest
 
 from paor import AnthropicModel, Engine, ModelCall, ModelUnavailable, OpenAIModel, PromptMessage, replay
 from paor.prompts import exchange, http
+from paor.prompts.plans import read_plan
+from paor.prompts.replies import Invalid
 
 from .model_server import (
     KEY,
@@ -291,15 +293,106 @@ def test_waits_double_up_to_eight_seconds(server: ModelServer) -> None:
 
 
 def test_a_server_that_is_not_there() -> None:
-    """Its port is closed."""
+    """Its port is closed, or its name is none: said alike by both drivers, without what libraries make of it."""
     for wire in WIRES:
         model = wire.model("http://127.0.0.1:9", port=QuickPort(), retries=1)
-        assert unavailable(model, "sync").code == unavailable(model, "async").code == "unreachable"
+        for driver in ("sync", "async"):
+            fault = unavailable(model, driver)
+            assert fault.code == "unreachable"
+            assert (
+                fault.message == "no connection to 127.0.0.1:9: Connection refused (attempt 2, the last one)"
+            )
+    for driver in ("sync", "async"):
+        fault = unavailable(CHAT.model("http://paor.invalid", retries=0), driver)
+        assert (
+            fault.message.startswith("no connection to paor.invalid:http: ") and "not known" in fault.message
+        )
+
+
+def test_an_address_that_lacks_its_last_part_is_hinted_at(server: ModelServer) -> None:
+    """The most frequent mistake with a server of one's own."""
+    server.script(plain({"detail": "Not Found"}, status=404))
+    fault = unavailable(OpenAIModel("m", base_url=server.url), "sync")
+    assert fault.message == (
+        "HTTP 404: Not Found (most compatible servers listen below /v1, and base_url does not end so)"
+    )
+    assert unavailable(OpenAIModel("m", base_url=f"{server.url}/v1"), "sync").message == "HTTP 404: Not Found"
 
 
 def test_the_bounds_are_the_same_on_both_sides() -> None:
     """A host's own client has no bound below the exchange's."""
     assert exchange.BYTES_MAX == http.BODY_BYTES
+
+
+# -- what is no answer, whatever stands in it ----------------------------------------------------------------------
+
+CALL = {"id": "call_1", "type": "function", "function": {"name": "notes.read", "arguments": '{"page": 1}'}}
+ITEM = {"type": "function_call", "call_id": "call_1", "name": "notes.read", "arguments": '{"page": 1}'}
+BLOCK = {"type": "tool_use", "id": "call_1", "name": "notes.read", "input": {"page": 1}}
+REPLY = {"type": "tool_use", "id": "call_1", "name": "reply", "input": {"decision": "stop", "reason": "x"}}
+REFUSED = {"type": "refusal", "refusal": "No."}
+
+
+def _chat(**message: Any) -> dict[str, Any]:
+    end = message.pop("end")
+    return CHAT.body("") | {"choices": [{"index": 0, "message": message, "finish_reason": end}]}
+
+
+def _responses(*output: Any, reason: str = "") -> dict[str, Any]:
+    more = {"status": "incomplete", "incomplete_details": {"reason": reason}} if reason else {}
+    return RESPONSES.body("") | {"output": list(output)} | more
+
+
+NO_ANSWERS: dict[str, tuple[Wire, dict[str, Any], str]] = {
+    "chat: calls that were cut off": (CHAT, _chat(end="length", content=None, tool_calls=[CALL]), "length"),
+    "chat: calls that were filtered": (CHAT, _chat(end="content_filter", content=None, tool_calls=[CALL]), "content_filter"),
+    "chat: a refusal beside calls": (CHAT, _chat(end="tool_calls", content=None, refusal="No.", tool_calls=[CALL]), "refusal"),
+    "chat: a refusal after a text": (CHAT, _chat(end="stop", content=TEXT, refusal="No."), "refusal"),
+    "responses: calls that were cut off": (RESPONSES, _responses(ITEM, reason="max_output_tokens"), "length"),
+    "responses: calls that were filtered": (RESPONSES, _responses(ITEM, reason="content_filter"), "content_filter"),
+    "responses: a refusal beside calls": (
+        RESPONSES, _responses({"type": "message", "content": [REFUSED]}, ITEM), "refusal"
+    ),
+    "responses: a refusal after a text": (
+        RESPONSES, _responses({"type": "message", "content": [{"type": "output_text", "text": TEXT}, REFUSED]}), "refusal"
+    ),
+    "messages: calls that were cut off": (MESSAGES, MESSAGES.body("") | {"content": [BLOCK], "stop_reason": "max_tokens"}, "length"),
+    "messages: a refusal beside calls": (MESSAGES, MESSAGES.body("") | {"content": [BLOCK], "stop_reason": "refusal"}, "refusal"),
+    "messages: a refusal beside the reply": (MESSAGES, MESSAGES.body("") | {"content": [REPLY], "stop_reason": "refusal"}, "refusal"),
+    "messages: a reply that was cut off": (MESSAGES, MESSAGES.body("") | {"content": [REPLY], "stop_reason": "max_tokens"}, "length"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NO_ANSWERS)
+def test_a_cut_or_refused_reply_says_so_whatever_stands_in_it(server: ModelServer, name: str) -> None:
+    """Calls and texts that a provider has broken off are no calls and texts of the model."""
+    wire, body, finish = NO_ANSWERS[name]
+    server.script(plain(body))
+    reply = wire.model(server.url).ask(ModelCall("plan", (PromptMessage("user", "Go on?"),)))
+    assert reply.finish == finish
+    if finish != "length":
+        assert read_plan(reply.text, chars_max=10_000, finish=reply.finish) == Invalid(
+            finish, "the model declined to answer"
+        )
+    elif name != "messages: a reply that was cut off":
+        assert isinstance(read_plan(reply.text, chars_max=10_000, finish=reply.finish), Invalid)
+
+
+@pytest.mark.parametrize("finish", ["refusal", "content_filter"])
+def test_a_refusal_that_looks_like_an_answer_is_asked_again(tmp_path: Path, finish: str) -> None:
+    """In every phase: a complete object is no answer when the provider says that the model was stopped."""
+    with model_server() as server:
+        good = [json.dumps(reply) for reply in (*READ(1), STOP, SUCCESS)]
+        bodies = [CHAT.body(text, end) for text in good for end in (finish, "stop")]
+        if finish == "refusal":  # words in the content, and a refusal beside them
+            bodies = [_chat(end="stop", content=text, refusal=no) for text in good for no in ("No.", None)]
+        server.script(*map(plain, bodies))
+        engine = Engine(CHAT.model(server.url), tools=TOOLS, journal=tmp_path / "runs.db")
+        result = engine.run("Read it")
+        rows = [row for row in engine.journal.transitions(result.run_id) if "invalid" in row.outcome]
+        assert result.state == "Done" and [row.outcome["invalid"] for row in rows] == [finish] * 4
+        assert [row.trigger for row in rows] == ["reselect", "respecify", "reassess", "reassess"]
+        assert replay(engine.journal, result.run_id).identical
 
 
 # -- in a run ----------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paor import Engine, Event, ModelText, ModelUnavailable, OpenAIModel, RunEnded
+from paor import AnthropicModel, Engine, Event, ModelText, ModelUnavailable, OpenAIModel, RunEnded
 from paor.prompts.secrets import REDACTED, Scrubber, StreamScrubber
 
 from .model_server import KEY, WIRES, Behaviour, QuickPort, Wire, model_server, plain, streamed
@@ -172,6 +172,46 @@ def test_addresses_with_secrets_are_kept_secret() -> None:
         with pytest.raises(ModelUnavailable) as caught:
             OpenAIModel("m", base_url=url).ask(_call())
     assert "hunter2" not in caught.value.message and "token-abcdefgh" not in caught.value.message
+
+
+def test_secrets_of_clients_that_a_host_has_made() -> None:
+    """Of both of them, whatever they are called there, headers of their own included."""
+    import anthropic
+    import openai
+
+    keys = [f"{name}-0123456789" for name in ("sync-key", "async-key", "token", "header", "webhook")]
+    with model_server() as server:
+        server.script(plain(f"you sent {' '.join(keys)}", status=403))
+        url = server.url
+        client = openai.OpenAI(api_key=keys[0], base_url=f"{url}/v1", webhook_secret=keys[4])
+        other = openai.AsyncOpenAI(
+            api_key=keys[1],
+            base_url=f"{url}/v1",
+            default_headers={"x-a": keys[3], "x-b": f"Bearer {keys[2]}"},
+        )
+        with pytest.raises(ModelUnavailable) as caught:
+            OpenAIModel("m", client=client, async_client=other).ask(_call())
+        assert caught.value.message == "HTTP 403: you sent " + " ".join([REDACTED] * 5)
+        claude = anthropic.Anthropic(auth_token=keys[2], base_url=url)
+        with pytest.raises(ModelUnavailable) as caught:
+            AnthropicModel("m", client=claude).ask(_call())
+        assert keys[2] not in caught.value.message and keys[0] in caught.value.message
+
+
+def test_secrets_of_the_environment_are_kept_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the SDKs and their HTTP library take from it and send: other keys, headers, passwords of proxies."""
+    monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "other-0123456789")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "x-team: team-0123456789")
+    monkeypatch.setenv("HTTPS_PROXY", "http://user:proxy-pass%211@127.0.0.1:9")
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    basic = base64.b64encode(b"user:proxy-pass!1").decode()
+    told = f"other-0123456789 team-0123456789 proxy-pass!1 proxy-pass%211 {basic}"
+    with model_server() as server:
+        server.script(plain(told, status=403))
+        with pytest.raises(ModelUnavailable) as caught:
+            OpenAIModel("m", base_url=f"{server.url}/v1").ask(_call())
+    for secret in told.split():
+        assert secret.rstrip("=") not in caught.value.message
 
 
 def _call() -> Any:

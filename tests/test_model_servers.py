@@ -12,12 +12,14 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.request import ProxyHandler, build_opener
 
 import pytest
 
 from paor import (
     AnthropicModel,
     Engine,
+    Journal,
     Limits,
     ModelCall,
     ModelText,
@@ -33,6 +35,7 @@ from paor.prompts.plans import read_plan
 from paor.prompts.wire_schemas import REFINEMENT
 from paor.states.plans import Plan
 
+from .main_job import REPLIES, look_back, run_job
 from .model_server import KEY, QuickPort
 from .real_servers import aimock_command, free_port, llama_command, llmock_command, post, running
 from .worlds import CONTINUE, PARAMETERS, READ, SELECT, STOP, SUCCESS, TOOLS
@@ -84,6 +87,15 @@ def aimock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         pytest.skip(f"{MISSING} aimock")
     with running(command, port) as url:
         yield url
+
+
+def told(name: str, rows: list[Any]) -> None:
+    """Print what each request came to, for whoever runs this with ``-s``."""
+    print(f"\n{name}")
+    for row in rows:
+        kept = ("invalid", "finish", "attempts", "tokens_in", "tokens_out", "request_id")
+        facts = {name: row.outcome[name] for name in kept if row.outcome.get(name)}
+        print(f"  {row.seq} {row.request['kind']}: {row.trigger} {facts}")
 
 
 def load(url: str, *fixtures: dict[str, Any]) -> None:
@@ -174,6 +186,23 @@ def test_a_run_on_aimock_with_a_fault_in_it(aimock: str, tmp_path: Path, api: st
     assert replay(engine.journal, result.run_id).identical and engine.journal.verify() == []
 
 
+@pytest.mark.parametrize("name", ["openai:gpt-6-luna", "anthropic:claude-haiku-5-5"])
+def test_the_main_job_on_aimock(aimock: str, tmp_path: Path, name: str) -> None:
+    """By the command line: overloaded at first; replayed with nothing to answer."""
+    said = [
+        {"match": {"sequenceIndex": at}, "response": {"content": text}} for at, text in enumerate(REPLIES)
+    ]
+    load(aimock, *said)
+    post(f"{aimock}/__aimock/error", b'{"status": 529}')
+    result = run_job(tmp_path, name, f"{aimock}/v1" if name.startswith("openai") else aimock)
+    load(aimock)
+    with Journal(tmp_path / "paor.db") as journal:
+        rows = [row for row in journal.transitions(result["run_id"]) if "model" in row.request]
+    assert rows[0].outcome["attempts"] == 2
+    look_back(tmp_path, result["run_id"])
+    told(name, rows)
+
+
 # -- llmock ------------------------------------------------------------------------------------------------------
 
 
@@ -194,6 +223,13 @@ def behave(url: str, *behaviors: dict[str, Any]) -> None:
     post(f"{url}/_llmock/scenario", json.dumps({"behaviors": behaviors}).encode())
 
 
+def judged(url: str) -> dict[str, Any]:
+    """Return what llmock thinks of its clients."""
+    with build_opener(ProxyHandler({})).open(f"{url}/_llmock/verdict", timeout=10) as answer:
+        verdict: dict[str, Any] = json.loads(answer.read())
+    return verdict
+
+
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("driver", ["sync", "async"])
 def test_retries_on_llmock(llmock: str, api: str, driver: str) -> None:
@@ -206,10 +242,7 @@ def test_retries_on_llmock(llmock: str, api: str, driver: str) -> None:
     model = model_at(llmock, api, "/anthropic", port=None, retries=3)
     reply = asked(model, driver=driver)
     assert (reply.text, reply.attempts) == (TEXT, 3)
-    from urllib.request import ProxyHandler, build_opener
-
-    with build_opener(ProxyHandler({})).open(f"{llmock}/_llmock/verdict", timeout=10) as answer:
-        verdict = json.loads(answer.read())
+    verdict = judged(llmock)
     assert verdict["passed"] and verdict["attempts"] == 3, verdict["findings"]
 
 
@@ -229,6 +262,28 @@ def test_broken_streams_of_llmock(llmock: str, api: str, kind: str, codes: set[s
     behave(llmock, broken, {"type": "reply", "text": TEXT * 20})
     model = model_at(llmock, api, "/anthropic", retries=0, timeout_s=1.0)
     assert fault(model, stream=True).code in codes
+
+
+@pytest.mark.parametrize("name", ["openai:gpt-6-luna", "anthropic:claude-haiku-5-5"])
+def test_the_main_job_on_llmock(llmock: str, tmp_path: Path, name: str) -> None:
+    """By the command line: three errors, a reply that breaks off; it judges that no retry came too early."""
+    texts = [*REPLIES[:3], '{"decision": "st', *REPLIES[3:]]
+    errors: list[dict[str, Any]] = [{"status": 429, "retry_after": 0.3}, {"status": 529}, {"status": 503}]
+    behave(
+        llmock,
+        *({"type": "fail", "times": 1, **error} for error in errors),
+        *({"type": "reply", "text": text} for text in texts),
+    )
+    result = run_job(tmp_path, name, f"{llmock}/v1" if name.startswith("openai") else f"{llmock}/anthropic")
+    verdict = judged(llmock)
+    assert verdict["passed"] and verdict["attempts"] == 9, verdict["findings"]
+    with Journal(tmp_path / "paor.db") as journal:
+        rows = [row for row in journal.transitions(result["run_id"]) if "model" in row.request]
+    assert [row.outcome.get("attempts", 1) for row in rows] == [4, 1, 1, 1, 1]
+    assert [row.trigger for row in rows if "invalid" in row.outcome] == ["reassess"]
+    behave(llmock, {"type": "fail", "status": 500, "times": None})
+    look_back(tmp_path, result["run_id"])
+    told(name, rows)
 
 
 # -- a real model ------------------------------------------------------------------------------------------------

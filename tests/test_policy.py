@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from paor import Policy
 from paor.tools.approvals import approval_needed
+from paor.tools.hosts import is_public
 from paor.tools.policy import denial, folded_pattern, matches, unsafe
 
 from .cases import short
@@ -156,10 +157,26 @@ PRIVATE = {
     "IPv4 compatible": "[::127.0.0.1]",
     "6to4": "[2002:7f00:1::]",
     "NAT64": "[64:ff9b::7f00:1]",
+    "NAT64 of a network's own": "[64:ff9b:1::a00:1]",
+    "IPv4 translated": "[::ffff:0:127.0.0.1]",
+    "IPv6 site-local": "[fec0::1]",
+    "IPv6 discard": "[100::1]",
+    "IPv6 documentation": "[2001:db8::1]",
+    "IPv6 documentation, the newer": "[3fff::1]",
+    "IPv6 segment routing": "[5f00::1]",
+    "Teredo": "[2001:0:7f00:1::]",
+    "protocol assignments": "192.0.0.9",
+    "6to4 relays": "192.88.99.1",
+    "benchmarks": "198.18.0.1",
+    "reserved": "240.0.0.1",
     "localhost": "localhost",
     "localhost with case and dot": "LocalHost.",
     "below localhost": "api.localhost",
     "multicast DNS": "printer.local",
+    "a name of a local network": "nas.lan",
+    "a home network": "tv.home.arpa",
+    "a hosts file": "ip6-localhost",
+    "a name of one word": "intranet",
     "a cloud's inside": "metadata.google.internal",
     "full-width digits": "１２７.0.0.1",
     "full-width dots": "127．0．0．1",
@@ -205,8 +222,49 @@ def test_every_spelling_of_an_ipv4_address_is_judged_like_the_address(number: in
         f"[::ffff:{address}]",
         f"{octets[0]}.{number & 0xFFFFFF}",
     ][form]
-    public = address.is_global and not address.is_multicast
-    assert (reason(f"http://{spelling}/") is None) is public
+    assert (reason(f"http://{spelling}/") is None) is is_public(address)
+
+
+@given(
+    number=st.integers(0, 2**128 - 1), prefix=st.sampled_from([0, 3, 7, 10, 16, 32, 96]), four=st.booleans()
+)
+def test_what_is_public_here_is_public_in_the_standard_library(number: int, prefix: int, four: bool) -> None:
+    """The ranges stand here so that no version of Python moves them; none of them may be forgotten."""
+    address = (
+        ipaddress.IPv4Address(number >> 96)
+        if four
+        else ipaddress.IPv6Address(number >> prefix | (1 << 125 if prefix == 3 else 0))
+    )
+    inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    stands_for = not four and int(address) >> 32 in (0, 0xFFFF, 0xFFFF0000, 0x64FF9B << 64)
+    if is_public(address) and not stands_for:
+        assert address.is_global and not address.is_multicast and not address.is_reserved
+    if stands_for:
+        assert is_public(address) is is_public(inner)
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12"),
+        *("192.0.0.0/24", "192.0.2.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24"),
+        *("203.0.113.0/24", "224.0.0.0/3"),
+    ],
+)
+def test_a_private_range_ends_where_it_ends(network: str) -> None:
+    """Its first and last address are private, those around it are not, where no other range begins."""
+    found = ipaddress.IPv4Network(network)
+    assert not is_public(found[0]) and not is_public(found[-1])
+    for number in (int(found[0]) - 1, int(found[-1]) + 1):
+        if 0 <= number < 2**32 and network not in ("203.0.113.0/24",):
+            around = ipaddress.IPv4Address(number)
+            assert is_public(around) is (around.is_global and not around.is_multicast)
+
+
+@pytest.mark.parametrize("name", ["page", "readme.md", "docs/index", "#top", "?page=2", "/x"])
+def test_a_word_where_a_link_is_meant_is_no_private_host(name: str) -> None:
+    """Only what is written as a URL is held to be a name of the local network."""
+    assert reason(name, "link") is None
 
 
 BAD_URLS = {
@@ -233,6 +291,15 @@ BAD_URLS = {
     "a broken address": "http://[::1",
     "a port that is none": "http://example.org:99999/",
     "a port of letters": "http://example.org:http/",
+    "an octal number that is none": "https://1.2.3.09/",
+    "a number too large for an address": "https://4294967296/",
+    "a hex number at the end": "https://example.0x1/",
+    "brackets without an address": "https://[v1.x]/",
+    "a dot in front": "https://.example.org/",
+    "two dots": "https://example..org/",
+    "a header behind it": "https://example.org/\r\nX-Evil: yes",
+    "a private one behind a comma": "https://example.org/,http://127.0.0.1/",
+    "a private one on the next line": "https://example.org/\nhttp://127.0.0.1/",
     "a host that is a slash in disguise": "http://example.org\u2100.example.net/",
 }
 
@@ -291,7 +358,6 @@ GOOD_URLS = [
     "https://example.org/..%2f/http://127.0.0.1",
     "https://example.org/?next=http://localhost/",
     "https://10.example.org/",
-    "https://1.2.3.09/",
     "  https://example.org/  ",
     "example.org/a",
     "/docs/page",

@@ -104,7 +104,7 @@ def test_packed_pages_are_unpacked(form: str, encoding: str) -> None:
 
 
 def test_a_packed_page_in_several_parts_is_one_page() -> None:
-    """As gzip allows, also with zeros behind; what is neither is damaged."""
+    """As gzip allows, also with zeros or anything else behind; a part that begins and is none is damaged."""
     first, second = (
         article("Parts", "The first part."),
         "<p>And here is the second part of the very same page.</p>",
@@ -112,14 +112,14 @@ def test_a_packed_page_in_several_parts_is_one_page() -> None:
     body = packed(first, "gzip") + packed(second, "gzip")
     answers = {
         f"/{n}": sends(body + tail, Content_Encoding="gzip")
-        for n, tail in enumerate((b"", b"\0" * 9, b"junk"))
+        for n, tail in enumerate((b"", b"\0" * 9, b"junk", b"\x1f\x8bjunk"))
     }
     with Site(answers) as site:
-        for path in ("/0", "/1"):
+        for path in ("/0", "/1", "/2"):
             text = text_of(scraped(site.url(path), format="text", includeRawContent=True))
             assert "The first part." in text and "the second part" in text
         with pytest.raises(ToolError, match="is packed and damaged"):
-            scraped(site.url("/2"))
+            scraped(site.url("/3"))
 
 
 def test_other_documents_than_pages_are_read_too() -> None:
@@ -168,6 +168,15 @@ def test_a_page_of_nothing_but_tags_is_read_without_structure() -> None:
     assert text_of(output).startswith("# Tags\n\nSource: ")
     assert "word\nword" in text_of(output) and "menu" not in text_of(output)
     assert "very many tags" in output.notes[-2] and "cut after 200,000 characters" in output.notes[-1]
+
+
+def test_cells_that_cover_a_thousand_columns_make_no_table_of_millions() -> None:
+    """A page of 300 kB would be taken apart for a quarter of a minute, and be 20 million characters long."""
+    cells = "<tr><td colspan=1000>cell</td><td rowspan='9999999'>x</td></tr>" * 5_000
+    page = article("Wide", "A table of wide cells.") + f"<article><table>{cells}</table></article>"
+    with Site({"/a": sends(page)}) as site:
+        text = text_of(scraped(site.url("/a")))
+    assert "cell" in text and "|" * 100 not in text.replace(" ", "") and len(text) < 200_000
 
 
 def test_urls_of_a_text_are_found_in_time_that_grows_with_the_text() -> None:

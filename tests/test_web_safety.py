@@ -68,6 +68,13 @@ BAD_URLS = {
     "backslash": "http://example.org\\@127.0.0.1/",
     "long": "http://example.org/" + "a" * 3000,
     "broken": "http://[::1",
+    "a line break": "http://example.org/\r\nX-Evil: yes",
+    "a blank": "http://example.org/a b",
+    "NUL": "http://example.org/\0",
+    "IPv6 site-local": "http://[fec0::1]/",
+    "IPv4 translated": "http://[::ffff:0:7f00:1]/",
+    "a name of one word": "http://intranet/",
+    "a number that is no address": "http://127.0.0.08/",
 }
 
 

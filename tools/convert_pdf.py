@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _PAGES_MAX = 5_000
 _CHARS_MAX = 50_000_000
+OPERATIONS_MAX = 3_000_000
+"""Drawing operations of all pages: two minutes of work (2026-11-22). A page of print has a thousand of them or two."""
 _LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"})
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _BOLD = re.compile(r"bold|black|heavy|-medi$|-demi", re.IGNORECASE)
@@ -125,10 +127,12 @@ def _pages(reader: "PdfReader") -> tuple[list[Page], list[int]]:
         raise ConversionError("too_large", f"has {count} pages, the limit is {_PAGES_MAX}; split it")
     pages: list[Page] = []
     unread: list[int] = []
-    chars = 0
+    chars, work = 0, _Work(OPERATIONS_MAX)
     for number in range(1, count + 1):
         try:
-            pages.append(_lines(reader.pages[number - 1]))
+            pages.append(_lines(reader.pages[number - 1], work))
+        except ConversionError:
+            raise
         except Exception:  # noqa: BLE001 - one bad page must not hide the others; it is named in a note
             pages.append([])
             unread.append(number)
@@ -138,7 +142,21 @@ def _pages(reader: "PdfReader") -> tuple[list[Page], list[int]]:
     return pages, unread
 
 
-def _lines(page: "PageObject") -> Page:
+class _Work:
+    """Counts drawing operations, so that pages which share a long stream are not drawn for hours."""
+
+    def __init__(self, most: int) -> None:
+        self._left = self._most = most
+
+    def count(self, *operation: Any) -> None:
+        """Count one; raise `ConversionError` when there are too many."""
+        self._left -= 1
+        if self._left < 0:
+            message = f"has more than {self._most:,} drawing operations, which would take long; split it"
+            raise ConversionError("too_large", message)
+
+
+def _lines(page: "PageObject", work: _Work) -> Page:
     pieces: list[_Piece] = []
     lines: Page = []
 
@@ -150,7 +168,7 @@ def _lines(page: "PageObject") -> Page:
             if part:
                 pieces.append(_Piece(clean(part).translate(_LIGATURES), cm, tm, font, size))
 
-    page.extract_text(visitor_text=visit)
+    page.extract_text(visitor_text=visit, visitor_operand_before=work.count)
     return [*lines, *_line(pieces)]
 
 

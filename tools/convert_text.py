@@ -26,6 +26,9 @@ _BOMS = (
 _CHARSETS = re.compile(r"utf-8|ascii|iso8859|cp\d|koi8|mac|shift_jis|euc|gb|big5|johab|hz|iso2022|tis")
 """Codecs that a document may name: character sets only, never Python's own such as ``unicode_escape``."""
 _DELIMITERS = "\t;|,"
+CSV_CELLS_MAX = 2_000_000
+"""Cells of a table, those included that fill up short rows: one long row under many short ones would make billions of them."""
+_SNIFFED_CHARS_MAX = 1_000_000
 _SNIFFED_ROWS_MAX = 50
 _CONTROLS_SHARE_MAX = 0.05
 """Random bytes hold 11 % control characters, text next to none."""
@@ -149,11 +152,13 @@ def read_csv(data: bytes, charset: str = "") -> Converted:
     """
     text, notes = text_of(data, charset)
     try:
-        rows = list(_csv_rows(text, _delimiter(text)))
+        rows = list(_csv_rows(text, _delimiter(text[:_SNIFFED_CHARS_MAX]), CSV_CELLS_MAX))
+        width = max(map(len, rows), default=0)
+        if width * len(rows) > CSV_CELLS_MAX:
+            raise csv.Error(f"as a table it would have more than {CSV_CELLS_MAX:,} cells")
     except csv.Error as error:
         note = f"not valid CSV ({error}); read as plain text"
         return Converted(tidy(text), "text/plain", notes=(*notes, note))
-    width = max(map(len, rows), default=0)
     uneven = sum(len(row) != len(rows[0]) for row in rows)
     if uneven:
         notes = (*notes, f"{uneven} of {len(rows)} rows have another number of cells than the first")
@@ -162,12 +167,19 @@ def read_csv(data: bytes, charset: str = "") -> Converted:
     return Converted("\n".join(lines), "text/csv", notes=notes)
 
 
-def _csv_rows(text: str, delimiter: str) -> Iterator[list[str]]:
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-    return (cells for row in reader if any(cells := [_cell(cell) for cell in row]))
+def _csv_rows(text: str, delimiter: str, cells_max: int | None = None) -> Iterator[list[str]]:
+    """Yield the rows with something in them; raise `csv.Error` when they have more cells than *cells_max*."""
+    left = cells_max
+    for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter):
+        if left is not None and (left := left - len(row)) < 0:
+            raise csv.Error(f"it has more than {cells_max:,} cells")
+        if any(cells := [_cell(cell) for cell in row]):
+            yield cells
 
 
 def _cell(value: str) -> str:
+    if not value or (value.isalnum() and value.isascii()):
+        return value  # most cells, and most of the time
     return tidy(value).strip().replace("|", "\\|").replace("\n", "<br>")
 
 

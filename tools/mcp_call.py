@@ -13,6 +13,7 @@ the host has said that the server's tools ask first, or somebody has decided tha
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +30,9 @@ from .tool import ToolContext
 
 ROUNDS_MAX = 10
 """Rounds of one call without a person in between. Source: the default of the ``mcp`` package's own client."""
+
+QUESTION_BYTES = 1_000_000
+"""Most that a question with its schema and the server's own state may have: it stands in the journal, and a person reads it."""
 
 _SAMPLES_MAX = 10
 _META_KEY = "paor/idempotencyKey"
@@ -211,7 +215,10 @@ class Call:
             url = one_line(str(params.get("url")), 2000)
             message, schema = f"{message} Visit {url}, then accept with an empty answer.", {}
         asked = f"The MCP server {self._settings.shown}, for {self.name}, asks: {message}"
-        return AnswerNeeded(asked, schema, self._redactor.json(self.dialogue.state()))
+        state = self._redactor.json(self.dialogue.state())
+        if len(json.dumps(state)) > QUESTION_BYTES:
+            raise self.lost(f"asks with more than {QUESTION_BYTES:,} bytes in the middle of {self.name}")
+        return AnswerNeeded(asked, schema, state)
 
     async def _request(
         self, session: Session, responses: dict[str, Any] | None, request_state: str | None
@@ -249,7 +256,12 @@ class Call:
                 self.dialogue = Dialogue(
                     "open", None, [("", self._said(params))], answers=self.dialogue.answers
                 )
-                raise Open(Held(session, self, task, answer), self._question())
+                try:
+                    question = self._question()
+                except ToolError:
+                    task.cancel()
+                    raise
+                raise Open(Held(session, self, task, answer), question)
             task.cancel()
             session.stalled = not self._settings.is_url
             raise self.lost(f"did not answer {self.name} within {self._settings.call_s:g} seconds")
@@ -283,7 +295,7 @@ class Call:
                 return self._question()
         if code == CONNECTION_CLOSED and (session.ended or self._settings.is_url):
             await session.settle()
-            told = self._redactor.text(one_line(session.told, 300))
+            told = self._redactor.text(one_line(session.told, 300)) or (words if "SSE" in words else "")
             return self.lost(f"was gone before it answered {self.name}" + (f" ({told})" if told else ""))
         if data.get(FATE) == LOST or code == PARSE_ERROR:
             return self.lost(f"did not answer {self.name} in the protocol: {words}")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from typing import Any, Protocol
 
 from ..states.errors import ToolError
@@ -115,6 +117,7 @@ class Session:
         """Hold the client open; it must be closed by the task that opened it."""
         from mcp import Client
 
+        _quiet()
         settings = self._settings
         mode = {"modern": "2026-07-28"}.get(settings.mode, settings.mode)
         http = None
@@ -125,7 +128,9 @@ class Session:
                 http = http_client(
                     settings.headers, message_bytes=settings.message_bytes, connect_s=settings.connect_s
                 )
-                target: Any = streamable_http_client(settings.target, http_client=http)
+                target: Any = streamable_http_client(
+                    settings.target, http_client=http, max_sse_event_size=int(settings.message_bytes)
+                )
             elif settings.command is not None:
                 target = self._transport = self._child()
             else:
@@ -193,6 +198,23 @@ class Session:
 
     async def _roots(self, context: Any) -> Any:
         return roots_of(self._settings)
+
+
+class _WithoutTraceback(logging.Filter):
+    """Takes tracebacks out of a record: they repeat what a server has sent, secrets and all."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.exc_info = record.exc_text = None
+        return True
+
+
+@lru_cache(maxsize=1)
+def _quiet() -> None:
+    """Keep what the package says of odd servers off a host's terminal; what comes of it is told by the call."""
+    logging.getLogger("mcp").addHandler(logging.NullHandler())
+    for name in ("mcp.client.streamable_http", "mcp.shared.dispatcher", "client"):
+        logging.getLogger(name).addFilter(_WithoutTraceback())
+    logging.getLogger("client").addHandler(logging.NullHandler())
 
 
 def roots_of(settings: McpSettings) -> Any:

@@ -158,6 +158,8 @@ def settings_of(target: Any, **options: Any) -> McpSettings:
         settings = McpSettings(target, **options)
         if settings.command == []:
             raise UsageError("McpServer: the command is empty")
+        if settings.command and "://" in settings.command[0]:
+            raise UsageError("McpServer: a URL begins with http:// or https://")
     except TypeError as error:
         raise UsageError(f"McpServer: {str(error).removeprefix('McpSettings.__init__() ')}") from None
     except ValueError as error:

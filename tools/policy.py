@@ -7,10 +7,8 @@ is the catalog). A tool that is offered is not thereby permitted: the check is m
 
 from __future__ import annotations
 
-import ipaddress
 import posixpath
 import re
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -18,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 from ..states.policy import Policy
 from .catalog import folded
+from .hosts import address_of, is_public, unsafe_host
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _PROSE = re.compile(r"\s*[A-Za-z]+:(\s|\Z)")
@@ -35,7 +34,10 @@ _EDGES = "".join(map(chr, range(33)))
 URL_CHARS = 2000
 """Longest URL that is fetched; what browsers and proxies agree on."""
 
-_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_LINES = re.compile(r"[\x00-\x1f\x7f]")
+_CONTROL = re.compile(r"[\x00-\x20\x7f]")
+_SEVERAL = re.compile(r"[\s,;|]+(?=[A-Za-z][A-Za-z0-9+.-]*://)")
+"""What stands between two URLs in one text; a tool may take both."""
 
 
 @lru_cache(maxsize=4096)
@@ -98,7 +100,9 @@ def unsafe_url(policy: Policy, url: str) -> str | None:
         return f"the scheme {scheme[:20]!a} cannot be fetched" if ":" in url else "is not a URL"
     if len(url) > URL_CHARS:
         return f"has more than {URL_CHARS} characters"
-    reason = _unsafe_host(url, private_hosts=policy.private_hosts)
+    if _CONTROL.search(url):
+        return "holds a blank or a control character"
+    reason = unsafe_host(url, private_hosts=policy.private_hosts)
     if reason is not None:
         return reason
     port = urlsplit(url).port
@@ -109,8 +113,8 @@ def unsafe_address(policy: Policy, address: str) -> bool:
     """Return whether *address*, as a resolver gave it, is none to connect to: not public, or not an address."""
     if policy.private_hosts:
         return False
-    found = _address(address)
-    return found is None or not found.is_global or found.is_multicast
+    found = address_of(address)
+    return found is None or not is_public(found)
 
 
 def _strings(value: Any, name: str) -> Iterable[tuple[str, str]]:
@@ -132,21 +136,30 @@ def _unsafe_text(policy: Policy, name: str, text: str) -> str | None:
             return "a path must not climb with .."
         if policy.file_roots and (reason := _unsafe_path(policy.file_roots, text)) is not None:
             return reason
-    named, url = name.endswith(_URL_NAMES), text.translate(_DROPPED).strip(_EDGES)
+    if not name.endswith(_URL_NAMES):
+        return None if _PROSE.match(text) else _unsafe_as_url(policy, text, named=False)
+    reasons = (_unsafe_as_url(policy, part, named=True) for part in _SEVERAL.split(text))
+    return next((reason for reason in reasons if reason is not None), None)
+
+
+def _unsafe_as_url(policy: Policy, text: str, *, named: bool) -> str | None:
+    """Return why a text must not be fetched, where it is a URL; *named*: its argument says that it is one."""
+    url = text.translate(_DROPPED).strip(_EDGES)
     found = _SCHEME.match(url)
     if found is None:
         if not named or policy.private_hosts or not url or re.match(r"/(?!/)|[?#]", url):
             return None
-        return _unsafe_host("http://" + url.removeprefix("//"))
-    if not named and _PROSE.match(text):
-        return None
+        return unsafe_host("http://" + url.removeprefix("//"), bare=not url.startswith("//"))
     scheme = found.group(1).lower()
-    if scheme in policy.url_schemes:
-        no_host = policy.private_hosts or scheme in _SCHEMES_WITHOUT_HOST
-        return None if no_host or not (named or scheme in ("http", "https")) else _unsafe_host(url)
-    if named or scheme in _SCHEMES_WITHOUT_HOST or scheme in ("http", "https"):
-        return f"the scheme {scheme}: is not allowed"
-    return None
+    if scheme not in policy.url_schemes:
+        forbidden = named or scheme in _SCHEMES_WITHOUT_HOST or scheme in ("http", "https")
+        return f"the scheme {scheme}: is not allowed" if forbidden else None
+    if scheme in _SCHEMES_WITHOUT_HOST or not (named or scheme in ("http", "https")):
+        return None
+    reason = None if policy.private_hosts else unsafe_host(url)
+    if reason is None and named and _LINES.search(text.strip(_EDGES)):
+        return "is a URL with a line break or a control character in it"
+    return reason
 
 
 def path_arguments(arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -165,65 +178,3 @@ def _unsafe_path(roots: Sequence[str], text: str) -> str | None:
     ):
         return "is outside the folders that the policy allows"
     return None
-
-
-def _unsafe_host(url: str, *, private_hosts: bool = False) -> str | None:
-    try:
-        parts = urlsplit(url)
-        host, _ = unquote(parts.hostname or ""), parts.port
-    except ValueError:
-        return "is not a valid URL"
-    host = unicodedata.normalize("NFKC", host).replace("\u3002", ".")
-    host = "".join(letter for letter in host if unicodedata.category(letter) != "Cf").rstrip(".").lower()
-    if not host:
-        return "has no host"
-    if parts.username is not None or parts.password is not None:
-        return "must not carry user info"
-    if "\\" in parts.netloc or re.search(r"[/?#@\s]", host):
-        return "has a host that parsers would read differently"
-    if private_hosts:
-        return None
-    if host == "localhost" or host.endswith((".localhost", ".local", ".internal")):
-        return "names a private host"
-    address = _address(host)
-    if address is not None and (not address.is_global or address.is_multicast):
-        return "names a private address"
-    return None
-
-
-def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """
-    Return the address *host* spells, also in the decimal, octal, hex and short forms that resolvers take.
-
-    Of an IPv6 address that stands for an IPv4 one (mapped, compatible, 6to4, NAT64) the IPv4 address.
-    """
-    try:
-        address = ipaddress.ip_address(host.partition("%")[0])
-    except ValueError:
-        return _legacy_address(host)
-    if isinstance(address, ipaddress.IPv4Address):
-        return address
-    inner = address.ipv4_mapped or address.sixtofour
-    if inner is None and (address in _NAT64 or int(address) < 2**32):
-        inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-    return inner or address
-
-
-def _legacy_address(host: str) -> ipaddress.IPv4Address | None:
-    parts = host.split(".")
-    if len(parts) > 4 or not all(re.fullmatch(r"0x[0-9a-f]+|[0-9]+", part) for part in parts):
-        return None
-    try:
-        numbers = [_number(part) for part in parts]
-    except ValueError:
-        return None
-    value = numbers[-1]
-    for index, number in enumerate(numbers[:-1]):
-        value += number << (8 * (3 - index))
-    return ipaddress.IPv4Address(value) if 0 <= value < 2**32 else None
-
-
-def _number(part: str) -> int:
-    if part.startswith("0x"):
-        return int(part, 16)
-    return int(part, 8) if part.startswith("0") and part != "0" else int(part)

@@ -31,6 +31,9 @@ _OFFICE = "application/vnd.openxmlformats-officedocument.wordprocessingml.docume
 _UNSURE = ("", "application/octet-stream", "binary/octet-stream")
 """Types of servers that do not know; the content decides."""
 
+_GZIP = b"\x1f\x8b"
+"""How another part of a page in several parts begins. Source: RFC 1952, section 2.2."""
+
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
@@ -235,7 +238,7 @@ def _unpacked(response: httpx.Response, limit: int, deadline: Deadline) -> Itera
             yield part
             chunk = unpacker.unconsumed_tail or unpacker.unused_data
             if unpacker.eof and chunk:
-                if not chunk.strip(b"\0"):
+                if not chunk.startswith(_GZIP[: len(chunk)]):  # what follows a packed page is not of it
                     return
                 unpacker, first = zlib.decompressobj(47), False
     if unpacker is not None and received and not unpacker.eof:

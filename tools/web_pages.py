@@ -25,6 +25,10 @@ _AROUND = frozenset({"nav", "header", "footer", "aside"})
 _TAGS_MAX = 50_000
 """Opening and closing tags of a page that is taken apart with care; at twice as many that can take ten seconds (2026)."""
 
+_SPAN = re.compile(r"\b((?:col|row)span\s*=\s*[\"']?\s*)(\d+)", re.IGNORECASE)
+_SPAN_MAX = 50
+"""Columns that one cell may cover; ten thousand cells of a thousand columns each would take minutes."""
+
 _ANCHORS_MAX = 2000
 """Links of one page that are looked at."""
 
@@ -110,6 +114,7 @@ def _extracted(source: str, url: str, form: str, depth: str) -> Converted | None
         "include_tables": True,
         "include_links": depth == "advanced",
     }
+    source = _SPAN.sub(_narrow, source)
     try:
         text = trafilatura.extract(source, **options)
         head = trafilatura.extract_metadata(source, default_url=url, extensive=False)
@@ -119,6 +124,12 @@ def _extracted(source: str, url: str, form: str, depth: str) -> Converted | None
         return None
     title = one_line(str(getattr(head, "title", None) or "")) if head is not None else None
     return Converted(tidy(text), "text/html", title)
+
+
+def _narrow(span: re.Match[str]) -> str:
+    """Return an attribute of a table's cell with at most `_SPAN_MAX` columns or rows in it."""
+    small = len(span[2]) <= 4 and int(span[2]) <= _SPAN_MAX
+    return span[0] if small else f"{span[1]}1"
 
 
 @lru_cache(maxsize=1)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from .fsm.workflow_reading import load_workflow
     from .fsm.workflows import Task
     from .prompts.anthropic import AnthropicModel
-    from .prompts.model import Model, ModelCall, ModelUnavailable, Notice, PromptMessage, Reply
+    from .prompts.model import CallStopped, Model, ModelCall, ModelUnavailable, Notice, PromptMessage, Reply
     from .prompts.offline import OfflineModel
     from .prompts.openai import OpenAIModel
     from .prompts.scripted import ScriptedModel
@@ -95,6 +95,7 @@ __all__ = [
     "AnswerNeeded",
     "AnthropicModel",
     "ApprovalRule",
+    "CallStopped",
     "ChangedPart",
     "Check",
     "Clock",
@@ -232,6 +233,7 @@ _PLACES = {
     ".fsm.validate": ("validate",),
     ".prompts.anthropic": ("AnthropicModel",),
     ".prompts.model": (
+        "CallStopped",
         "Model",
         "ModelCall",
         "ModelUnavailable",

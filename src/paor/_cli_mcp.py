@@ -88,10 +88,10 @@ def mcp_offered(flags: McpFlags, app: str | None) -> Iterator[tuple[Tool, ...]]:
     prefixes: set[str] = set()
     with ExitStack() as stack:
         for target in flags.servers:
-            server = stack.enter_context(
-                McpServer(target, trust_annotations=flags.trust, **_secrets(flags, target))
-            )
             try:
+                server = stack.enter_context(
+                    McpServer(target, trust_annotations=flags.trust, **_secrets(flags, target))
+                )
                 tools = server.tools()
                 first, number = server.prefix, 2
                 while server.prefix.lower() in prefixes:
@@ -99,6 +99,11 @@ def mcp_offered(flags: McpFlags, app: str | None) -> Iterator[tuple[Tool, ...]]:
                     number += 1
             except ToolError as error:
                 raise UsageError(f"--mcp {one_line(target)}: {error}") from None
+            except UsageError as error:
+                if not str(error).startswith("McpServer: "):
+                    raise
+                words = str(error).removeprefix("McpServer: ")
+                raise UsageError(f"--mcp {one_line(target)!a}: {words}") from None
             prefixes.add(server.prefix.lower())
             offered += tools
             for name, reason in server.skipped.items():

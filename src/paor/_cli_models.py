@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ._cli_io import USAGE
 from .fsm.intake import automatic, model_of
-from .prompts.client_settings import shown_url
+from .prompts.client_settings import checked_url, price_list, shown_url
 from .prompts.clients import RemoteModel
 from .prompts.model import Model, ModelCall, ModelUnavailable, PromptMessage
 from .prompts.prices import MILLION
@@ -41,6 +41,8 @@ class Finding(NamedTuple):
 
 def model_findings(given: str | None, *, ask: bool) -> Iterator[Finding]:
     """Yield what is known of the model that a run would use, or of *given*; with *ask* what it answers."""
+    yield from _providers()
+    yield _prices()
     name = automatic() if given in (None, "auto") else str(given)
     try:
         model = model_of(name)
@@ -52,11 +54,41 @@ def model_findings(given: str | None, *, ask: bool) -> Iterator[Finding]:
     elif given is None and name == "offline":
         why = "no key in the environment" if "PAOR_MODEL" not in os.environ else "as PAOR_MODEL says"
         text = f"offline: {why}; works without a network, and quotes sentences instead of writing"
+        named = [provider for provider, names in VARIABLES.items() if os.environ.get(names[-1])]
+        if named and "PAOR_MODEL" not in os.environ:
+            text += f"; for the server of your own name a model: --model {named[0]}:NAME or PAOR_MODEL"
         yield Finding("model", "ok", text)
     else:
         yield Finding("model", "ok", f"{model.name}{_why(given)}")
     if ask:
         yield _answer(model)
+
+
+def _providers() -> Iterator[Finding]:
+    """Yield for each provider what the environment sets; never a value of a key."""
+    for provider, names in VARIABLES.items():
+        *keys, address = names
+        url = os.environ.get(address, "")
+        told = [f"{key} is set" for key in keys if os.environ.get(key)]
+        if url:
+            try:
+                told.append(f"{address} is {shown_url(checked_url(url, address))}")
+            except UsageError as error:
+                yield Finding(provider, "missing", str(error))
+                continue
+        if told:
+            yield Finding(provider, "ok", "; ".join(told))
+        else:
+            yield Finding(provider, "missing", f"none of {', '.join(names)} is set")
+
+
+def _prices() -> Finding:
+    """Return which price list holds."""
+    try:
+        prices = price_list(None)
+    except UsageError as error:
+        return Finding("prices", "missing", str(error))
+    return Finding("prices", "ok", f"{prices.origin.removeprefix('prices ')}, {len(prices.models)} models")
 
 
 def _why(given: str | None) -> str:
@@ -75,7 +107,7 @@ def _about(model: RemoteModel) -> str:
     variable = VARIABLES[model.provider][0]
     key = "a key is set" if model.has_key else f"without a key ({variable} is not set)"
     price = model.price
-    cost = "price not known: costs are counted as 0"
+    cost = "price not known: costs are counted as 0, and a cost_budget is refused"
     if price is not None:
         cost = f"{price.tokens_in / MILLION:g} in, {price.tokens_out / MILLION:g} out for a million tokens"
     return f"{where}, {key}; {model.provider} {metadata.version(model.provider)}; {cost}"

@@ -1,0 +1,70 @@
+"""
+Exchanges that can be broken off: a coroutine on an event loop of its own, beside a thread that waits for it.
+
+A thread that waits for a socket cannot be told to stop, a task can. So a sync driver's request is made as a task, and the
+thread that waits looks now and then whether it is to stop; then the task is cancelled, which closes its connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from .model import CallStopped
+
+POLL_S = 0.1
+"""Seconds between two looks."""
+
+T = TypeVar("T")
+
+
+class LoopThread:
+    """An event loop in a thread of its own, begun with the first use, and again in a forked process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._pid = 0
+
+    def wait(self, work: Coroutine[Any, Any, T], is_cancelled: Callable[[], bool]) -> T:
+        """
+        Return what *work* comes to.
+
+        Args:
+            work: Runs on the loop.
+            is_cancelled: Asked from this thread every tenth of a second; what it raises ends the work, too.
+
+        Raises:
+            CallStopped: *is_cancelled* was true; *work* has ended before.
+        """
+        loop, ended = self._running(), threading.Event()
+        begun: list[asyncio.Task[T]] = []
+
+        def begin() -> None:
+            begun.append(loop.create_task(work))
+            begun[0].add_done_callback(lambda _: ended.set())
+
+        loop.call_soon_threadsafe(begin)
+        try:
+            while not ended.wait(POLL_S):
+                if is_cancelled():
+                    raise CallStopped("the run is cancelled")
+        finally:
+            if not ended.is_set():
+                loop.call_soon_threadsafe(lambda: begun[0].cancel())
+                ended.wait()
+        return begun[0].result()
+
+    def _running(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None or self._pid != os.getpid():
+                self._loop, self._pid = asyncio.new_event_loop(), os.getpid()
+                threading.Thread(target=self._loop.run_forever, name="paor-exchange", daemon=True).start()
+            return self._loop
+
+
+BESIDE = LoopThread()
+"""The one of this process: exchanges of all models share it."""
