@@ -95,7 +95,7 @@ COMMANDS = {
     "diagram": ("_cli_diagram", "Draw the machine, or what runs did on it."),
     "validate": ("_cli_validate", "Check a plan or workflow file."),
     "fuzz": ("_cli_fuzz", "Search for a way in which an engine goes wrong."),
-    "check": ("_cli_check", "Find rules that can never fire, before anything runs."),
+    "check": ("_cli_check", "Prove that every run ends, and find rules that can never fire."),
     "tools": ("_cli_doctor", "List the tools that runs can use."),
     "doctor": ("_cli_doctor", "Tell whether everything needed is here."),
 }
