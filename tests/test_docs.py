@@ -31,8 +31,10 @@ PAGES = (
     *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")),
 )
 TUTORIAL = "docs/tutorial.md"
+APART = (TUTORIAL, "docs/testing.md")
+"""Pages with files that belong together: `test_the_tutorial_works_from_top_to_bottom` and ``test_testing_page.py`` do them."""
 OWN = tuple(
-    name for name in PAGES if name.startswith("docs/") and "/reference/" not in name and name != TUTORIAL
+    name for name in PAGES if name.startswith("docs/") and "/reference/" not in name and name not in APART
 )
 """Pages whose blocks stand for themselves; signatures of the reference are no program."""
 RUN = tuple(name for name in OWN if any(block.language == "python" for block in blocks_of(name)))
