@@ -18,6 +18,7 @@ from pathlib import Path
 
 import reference_pages
 from guarantees_table import breakage_table, guarantee_table
+from planted_bugs_table import planted_table
 from pictures import pictures
 from spec_coverage import coverage
 
@@ -39,6 +40,7 @@ PAGES = (
     "spec-coverage.md",
     "guarantees.md",
     "diagrams.md",
+    "planted-bugs.md",
 )
 PART = re.compile(r"(?ms)(^<!-- generated: (\w+) -->\n).*?(^<!-- end -->$)")
 HELP_COLUMNS = "98"
@@ -162,6 +164,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "guarantees": guarantee_table,
     "breakages": breakage_table,
     "reference": reference_pages.index,
+    "planted": planted_table,
     "difference": difference,
 }
 """What is written, by the name in the marker."""

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from ..prompts.builders import TextTask
-from ..prompts.templates import parse_template
+from ..prompts.templates import Template, parse_template
 from ..states.actions import DocumentRef, StoredText
 from ..states.outcomes import Ended
 from ..states.phase import FINAL
@@ -105,13 +105,23 @@ def _compare_text(
         return  # lone surrogates: kept in another form
     messages = {message.role: message.text for message in kit.prompts.text(TextTask("", ()))}
     template = parse_template(kit.spec.templates["text"], "text")
-    messages["user"] = template.user[0][0] if template.user else ""
+    messages["user"] = _head(template, recorded.get("user", ""))
     for role in ("system", "user"):
         old, new = recorded.get(role, ""), messages.get(role, "")
         if role == "user":
             old = old[: len(new)]
         if old != new:
             yield Divergence(row.seq, field, *first_difference(old, new), f"{role} message, template text")
+
+
+def _head(template: Template, recorded: str) -> str:
+    """Return with which words of *template* a user message begins; blocks without values are left out of messages."""
+    heads = []
+    for block in template.user:
+        heads.append(block[0])
+        if len(block) == 1:  # nothing but words: it is in every message
+            break
+    return next((head for head in heads if recorded.startswith(head)), heads[0] if heads else "")
 
 
 # -- documents, head, fingerprints --------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from paor import (
     ReplayDiverged,
     ScriptedModel,
     Tool,
+    ToolContext,
     UnknownRun,
     replay,
     tool,
@@ -30,7 +31,7 @@ from paor.fsm.payloads import salted_digest
 from paor.fsm.record import canonical, chained, root_hash
 
 from .journeys import BY_NAME, JOURNEYS, Journey, play
-from .worlds import CONTINUE, JOURNAL, READ, STOP, SUCCESS, TOOLS, engine, flaky
+from .worlds import CONTINUE, JOURNAL, PARAMETERS, READ, SELECT, STOP, SUCCESS, TOOLS, engine, flaky
 
 EACH = pytest.mark.parametrize("journey", JOURNEYS, ids=[journey.name for journey in JOURNEYS])
 JSON_COLUMNS = ("guards", "request", "outcome", "change", "counters")
@@ -108,6 +109,22 @@ def test_an_unfinished_run_replays_as_far_as_it_goes(rows: int, tmp_path: Path) 
         run_id = scripted.journal.runs()[0].run_id
         found = replay(scripted.journal, run_id)
         assert found.identical and found.transitions in (rows, rows + 1)
+
+
+@pytest.mark.parametrize("request_text", ["", " ", "## Objective", "write it"])
+def test_what_a_tool_asks_the_model_replays_whatever_it_says(request_text: str, tmp_path: Path) -> None:
+    """Also a blank request, whose heading the prompt leaves out (found by fuzzing)."""
+
+    @tool("notes.write", effect="read")
+    def write(context: ToolContext, page: int) -> str:
+        """Write."""
+        return context.ask(request_text, [("a.txt", "one")], format="md")
+
+    script = [SELECT("notes.write"), PARAMETERS(page=1), "A text.", STOP, SUCCESS]
+    with engine(tmp_path, script, [write]) as scripted:
+        result = scripted.run("Write")
+        assert result.state == "Done"
+        assert replay(scripted.journal, result.run_id).divergences == ()
 
 
 def test_an_unknown_run_is_told(tmp_path: Path) -> None:

@@ -16,15 +16,17 @@ from typing import TYPE_CHECKING, Any
 
 from ...states.policy import ApprovalRule, Policy
 from ...states.reasons import REASONS
+from ...states.run import Run
 from ...states.spec import Spec
 from ..journal_rows import Transition
 from ..replay import replay
 from ..resuming import restored
-from .model import ENDS, RunModel
+from .model import ENDS, MODELLED, RunModel
 from .said import Said
+from .truths import TRUTHS, Facts, chain_fits_the_format
 
 if TYPE_CHECKING:
-    from .world import World
+    from .ground import Ground
 
 ACCEPTED = {
     "selection": ("select", "answer"),
@@ -79,6 +81,7 @@ class Seen:
         success: Whether a completion review has said success.
         met: Criteria that were said to be met.
         call: Of the newest row, the call that the run is about: tool and arguments.
+        facts: What a reason to stop can depend on.
     """
 
     run_id: str
@@ -92,6 +95,7 @@ class Seen:
     success: bool = False
     met: set[str] = field(default_factory=set)
     call: tuple[str, Mapping[str, Any]] | None = None
+    facts: Facts = field(default_factory=Facts)
 
     @property
     def row(self) -> Transition:
@@ -261,6 +265,7 @@ ROW: dict[str, Callable[[Seen], bool]] = {
         only_declared_retries,
     )
 }
+ROW |= TRUTHS
 """What is held after every row, by name."""
 
 
@@ -269,26 +274,28 @@ def broken_by(seen: Seen) -> Iterator[tuple[str, str]]:
     for name, holds in seen.model.take(seen.row):
         if not holds:
             yield name, "the row is not what the run so far leads to"
+    seen.facts.judge(seen)
     for name, check in ROW.items():
         if not check(seen):
             yield name, (check.__doc__ or "").strip()
+    seen.facts.take(seen)
 
 
 # -- when nothing moves --------------------------------------------------------------------------------------------
 
 
-def chain_verifies(world: World) -> Iterator[str]:
+def chain_verifies(world: Ground) -> Iterator[str]:
     """The journal's own check finds no defect."""
     yield from map(str, world.journal.verify())
 
 
-def replays_to_the_same(world: World) -> Iterator[str]:
+def replays_to_the_same(world: Ground) -> Iterator[str]:
     """Every run is derived again from its record, row by row, and comes out the same."""
     for row in world.journal.runs():
         yield from map(str, replay(world.journal, row.run_id).divergences)
 
 
-def journal_tells_the_state(world: World) -> Iterator[str]:
+def journal_tells_the_state(world: Ground) -> Iterator[str]:
     """What the journal tells of a run is what its driver held, and what was read of it row by row."""
     for number, seen in world.seen.items():
         if not seen.rows:
@@ -296,16 +303,23 @@ def journal_tells_the_state(world: World) -> Iterator[str]:
         run = restored(world.journal, seen.run_id)[0]
         if (run.state, run.seq) != (seen.model.phase, seen.model.seq):
             yield f"the journal tells {run.state} at row {run.seq}, the rows {seen.model.phase} at {seen.model.seq}"
-        live = world.live
-        if (
-            live is not None
-            and live.number == number
-            and (live.state, live.counters) != (run.state, run.counters)
-        ):
-            yield f"the driver held {live.state}, {live.counters}; the journal tells {run.state}, {run.counters}"
+        held = world.held
+        if held is not None and (held.number, held.seq) == (number, run.seq) and held != run:
+            yield f"the journal tells something else than the driver held: {_difference(held, run)}"
 
 
-def every_end_says_why(world: World) -> Iterator[str]:
+def _difference(held: Run, told: Run) -> str:
+    """Return the names of the counters and of the slots of memory in which two runs differ, with their values."""
+    parts = [
+        f"{name}: {getattr(one, name)!r:.120} and {getattr(other, name)!r:.120}"
+        for one, other in ((held.counters, told.counters), (held.memory, told.memory))
+        for name in one.__struct_fields__
+        if getattr(one, name) != getattr(other, name)
+    ]
+    return "; ".join(parts) or f"{held.state} and {told.state}"
+
+
+def every_end_says_why(world: Ground) -> Iterator[str]:
     """An ended run has a reason of the closed list and a final message."""
     for row in world.journal.runs():
         if row.state in ENDS:
@@ -316,9 +330,15 @@ def every_end_says_why(world: World) -> Iterator[str]:
                 yield "the run ended without a message"
 
 
-REST: dict[str, Callable[[World], Iterator[str]]] = {
+REST: dict[str, Callable[[Ground], Iterator[str]]] = {
     function.__name__: function
-    for function in (chain_verifies, journal_tells_the_state, replays_to_the_same, every_end_says_why)
+    for function in (
+        chain_verifies,
+        chain_fits_the_format,
+        journal_tells_the_state,
+        replays_to_the_same,
+        every_end_says_why,
+    )
 }
 """What is held when a run has ended, waits, or has lost its driver, by name."""
 
@@ -326,9 +346,16 @@ OTHERS = (
     "denied_never_called",
     "once_never_repeats",
     "intent_before_effect",
+    "one_key_for_a_call",
+    "nothing_begins_after_a_cancel",
     "ends_within_bounds",
     "raises_nothing",
     "an_end_stays",
     "wrong_answers_change_nothing",
+    "rows_never_change",
+    "check",
 )
 """What a world holds itself, at the moment in which it could break."""
+
+INVARIANTS: tuple[str, ...] = tuple(sorted({*MODELLED, *ROW, *REST, *OTHERS}))
+"""The names of all that is held."""

@@ -1,9 +1,10 @@
 """
 `EngineMachine`: hypothesis moves a user's own engine, rule by rule.
 
-There is one rule for every trigger that something from outside can aim at, made from the table: where the run stands and
-what it needs tells which rules can be taken. A rule goes on by one row. Beside them are a crash, a jump of the clock, an
-answer, a cancellation; all of them are steps of a `World`, which holds the engine to what always holds.
+There is one move for every trigger that something from outside can aim at, made from the table: where the run stands and
+what it needs tells which moves can be made. A move goes on by one row. Beside them are a crash, a jump of the clock, an
+answer, a cancellation; all of them are steps of a `World`, which holds the engine to what always holds. They are drawn by
+one rule, with weights: hypothesis would choose among rules evenly, and few runs would get anywhere.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
-    precondition,
     rule,
     run_state_machine_as_test,
 )
@@ -52,10 +52,10 @@ SETTINGS = settings(
 )
 """Of `EngineMachine.TestCase`, unless a user sets other ones. What is found is made smaller by `shrinking`, step by step."""
 
-MODES = ("react", "react", "react", "batch", "planner", "workflow")
-_SELDOM = {(phase, "fail"): 3 for phase in ("Planning", "Specifying", "Reviewing")}
-_SELDOM |= {("Planning", "answer"): 2, ("Reviewing", "conclude"): 1}
-"""Rows that end a run or lead to its end: aimed at seldom, so that most runs get somewhere; one in so many and one."""
+RUNS_MAX = 3
+"""Most runs of one example, one after the other in one journal."""
+
+MODES = ("react",) * 5 + ("batch", "planner", "workflow")
 
 
 def seldom(others: int) -> SearchStrategy[bool]:
@@ -84,6 +84,8 @@ def _test_case(machine: type[EngineMachine]) -> type[unittest.TestCase]:
             try:
                 with quiet():
                     run_state_machine_as_test(machine, settings=self.settings)
+                if machine.failure is not None:  # hypothesis drops what is found while it stops an example
+                    raise machine.failure
             except Exception as error:
                 if (violation := violation_in(error)) is not None:
                     error.add_note(saved(machine, violation))
@@ -148,6 +150,8 @@ class EngineMachine(RuleBasedStateMachine):
         faults: Whether tools may fail in ways that are not their own: time out, raise anything, ask in the middle.
         modes: Modes that runs are started in; ``workflow`` for a plan of tasks.
         objective, criteria, documents: Of every run; of the criteria any number is taken.
+        values: Values of arguments that mean something to your tools, by name: ids that exist, for example. Most calls
+            have them.
         on_disk: Whether the journal is a file, opened anew after every crash, instead of memory; several times slower.
         vary_limits: Whether runs also have smaller limits and budgets than the engine's own.
         vary_policy: Whether runs also have tighter policies than the engine's own.
@@ -166,6 +170,7 @@ class EngineMachine(RuleBasedStateMachine):
     documents: ClassVar[Sequence[tuple[str, str]]] = (
         ("notes.txt", "Page 1: the supplier delivers on the 3rd."),
     )
+    values: ClassVar[Mapping[str, Sequence[Any]]] = {}
     on_disk: ClassVar[bool] = False
     vary_limits: ClassVar[bool] = True
     vary_policy: ClassVar[bool] = True
@@ -183,6 +188,9 @@ class EngineMachine(RuleBasedStateMachine):
         """
         return sample_engine(journal)
 
+    def prepare(self) -> None:
+        """Make what outlives a crash, before the first engine: the database behind your tools, for example."""
+
     def check(self, world: World) -> None:
         """Assert what must hold of your own things; called after every step, by default it asserts nothing."""
 
@@ -190,15 +198,23 @@ class EngineMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
+        self.prepare()
         self._folder = tempfile.TemporaryDirectory(prefix="paor-fuzz-") if self.on_disk else None
         path = os.path.join(self._folder.name, "runs.db") if self._folder is not None else ":memory:"
         self.world = World(self.engine, self.check, path=path)
         self._closing = "polite"
         self._broken = False
+        self._runs = 0
+        self._faults = 0
 
     @initialize(data=st.data())
     def begin(self, data: DataObject) -> None:
         """Start a run."""
+        self._start(data)
+
+    def _start(self, data: DataObject) -> None:
+        self._runs += 1
+        self._faults = data.draw(st.sampled_from((3, 0, 1, 2, 4, 6, 20)))
         engine = self.world.engine
         step: dict[str, Any] = {"do": "start", "objective": self.objective}
         mode = data.draw(st.sampled_from(self.modes))
@@ -231,8 +247,8 @@ class EngineMachine(RuleBasedStateMachine):
             type(self).failure = violation
             raise
 
-    def _move(self, data: DataObject, aim: str) -> None:
-        """Go on by one row, aimed at a trigger."""
+    def _move(self, data: DataObject, aim: str, *, lost: bool = False) -> None:
+        """Go on by one row, aimed at a trigger; *lost* for sure before it is written, else once in a while."""
         aimed = [aim]
 
         def tell(call: ModelCall) -> Said:
@@ -248,7 +264,7 @@ class EngineMachine(RuleBasedStateMachine):
             return data.draw(outcomes(fake=fake, faults=False)) if fake else CALL
 
         self.world.tell, self.world.choose = tell, choose
-        lost = data.draw(seldom(24))
+        lost = lost or data.draw(seldom(6 if self.world.need == "tool" else 24))
         self._do({"do": "row"} | ({"lost": True} if lost else {}))
 
     def _setting(self, call: ModelCall) -> Setting:
@@ -271,36 +287,84 @@ class EngineMachine(RuleBasedStateMachine):
             next((tool for tool in tools if tool.name == named), None),
             schema,
             bool(policy.file_roots),
+            self.values,
         )
 
-    # -- rules beside those of the table -----------------------------------------------------------------------------
+    # -- moving ----------------------------------------------------------------------------------------------------
 
-    @precondition(lambda self: self._moves())
-    @rule(data=st.data(), rows=st.integers(1, 8))
-    def go_on(self, data: DataObject, rows: int) -> None:
-        """Several rows without anything in the way."""
-        for _ in range(rows):
-            if self._moves():
-                self._move(data, "")
-
-    @precondition(lambda self: self._moves())
-    @rule(sure=seldom(1))
-    def crash(self, sure: bool) -> None:
-        """The process is lost between two rows, and another one takes over."""
-        if sure:
-            self._do({"do": "crash"})
-
-    @precondition(lambda self: self.world.need not in ("start", "end"))
-    @rule(jump=jumps, sure=seldom(2))
-    def clock(self, jump: dict[str, int], sure: bool) -> None:
-        """The clocks jump."""
-        if sure:
-            self._do({"do": "clock", **jump})
-
-    @precondition(lambda self: self.world.need == "question")
     @rule(data=st.data())
-    def answer(self, data: DataObject) -> None:
-        """Somebody answers, or finds out what became of an effect."""
+    def move(self, data: DataObject) -> None:
+        """Take one of the moves that can be taken where the run stands; most of them lead straight on."""
+        choices = [name for name, weight in self._moves() for _ in range(weight)]
+        name = data.draw(st.sampled_from(choices))
+        getattr(self, f"_do_{name}", lambda data: self._aim(data, name))(data)
+
+    def _moves(self) -> Iterator[tuple[str, int]]:
+        """Yield the names of possible moves, with how often each is taken; the plainest first."""
+        need, run = self.world.need, self.world.run
+        if need in ("start", "end"):
+            yield "nothing", 1
+            if self._runs < RUNS_MAX:
+                yield "again", 6
+        elif need == "question":
+            yield "answer", 8
+            if self.world.may_be_late:
+                yield "go_on", 2
+        else:
+            yield "go_on", 8
+            if self._faults > 0 and run is not None:
+                aims = [
+                    trigger
+                    for (source, trigger), needs in AIMED.items()
+                    if source == run.state and need in needs
+                ]
+                yield from ((trigger, _WEIGHTS.get(trigger, 3)) for trigger in aims)
+            yield "crash", 1
+            if need == "tool":
+                yield "lose_effect", 3
+        if need != "start":
+            yield "look", 1
+            yield "clock", 1
+        if need not in ("start", "end"):
+            yield "cancel", 1
+
+    def _aim(self, data: DataObject, trigger: str) -> None:
+        """Go on by one row, aimed at a trigger."""
+        self._faults -= trigger not in GOOD.values()
+        self._move(data, trigger)
+
+    def _do_nothing(self, data: DataObject) -> None:
+        """All runs have ended."""
+
+    def _do_again(self, data: DataObject) -> None:
+        self._start(data)
+
+    def _do_go_on(self, data: DataObject) -> None:
+        for _ in range(data.draw(st.integers(1, 8))):
+            if self.world.need in ("start", "end"):
+                return
+            self._move(data, "")
+            if self.world.need == "question":
+                return
+
+    def _do_crash(self, data: DataObject) -> None:
+        self._do({"do": "crash"})
+
+    def _do_lose_effect(self, data: DataObject) -> None:
+        self._move(data, "", lost=True)
+
+    def _do_clock(self, data: DataObject) -> None:
+        self._do({"do": "clock", **data.draw(jumps)})
+
+    def _do_cancel(self, data: DataObject) -> None:
+        if data.draw(seldom(3)):
+            self._do({"do": "cancel"})
+
+    def _do_look(self, data: DataObject) -> None:
+        if self.world.script[-1]["do"] != "look":
+            self._do({"do": "look"})
+
+    def _do_answer(self, data: DataObject) -> None:
         question = self.world.question
         if question is None:
             return
@@ -308,29 +372,6 @@ class EngineMachine(RuleBasedStateMachine):
             self._do({"do": "settle", **data.draw(settlements)})
         else:
             self._do({"do": "answer", "answer": data.draw(answers(question))})
-
-    @precondition(lambda self: self.world.may_be_late)
-    @rule(data=st.data())
-    def nobody_answers(self, data: DataObject) -> None:
-        """Somebody asks how the run is; when its question is too old by then, it goes on."""
-        self._move(data, "")
-
-    @precondition(lambda self: self.world.need not in ("start", "end"))
-    @rule(sure=seldom(9))
-    def cancel(self, sure: bool) -> None:
-        """Somebody ends the run."""
-        if sure:
-            self._do({"do": "cancel"})
-
-    @precondition(lambda self: self.world.need in ("start", "end", "question"))
-    @rule(sure=seldom(3))
-    def look(self, sure: bool) -> None:
-        """Somebody asks for a run that has ended, or waits."""
-        if sure and self.world.script[-1]["do"] != "look":
-            self._do({"do": "look"})
-
-    def _moves(self) -> bool:
-        return self.world.need not in ("start", "end", "question")
 
     def teardown(self) -> None:
         """Bring the run to its end, whatever happened."""
@@ -342,6 +383,9 @@ class EngineMachine(RuleBasedStateMachine):
             if self._folder is not None:
                 self._folder.cleanup()
 
+
+_WEIGHTS = {"fail": 1, "reselect": 6, "respecify": 6, "refuse": 6, "reassess": 6}
+"""How often a row is aimed at; replies that nearly are right have most families."""
 
 _WAITS = [
     {"do": "raise", "what": "EffectUnknown"},
@@ -366,28 +410,7 @@ def _needs(source: str, trigger: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def _rule_of(source: str, trigger: str, needs: frozenset[str]) -> Any:
-    """Return the rule for the rows from *source* by *trigger*."""
-    others = _SELDOM.get((source, trigger), 0)
-
-    def aimed(self: EngineMachine, data: DataObject) -> None:
-        sure = not others or data.draw(seldom(others))
-        self._move(data, trigger if sure else "")
-
-    def possible(self: EngineMachine) -> bool:
-        run = self.world.run
-        return run is not None and run.state == source and self.world.need in needs
-
-    aimed.__name__ = f"{source.lower()}_{trigger}"
-    aimed.__qualname__ = f"EngineMachine.{aimed.__name__}"
-    aimed.__doc__ = f"Aim at {trigger} from {source}."
-    return precondition(possible)(rule(data=st.data())(aimed))
-
-
 AIMED: dict[tuple[str, str], frozenset[str]] = {
     (row.source, row.trigger): needs for row in TABLE if (needs := _needs(row.source, row.trigger))
 }
 """Rows that a rule aims at, by source and trigger, with what the run must need."""
-
-for (_source, _trigger), _wanted in AIMED.items():
-    setattr(EngineMachine, f"{_source.lower()}_{_trigger}", _rule_of(_source, _trigger, _wanted))

@@ -15,6 +15,13 @@ from ..table import ROWS
 
 ARROWS = {(row.source, row.trigger, row.dest) for row in ROWS}
 ENDS = ("Done", "Failed")
+MODELLED = (
+    *("seq_without_gap", "nothing_after_an_end", "only_rows_of_the_table", "only_answers_while_it_waits"),
+    *("done_only_from_reviewing", "counters_tell_the_rows", "steps_within_bounds", "retries_within_bounds"),
+    *("questions_within_bounds", "asked_again_within_bounds"),
+)
+"""The names of what `RunModel.take` tells."""
+
 AGAIN = {"reselect": "selection_retries", "respecify": "parameter_retries", "reassess": "review_retries"}
 
 

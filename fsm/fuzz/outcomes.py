@@ -128,10 +128,11 @@ LIMITS: SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
 
 BUDGETS: SearchStrategy[dict[str, Any]] = st.one_of(
     st.integers(1, 200).map(lambda tokens: {"token_budget": tokens}),
+    st.sampled_from([20, 40, 60, 80, 120, 140]).map(lambda tokens: {"token_budget": tokens}),
     st.sampled_from([{"cost_budget": 0.00002}, {"time_budget_s": 5.0}, {"time_budget_s": 0.01}]),
     st.just({"token_budget": 5000, "reply_tokens": 200}),
 )
-"""Budgets that a short run uses up."""
+"""Budgets that a short run uses up, some of them exactly, since most replies have 20 tokens."""
 
 
 def tighter(policy: Policy, names: Sequence[str]) -> SearchStrategy[dict[str, Any] | None]:

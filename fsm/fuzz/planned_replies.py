@@ -13,7 +13,7 @@ from ...tools.catalog import CONNECTION, DOCUMENT_LIST
 from .near_misses import near_miss
 from .replies import ANY, Setting, near_misses
 from .said import Said
-from .values import arguments, near_arguments
+from .values import Known, arguments, near_arguments
 
 QUESTION = {
     "message": "Which page?",
@@ -37,27 +37,29 @@ def plan(draw: DrawFn, setting: Setting = ANY) -> Said:
     tools = [tool for tool in setting.usable if CONNECTION not in tool.parameters.get("required", ())]
     if not tools:
         return draw(nothing_left())
-    steps = [_call(draw, draw(st.sampled_from(tools)))]
+    steps = [_call(draw, draw(st.sampled_from(tools)), setting.known)]
     for number in range(draw(st.sampled_from([0, 0, 1, 1, 2, 3]))):
         other = draw(st.integers(0, 5)) == 5
         steps.append(
             draw(st.sampled_from(_OTHER_STEPS))
             if other
-            else _call(draw, draw(st.sampled_from(tools)), after=number + 1)
+            else _call(draw, draw(st.sampled_from(tools)), setting.known, after=number + 1)
         )
-    return Said("plan", json.dumps({"intention": "read on", "steps": steps}), means={"action": tools[0].name})
+    text = json.dumps({"intention": "read on", "steps": steps})
+    good = None if "\u0000" in text else True  # no text that is read may hold it
+    return Said("plan", text, good=good, means={"steps": steps})
 
 
-def _call(draw: DrawFn, tool: ToolSpec, after: int = 0) -> dict[str, Any]:
+def _call(draw: DrawFn, tool: ToolSpec, known: Known, after: int = 0) -> dict[str, Any]:
     """Return a step that calls *tool*: with arguments that fit, some that do not, or an earlier step's output."""
     schema = {name: part for name, part in tool.parameters.items()}
     required = [name for name in schema.get("required", ()) if name != DOCUMENT_LIST]
     schema |= {"required": required} if "required" in schema else {}
     how = draw(st.integers(0, 7))
     if how == 7:
-        values: dict[str, Any] = draw(near_arguments(schema))[1]
+        values: dict[str, Any] = draw(near_arguments(schema, known))[1]
     else:
-        values = draw(arguments(schema))
+        values = draw(arguments(schema, known))
     values = {name: _escaped(value) for name, value in values.items()}
     if how == 6 and after and values:
         name = min(values)
@@ -94,7 +96,7 @@ def no_plan(draw: DrawFn, setting: Setting = ANY) -> Said:
     forbidden = [tool for tool in setting.tools if tool.name in setting.denied]
     wanted: bool = draw(st.booleans())
     if forbidden and wanted:
-        steps = [_call(draw, draw(st.sampled_from(forbidden)))]
+        steps = [_call(draw, draw(st.sampled_from(forbidden)), setting.known)]
         return Said("plan", json.dumps({"steps": steps}), good=False)
     return draw(near_misses("plan", setting))
 

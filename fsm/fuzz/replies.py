@@ -20,7 +20,7 @@ from ...states.spec import ToolSpec
 from ...tools.catalog import CONNECTION, DOCUMENT_LIST
 from .near_misses import families, near_miss
 from .said import Said, faulty
-from .values import arguments, near_arguments
+from .values import NOTHING_KNOWN, Known, arguments, near_arguments
 
 
 class Setting(NamedTuple):
@@ -34,6 +34,7 @@ class Setting(NamedTuple):
         labels: Labels of documents that exist, with how many there are.
         tool: The selected tool, for its parameters.
         parameters: Schema of those, as the request has it.
+        known: Values that are known to mean something, by the name of an argument.
         strict_paths: Whether the policy has folders of its own, so that no path is known to be safe.
     """
 
@@ -44,6 +45,7 @@ class Setting(NamedTuple):
     tool: ToolSpec | None = None
     parameters: Mapping[str, Any] = {}
     strict_paths: bool = False
+    known: Known = NOTHING_KNOWN
 
     @property
     def usable(self) -> tuple[ToolSpec, ...]:
@@ -225,7 +227,7 @@ def _no_selection(draw: DrawFn, setting: Setting) -> Said:
 
 @st.composite
 def _parameters(draw: DrawFn, setting: Setting) -> Said:
-    values = draw(arguments(setting.parameters))
+    values = draw(arguments(setting.parameters, setting.known))
     sure = setting.tool is not None and CONNECTION not in setting.tool.parameters.get("required", ())
     name = setting.tool.name if setting.tool is not None else ""
     data = {"schema": "parameters_v1", "parameters": values}
@@ -235,7 +237,7 @@ def _parameters(draw: DrawFn, setting: Setting) -> Said:
 
 @st.composite
 def _wrong_values(draw: DrawFn, setting: Setting) -> Said:
-    how, values, fits = draw(near_arguments(setting.parameters))
+    how, values, fits = draw(near_arguments(setting.parameters, setting.known))
     said = _said("parameters", {"schema": "parameters_v1", "parameters": values}, good=fits)
     return said._replace(family=f"values: {how}")
 
@@ -249,8 +251,8 @@ def _no_parameters(setting: Setting) -> SearchStrategy[Said]:
 
 def _judged(draw: DrawFn, setting: Setting) -> tuple[dict[str, Any], list[str]]:
     """Return the key ``criteria`` of a judgement and which of them it calls met."""
-    told: int = draw(st.integers(0, 2))
-    if not setting.criteria or told < 2:
+    silent: bool = draw(st.booleans())
+    if not setting.criteria or silent:
         return {}, []
     some = st.lists(st.sampled_from(setting.criteria), unique=True, max_size=len(setting.criteria))
     met: list[str] = draw(some)
@@ -266,7 +268,7 @@ def _refinement(draw: DrawFn, setting: Setting, decision: str) -> Said:
         data["score"] = draw(st.sampled_from([0.1, 0.5, 0.9, 1]))
     if draw(st.integers(0, 3)) == 3:
         data |= {"hint": "read on"} if decision == "continue" else {"answer": "It is the 3rd."}
-    return _said("refinement", data, decision=decision, met=met)
+    return _said("refinement", data, decision=decision, met=met, score=data.get("score"))
 
 
 @st.composite

@@ -118,6 +118,15 @@ def _twice(text: str) -> str:
     return _with(f"{json.dumps(key)}: 0")(text)
 
 
+def _again(text: str) -> str:
+    """Send the object's first key twice, with the same value: whoever merges the two sees nothing wrong."""
+    try:
+        key, value = next(iter(json.loads(text).items()))
+    except (ValueError, StopIteration, AttributeError):
+        return text + text
+    return _with(f"{json.dumps(key)}: {json.dumps(value)}")(text)
+
+
 FAMILIES: dict[str, Family] = {
     "fence": Family("read", lambda text: f"```json\n{text}\n```"),
     "bare_fence": Family("read", lambda text: f"```\n{text}\n```"),
@@ -135,6 +144,7 @@ FAMILIES: dict[str, Family] = {
     "cut_last": Family("refused", lambda text: text[:-1]),
     "cut_at_limit": Family("refused", lambda text: text[: max(1, len(text) * 2 // 3)], "length"),
     "duplicate_key": Family("refused", _twice),
+    "repeated_key": Family("refused", _again),
     "two_objects": Family("refused", lambda text: f'{text}\n{text[:-1]}, "more": 1}}'),
     "not_a_number": Family("refused", _with('"note": NaN')),
     "infinity": Family("refused", _with('"note": -Infinity')),

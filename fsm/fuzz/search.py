@@ -109,6 +109,11 @@ def search(
     class Searching(base):  # type: ignore[misc, valid-type]
         failure: ClassVar[Violation | None] = None
 
+        def __init__(self) -> None:
+            if type(self).failure is not None:  # hypothesis drops what is found while it stops an example
+                raise type(self).failure
+            super().__init__()
+
         def teardown(self) -> None:
             try:
                 super().teardown()
@@ -131,7 +136,7 @@ def search(
         with quiet(), redirect_stdout(StringIO()), redirect_stderr(StringIO()):
             run_state_machine_as_test(factory, settings=chosen)
     except BaseException as error:
-        found = violation_in(error)
+        found = violation_in(error) or Searching.failure
         if found is None:
             raise
         found = smallest(base, found) if shrink else found

@@ -85,14 +85,22 @@ def _text(script: Script) -> str:
 
 
 def _fewer(script: Script) -> Iterator[Script]:
-    """Yield the script without some of its steps, the larger blocks first and from the end."""
+    """Yield the script without its other runs, then without some of its steps, the larger blocks first, from the end."""
+    starts = [place for place, step in enumerate(script) if step["do"] == "start"]
+    for first, last in zip(starts, [*starts[1:], len(script)], strict=True):
+        if len(starts) > 1:
+            yield script[first:last]
     for size in _BLOCKS:
-        for first in range(len(script) - size, 0, -1):
-            yield script[:first] + script[first + size :]
+        for first in range(len(script) - size, -1, -1):
+            left = script[:first] + script[first + size :]
+            if left and left[0]["do"] == "start":
+                yield left
 
 
 def _plainer(script: Script) -> Iterator[Script]:
     """Yield the script with one thing in it made plain."""
+    if script and script[0].get("mode") == "workflow":
+        yield from _without_workflow(script)
     for place, step in enumerate(script):
         for plain in _plainer_steps(step):
             yield (*script[:place], plain, *script[place + 1 :])
@@ -115,8 +123,29 @@ def _plainer_steps(step: Step) -> Iterator[Step]:
         for place, item in enumerate(items):
             for plain in _plainer_said(item) if name == "said" else [CALL]:
                 yield {**step, name: [*items[:place], plain, *items[place + 1 :]]}
-    if step["do"] == "finish" and step.get("how") != "polite":
-        yield {**step, "how": "polite"}
+    if step["do"] == "finish":
+        yield {"do": "cancel"}
+        if step.get("how") != "polite":
+            yield {**step, "how": "polite"}
+
+
+def _without_workflow(script: Script) -> Iterator[Script]:
+    """Yield what was said and done in the tasks of a workflow as one run by itself."""
+    said = [item for step in script for item in step.get("said", ()) if item["kind"] != "task_plan"]
+    happened = [item for step in script for item in step.get("happened", ())]
+    start = {name: value for name, value in script[0].items() if name != "mode"} | {"mode": "react"}
+    steps: list[Step] = []
+    for item in said:
+        if item["kind"] == "text" and steps:
+            steps[-1] = {**steps[-1], "said": [*steps[-1].get("said", ()), item]}
+            continue
+        steps.append({"do": "row", "said": [item]})
+        if item["kind"] == "parameters":
+            call = [happened.pop(0)] if happened else []
+            steps += [{"do": "row"}, {"do": "row", "happened": call}]
+    rest = [step for step in script[1:] if step["do"] != "row"]
+    yield (start, *steps, *rest)
+    yield (start, *steps, {"do": "cancel"})
 
 
 def _plainer_said(item: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -129,10 +158,26 @@ def _plainer_said(item: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     except ValueError:
         return
     if isinstance(data, dict) and said.good is not False:
-        for name in data:
+        yield from _plainer_data(said, data)
+
+
+_MEANT = {"criteria": "met", "score": "score"}
+"""What a key of a reply means: it goes with the key."""
+
+_NEEDED = ("action", "answer", "decision", "status", "schema", "parameters", "steps", "tasks", "elicitation")
+"""Keys without which a reply does not say what it means; a review's and a refinement's answer is not needed."""
+
+
+def _plainer_data(said: Said, data: dict[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield a good reply with less in it, and with what it then means."""
+    judges = said.kind in ("refinement", "review")
+    for name in data:
+        if name not in _NEEDED or (name == "answer" and judges):
             rest = {key: value for key, value in data.items() if key != name}
-            yield said._replace(text=json.dumps(rest)).wire()
-        for name in ("steps", "tasks"):
-            if isinstance(data.get(name), list) and len(data[name]) > 1:
-                yield said._replace(text=json.dumps(data | {name: data[name][:-1]})).wire()
-                yield said._replace(text=json.dumps(data | {name: data[name][1:]})).wire()
+            means = {key: value for key, value in said.means.items() if key != _MEANT.get(name)}
+            yield said._replace(text=json.dumps(rest), means=means).wire()
+    for name in ("steps", "tasks"):
+        items = data.get(name)
+        for fewer in (items[:-1], items[1:]) if isinstance(items, list) and len(items) > 1 else ():
+            means = {key: (fewer if key == name else value) for key, value in said.means.items()}
+            yield said._replace(text=json.dumps(data | {name: fewer}), means=means).wire()

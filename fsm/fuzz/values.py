@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -48,30 +48,48 @@ UNSAFE = ("file:///etc/passwd", "http://127.0.0.1/", "http://user:secret@example
 """Values that the policy lets into no tool, under any name of an argument."""
 
 
-def arguments(schema: Mapping[str, Any]) -> SearchStrategy[dict[str, Any]]:
-    """Return a strategy of arguments that fit *schema*; it may draw nothing where none can be found."""
-    return _arguments(json.dumps(schema, sort_keys=False, default=str))
+Known = Mapping[str, Sequence[Any]]
+"""Values that are known to mean something, by the name of an argument: ids that exist, for example."""
+
+NOTHING_KNOWN: Known = {}
+
+
+def arguments(schema: Mapping[str, Any], known: Known = NOTHING_KNOWN) -> SearchStrategy[dict[str, Any]]:
+    """
+    Return a strategy of arguments that fit *schema*; it may draw nothing where none can be found.
+
+    Args:
+        schema: JSON Schema of the arguments as one object.
+        known: Values that stand for most of those that are drawn, by name.
+    """
+    return _arguments(*_texts(schema, known))
+
+
+def _texts(schema: Mapping[str, Any], known: Known) -> tuple[str, str]:
+    return json.dumps(schema, default=str), json.dumps({name: list(known[name]) for name in sorted(known)})
 
 
 @lru_cache(maxsize=1024)
-def _arguments(text: str) -> SearchStrategy[dict[str, Any]]:
+def _arguments(text: str, known: str) -> SearchStrategy[dict[str, Any]]:
     schema = json.loads(text)
     compiled = ParameterSchema(schema)
-    drawn = _Drawing(schema).object(schema, 0)
+    drawn = _Drawing(schema, json.loads(known)).object(schema, 0)
     return drawn.filter(lambda values: not compiled.check(values))
 
 
-def near_arguments(schema: Mapping[str, Any]) -> SearchStrategy[tuple[str, dict[str, Any], bool | None]]:
+def near_arguments(
+    schema: Mapping[str, Any], known: Known = NOTHING_KNOWN
+) -> SearchStrategy[tuple[str, dict[str, Any], bool | None]]:
     """
     Return a strategy of arguments that nearly fit: how they miss, the values, and whether they do fit.
 
     None stands for values that fit the schema, and that the policy may refuse.
     """
-    return _near(json.dumps(schema, sort_keys=False, default=str))
+    return _near(*_texts(schema, known))
 
 
 @lru_cache(maxsize=1024)
-def _near(text: str) -> SearchStrategy[tuple[str, dict[str, Any], bool | None]]:
+def _near(text: str, known: str) -> SearchStrategy[tuple[str, dict[str, Any], bool | None]]:
     schema = json.loads(text)
     compiled = ParameterSchema(schema)
     names = sorted(MISSES)
@@ -82,7 +100,7 @@ def _near(text: str) -> SearchStrategy[tuple[str, dict[str, Any], bool | None]]:
         fits = not compiled.check(changed)
         return name, changed, (None if fits else False)
 
-    return st.tuples(_arguments(text), st.sampled_from(names), st.integers(0, 3)).map(missed)
+    return st.tuples(_arguments(text, known), st.sampled_from(names), st.integers(0, 3)).map(missed)
 
 
 # -- near misses ---------------------------------------------------------------------------------------------------
@@ -118,6 +136,20 @@ def _other_case(values: dict[str, Any], schema: ParameterSchema, place: int) -> 
     return {(key.upper() if key == name else key): value for key, value in values.items()}
 
 
+def _inside(value: str) -> Miss:
+    """Return a miss that puts a text where the schema has one deeper down: into a list, or an object in it."""
+
+    def change(values: dict[str, Any], schema: ParameterSchema, place: int) -> dict[str, Any]:
+        for name, item in values.items():
+            if isinstance(item, list) and item and all(isinstance(text, str) for text in item):
+                return values | {name: [*item[:-1], value]}
+            if isinstance(item, dict) and (keys := [key for key in item if isinstance(item[key], str)]):
+                return values | {name: item | {keys[place % len(keys)]: value}}
+        return values
+
+    return change
+
+
 MISSES: dict[str, Miss] = {
     "missing": _missing,
     "unknown_name": lambda values, schema, place: values | {"colour": "red"},
@@ -137,6 +169,7 @@ MISSES: dict[str, Miss] = {
     "climbing_path": _set("../../etc/passwd"),
     "placeholder": _set("$step[0].output"),
     **{f"unsafe_{number}": _set(value) for number, value in enumerate(UNSAFE)},
+    **{f"unsafe_inside_{number}": _inside(value) for number, value in enumerate(UNSAFE)},
 }
 """Ways in which arguments go wrong, by name."""
 
@@ -147,11 +180,17 @@ MISSES: dict[str, Miss] = {
 class _Drawing:
     """Strategies for the parts of one schema."""
 
-    def __init__(self, root: Mapping[str, Any]) -> None:
+    def __init__(self, root: Mapping[str, Any], known: Known) -> None:
         self._root = root
+        self._known = known
 
     def value(self, schema: Any, depth: int, name: str = "") -> SearchStrategy[Any]:
-        """Return values of *schema*, which stands under *name*."""
+        """Return values of *schema*, which stands under *name*, those that are known most of the time."""
+        drawn = self._value(schema, depth, name)
+        known = self._known.get(name)
+        return st.one_of(*[st.sampled_from(known)] * 3, drawn) if known else drawn
+
+    def _value(self, schema: Any, depth: int, name: str) -> SearchStrategy[Any]:
         if not isinstance(schema, Mapping):
             return _JSON if schema is not False else st.nothing()
         schema = self._whole(schema)

@@ -137,7 +137,7 @@ class Watch:
     What watched tools report to.
 
     Args:
-        choose: Called with a tool and its arguments before it is called; returns what is to happen.
+        choose: Called with a tool, its arguments and its context before it is called; returns what is to happen.
 
     Attributes:
         calls: Every call so far.
@@ -145,7 +145,7 @@ class Watch:
         raised: The last exception of a tool's own function, for whoever wants to see it.
     """
 
-    def __init__(self, choose: Callable[[Tool, Mapping[str, Any]], Mapping[str, Any]]) -> None:
+    def __init__(self, choose: Callable[[Tool, Mapping[str, Any], ToolContext], Mapping[str, Any]]) -> None:
         self.choose = choose
         self.calls: list[Call] = []
         self.not_begun: dict[str, int] = {}
@@ -153,7 +153,7 @@ class Watch:
 
     def begins(self, tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> Mapping[str, Any]:
         """Note a call; return what is to happen in it."""
-        happening = self.choose(tool, arguments)
+        happening = self.choose(tool, arguments, context)
         call = Call(
             tool.name, tool.effect, context.run_id, context.idempotency_key, dict(arguments), happening
         )

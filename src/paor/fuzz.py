@@ -22,7 +22,7 @@ if find_spec("hypothesis") is None:
     raise MissingExtra('paor.fuzz needs hypothesis: pip install "paor[fuzz]"')
 
 from .fsm.fuzz.happenings import RAISED, RETURNED
-from .fsm.fuzz.invariants import Violation
+from .fsm.fuzz.invariants import INVARIANTS, Violation
 from .fsm.fuzz.machine import EngineMachine
 from .fsm.fuzz.near_misses import families, near_miss
 from .fsm.fuzz.outcomes import BUDGETS, FAULTS, LIMITS, RESULTS, answers, jumps, outcomes, settlements
@@ -38,6 +38,7 @@ __all__ = [
     "BUDGETS",
     "FAMILIES",
     "FAULTS",
+    "INVARIANTS",
     "KINDS",
     "LIMITS",
     "RAISED",

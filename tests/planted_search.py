@@ -1,0 +1,59 @@
+"""
+What `tests.planted_bugs` runs in a process of its own: one search with the kit, or one replay of what it found.
+
+    python -m tests.planted_search search SEED EXAMPLES FOLDER
+    python -m tests.planted_search replay FILE
+
+Both print one JSON object.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import Any
+
+import paor
+from paor import fuzz
+
+from .planted_agent import engine
+
+
+def searched(seed: int, examples: int, folder: str) -> dict[str, Any]:
+    """Return what a search for anything wrong in the agent comes to; its repro file is saved in *folder*."""
+    began, first = time.process_time(), [0, 0.0]
+
+    def progress(seen: Any) -> None:
+        if not first[0] and seen.failed:
+            first[:] = [seen.examples, time.process_time() - began]
+
+    found = fuzz.search(engine, examples=examples, number=seed, progress=progress)
+    spent = time.process_time() - began
+    told: dict[str, Any] = {
+        "found": found.repro is not None,
+        "examples": found.examples,
+        "seconds": round(spent, 1),
+    }
+    if found.repro is not None:
+        told |= {"examples": first[0], "seconds": round(first[1], 1), "shrunk_in": round(spent - first[1], 1)}
+        told |= {"invariant": found.repro.invariant, "told": found.repro.told, "rows": len(found.repro.rows)}
+        told["repro"] = str(found.repro.save(folder))
+    return told
+
+
+def replayed(file: str) -> dict[str, Any]:
+    """Return what a repro file violates now."""
+    violation = fuzz.load(file).run(engine)
+    return {"invariant": violation.invariant if violation is not None else "", "told": str(violation or "")}
+
+
+def main() -> None:
+    """Do what the command line asks for."""
+    what, *rest = sys.argv[1:]
+    told = searched(int(rest[0]), int(rest[1]), rest[2]) if what == "search" else replayed(rest[0])
+    print(json.dumps({"package": paor.__file__, **told}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""
+Planted bugs: the public testing kit finds every one of them, makes it small, and finds nothing where there is none.
+
+A third of them is looked for with every run of the tests, all of them by ``pytest -m large tests/test_planted_bugs.py``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from paor.fuzz import INVARIANTS
+
+from .planted_bugs import EXAMPLES, MEASURED, ROWS, SECONDS, Bug, Copy, judged, patched, planted, problems
+
+BUGS = planted()
+CI = [bug for bug in BUGS if bug.ci]
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Copy]:
+    yield Copy(tmp_path_factory.mktemp("copy"))
+
+
+def test_there_are_25_bugs_in_all_areas_and_a_third_of_them_is_always_looked_for() -> None:
+    assert len(BUGS) == len({bug.name for bug in BUGS}) == 25
+    areas = Counter(bug.area for bug in BUGS)
+    assert areas.keys() >= {
+        "guards",
+        "counters",
+        "parser",
+        "journal",
+        "duplicates",
+        "policy",
+        "budgets",
+        "resume",
+    }
+    assert 8 <= len(CI) <= 9
+    assert len({bug.area for bug in CI}) >= 7
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
+def test_a_planted_bug_is_code_that_differs_and_breaks_something_that_the_kit_holds(bug: Bug) -> None:
+    for file, text in patched(bug).items():
+        compile(text, file, "exec")
+    assert all(edit.old.strip() != edit.new.strip() for edit in bug.edits)
+    assert set(bug.seen_by) <= set(INVARIANTS)
+
+
+def test_what_was_measured_last_is_of_these_bugs_and_within_the_bounds() -> None:
+    """The page's figures are those of a whole run, each within the bounds that the judge holds a bug to."""
+    measured = json.loads(MEASURED.read_text())
+    assert measured.keys() == {bug.name for bug in BUGS}
+    for bug in BUGS:
+        facts = measured[bug.name]
+        assert facts["invariant"] in bug.seen_by
+        assert facts["examples"] <= EXAMPLES or facts["seconds"] <= SECONDS
+        assert facts["rows"] <= ROWS
+
+
+@pytest.mark.parametrize("bug", CI, ids=lambda bug: bug.name)
+def test_the_kit_finds_a_planted_bug(bug: Bug, copy: Copy) -> None:
+    """Its repro file fails in a fresh process with the bug, and no more without it."""
+    assert problems(bug, judged(copy, bug)) == []
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
+def test_the_kit_finds_every_planted_bug(bug: Bug, copy: Copy) -> None:
+    """The same for all of them."""
+    assert problems(bug, judged(copy, bug)) == []
+
+
+def test_the_kit_finds_nothing_where_nothing_is_planted(copy: Copy) -> None:
+    """The same agent, the same search, no bug."""
+    told = judged(copy, None, examples=25)
+    assert not told["found"], told
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_the_kit_finds_nothing_where_nothing_is_planted_with_other_seeds(seed: int, copy: Copy) -> None:
+    """As many examples as a bug is given."""
+    told = judged(copy, None, seed=seed)
+    assert not told["found"], told
