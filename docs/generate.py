@@ -18,8 +18,8 @@ from pathlib import Path
 
 import reference_pages
 from guarantees_table import breakage_table, guarantee_table
-from planted_bugs_table import planted_table
 from pictures import pictures
+from planted_bugs_table import planted_table
 from spec_coverage import coverage
 
 from paor import WebSettings

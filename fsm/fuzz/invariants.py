@@ -207,7 +207,7 @@ def blocked_only_if_repeated(seen: Seen) -> bool:
     if not seen.row.guards.get("duplicate") or seen.row.trigger != "refuse":
         return True
     reply = seen.reply
-    if reply is None or not reply.good or "arguments" not in reply.means or seen.call is None:
+    if reply is None or not reply.good or "arguments" not in reply.means:
         return True
     return any(tool == reply.means["tool"] for tool, _ in seen.calls)
 
@@ -229,7 +229,7 @@ def said_is_what_counts(seen: Seen) -> bool:
         return True
     status, decision = reply.means.get("status"), reply.means.get("decision")
     if status == "success":
-        return seen.row.trigger in ("finish", "format", "fail")
+        return seen.row.trigger in ("finish", "format")
     if status is not None:
         return seen.row.trigger in (("retry", "fail") if status == "retry" else ("fail",))
     return decision != "stop" or seen.row.trigger != "proceed"
@@ -350,6 +350,7 @@ OTHERS = (
     "nothing_begins_after_a_cancel",
     "ends_within_bounds",
     "raises_nothing",
+    "a_cancel_ends_the_run",
     "an_end_stays",
     "wrong_answers_change_nothing",
     "rows_never_change",

@@ -264,7 +264,7 @@ class EngineMachine(RuleBasedStateMachine):
             return data.draw(outcomes(fake=fake, faults=False)) if fake else CALL
 
         self.world.tell, self.world.choose = tell, choose
-        lost = lost or data.draw(seldom(6 if self.world.need == "tool" else 24))
+        lost = lost or data.draw(seldom(24))
         self._do({"do": "row"} | ({"lost": True} if lost else {}))
 
     def _setting(self, call: ModelCall) -> Setting:
@@ -320,8 +320,7 @@ class EngineMachine(RuleBasedStateMachine):
                 ]
                 yield from ((trigger, _WEIGHTS.get(trigger, 3)) for trigger in aims)
             yield "crash", 1
-            if need == "tool":
-                yield "lose_effect", 3
+            yield "lose_effect", 3
         if need != "start":
             yield "look", 1
             yield "clock", 1
@@ -351,7 +350,14 @@ class EngineMachine(RuleBasedStateMachine):
         self._do({"do": "crash"})
 
     def _do_lose_effect(self, data: DataObject) -> None:
-        self._move(data, "", lost=True)
+        """Go on until a tool is to be called, and lose the process after it has ended."""
+        for _ in range(6):
+            if self.world.need in ("start", "end", "question"):
+                return
+            is_tool = self.world.need == "tool"
+            self._move(data, "", lost=is_tool)
+            if is_tool:
+                return
 
     def _do_clock(self, data: DataObject) -> None:
         self._do({"do": "clock", **data.draw(jumps)})

@@ -139,7 +139,8 @@ def search(
         found = violation_in(error) or Searching.failure
         if found is None:
             raise
-        found = smallest(base, found) if shrink else found
+        with redirect_stdout(StringIO()):
+            found = smallest(base, found) if shrink else found
     requests, families = (dict(sorted(counter.items())) for counter in (seen.requests, seen.families))
     repro = repro_of(found, app) if found is not None else None
     return Found(seen.examples, seen.rows, requests, families, seen.coverage, repro, found)

@@ -252,8 +252,8 @@ class World(Ground):
                 self._drain()
         self._raise_broken()
         self._look_at_rows()
-        if self.run is not None and not self.run.final:
-            raise self._violation("ends_within_bounds", "the run was cancelled and goes on")
+        if (run := self.run) is not None and run.reason != "cancelled":
+            raise self._violation("a_cancel_ends_the_run", f"it was cancelled in {run.state}, and goes on")
         self._rest()
 
     def _crash(self, step: Mapping[str, Any]) -> None:

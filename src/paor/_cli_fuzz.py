@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -204,7 +204,9 @@ def replay_repro(path: str, app: str | None, *, as_json: bool) -> int:
         raise UsageError(
             f"{path}: was found with --app {repro.app[:200]}; nothing that a file names is imported unless you name it"
         )
-    violation = repro.run(_make_of(app))
+    make = _make_of(app)
+    with redirect_stdout(sys.stderr):  # tools are a host's own, and may print
+        violation = repro.run(make)
     same = violation is not None and violation.invariant == repro.invariant
     if as_json:
         now = None

@@ -1,0 +1,654 @@
+"""The testing kit itself: near misses are what they say, every invariant fails on an engine that is broken on purpose."""
+
+from __future__ import annotations
+
+import json
+import unittest
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import paor.fsm.machine
+from paor import Engine, Journal, Policy, Usage, UsageError
+from paor.fsm.fuzz.invariants import OTHERS, REST, ROW, same_name
+from paor.fsm.fuzz.invariants import fits as fits_pattern
+from paor.fsm.fuzz.machine import AIMED, EngineMachine
+from paor.fsm.fuzz.sample import TOOLS, sample_engine
+from paor.fsm.fuzz.world import World
+from paor.fsm.table import TABLE
+from paor.fuzz import (
+    KINDS,
+    RAISED,
+    RETURNED,
+    Said,
+    Setting,
+    Violation,
+    arguments,
+    families,
+    load,
+    near_arguments,
+    near_miss,
+    replies,
+    repro_of,
+    search,
+    texts,
+)
+from paor.prompts.plans import read_plan
+from paor.prompts.replies import (
+    Invalid,
+    after,
+    read_parameters,
+    read_refinement,
+    read_review,
+    read_selection,
+)
+from paor.prompts.task_plans import read_task_plan
+from paor.states.outcomes import NO_USAGE
+from paor.tools.policy import matches
+from paor.tools.schema import ParameterSchema
+
+CHARS = 1_000_000
+
+
+# -- near misses ---------------------------------------------------------------------------------------------------
+
+GOOD = [
+    Said("selection", '{"action": "notes.read", "actionObjective": "x"}', means={"action": "notes.read"}),
+    Said("selection", '{"action": null, "answer": "x"}'),
+    Said("parameters", '{"schema": "parameters_v1", "parameters": {"page": 1}}'),
+    Said("refinement", '{"decision": "stop", "reason": "x"}'),
+    Said("review", '{"status": "success", "improvements": []}'),
+    Said("plan", '{"steps": [{"type": "tool", "name": "notes.read", "args": {"page": 1}}]}'),
+    Said("plan", '{"steps": [], "answer": "All is read."}'),
+    Said("task_plan", '{"overview": "x", "tasks": [{"id": "a", "objective": "x"}]}'),
+]
+LATER = {"unknown_tool", "no_such_document", "no_such_connection", "own_output", "later_output"}
+"""Near misses that are read, and refused when they are held against the run."""
+
+
+def read(said: Said, *, words: bool = True) -> object:
+    """Return what the engine's own readers make of a reply."""
+    text, finish = said.text, said.finish
+    if said.kind == "selection":
+        return after(finish, read_selection(text, chars_max=CHARS, context_chars=2000))
+    if said.kind == "parameters":
+        return after(finish, read_parameters(text, None, chars_max=CHARS))
+    if said.kind == "plan":
+        return read_plan(text, chars_max=CHARS, finish=finish, words=words)
+    readers: dict[str, Callable[..., object]] = {
+        "refinement": read_refinement,
+        "review": read_review,
+        "task_plan": read_task_plan,
+    }
+    return after(finish, readers[said.kind](text, chars_max=CHARS))
+
+
+@pytest.mark.parametrize("good", GOOD, ids=[f"{said.kind}{place}" for place, said in enumerate(GOOD)])
+def test_every_family_is_read_or_refused_as_it_says(good: Said) -> None:
+    """The verdict of a family is what the parser says; those that only a run can refuse are named."""
+    for family in families(good.kind):
+        said = near_miss(good, family)
+        if said.good is None or family in LATER:
+            continue
+        for words in (True, False):
+            refused = isinstance(read(said, words=words), Invalid)
+            assert refused is not said.good, (family, said.text[:200])
+
+
+def test_every_family_changes_what_is_said() -> None:
+    """Of at least one good reply of its kind; a family that changes nothing would test nothing."""
+    for kind in KINDS:
+        if kind == "text":
+            continue
+        for family in families(kind):
+            texts_of = [(said.text, near_miss(said, family)) for said in GOOD if said.kind == kind]
+            assert any(text != said.text or said.finish != "stop" for text, said in texts_of), family
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_replies_of_every_kind_are_read_as_they_say(kind: str) -> None:
+    """Good ones are read, others are refused; and both are drawn."""
+    tools = tuple(tool.spec() for tool in TOOLS)
+    setting = Setting(tools, criteria=("x",), tool=tools[0], parameters=tools[0].parameters)
+    seen: set[bool | None] = set()
+
+    @settings(max_examples=60, database=None)
+    @given(replies(kind, setting))
+    def judged(said: Said) -> None:
+        seen.add(said.good)
+        assert Said.of(json.loads(json.dumps(said.wire()))) == said
+        if kind != "text" and said.good is not None and not said.fault and said.family not in LATER:
+            if kind == "parameters" and said.family.startswith("values: "):
+                return  # the tool's schema refuses them, not the reader
+            assert isinstance(read(said), Invalid) is not said.good
+
+    judged()
+    assert kind == "text" or True in seen
+
+
+@settings(max_examples=60)
+@given(texts())
+def test_any_text_is_a_text(text: str) -> None:
+    """And goes through JSON, as repro files need it."""
+    assert json.loads(json.dumps(text)) == text
+
+
+# -- arguments -----------------------------------------------------------------------------------------------------
+
+SCHEMAS: list[dict[str, Any]] = [
+    {
+        "type": "object",
+        "properties": {"q": {"type": "string", "minLength": 3, "maxLength": 5}},
+        "required": ["q"],
+    },
+    {
+        "type": "object",
+        "properties": {
+            "count": {"type": "integer", "minimum": 3, "maximum": 4},
+            "step": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+            "even": {"type": "integer", "multipleOf": 2, "minimum": 7},
+            "kind": {"enum": ["a", "b", None]},
+            "code": {"type": "string", "pattern": "^[A-Z]{3}-[0-9]+$"},
+            "when": {"type": "string", "format": "date-time"},
+            "page_url": {"type": "string"},
+        },
+        "required": ["count", "kind", "code", "even"],
+        "additionalProperties": False,
+    },
+    {
+        "type": "object",
+        "properties": {
+            "node": {"$ref": "#/$defs/node"},
+            "any": {},
+            "one": {"anyOf": [{"type": "null"}, {"const": 3}]},
+        },
+        "required": ["node"],
+        "$defs": {
+            "node": {
+                "type": "object",
+                "properties": {
+                    "name": {"type": ["string", "null"]},
+                    "children": {"type": "array", "items": {"$ref": "#/$defs/node"}, "maxItems": 2},
+                },
+                "required": ["name"],
+            }
+        },
+    },
+    {
+        "allOf": [
+            {"properties": {"a": {"type": "boolean"}}, "required": ["a"]},
+            {
+                "properties": {
+                    "b": {"type": "array", "items": {"type": "integer"}, "minItems": 2, "uniqueItems": True}
+                }
+            },
+        ]
+    },
+    {
+        "oneOf": [
+            {"properties": {"a": {"type": "integer"}}, "required": ["a"]},
+            {"properties": {"b": {}}, "required": ["b"]},
+        ]
+    },
+    {},
+    *[tool.spec().parameters for tool in TOOLS],
+]
+
+
+@pytest.mark.parametrize("place", range(len(SCHEMAS)))
+def test_arguments_fit_their_schema_and_near_ones_say_whether_they_do(place: int) -> None:
+    """As the engine's own compiled schema judges them."""
+    schema = SCHEMAS[place]
+    compiled = ParameterSchema(schema)
+
+    @settings(max_examples=25, database=None)
+    @given(arguments(schema), near_arguments(schema))
+    def judged(values: dict[str, Any], near: tuple[str, dict[str, Any], bool | None]) -> None:
+        assert compiled.check(values) == ()
+        assert (compiled.check(near[1]) == ()) is (near[2] is None)
+
+    judged()
+
+
+def test_known_values_are_drawn_most_of_the_time() -> None:
+    """So that a tool that knows ids is not only asked for ids that nobody has."""
+    schema = {"properties": {"order": {"type": "string"}}, "required": ["order"]}
+    drawn: list[str] = []
+
+    @settings(max_examples=60, database=None)
+    @given(arguments(schema, {"order": ["A-1", "A-2"]}))
+    def draw(values: dict[str, Any]) -> None:
+        drawn.append(values["order"])
+
+    draw()
+    assert {"A-1", "A-2"} < set(drawn)
+
+
+@given(
+    st.sampled_from(["notes.read", "notes_read", "a.b.c"]),
+    st.lists(st.sampled_from(["notes.*", "*", "*.read", "A_b_C", "b"])),
+)
+def test_the_second_copy_of_the_name_rules_is_the_same(name: str, patterns: list[str]) -> None:
+    """The kit has the rules of names and patterns once more, on purpose; both say the same."""
+    assert fits_pattern(name, patterns) == matches(name, patterns)
+    assert same_name("Notes_Read") == same_name("notes.read")
+
+
+# -- from the table ------------------------------------------------------------------------------------------------
+
+
+def test_every_row_of_the_table_is_aimed_at_or_follows_by_itself() -> None:
+    """A new row needs an aim, or a reason to have none."""
+    by_itself = {
+        ("Specifying", "wait"): "the policy or a plan's step asks, not the reply",
+        ("Executing", "fail"): "a cancellation; it has a move of its own",
+        ("Reviewing", "format"): "a success with a final format",
+    }
+    rows = {(row.source, row.trigger) for row in TABLE}
+    assert rows - AIMED.keys() == by_itself.keys()
+
+
+def test_every_outcome_of_a_tool_can_be_made() -> None:
+    """Exceptions and values of every name."""
+    for name, make in RAISED.items():
+        assert isinstance(make(), BaseException), name
+    assert all(make() is None or make() is not None for make in RETURNED.values())
+
+
+# -- broken on purpose ---------------------------------------------------------------------------------------------
+
+
+def start(**options: Any) -> dict[str, Any]:
+    """Return the step that starts a run."""
+    return {"do": "start", **options}
+
+
+def say(kind: str, *, good: bool | None = True, means: Any = None, **data: Any) -> dict[str, Any]:
+    """Return the step of one reply."""
+    said = Said(kind, json.dumps(data), good=good, means=means or {})
+    return {"do": "row", "said": [said.wire()]}
+
+
+def choose(tool: str = "notes.read") -> dict[str, Any]:
+    """Return the step that selects a tool."""
+    return say("selection", action=tool, actionObjective="go", means={"action": tool})
+
+
+def give(tool: str = "notes.read", **values: Any) -> dict[str, Any]:
+    """Return the step that settles its parameters."""
+    return say("parameters", parameters=values, means={"tool": tool, "arguments": values})
+
+
+def judge(kind: str, word: str) -> dict[str, Any]:
+    """Return the step of a refinement or a review."""
+    if kind == "refinement":
+        return say(kind, decision=word, reason="so", means={"decision": word})
+    return say(kind, status=word, improvements=[], means={"status": word})
+
+
+ROW_STEP = {"do": "row"}
+ITERATION = [choose(), give(page=1), ROW_STEP, ROW_STEP]
+GO = judge("refinement", "continue")
+STOP = judge("refinement", "stop")
+END = {"do": "finish", "how": "polite"}
+
+
+def broken(script: list[dict[str, Any]], make: Callable[[Journal], Engine] = sample_engine) -> str:
+    """Return the name of what a script violates, empty for nothing."""
+    world = World(make)
+    try:
+        world.play(script)
+    except Violation as violation:
+        assert violation.script and violation.told
+        return violation.invariant
+    finally:
+        world.close()
+    return ""
+
+
+@pytest.fixture
+def guard(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Have a guard always say the same, in the deciding machine."""
+
+    def says(name: str, value: bool) -> None:
+        compiled = {
+            place: [
+                (row, tuple((g, wanted, (lambda case: value) if g == name else f) for g, wanted, f in needed))
+                for row, needed in rows
+            ]
+            for place, rows in paor.fsm.machine._COMPILED.items()
+        }
+        monkeypatch.setattr(paor.fsm.machine, "_COMPILED", compiled)
+
+    return says
+
+
+SCRIPTS: dict[str, list[dict[str, Any]]] = {
+    "whole": [start(), *ITERATION, GO, *ITERATION, STOP, judge("review", "success")],
+    "crashes": [
+        start(),
+        choose(),
+        {"do": "crash"},
+        give(page=1),
+        ROW_STEP | {"lost": True},
+        ROW_STEP,
+        ROW_STEP,
+        END,
+    ],
+    "denied": [start(), choose("notes.delete") | {}, END],
+    "approved": [
+        start(policy={"approvals": ["*"]}),
+        choose(),
+        give(page=1),
+        {"do": "answer", "answer": {"approve": True}},
+        END,
+    ],
+    "cancelled": [start(), choose(), {"do": "cancel"}, {"do": "look"}],
+    "planned": [start(mode="batch"), END],
+    "workflow": [start(mode="workflow"), END],
+    "silent": [start(), {"do": "finish", "how": "silence"}],
+    "retried": [start(), {"do": "finish", "how": "retry"}],
+    "clocks": [start(), choose(), {"do": "clock", "wall_us": -(10**12), "active_us": 10**9}, END],
+    "wrong answers": [
+        start(policy={"approvals": ["*"]}),
+        choose(),
+        give(page=1),
+        {"do": "answer", "answer": "yes"},
+        {"do": "look"},
+        END,
+    ],
+}
+
+
+@pytest.mark.parametrize("name", [name for name in SCRIPTS if name != "denied"])
+def test_a_whole_engine_violates_nothing(name: str) -> None:
+    """The scripts with which it is broken below, and some more."""
+    assert broken(SCRIPTS[name]) == ""
+
+
+BREAKS: dict[str, tuple[str, bool, list[dict[str, Any]]]] = {
+    "steps_within_bounds": (
+        "steps_left",
+        True,
+        [start(limits={"max_steps": 1}), *ITERATION, STOP, judge("review", "retry"), choose()],
+    ),
+    "retries_within_bounds": (
+        "retries_left",
+        True,
+        [start(limits={"max_retries": 0}), *ITERATION, STOP, judge("review", "retry")],
+    ),
+    "asked_again_within_bounds": (
+        "selection_retries_left",
+        True,
+        [start(), {"do": "finish", "how": "silence"}],
+    ),
+    "duplicates_are_blocked": (
+        "duplicate",
+        False,
+        [start(limits={"consecutive_limit": 2}), *ITERATION, GO, choose(), give(page=1)],
+    ),
+    "blocked_only_if_repeated": ("duplicate", True, [start(), choose(), give(page=1)]),
+    "replies_are_read_rightly": ("reply_invalid", True, [start(), *ITERATION, GO]),
+    "done_only_after_success": (
+        "review_success",
+        True,
+        [start(), *ITERATION, STOP, judge("review", "failed")],
+    ),
+    "said_is_what_counts": ("review_success", False, [start(), *ITERATION, STOP, judge("review", "success")]),
+    "denied_never_begun": (
+        "action_allowed",
+        True,
+        [
+            start(mode="batch"),
+            *[say("plan", steps=[{"type": "tool", "name": "notes.delete", "args": {"page": 1}}], good=None)],
+            ROW_STEP,
+            ROW_STEP,
+        ],
+    ),
+    "approved_before_it_begins": (
+        "approval_needed",
+        False,
+        [start(policy={"approvals": ["*"]}), choose(), give(page=1)],
+    ),
+    "only_declared_retries": (
+        "step_retries_left",
+        True,
+        [
+            start(),
+            choose(),
+            give(page=1),
+            *[ROW_STEP | {"happened": [{"do": "raise", "what": "TimeoutError"}]}] * 2,
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BREAKS)
+def test_an_invariant_fails_on_a_guard_that_lies(
+    name: str, guard: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One guard says always the same; without that the same script violates nothing."""
+    lying, value, script = BREAKS[name]
+    assert broken(script) == ""
+    guard(lying, value)
+    if name in ROW:  # others see it, too
+        monkeypatch.setattr("paor.fsm.fuzz.invariants.ROW", {name: ROW[name]})
+    assert broken(script) == name
+
+
+def test_questions_beyond_their_bound_are_found(guard: Callable[..., None]) -> None:
+    """Two guards lie: nothing stops the run, and there is always another question."""
+    limits, policy = {"max_elicitations": 0}, {"approvals": ["*"]}
+    script = [start(limits=limits, policy=policy), choose(), give(page=1)]
+    assert broken(script) == ""
+    guard("hard_stop", False)
+    guard("elicitations_left", True)
+    assert broken(script) == "questions_within_bounds"
+
+
+def test_invariants_of_usage_ends_and_errors_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tokens that are not counted, an end without words, an engine that raises."""
+    counted = paor.fsm.machine._counted
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            paor.fsm.machine, "_counted", lambda counters, usage, moment: counted(counters, NO_USAGE, moment)
+        )
+        assert broken([start(), choose()]) == "usage_adds_up"
+    with monkeypatch.context() as patch:
+        patch.setattr("paor.states.budgets.spent", lambda *args: None)
+        script = [start(limits={"token_budget": 15}), choose(), give(page=1)]
+        assert broken(script) == "budgets_never_overspent"
+    with monkeypatch.context() as patch:
+        patch.setattr("paor.fsm.changes.final_answer", lambda *args, **more: "  ")
+        assert broken(SCRIPTS["whole"]) == "every_end_says_why"
+    with monkeypatch.context() as patch:
+        patch.setattr(paor.fsm.machine, "_counted", lambda *args: 1 / 0)
+        assert broken([start(), choose()]) == "raises_nothing"
+    assert Usage(1, 1, 1) != NO_USAGE
+
+
+def test_invariants_of_effects_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A once effect that is repeated after a crash; a tool called with other arguments than were committed."""
+    lost = [start(), choose("notes.send"), give("notes.send", text="a"), ROW_STEP | {"lost": True}, ROW_STEP]
+
+    def certain(*args: Any) -> Any:
+        return None
+        yield
+
+    assert broken(lost) == ""
+    with monkeypatch.context() as patch:
+        patch.setattr("paor.fsm.loop._settled", certain)
+        assert broken(lost) == "once_never_repeats"
+    from paor.fsm.fuzz.watched import WatchedTool
+
+    invoke = WatchedTool.invoke
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            WatchedTool, "invoke", lambda self, arguments, context: invoke(self, {"page": 9}, context)
+        )
+        assert broken([start(), choose(), give(page=1), ROW_STEP]) == "intent_before_effect"
+    with monkeypatch.context() as patch:
+        patch.setattr("paor.fsm.case.denial", lambda *args: None)
+        patch.setitem(ROW, "denied_never_begun", lambda seen: True)
+        script = [
+            start(),
+            say("selection", action="notes.delete", actionObjective="go", good=None),
+            give("notes.delete", page=1),
+            ROW_STEP,
+        ]
+        assert broken(script) == "denied_never_called"
+
+
+def test_invariants_of_the_journal_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that is altered, a run that is told otherwise than it was driven, a replay that derives something else."""
+
+    def altered(world: World) -> None:
+        if world.need == "recall":
+            world.journal.query("UPDATE transitions SET step = 7 WHERE seq = 1")
+
+    world = World(sample_engine, altered)
+    with pytest.raises(Violation, match=r"chain_verifies|journal_tells_the_state|raises_nothing"):
+        world.play([*SCRIPTS["whole"]])
+    world.close()
+    state = {"live": True}
+    decide = paor.fsm.machine.decide
+    with monkeypatch.context() as patch:
+
+        def other(*args: Any, **more: Any) -> Any:
+            from msgspec.structs import replace
+
+            decision = decide(*args, **more)
+            return (
+                replace(decision, counters=replace(decision.counters, stale=3)) if state["live"] else decision
+            )
+
+        patch.setattr("paor.fsm.loop.decide", other)
+        assert broken(SCRIPTS["whole"]) == "replays_to_the_same"
+
+
+def test_a_cancelled_run_that_goes_on_and_an_end_that_changes_are_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Held by the world itself."""
+    with monkeypatch.context() as patch:
+        patch.setattr("paor.fsm.engine.Engine.cancel", lambda self, run_id: None)
+        assert broken(SCRIPTS["cancelled"]) == "a_cancel_ends_the_run"
+
+
+def test_every_invariant_has_a_break() -> None:
+    """A claim that was never seen to fail proves nothing."""
+    of_the_model = {
+        "seq_without_gap",
+        "nothing_after_an_end",
+        "only_rows_of_the_table",
+        "counters_tell_the_rows",
+    }
+    seen = {
+        *BREAKS,
+        "usage_adds_up",
+        "budgets_never_overspent",
+        "a_cancel_ends_the_run",
+        "every_end_says_why",
+        "raises_nothing",
+        "once_never_repeats",
+    }
+    seen |= {"intent_before_effect", "denied_never_called", "chain_verifies", "replays_to_the_same"}
+    seen |= {"journal_tells_the_state", "ends_within_bounds", "an_end_stays", "wrong_answers_change_nothing"}
+    assert {*ROW, *REST, *OTHERS} <= seen | of_the_model
+
+
+# -- machines ------------------------------------------------------------------------------------------------------
+
+
+class Fragile(EngineMachine):
+    """Claims something that does not hold: that nothing is ever saved."""
+
+    repro_folder: ClassVar[str | None] = None
+
+    def check(self, world: World) -> None:
+        """Fail once a page is saved."""
+        assert not any(call.tool == "notes.save" for call in world.watch.calls), "a page was saved"
+
+
+def test_a_search_is_the_same_each_time_and_shrinks_to_few_rows() -> None:
+    """The same seed gives the same case; it is small, and it fails again."""
+    one, other = (search(Fragile, examples=60, number=3) for _ in range(2))
+    assert one.repro is not None and one.repro == other.repro
+    assert one.repro.invariant == "check" and len(one.repro.rows) <= 6
+    again = one.repro.run(Fragile)
+    assert again is not None and (again.invariant, again.seq) == ("check", one.repro.seq)
+    assert one.repro.run(sample_engine) is None
+
+
+def test_a_test_case_fails_with_the_steps_and_the_command(tmp_path: Path) -> None:
+    """Under unittest as under pytest; the file is where the note says."""
+
+    class Saved(Fragile):
+        app = "here:Saved"
+        repro_folder = str(tmp_path)
+
+    result = unittest.TestResult()
+    Saved.TestCase().run(result)
+    ((_, told),) = result.failures + result.errors
+    (path,) = tmp_path.iterdir()
+    assert f"paor replay --repro {path} --app here:Saved" in told
+    assert "selection" in told and load(path).invariant == "check"
+
+
+def test_a_file_holds_the_case_and_nothing_else_is_taken_for_one(tmp_path: Path) -> None:
+    """Long replies go compressed; what is none is refused in one line."""
+    violation = Violation("check", 1, "x", "told")
+    long = Said("selection", "[" * 100_000 + "\ud800", "brackets", False)
+    violation.script = [start(limits={"max_steps": 1}), {"do": "row", "said": [long.wire()], "happened": []}]
+    repro = repro_of(violation, "a:b")
+    path = repro.save(tmp_path)
+    assert path.stat().st_size < 3000
+    assert load(path) == repro and repro.save(tmp_path) == path
+    whole = json.loads(path.read_text())
+    bad: list[Any] = [
+        *([], 7, {}, whole | {"version": 2}, whole | {"script": [{"do": "import", "module": "os"}]}),
+        whole | {"script": [{"do": "row", "said": [{"kind": "selection"}]}]},
+        whole | {"script": [{"do": "row", "happened": [{"do": "raise", "what": "os.system"}]}]},
+        whole | {"script": [{"do": "row", "shell": "rm"}]},
+        whole | {"script": [{"do": "clock", "wall_us": "x"}]},
+        whole | {"script": [{"do": "row", "said": [{"kind": "selection", "zlib": "!"}]}]},
+        whole | {"violated": {"invariant": "../x", "seq": 1, "told": ""}},
+    ]
+    for item in bad:
+        path.write_text(json.dumps(item))
+        with pytest.raises(UsageError, match="is not a repro file"):
+            load(path)
+    for text in ("", "{", "[" * 100_000):
+        path.write_text(text)
+        with pytest.raises(UsageError):
+            load(path)
+    with pytest.raises(UsageError, match="cannot be read"):
+        load(tmp_path / "nowhere.json")
+
+
+class TestShop(unittest.TestCase):
+    """The shipped engine, through the machine as a user would have it."""
+
+    def test_nothing_is_found(self) -> None:
+        """A few examples always; `paor fuzz` takes more."""
+        found = search(sample_engine, examples=40, number=1)
+        assert found.violation is None, str(found.violation)
+        assert len(found.coverage.missing_rows) < 8
+
+
+def test_policies_that_are_tightened_are_the_engines_own_and_more() -> None:
+    """A drawn policy forbids more, and allows nothing that was denied."""
+    from paor.fsm.fuzz.outcomes import tighter
+
+    policy = Policy(deny=("notes.delete",))
+
+    @settings(max_examples=30, database=None)
+    @given(tighter(policy, ["notes.read", "notes.save"]))
+    def judged(drawn: dict[str, Any] | None) -> None:
+        assert drawn is None or "notes.delete" in Policy(**drawn).deny
+
+    judged()
