@@ -21,7 +21,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 from paor import Engine, Event, InvalidFork, Journal, Limits, Policy, replay
 from paor.states.phase import FINAL
 
-from .test_stateful import CRASHES, Crash, FragileModel, Lost, fragile_tools
+from .fragile import CRASHES, Crash, FragileModel, Lost, fragile_tools
 
 
 class Forks(RuleBasedStateMachine):

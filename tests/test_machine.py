@@ -24,6 +24,7 @@ from paor.fsm.kit import Kit
 from paor.fsm.machine import MACHINE, Decision, Moment, Walker, decide, request_of
 from paor.fsm.record import canonical, counters_text
 from paor.fsm.table import ROWS, Row, rows_of
+from paor.fuzz import texts
 from paor.states.actions import SchemaField, Selection
 from paor.states.outcomes import Cancelled, Ended, ModelFault, Nought, Outcome, Usage
 from paor.states.phase import (
@@ -60,7 +61,6 @@ from .cases import (
     run_in,
     spec,
 )
-from .raw_replies import CRITERION, TEXTS
 
 RUNS: dict[str, Run] = {
     "planning": run_in(PLANNING),
@@ -303,6 +303,9 @@ SELECTIONS = st.sampled_from(
 )
 
 
+CRITERION = "names the day"
+
+
 @st.composite
 def asked_runs(draw: st.DrawFn) -> Run:
     """Return a run that asks the model something, with arbitrary counters within its limits."""
@@ -358,7 +361,9 @@ def facts_are_clean(decision: Decision) -> None:
 
 
 @settings(max_examples=400)
-@given(run=asked_runs(), text=TEXTS, finish=st.sampled_from(["stop", "length", "refusal", "content_filter"]))
+@given(
+    run=asked_runs(), text=texts(), finish=st.sampled_from(["stop", "length", "refusal", "content_filter"])
+)
 def test_decide_is_total_and_pure_for_whatever_a_model_says(run: Run, text: str, finish: str) -> None:
     """A decision for every text; the same one each time; nothing that went in is changed."""
     outcome = replied(text, finish=finish)
@@ -379,7 +384,7 @@ def test_decide_is_total_and_pure_for_whatever_a_model_says(run: Run, text: str,
         assert walk.run.memory.answer
 
 
-@given(text=TEXTS)
+@given(text=texts())
 def test_a_case_is_read_without_guards_being_asked(text: str) -> None:
     """Understanding a reply happens once, before any guard, and is repeatable."""
     run = run_in(PLANNING)

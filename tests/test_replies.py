@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from paor.fsm.fuzz.replies import SOME_TOOLS
+from paor.fuzz import Said, Setting, replies, texts
 from paor.prompts.replies import (
     DirectAnswer,
     Invalid,
@@ -25,7 +27,6 @@ from paor.states.reviews import Refinement, Review
 from paor.tools.builtin import builtin_tools
 
 from .cases import short
-from .raw_replies import GOOD, TEXTS
 from .worlds import ANSWER, MET, PARAMETERS, REFINE, REVIEW, SELECT
 
 FIELDS = (SchemaField(name="page", type="number", required=True), SchemaField(name="mode"))
@@ -330,7 +331,7 @@ def test_foreign_values_are_not_echoed_at_length() -> None:
 
 
 @settings(max_examples=400)
-@given(text=TEXTS, context_chars=st.integers(0, 50))
+@given(text=texts(), context_chars=st.integers(0, 50))
 def test_every_text_is_read_or_refused(text: str, context_chars: int) -> None:
     """One value or one Invalid, the same each time, never an exception; what is read can be written again."""
     one, other = (read_selection(text, chars_max=LIMIT, context_chars=context_chars) for _ in range(2))
@@ -352,7 +353,7 @@ def test_every_text_is_read_or_refused(text: str, context_chars: int) -> None:
             assert type(judgement).model_validate_json(judgement.wire_json()) == judgement
 
 
-@given(text=TEXTS)
+@given(text=texts())
 def test_a_reply_beyond_its_limit_is_refused_unread(text: str) -> None:
     """Whatever it holds."""
     limit = max(0, len(text) - 1)
@@ -375,7 +376,13 @@ def test_a_reply_that_is_read_fits_the_schema_that_was_asked_for(kind: Any) -> N
     schema = reply_schema(kind)
     assert schema is not None
     fits = jsonschema_rs.validator_for(schema).is_valid
-    for reply in GOOD[kind]:
+
+    @settings(max_examples=60, database=None)
+    @given(replies(kind, Setting(SOME_TOOLS, criteria=("names the day",))))
+    def judged(said: Said) -> None:
+        if said.family != "good":
+            return
+        reply = json.loads(said.text)
         if kind == "selection":
             read: object = selection(reply)
         else:
@@ -385,6 +392,8 @@ def test_a_reply_that_is_read_fits_the_schema_that_was_asked_for(kind: Any) -> N
         if is_003 and not isinstance(read, Invalid) and reply.get("parametersSchema", {}) is not None:
             complete = reply | ({"improvements": []} if kind == "review" else {})
             assert fits(complete), reply
+
+    judged()
 
 
 def test_free_text_has_no_schema() -> None:
