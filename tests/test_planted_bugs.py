@@ -39,7 +39,7 @@ def test_there_are_25_bugs_in_all_areas_and_a_third_of_them_is_always_looked_for
         "resume",
     }
     assert 8 <= len(CI) <= 9
-    assert len({bug.area for bug in CI}) >= 7
+    assert len({bug.area for bug in CI}) >= 4
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)

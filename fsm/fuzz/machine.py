@@ -214,7 +214,7 @@ class EngineMachine(RuleBasedStateMachine):
 
     def _start(self, data: DataObject) -> None:
         self._runs += 1
-        self._faults = data.draw(st.sampled_from((3, 0, 1, 2, 4, 6, 20)))
+        self._faults = data.draw(st.sampled_from((4, 0, 2, 3, 6, 10, 20)))
         engine = self.world.engine
         step: dict[str, Any] = {"do": "start", "objective": self.objective}
         mode = data.draw(st.sampled_from(self.modes))
@@ -390,7 +390,7 @@ class EngineMachine(RuleBasedStateMachine):
                 self._folder.cleanup()
 
 
-_WEIGHTS = {"fail": 1, "reselect": 6, "respecify": 6, "refuse": 6, "reassess": 6}
+_WEIGHTS = {"fail": 1, "reselect": 9, "respecify": 9, "refuse": 6, "reassess": 9}
 """How often a row is aimed at; replies that nearly are right have most families."""
 
 _WAITS = [

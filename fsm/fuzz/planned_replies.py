@@ -46,7 +46,7 @@ def plan(draw: DrawFn, setting: Setting = ANY) -> Said:
             else _call(draw, draw(st.sampled_from(tools)), setting.known, after=number + 1)
         )
     text = json.dumps({"intention": "read on", "steps": steps})
-    good = None if "\u0000" in text else True  # no text that is read may hold it
+    good = None if "\\u0000" in text else True  # no text that is read may hold it
     return Said("plan", text, good=good, means={"steps": steps})
 
 

@@ -17,13 +17,15 @@ def closing(call: ModelCall, how: str, echoes: Mapping[str, Said]) -> Said:
 
     Args:
         call: What is asked.
-        how: ``polite``: it stops at once; ``retry``: every review asks for more; ``silence``: nothing is said;
-            ``echo``: the last good reply of the kind is said again and again, as far as there was one.
+        how: ``polite``: it stops at once; ``silence``: nothing is said; ``echo``: the last good reply of the kind is said
+            again and again, as far as there was one; ``retry``: so are selections and parameters, and every review asks
+            for more.
         echoes: Those.
     """
     if how == "silence" and call.kind != "text":
         return Said(call.kind, "", "empty", False)
-    if how == "echo" and call.kind in echoes:
+    again = how == "echo" or (how == "retry" and call.kind in ("selection", "parameters", "plan"))
+    if again and call.kind in echoes:
         return echoes[call.kind]._replace(good=None)
     status = "retry" if how == "retry" else "success"
     polite: dict[str, tuple[Any, dict[str, Any]]] = {

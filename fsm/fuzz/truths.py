@@ -22,8 +22,8 @@ from ..record import HASHED, PREV_HASH
 from .said import Said
 
 if TYPE_CHECKING:
+    from .ground import Ground
     from .invariants import Seen
-    from .world import World
 
 
 @dataclass(slots=True)
@@ -287,7 +287,7 @@ def is_unsafe(name: str, text: str) -> bool:
 # -- the chain -----------------------------------------------------------------------------------------------------
 
 
-def chain_fits_the_format(world: World) -> Iterator[str]:
+def chain_fits_the_format(world: Ground) -> Iterator[str]:
     """Every row's hash is that of its columns as docs/journal-format.md says, worked out by code of its own."""
     for run in world.journal.runs():
         head = None
