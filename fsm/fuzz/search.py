@@ -110,8 +110,9 @@ def search(
         failure: ClassVar[Violation | None] = None
 
         def __init__(self) -> None:
-            if type(self).failure is not None:  # hypothesis drops what is found while it stops an example
-                raise type(self).failure
+            found = type(self).failure
+            if found is not None:  # hypothesis drops what is found while it stops an example
+                raise found
             super().__init__()
 
         def teardown(self) -> None:
