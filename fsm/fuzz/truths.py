@@ -197,7 +197,8 @@ def stops_for_a_reason(seen: Seen) -> bool:
             return True
     else:
         return True
-    return REASONS_TRUE.get(reason, lambda seen: True)(seen)
+    is_true = REASONS_TRUE.get(reason)
+    return is_true is None or is_true(seen)
 
 
 def goes_on_only_without_a_reason(seen: Seen) -> bool:
