@@ -235,7 +235,7 @@ class EngineMachine(RuleBasedStateMachine):
             step |= {"policy": policy} if policy is not None else {}
         if mode == "react" and data.draw(seldom(5)):
             step["final_format"] = "md"
-        self._closing = data.draw(st.sampled_from(["polite", "retry", "silence", "echo"]))
+        self._closing = data.draw(_CLOSINGS)
         self._do(step)
 
     def _do(self, step: dict[str, Any]) -> None:
@@ -389,6 +389,9 @@ class EngineMachine(RuleBasedStateMachine):
             if self._folder is not None:
                 self._folder.cleanup()
 
+
+_CLOSINGS = st.one_of(st.sampled_from(["polite", "retry", "silence", "echo"]), st.integers(0, 80).map(str))
+"""How runs are brought to their end, see `scripts.closing`; half of them with near misses."""
 
 _WEIGHTS = {"fail": 1, "reselect": 9, "respecify": 9, "refuse": 6, "reassess": 9}
 """How often a row is aimed at; replies that nearly are right have most families."""

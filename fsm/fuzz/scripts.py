@@ -8,6 +8,7 @@ from typing import Any
 
 from ...prompts.model import ModelCall
 from .happenings import CALL
+from .near_misses import families, near_miss
 from .said import Said, faulty
 
 
@@ -19,7 +20,7 @@ def closing(call: ModelCall, how: str, echoes: Mapping[str, Said]) -> Said:
         call: What is asked.
         how: ``polite``: it stops at once; ``silence``: nothing is said; ``echo``: the last good reply of the kind is said
             again and again, as far as there was one; ``retry``: so are selections and parameters, and every review asks
-            for more.
+            for more; a number: near misses, another family with every request, beginning with that one.
         echoes: Those.
     """
     if how == "silence" and call.kind != "text":
@@ -39,7 +40,11 @@ def closing(call: ModelCall, how: str, echoes: Mapping[str, Said]) -> Said:
     }
     reply, means = polite[call.kind]
     text = reply if isinstance(reply, str) else json.dumps(reply)
-    return Said(call.kind, text, "closing", None if call.kind == "parameters" else True, means)
+    said = Said(call.kind, text, "closing", None if call.kind == "parameters" else True, means)
+    if not how.isdecimal():
+        return said
+    names = sorted(families(call.kind))
+    return near_miss(said, names[(int(how) + call.number) % len(names)])
 
 
 def in_turn(said: Sequence[Said]) -> Callable[[ModelCall], Said]:

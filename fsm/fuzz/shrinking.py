@@ -112,7 +112,10 @@ def _plainer_steps(step: Step) -> Iterator[Step]:
             yield {key: value for key, value in step.items() if key != name}
     if step.get("mode") not in (None, "react"):
         yield {**step, "mode": "react"}
-    for name, value in (step.get("limits") or {}).items():
+    limits = step.get("limits") or {}
+    if step["do"] == "start" and limits.get("max_steps") != 1:
+        yield {**step, "limits": {**limits, "max_steps": 1}}
+    for name, value in limits.items():
         yield {**step, "limits": {key: kept for key, kept in step["limits"].items() if key != name}}
         if isinstance(value, int) and value > 1:
             yield {**step, "limits": step["limits"] | {name: 1}}
