@@ -24,7 +24,7 @@ Try = Callable[[Script], Violation | None]
 TRIES_MAX = 600
 """Most candidates that are tried."""
 
-_BLOCKS = (16, 8, 6, 5, 4, 3, 2, 1)
+_BLOCKS = (16, 10, 8, 7, 6, 5, 4, 3, 2, 1)
 
 
 def shrunk(violation: Violation, attempt: Try, tries_max: int = TRIES_MAX) -> Violation:
@@ -95,6 +95,18 @@ def _fewer(script: Script) -> Iterator[Script]:
             left = script[:first] + script[first + size :]
             if left and left[0]["do"] == "start":
                 yield left
+    yield from _fewer_actions(script)
+
+
+def _fewer_actions(script: Script) -> Iterator[Script]:
+    """Yield the script with one action less, which a run may then not take: a case at the step limit needs both at once."""
+    limits = script[0].get("limits") or {}
+    most = limits.get("max_steps", 1)
+    if isinstance(most, int) and most > 1:
+        start = {**script[0], "limits": {**limits, "max_steps": most - 1}}
+        for size in (10, 9, 8, 7, 6, 5):
+            for first in range(len(script) - size, 0, -1):
+                yield (start, *script[1:first], *script[first + size :])
 
 
 def _plainer(script: Script) -> Iterator[Script]:
