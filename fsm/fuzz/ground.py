@@ -8,6 +8,7 @@ is taken; rows are read from the journal, never from the driver, and held to `in
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -16,6 +17,7 @@ from ...states.errors import UsageError
 from ...states.events import Event
 from ...states.policy import Policy
 from ...states.run import Run
+from ...states.spec import Spec
 from ...tools.tool import Tool, ToolContext
 from ..drivers import WriterPool
 from ..engine import Engine
@@ -30,6 +32,12 @@ from .invariants import REST, Seen, Violation, broken_by, canonical, denied
 from .model import RunModel
 from .said import Said, faulty
 from .watched import Lost, TestClock, ToldModel, Watch, WorldJournal, watched
+
+ROWS_MAX = 2_000
+"""Most rows of a run whose limits would allow more."""
+
+MARGIN = 200
+"""Rows beyond those that the limits allow: effects in doubt are asked about as often as processes are lost."""
 
 Make = Callable[[Journal], Engine]
 Step = dict[str, Any]
@@ -77,6 +85,8 @@ class Ground:
         self._stream: Iterator[Event] | None = None
         self._drive: Drive | None = None
         self._hashes: dict[int, list[str]] = {}
+        self._written: Counter[int] = Counter()
+        self._specs: dict[int, Spec] = {}
         self._step: Step = {}
         self._broken: BaseException | None = None
         self._restored: Run | None = None
@@ -110,6 +120,12 @@ class Ground:
         """Note with every row that is committed what was said for it."""
         said, self._pending = self._pending, []
         self._cancelled = self._cancelled + 1 if self._cancelled is not None else None
+        self._written[run] += 1
+        if self._written[run] > MARGIN + rows_allowed(
+            self._spec_of(run)
+        ):  # of a task, in one step of its workflow
+            told = f"after {self._written[run]} rows the run has not ended"
+            raise self._kept(self._violation("ends_within_bounds", told))
         self._committed.setdefault(run, []).append(said)
 
     @property
@@ -185,6 +201,11 @@ class Ground:
 
     def _heads(self) -> list[tuple[int, int]]:
         return [(row.run, row.head_seq) for row in self.journal.runs()]
+
+    def _spec_of(self, number: int) -> Spec:
+        if number not in self._specs:
+            self._specs |= {row.run: self.journal.spec(row.run_id) for row in self.journal.runs()}
+        return self._specs[number]
 
     def _number(self) -> int:
         return self.journal.run(self.run_id).run
@@ -280,6 +301,16 @@ class Ground:
         """Keep *error* for the end of the step, and return what ends the call without anybody catching it."""
         self._broken = self._broken or error
         return Lost()
+
+
+def rows_allowed(spec: Spec) -> int:
+    """Return how many rows a run may have by its limits, generously counted."""
+    limits = spec.limits
+    again = limits.selection_retries + limits.parameter_retries + limits.review_retries
+    tools = max((tool.step_retries for tool in spec.tools), default=0)
+    per_step = 8 + again + tools + 2
+    ends = (limits.max_retries + 1) * (6 + again) + 2 * limits.max_elicitations + 20
+    return min(ROWS_MAX, (limits.max_steps + 1) * per_step + ends)
 
 
 def is_foreign(error: Exception) -> bool:

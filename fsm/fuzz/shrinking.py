@@ -113,6 +113,7 @@ def _plainer(script: Script) -> Iterator[Script]:
     """Yield the script with one thing in it made plain."""
     if script and script[0].get("mode") == "workflow":
         yield from _without_workflow(script)
+    yield from _without_questions(script)
     for place, step in enumerate(script):
         for plain in _plainer_steps(step):
             yield (*script[:place], plain, *script[place + 1 :])
@@ -142,6 +143,21 @@ def _plainer_steps(step: Step) -> Iterator[Step]:
         yield {"do": "cancel"}
         if step.get("how") != "polite":
             yield {**step, "how": "polite"}
+
+
+def _without_questions(script: Script) -> Iterator[Script]:
+    """Yield the script without its own policy, and without the approvals that this had asked for."""
+    if "policy" not in script[0]:
+        return
+    left: list[Step] = [{name: value for name, value in script[0].items() if name != "policy"}]
+    asked = False
+    for step in script[1:]:
+        if step["do"] != "answer" and not (asked and step["do"] == "row" and "said" not in step):
+            left.append(step)
+        asked = step["do"] == "answer" and step.get("answer") == {
+            "approve": True
+        }  # a declined call is now made: a row more
+    yield tuple(left)
 
 
 def _without_workflow(script: Script) -> Iterator[Script]:
@@ -179,15 +195,18 @@ def _plainer_said(item: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 _MEANT = {"criteria": "met", "score": "score"}
 """What a key of a reply means: it goes with the key."""
 
-_NEEDED = ("action", "answer", "decision", "status", "schema", "parameters", "steps", "tasks", "elicitation")
-"""Keys without which a reply does not say what it means; a review's and a refinement's answer is not needed."""
+_OPTIONAL = (
+    *("learnings", "requiredConnection", "parametersContext", "criteria", "score", "hint", "evidence"),
+    *("overview", "intention", "note", "confidence"),
+)
+"""Keys without which a good reply is as good; a review's and a refinement's answer is one, too."""
 
 
 def _plainer_data(said: Said, data: dict[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Yield a good reply with less in it, and with what it then means."""
     judges = said.kind in ("refinement", "review")
     for name in data:
-        if name not in _NEEDED or (name == "answer" and judges):
+        if name in _OPTIONAL or (name == "answer" and judges):
             rest = {key: value for key, value in data.items() if key != name}
             means = {key: value for key, value in said.means.items() if key != _MEANT.get(name)}
             yield said._replace(text=json.dumps(rest), means=means).wire()

@@ -92,7 +92,7 @@ def near_arguments(
 def _near(text: str, known: str) -> SearchStrategy[tuple[str, dict[str, Any], bool | None]]:
     schema = json.loads(text)
     compiled = ParameterSchema(schema)
-    names = sorted(MISSES)
+    names = sorted([*MISSES, *INSIDE, *INSIDE])
 
     def missed(drawn: tuple[dict[str, Any], str, int]) -> tuple[str, dict[str, Any], bool | None]:
         values, name, place = drawn
@@ -172,6 +172,9 @@ MISSES: dict[str, Miss] = {
     **{f"unsafe_inside_{number}": _inside(value) for number, value in enumerate(UNSAFE)},
 }
 """Ways in which arguments go wrong, by name."""
+
+INSIDE = tuple(name for name in MISSES if "inside" in name)
+"""Those that fit many a schema, and are the easiest to overlook; they are drawn more often."""
 
 
 # -- drawing -------------------------------------------------------------------------------------------------------

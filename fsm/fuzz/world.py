@@ -27,7 +27,7 @@ from ..machine import request_of
 from ..resuming import restored
 from ..runner import Going, Start
 from ..workflows import waiting_task
-from .ground import Ground, Make, Step, is_foreign
+from .ground import Ground, Make, Step, is_foreign, rows_allowed
 from .happenings import CALL, checked_happening
 from .invariants import Violation, journal_tells_the_state
 from .said import Said
@@ -35,9 +35,6 @@ from .scripts import closing, happening_in_turn, in_turn
 from .watched import Lost
 
 __all__ = ["DOS", "Make", "Step", "World"]
-
-ROWS_MAX = 2_000
-"""Most rows of a run whose limits would allow more."""
 
 DOS = ("start", "row", "answer", "settle", "cancel", "crash", "clock", "look", "finish")
 """What a step can do."""
@@ -369,9 +366,4 @@ class World(Ground):
         run = self.run
         if run is None:
             return 0
-        limits = run.spec.limits
-        again = limits.selection_retries + limits.parameter_retries + limits.review_retries
-        tools = max((tool.step_retries for tool in run.spec.tools), default=0)
-        per_step = 8 + again + tools + 2
-        ends = (limits.max_retries + 1) * (6 + again) + 2 * limits.max_elicitations + 20
-        return min(ROWS_MAX, (limits.max_steps + 1) * per_step + ends)
+        return rows_allowed(run.spec)
