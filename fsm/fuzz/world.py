@@ -217,8 +217,8 @@ class World(Ground):
     def _given(self, options: dict[str, Any], step: Mapping[str, Any]) -> None:
         if self.need != "question":
             return
-        before, row = self._heads(), self.seen[self._number()]
-        question = self.question
+        before, question = self._heads(), self.question
+        asking = [seen for seen in self.seen.values() if seen.rows and seen.row.trigger == "wait"]
         try:
             self._go_on(options)
         except InvalidAnswer as error:
@@ -229,7 +229,10 @@ class World(Ground):
         if question is not None and question.kind == "approval":
             answer = options.get("answer")
             content = answer.get("content", answer) if isinstance(answer, Mapping) else None
-            row.approved = isinstance(content, Mapping) and content.get("approve") is True
+            yes = isinstance(content, Mapping) and content.get("approve") is True
+            for seen in asking:  # of a workflow the run and its task
+                seen.approved = yes
+        self._look_at_rows()  # a task has gone on by itself, perhaps to its next question
         self.journal.lose = bool(step.get("lost"))
         try:
             self._advance()
