@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import paor.fsm.machine
 from paor import Engine, Journal, Policy, Usage, UsageError
+from paor.fsm.fuzz import invariants
 from paor.fsm.fuzz.invariants import OTHERS, REST, ROW, same_name
 from paor.fsm.fuzz.invariants import fits as fits_pattern
 from paor.fsm.fuzz.machine import AIMED, EngineMachine
@@ -438,7 +439,7 @@ def test_an_invariant_fails_on_a_guard_that_lies(
     assert broken(script) == ""
     guard(lying, value)
     if name in ROW:  # others see it, too
-        monkeypatch.setattr("paor.fsm.fuzz.invariants.ROW", {name: ROW[name]})
+        monkeypatch.setattr(invariants, "ROW", {name: ROW[name]})
     assert broken(script) == name
 
 
