@@ -19,6 +19,9 @@ from paor import fuzz
 
 from .planted_agent import engine
 
+STEPS = 50
+"""Rules of one example: enough for three runs that nothing ends early."""
+
 
 def searched(seed: int, examples: int, folder: str) -> dict[str, Any]:
     """Return what a search for anything wrong in the agent comes to; its repro file is saved in *folder*."""
@@ -28,7 +31,7 @@ def searched(seed: int, examples: int, folder: str) -> dict[str, Any]:
         if not first[0] and seen.failed:
             first[:] = [seen.examples, time.process_time() - began]
 
-    found = fuzz.search(engine, examples=examples, number=seed, progress=progress)
+    found = fuzz.search(engine, examples=examples, steps=STEPS, number=seed, progress=progress)
     spent = time.process_time() - began
     told: dict[str, Any] = {
         "found": found.repro is not None,

@@ -8,6 +8,7 @@ is taken; rows are read from the journal, never from the driver, and held to `in
 from __future__ import annotations
 
 import copy
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -150,6 +151,7 @@ class Ground:
             said = self.tell(call)
         except Exception as error:  # noqa: BLE001 - raised again when the step ends
             raise self._kept(error) from None
+        said = worth(said, self.live)
         self._pending.append(said)
         if self._step.get("do") != "finish":
             self._step.setdefault("said", []).append(said.wire())
@@ -311,6 +313,31 @@ def rows_allowed(spec: Spec) -> int:
     per_step = 8 + again + tools + 2
     ends = (limits.max_retries + 1) * (6 + again) + 2 * limits.max_elicitations + 20
     return min(ROWS_MAX, (limits.max_steps + 1) * per_step + ends)
+
+
+def worth(said: Said, run: Run | None) -> Said:
+    """
+    Return a reply with what is known of it in *run*: in a script with fewer steps it may answer another request.
+
+    A reply that was made for another tool, for another policy or with documents that are not there may be read either way.
+    """
+    if run is None or run.spec.task == 0 or said.good is None:
+        return said
+    selection, policy = run.memory.selection, run.spec.policy
+    tool, names = said.means.get("tool"), [said.means.get("action")]
+    if said.kind == "parameters":
+        other = bool(tool) and selection is not None and selection.tool != tool
+        return said._replace(good=None) if other else said
+    if said.kind == "plan" and said.family == "good":
+        names = re.findall(r'"name": "([^"]+)"', said.text)
+    forbidden = any(denied(policy, run.spec.task_type, name) for name in names if name)
+    as_made = forbidden is (said.good is False) or not any(names)
+    labels = (
+        re.findall(r'doc(?:List|Item):([^"#]+)', said.text) if said.good and said.kind == "selection" else ()
+    )
+    return (
+        said if as_made and all(label in run.memory.labels for label in labels) else said._replace(good=None)
+    )
 
 
 def is_foreign(error: Exception) -> bool:

@@ -238,7 +238,8 @@ def _parameters(draw: DrawFn, setting: Setting) -> Said:
 @st.composite
 def _wrong_values(draw: DrawFn, setting: Setting) -> Said:
     how, values, fits = draw(near_arguments(setting.parameters, setting.known))
-    said = _said("parameters", {"schema": "parameters_v1", "parameters": values}, good=fits)
+    name = setting.tool.name if setting.tool is not None else ""
+    said = _said("parameters", {"schema": "parameters_v1", "parameters": values}, good=fits, tool=name)
     return said._replace(family=f"values: {how}")
 
 

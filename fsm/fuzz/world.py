@@ -287,25 +287,35 @@ class World(Ground):
             raise self._violation("an_end_stays", "looking at a run that waits wrote rows")
 
     def _finish(self, step: Mapping[str, Any]) -> None:
-        """Bring the run to its end as ``how`` says, and hold it to its bounds."""
+        """Bring the run to its end as ``how`` says, and hold it to its bounds; each row is a step of the script."""
         if self.need in ("start", "end"):
             return
         how, count = step.get("how", "polite"), 0
-        self.tell = lambda call: closing(call, how, self._echoes)
+        echoes = self._echoes
+        self.tell = lambda call: closing(call, how, echoes)
         self.choose = lambda tool, arguments: CALL
-        most = self._rows_allowed()
+        most, last = self._rows_allowed(), self.script.pop()
         while self.need not in ("start", "end"):
             if self.need == "question":
                 question = self.question
                 doubt = question is not None and question.kind == "in_doubt"
                 options = {"outcome": "fail"} if doubt else {"answer": {"action": "decline"}}
+                self._goes_on({"do": "settle" if doubt else "answer"} | options)
                 self._given(options, {})
             else:
+                self._goes_on({"do": "row"})
                 self._row({})
+            self._raise_broken()
             count += 1
             if count > most:
+                self._goes_on(last)
                 raise self._violation("ends_within_bounds", f"after {count} more rows the run has not ended")
         self._rest()
+
+    def _goes_on(self, step: Step) -> None:
+        """Add a step to the script that the world has chosen itself."""
+        self._step = step
+        self.script.append(step)
 
     # -- driving ---------------------------------------------------------------------------------------------------
 
