@@ -177,6 +177,8 @@ def _without_workflow(script: Script) -> Iterator[Script]:
     rest = [step for step in script[1:] if step["do"] != "row"]
     yield (start, *steps, *rest)
     yield (start, *steps, {"do": "cancel"})
+    free = {name: value for name, value in start.items() if name != "policy"}  # then nobody is asked, either
+    yield (free, *steps, *(step for step in rest if step["do"] != "answer"))
 
 
 def _plainer_said(item: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
