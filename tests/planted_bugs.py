@@ -5,7 +5,7 @@ Planted bugs, and a judge that has the testing kit look for one of them in a cop
     python -m tests.planted_bugs --write    the same, and writes what docs/planted-bugs.md tells
 
 The kit knows nothing of the bugs. In a process of its own, which imports the copy, it looks for anything wrong in a small
-agent (`tests.planted_agent`) as a user's call of `paor.fuzz.search` does: fixed seed, no database, its own settings.
+agent (`tests.planted_agent`) as a user's call of `paor.fuzz.search` does: fixed seed, no database.
 """
 
 from __future__ import annotations

@@ -12,15 +12,28 @@ from __future__ import annotations
 import json
 import sys
 import time
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import paor
 from paor import fuzz
 
 from .planted_agent import engine
 
-STEPS = 50
-"""Rules of one example: enough for three runs that nothing ends early."""
+
+class Desk(fuzz.EngineMachine):
+    """The agent, several runs in each example, with ids as its host would know them."""
+
+    runs = 8
+    values: ClassVar[Mapping[str, Sequence[Any]]] = {"order": ["DE-1042", "AT-0007"], "customer": [17, 18]}
+
+    def engine(self, journal: paor.Journal) -> paor.Engine:
+        """Return the engine of a new process."""
+        return engine(journal)
+
+
+STEPS = 100
+"""Rules of one example, for several runs."""
 
 
 def searched(seed: int, examples: int, folder: str) -> dict[str, Any]:
@@ -31,7 +44,7 @@ def searched(seed: int, examples: int, folder: str) -> dict[str, Any]:
         if not first[0] and seen.failed:
             first[:] = [seen.examples, time.process_time() - began]
 
-    found = fuzz.search(engine, examples=examples, steps=STEPS, number=seed, progress=progress)
+    found = fuzz.search(Desk, examples=examples, steps=STEPS, number=seed, progress=progress)
     spent = time.process_time() - began
     told: dict[str, Any] = {
         "found": found.repro is not None,
@@ -47,7 +60,7 @@ def searched(seed: int, examples: int, folder: str) -> dict[str, Any]:
 
 def replayed(file: str) -> dict[str, Any]:
     """Return what a repro file violates now."""
-    violation = fuzz.load(file).run(engine)
+    violation = fuzz.load(file).run(Desk)
     return {"invariant": violation.invariant if violation is not None else "", "told": str(violation or "")}
 
 

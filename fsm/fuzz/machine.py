@@ -52,9 +52,6 @@ SETTINGS = settings(
 )
 """Of `EngineMachine.TestCase`, unless a user sets other ones. What is found is made smaller by `shrinking`, step by step."""
 
-RUNS_MAX = 3
-"""Most runs of one example, one after the other in one journal."""
-
 MODES = ("react",) * 5 + ("batch", "planner", "workflow")
 
 
@@ -152,6 +149,7 @@ class EngineMachine(RuleBasedStateMachine):
         objective, criteria, documents: Of every run; of the criteria any number is taken.
         values: Values of arguments that mean something to your tools, by name: ids that exist, for example. Most calls
             have them.
+        runs: Most runs of one example, one after the other in one journal.
         on_disk: Whether the journal is a file, opened anew after every crash, instead of memory; several times slower.
         vary_limits: Whether runs also have smaller limits and budgets than the engine's own.
         vary_policy: Whether runs also have tighter policies than the engine's own.
@@ -171,6 +169,7 @@ class EngineMachine(RuleBasedStateMachine):
         ("notes.txt", "Page 1: the supplier delivers on the 3rd."),
     )
     values: ClassVar[Mapping[str, Sequence[Any]]] = {}
+    runs: ClassVar[int] = 3
     on_disk: ClassVar[bool] = False
     vary_limits: ClassVar[bool] = True
     vary_policy: ClassVar[bool] = True
@@ -304,7 +303,7 @@ class EngineMachine(RuleBasedStateMachine):
         need, run = self.world.need, self.world.run
         if need in ("start", "end"):
             yield "nothing", 1
-            if self._runs < RUNS_MAX:
+            if self._runs < self.runs:
                 yield "again", 6
         elif need == "question":
             yield "answer", 8

@@ -90,8 +90,9 @@ def _fewer(script: Script) -> Iterator[Script]:
     for first, last in zip(starts, [*starts[1:], len(script)], strict=True):
         if len(starts) > 1:
             yield script[first:last]
-    for size in _BLOCKS:
-        for first in range(len(script) - size, -1, -1):
+    large = {len(script) // part for part in (2, 3, 4) if len(script) // part > _BLOCKS[0]}
+    for size in (*sorted(large, reverse=True), *_BLOCKS):
+        for first in range(len(script) - size, -1, -1 if size <= _BLOCKS[0] else -(size // 4)):
             left = script[:first] + script[first + size :]
             if left and left[0]["do"] == "start":
                 yield left
@@ -214,6 +215,9 @@ def _plainer_data(said: Said, data: dict[str, Any]) -> Iterator[Mapping[str, Any
             yield said._replace(text=json.dumps(rest), means=means).wire()
     for name in ("steps", "tasks"):
         items = data.get(name)
-        for fewer in (items[:-1], items[1:]) if isinstance(items, list) and len(items) > 1 else ():
+        if not isinstance(items, list) or len(items) < 2:
+            continue
+        alone = "$step" not in said.text and '"dependencies": ["' not in said.text
+        for fewer in (items[:-1], items[1:]) if alone else (items[:-1],):  # later ones may refer to the first
             means = {key: (fewer if key == name else value) for key, value in said.means.items()}
             yield said._replace(text=json.dumps(data | {name: fewer}), means=means).wire()
