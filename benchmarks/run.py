@@ -30,6 +30,11 @@ from verify import measured
 from workload import engine
 
 from paor import Journal, replay
+from paor.fsm.explore import NOW, Walker
+from paor.fsm.explore_moves import outcome_of
+from paor.fsm.explore_world import worlds_of
+from paor.fsm.machine import Rules, decide
+from paor.fsm.proof import default_limits, prove
 
 Row = tuple[str, str, str]
 """What was measured, the figure, and the target."""
@@ -267,6 +272,34 @@ def replaying(folder: Path, divisor: int) -> list[Row]:
     ]
 
 
+def checking(folder: Path, less: int) -> list[Row]:
+    """The exhaustive exploration of each world against as many bare decisions of the first transition."""
+    decided = _decision_s(2_000 // less)
+    rows: list[Row] = []
+    for world in worlds_of(default_limits()):
+        if less > 1 and world.full:
+            continue
+        started = time.process_time()
+        found = prove(Rules(), [world])
+        seconds = time.process_time() - started
+        assert all(item.code == "row_never_taken" for item in found.findings), "the machine is proven"
+        told = f"check {world.name}: {found.states:,} states, {found.edges:,} edges"
+        rows.append((told, f"{seconds / found.states * 200:.2f} s for 200 states", "< 2 s"))
+        rows.append(("  an edge against a bare decision", f"{seconds / found.edges / decided:.1f}", ""))
+    return rows
+
+
+def _decision_s(count: int) -> float:
+    """Return the processor seconds of one decision, the mean of *count*, by the rules that are checked."""
+    walker = Walker(worlds_of(default_limits())[0], Rules())
+    run = walker.start()
+    outcome = outcome_of(next(walker.moves(run)), run)
+    started = time.process_time()
+    for _ in range(count):
+        decide(run, outcome, NOW, walker.kit)
+    return (time.process_time() - started) / count
+
+
 BENCHMARKS: dict[str, Callable[[Path, int], list[Row]]] = {
     "throughput": throughput,
     "fsyncs": fsyncs,
@@ -276,6 +309,7 @@ BENCHMARKS: dict[str, Callable[[Path, int], list[Row]]] = {
     "importing": importing,
     "verifying": verifying,
     "replaying": replaying,
+    "checking": checking,
 }
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 Write the parts of the documentation that the code knows better: ``python docs/generate.py``.
 
 A page holds a marked part for each of them: ``<!-- generated: NAME -->`` to ``<!-- end -->``. Nothing else of a page
-is touched. ``tests/test_docs.py`` holds every marked part to what would be written now.
+is touched. The pages under ``docs/reference`` are written as a whole, from docstrings (``reference_pages.py``).
+``tests/test_docs.py`` holds all of it to what would be written now.
 """
 
 from __future__ import annotations
@@ -15,23 +16,30 @@ from collections.abc import Callable
 from contextlib import redirect_stdout
 from pathlib import Path
 
+import reference_pages
 from guarantees_table import breakage_table, guarantee_table
 from pictures import pictures
 from planted_bugs_table import planted_table
 from spec_coverage import coverage
 
-from paor import Limits, Policy, WebSettings
+from paor import WebSettings
 from paor.cli import main as command_line
 from paor.fsm.diagram import table_markdown
 from paor.fsm.fingerprints import kept_text
 from paor.fsm.guards import GUARDS
 from paor.prompts.templates import default_templates, parse_template
-from paor.states import errors
 from paor.states.reasons import REASONS
 
 DOCS = Path(__file__).resolve().parent
 PAGES = (
-    *("machine.md", "embedding.md", "cli.md", "web.md", "spec-coverage.md", "guarantees.md", "diagrams.md"),
+    "index.md",
+    "machine.md",
+    "howto/prompts.md",
+    "cli.md",
+    "web.md",
+    "spec-coverage.md",
+    "guarantees.md",
+    "diagrams.md",
     "planted-bugs.md",
 )
 PART = re.compile(r"(?ms)(^<!-- generated: (\w+) -->\n).*?(^<!-- end -->$)")
@@ -48,9 +56,13 @@ def main() -> None:
         if after != before:
             path.write_text(after, encoding="utf-8")
             print(f"wrote {name}")
-    for name, text in pictures().items():
+    written = reference_pages.pages() | {
+        name: text for name, text in pictures().items() if name.endswith(".svg")
+    }
+    for name, text in written.items():
         path = DOCS / name
-        if path.suffix == ".svg" and (not path.exists() or path.read_text(encoding="utf-8") != text):
+        path.parent.mkdir(exist_ok=True)
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
             print(f"wrote {name}")
     kept = kept_text()
@@ -74,15 +86,6 @@ def reasons() -> str:
     return _table("reason", "meaning", REASONS)
 
 
-def limits() -> str:
-    """Return every limit with its default and its meaning."""
-    told = _attributes(Limits.__doc__ or "")
-    fields = Limits.model_fields
-    lines = ["| limit | default | meaning |", "|---|---|---|"]
-    lines += [f"| `{name}` | {_number(fields[name].default)} | {_cell(told[name])} |" for name in fields]
-    return "\n".join(lines)
-
-
 def web_settings() -> str:
     """Return every bound of the web tools with its default and its meaning."""
     told = _attributes(WebSettings.__doc__ or "")
@@ -92,23 +95,11 @@ def web_settings() -> str:
     return "\n".join(lines)
 
 
-def policy() -> str:
-    """Return every field of a policy."""
-    return _table("field", "meaning", _attributes(Policy.__doc__ or ""))
-
-
 def placeholders() -> str:
     """Return every template with the placeholders that the shipped one has."""
     templates = {name: parse_template(text, name) for name, text in default_templates().items()}
     names = {name: ", ".join(f"`{key}`" for key in sorted(item.keys)) for name, item in templates.items()}
     return _table("template", "placeholders", names)
-
-
-def error_tree() -> str:
-    """Return the tree of errors as its module prints it."""
-    text = errors.__doc__ or ""
-    tree = text[text.index("PaorError\n") : text.index("\n\nFacts are")]
-    return f"```text\n{tree}\n```"
 
 
 def commands() -> str:
@@ -166,15 +157,13 @@ PARTS: dict[str, Callable[[], str]] = {
     "table": table_markdown,
     "guards": guards,
     "reasons": reasons,
-    "limits": limits,
-    "policy": policy,
     "web_settings": web_settings,
     "placeholders": placeholders,
-    "errors": error_tree,
     "commands": commands,
     "coverage": coverage,
     "guarantees": guarantee_table,
     "breakages": breakage_table,
+    "reference": reference_pages.index,
     "planted": planted_table,
     "difference": difference,
 }

@@ -117,7 +117,12 @@ class Coverage:
 
     @classmethod
     def empty(cls, rows: Sequence[Row] = ROWS) -> Self:
-        """Return the coverage of no run: what sums begin with."""
+        """
+        Return the coverage of no run: what sums begin with.
+
+        Args:
+            rows: Of the table that is measured; default: paor's own.
+        """
         return cls(
             tuple(
                 RowCoverage(
@@ -164,7 +169,12 @@ class Coverage:
         return _percent(whole - len(self.missing_rows) - len(self.missing_outcomes), whole)
 
     def seen(self, outcome: Outcome) -> int:
-        """Return how often *outcome* was seen."""
+        """
+        Return how often an outcome of a guard was seen.
+
+        Args:
+            outcome: The guard, its place in the table and its value.
+        """
         found = next(one for one in self.rows[outcome.place].seen if one.guard == outcome.guard)
         return found.true if outcome.value else found.false
 
@@ -210,6 +220,9 @@ class Coverage:
     def read(cls, text: str | bytes) -> Self:
         """
         Return the coverage that `wire_json` has written.
+
+        Args:
+            text: A file's whole content.
 
         Raises:
             UsageError: It is not JSON, or not of this form and version; the message says where.

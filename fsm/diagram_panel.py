@@ -14,7 +14,7 @@ from .coverage import Coverage, RowCoverage
 from .coverage_table import Outcome
 from .diagram_graph import Covered, Graph, Parted, Walk, plain
 from .diagram_layout import BADGE, BOLD, count_text, cut, width_of
-from .diagram_words import going_on
+from .diagram_words import counted, going_on
 from .table import Row
 
 MARGIN = 28.0
@@ -168,7 +168,11 @@ def _foreign(found: Coverage, width: float, y: float) -> tuple[float, list[str]]
     if not found.foreign:
         return y, []
     total = sum(step.count for step in found.foreign)
-    parts = [_words("strong lacks", MARGIN, y + 12, f"{total:,} transitions that this table would not make")]
+    parts = [
+        _words(
+            "strong lacks", MARGIN, y + 12, f"{counted(total, 'transition')} that this table would not make"
+        )
+    ]
     y += 24
     told = [f"{step.source} {step.trigger} {step.dest} {count_text(step.count)}" for step in found.foreign]
     if len(told) > FOREIGN_LINES + 1:
@@ -190,7 +194,7 @@ def _reasons(parted: Parted, width: float, top: float) -> Panel:
         badge += f'height="{px(BADGE)}" rx="{px(BADGE / 2)}"/>'
         letters = f'<text class="tag" x="{px(MARGIN + BADGE / 2)}" y="{px(y - 0.5)}">{letter}</text>'
         end = plain(walk.status + (f" · {walk.reason}" if walk.reason else ""))
-        end = f"{walk.state}, {end}, {walk.transitions:,} transitions"
+        end = f"{walk.state}, {end}, {counted(walk.transitions, 'transition')}"
         name = cut(walk.title, (width - 2 * MARGIN) / 2)
         parts += [badge + letters, _words("", MARGIN + 24, y, name)]
         rest = MARGIN + 24 + max(300.0, width_of(name)) + 20

@@ -37,7 +37,7 @@ from .diagram_layout import (
 )
 from .diagram_panel import MARGIN, chip, panel_of, px, safe
 from .diagram_style import CSS
-from .diagram_words import caption, legend_of, shares
+from .diagram_words import caption, counted, legend_of, shares
 
 _TITLE = "An agent run as a finite state machine"
 _ROLE = 'style="max-width:100%;height:auto" role="img" aria-labelledby="paor-title paor-desc"'
@@ -133,19 +133,20 @@ def _heading(graph: Graph) -> tuple[str, str, str, str]:
     """Return title and subtitle, and the pill's look and text."""
     overlay, known = graph.overlay, sum(1 for label in graph.labels if label.rows)
     if isinstance(overlay, Walk):
-        sub = f"{overlay.transitions:,} transitions, {len(overlay.order)} different; the table has {known}"
+        sub = f"{counted(overlay.transitions, 'transition')}, {len(overlay.order)} different; the table has {known}"
         told = overlay.status + (f" · {overlay.reason}" if overlay.reason else "")
         return overlay.title, sub, status_of(overlay), told
     if isinstance(overlay, Covered):
         found = overlay.coverage
-        runs = f"{found.runs:,} run{'s' if found.runs != 1 else ''}, {found.transitions:,} transitions"
+        runs = f"{counted(found.runs, 'run')}, {counted(found.transitions, 'transition')}"
         look = "done" if found.percent == 100 else "running"
         return overlay.title, f"{runs}: {shares(found).partition(', ')[2]}", look, f"{found.percent} %"
     if isinstance(overlay, Parted):
-        sides = f"A {overlay.left.transitions:,} transitions, B {overlay.right.transitions:,}"
+        sides = f"A {counted(overlay.left.transitions, 'transition')}, B {overlay.right.transitions:,}"
         if overlay.seq is None:
             return overlay.title, sides, "done", "identical"
-        same = f"rows 0 to {overlay.seq - 1:,} are the same" if overlay.seq else "they differ from the start"
+        same = f"rows 0 to {overlay.seq - 1:,} are the same" if overlay.seq > 1 else "row 0 is the same"
+        same = same if overlay.seq else "they differ from the start"
         return overlay.title, f"{sides}; {same}", "waiting", f"differ at row {overlay.seq:,}"
     sub = (
         f"{len(graph.phases)} phases, {len(graph.edges)} edges, {len(graph.rows)} rows, drawn from the table"
@@ -220,7 +221,7 @@ def _box(graph: Graph, phase: str, box: Rect) -> str:
     look = f"phase {graph.look_of(phase)}".rstrip()
     x, y = box.middle
     inner = _rect("inner", box, 4, 7) if phase in graph.final else ""
-    below = _below(graph, phase, x, y + 10.5)
+    below = _below(graph, phase, box, y + 10.5)
     name_y = y - 4 if below else y + 5
     return (
         f'<g class="{look}">{_rect("rim", box, 0, 10)}{inner}'
@@ -228,18 +229,24 @@ def _box(graph: Graph, phase: str, box: Rect) -> str:
     )
 
 
-def _below(graph: Graph, phase: str, x: float, y: float) -> str:
+def _below(graph: Graph, phase: str, box: Rect, y: float) -> str:
     """Return the second line of a phase's box: where two runs part, and which of them stands there."""
     overlay = graph.overlay
     if not isinstance(overlay, Parted):
         return ""
     tags = [Tag("left", "A")] if overlay.left.state == phase else []
     tags += [Tag("right", "B")] if overlay.right.state == phase else []
-    text = f"≠ row {overlay.seq}" if overlay.seq is not None and overlay.source == phase else ""
-    widths = [width_of(text, 10 * BOLD)] * bool(text) + [tag_width(tag) for tag in tags]
-    x -= (sum(widths) + BETWEEN * (len(widths) - 1)) / 2
+    wide = sum(tag_width(tag) + BETWEEN for tag in tags)
+    text = ""
+    if overlay.seq is not None and overlay.source == phase:
+        texts = (f"≠ row {overlay.seq}", f"≠ {overlay.seq}", "≠")
+        text = next(
+            told for told in texts if wide + width_of(told, 10 * BOLD) <= box.width - 12 or told == "≠"
+        )
+    words = width_of(text, 10 * BOLD)
+    x = box.middle[0] - (words + wide - BETWEEN * bool(tags and not text)) / 2
     parts = [f'<text class="tiny strong part" x="{px(x)}" y="{px(y + 3.5)}">{text}</text>'] if text else []
-    x += widths[0] + BETWEEN if text else 0
+    x += words + BETWEEN if text else 0
     for tag in tags:
         parts.append(_badge(x, y, tag))
         x += tag_width(tag) + BETWEEN

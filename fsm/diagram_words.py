@@ -16,6 +16,11 @@ def caption(overlay: Overlay) -> str:
     return plain(f"{title or 'two runs'}: {parting(overlay)}")
 
 
+def counted(number: int, noun: str) -> str:
+    """Return ``1 run`` or ``2,000 runs``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def ended(walk: Walk) -> str:
     """Return a run's status, and its reason if it has one."""
     return plain(walk.status + (f" ({walk.reason})" if walk.reason else ""))
@@ -67,7 +72,7 @@ def legend_of(overlay: Overlay | None) -> list[str]:
         told = [f"{phase} {text}" for phase, texts in missing.items() for text in texts]
         lines = ["never seen:", *told] if told else ["everything was seen"]
         total = sum(step.count for step in overlay.coverage.foreign)
-        return lines + ([f"{total} transitions that this table would not make"] if total else [])
+        return lines + ([f"{counted(total, 'transition')} that this table would not make"] if total else [])
     if isinstance(overlay, Parted):
         sides = (("A", overlay.left), ("B", overlay.right))
         lines = [f"{name}: run {walk.title}, {ended(walk)}" for name, walk in sides]

@@ -147,7 +147,8 @@ class Engine(WorkflowRunner):
             objective: What to reach.
             success_criteria: Statements that must hold at the end.
             documents: Paths, `Document` values, or (name, content) pairs.
-            language: Language of the answer; wins over *user_language*, the user's profile; else English.
+            language: Language of the answer, such as ``de``; default: *user_language*, else English.
+            user_language: Language of the user's profile, for a run without a language of its own.
             task_type: A key of `Policy.task_types`.
             mode: ``react`` (default): one action at a time; ``batch``: one plan, reviewed when its steps are used up;
                 ``planner``: plans until one is empty.
@@ -409,8 +410,16 @@ class Engine(WorkflowRunner):
         Ask a run to stop, from any thread or process.
 
         A run that is driven stops before its next effect; one that nobody drives ends at once in
-        Failed(cancelled). With a workflow its unfinished tasks are cancelled. Of a finished run the result is
-        returned unchanged.
+        Failed(cancelled). With a workflow its unfinished tasks are cancelled.
+
+        Args:
+            run_id: Its id, or an unambiguous prefix.
+
+        Returns:
+            The result as it is now: of a finished run unchanged, of one that another process drives perhaps ``running``.
+
+        Raises:
+            UnknownRun: There is none.
         """
         row = self.journal.run(run_id)
         if row.status in ("done", "failed"):

@@ -74,7 +74,8 @@ _SHARED = (
     *(f"states.{name}" for name in _PHASES),
     *(f"fsm.{name}" for name in ("guards", "case", "changes", "table", "planned", "observe", "answers")),
     *("fsm.duplicates", "fsm.record", "prompts.replies", "prompts.json_reading", "prompts.model"),
-    *("prompts.wire_schemas", "prompts.plan_schemas", "tools.policy", "tools.defaults", "tools.implied"),
+    *("prompts.wire_schemas", "prompts.plan_schemas", "tools.policy", "tools.hosts", "tools.defaults"),
+    "tools.implied",
 )
 """Modules of which every definition belongs to those parts that use it."""
 

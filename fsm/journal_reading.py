@@ -93,7 +93,10 @@ class JournalReader:
 
     def run(self, run_id: str) -> RunRow:
         """
-        Return one run by its id, or by a prefix of at least 4 characters that fits only one.
+        Return one run.
+
+        Args:
+            run_id: Its id, or a prefix of at least 4 characters that fits only one.
 
         Raises:
             UnknownRun: There is none, or several start like this.
@@ -110,7 +113,16 @@ class JournalReader:
         return RunRow(*rows[0])
 
     def transitions(self, run_id: str) -> list[Transition]:
-        """Return the rows of a run in order; of a fork the shared ones first, each with the run it stands under."""
+        """
+        Return the rows of a run in order; of a fork the shared ones first, each with the run it stands under.
+
+        Args:
+            run_id: Its id, or a prefix of at least 4 characters that fits only one.
+
+        Raises:
+            UnknownRun: There is no such run.
+            JournalDamaged: A row cannot be read.
+        """
         number = self.run(run_id).run
         try:
             return [transition_of(row) for row in self.rows(number)]
@@ -120,11 +132,25 @@ class JournalReader:
             ) from None
 
     def documents(self, run_id: str) -> list[StoredDocument]:
-        """Return the documents of a run in the order in which they came."""
+        """
+        Return the documents of a run in the order in which they came.
+
+        Args:
+            run_id: Its id, or a prefix of at least 4 characters that fits only one.
+        """
         return [StoredDocument(*row) for row in self._document_rows(self.run(run_id).run, 0, 2**32 - 1)]
 
     def document(self, run_id: str, number: int) -> str | bytes | None:
-        """Return the body of one document by its number, None once erased."""
+        """
+        Return the body of one document, None once erased.
+
+        Args:
+            run_id: Its id, or a prefix of at least 4 characters that fits only one.
+            number: The document's number within the run, from 0.
+
+        Raises:
+            UnknownRun: There is no such run, or it has no such document.
+        """
         run = self.run(run_id).run
         rows = self._document_rows(run, number, 1)
         if not rows:
@@ -132,13 +158,27 @@ class JournalReader:
         return self.payload(run, rows[0][7]).body
 
     def erasures(self, run_id: str) -> list[Erasure]:
-        """Return the records of what was erased of a run, oldest first."""
+        """
+        Return the records of what was erased of a run, oldest first.
+
+        Args:
+            run_id: Its id, or a prefix of at least 4 characters that fits only one.
+        """
         from .erasures import erasures_of
 
         return erasures_of(self, self.run(run_id).run)
 
     def spec(self, run_id: str) -> Spec:
-        """Return what a run was started with."""
+        """
+        Return what a run was started with.
+
+        Args:
+            run_id: Its id, or a prefix of at least 4 characters that fits only one.
+
+        Raises:
+            UnknownRun: There is no such run.
+            Erased: What it was started with has been erased.
+        """
         row = self.run(run_id)
         place = self.query("SELECT spec_payload FROM specs WHERE run = ?", (row.run,))[0][0]
         body = self.payload(row.run, place).body
@@ -206,6 +246,10 @@ class JournalReader:
     def payload(self, run: int, n: int) -> Payload:
         """
         Return one payload.
+
+        Args:
+            run: Number of the run within this file, `RunRow.run`.
+            n: Number of the payload within the run, as ``request``, ``outcome`` and ``change`` of a row have it.
 
         Raises:
             JournalDamaged: There is none.

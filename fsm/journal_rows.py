@@ -25,7 +25,23 @@ ROOT_COLUMNS = (
 
 
 class RunRow(NamedTuple):
-    """One row of the view ``runs``; times in microseconds since the epoch."""
+    """
+    One row of the view ``runs``.
+
+    Attributes:
+        run: Number within this file, from 1.
+        run_id: Public id.
+        workflow_id: Workflow it belongs to; its own id for a single run.
+        round, task: Its place in the workflow, from 1; task 0 is the workflow itself.
+        parent_run_id, parent_seq: Of a fork the run it was forked from, and the last row it shares; else None.
+        spec: Digest of what it was started with.
+        state: Phase in which it is, or ``Done`` or ``Failed``.
+        status: ``running``, ``waiting``, ``done`` or ``failed``.
+        reason: Why it ended, from the closed list; None before.
+        created_at, ended_at: Microseconds since the epoch; None before the end.
+        head_seq: Number of its last row; -1 before the first.
+        head_hash: Hash of its last row.
+    """
 
     run: int
     run_id: str
@@ -45,7 +61,26 @@ class RunRow(NamedTuple):
 
 
 class Transition(NamedTuple):
-    """One row of ``transitions`` with its JSON columns read; hashes as hex."""
+    """
+    One row of the table ``transitions`` with its JSON columns read; ``docs/journal-format.md`` has what stands in them.
+
+    Attributes:
+        run: Number of the run under which it stands.
+        seq: Number of the row within the run, from 0.
+        at: When it was decided, in microseconds since the epoch.
+        trigger: Name of the transition.
+        source, dest: Phases that it leaves and enters.
+        guards: Every guard that was evaluated, with its value.
+        request: What was asked for.
+        outcome: What came back.
+        change: What the row changed in the run.
+        step, action, retries: Counters after the row.
+        tokens_in, tokens_out: Tokens of the run so far.
+        cost_micro: Cost of the run so far, in millionths of the currency unit.
+        time_us: Active time of the run so far, in microseconds.
+        counters: All other counters.
+        prev_hash, hash: Of the chain, as hex.
+    """
 
     run: int
     seq: int
@@ -71,7 +106,19 @@ class Transition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StoredDocument:
-    """One row of ``documents``: a document that a run was given or produced."""
+    """
+    One row of the table ``documents``: a document that a run was given or produced.
+
+    Attributes:
+        number: Its number within the run, from 0.
+        label: Label under which it stands.
+        position: Its place under the label, from 0.
+        name: File name.
+        mime: Media type.
+        bytes: Size in bytes.
+        digest: Salted digest, as hex.
+        payload: Number of the payload that holds its body.
+    """
 
     number: int
     label: str

@@ -83,6 +83,7 @@ class Drive:
         listening: Whether anybody wants events.
         amended: Payload that amends the run's spec, to be named by the next row.
         accepting: Whether what the engine has changed since is accepted, for the tasks of a workflow too.
+        first: Number of the first row that this driver may write.
     """
 
     run: Run
@@ -101,6 +102,7 @@ class Drive:
     listening: bool = False
     amended: StoredText | None = None
     accepting: bool = False
+    first: int = 0
     load: Loader = field(default=lambda first, count: [])
 
 

@@ -8,7 +8,8 @@ that `decide` evaluated, so it would refuse a trigger that the table does not al
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from typing import Any
 
 from msgspec import Struct
@@ -41,11 +42,11 @@ from ..states.reviewing import Reviewing
 from ..states.run import Change, Counters, Run
 from ..states.specifying import Specifying
 from .case import Case, read_case
-from .changes import CHANGES
-from .guards import GUARDS
+from .changes import CHANGES, Effect
+from .guards import GUARDS, Guard
 from .kit import Kit
 from .planned import step_of, steps_left_in_plan
-from .table import INITIAL, ROWS, Row, rows_of
+from .table import INITIAL, ROWS, TABLE, WAITING, Row, rows_of
 
 PHASE_STATES: tuple[Phase, ...] = (
     Planning(),
@@ -135,8 +136,8 @@ class TableMachine(Machine):
     event_cls = GuardedEvent
 
 
-def build_machine() -> Machine:
-    """Return the machine of the table; nothing in it is written down twice."""
+def build_machine(rows: Iterable[Row] = ROWS) -> Machine:
+    """Return the machine of a table, paor's own unless another is given; nothing in it is written down twice."""
     machine = TableMachine(
         model=None,
         states=list(PHASE_STATES),
@@ -146,7 +147,7 @@ def build_machine() -> Machine:
         ignore_invalid_triggers=False,
         queued=False,
     )
-    for row in ROWS:
+    for row in rows:
         machine.add_transition(
             row.trigger,
             row.source,
@@ -199,7 +200,14 @@ def request_of(run: Run) -> Request:
     return _PHASE[run.state].request(run)
 
 
-def decide(run: Run, outcome: Outcome, moment: Moment, kit: Kit, request: Request | None = None) -> Decision:
+def decide(
+    run: Run,
+    outcome: Outcome,
+    moment: Moment,
+    kit: Kit,
+    request: Request | None = None,
+    rules: Rules | None = None,
+) -> Decision:
     """
     Return what *outcome* means for *run*; touch nothing.
 
@@ -209,6 +217,7 @@ def decide(run: Run, outcome: Outcome, moment: Moment, kit: Kit, request: Reques
         moment: When.
         kit: The run's catalog and prompts.
         request: As `request_of` gave it for *run*, if the caller knows it still.
+        rules: Instead of paor's own, for whoever examines an edited copy of them (`fsm.proof`).
 
     Returns:
         The row to take, with every evaluated guard, the change and the counters after it.
@@ -220,14 +229,14 @@ def decide(run: Run, outcome: Outcome, moment: Moment, kit: Kit, request: Reques
     row = None
     if _can_come(run, outcome.kind, request):
         case = read_case(run, outcome, kit, moment.at_us)
-        row = _first_fit(case, guards)
+        row = _first_fit(case, guards, _COMPILED if rules is None else rules.compiled)
     if row is None:
         waiting = " while it waits" if run.waiting_for is not None else ""
         raise IllegalEvent(
             f"run {run.run_id}: no row of the table takes {outcome.kind!r} in {run.state}{waiting}"
         )
-    _walk(run, row, guards)
-    change, counters = CHANGES[row.source, row.trigger](case)
+    _walk(run, row, guards, MACHINE if rules is None else rules.machine)
+    change, counters = (CHANGES if rules is None else rules.changes)[row.source, row.trigger](case)
     if run.memory.flow is not None:
         from .flowing import flowed
 
@@ -254,9 +263,9 @@ def _can_come(run: Run, kind: str, request: Request | None) -> bool:
     return kind == "cancelled" or kind in _COMES_TO[type(request)]
 
 
-def _first_fit(case: Case, guards: dict[str, bool]) -> Row | None:
+def _first_fit(case: Case, guards: dict[str, bool], compiled: Compiled) -> Row | None:
     """Return the first row whose guards hold; every guard of every row tried goes into *guards*, once."""
-    for row, needed in _COMPILED[case.run.state, case.run.memory.question is not None]:
+    for row, needed in compiled[case.run.state, case.run.memory.question is not None]:
         fits = True
         for name, wanted, guard in needed:
             value = guards.get(name)
@@ -269,26 +278,64 @@ def _first_fit(case: Case, guards: dict[str, bool]) -> Row | None:
     return None
 
 
-def _compiled(
-    rows: tuple[Row, ...],
-) -> list[tuple[Row, tuple[tuple[str, bool, Callable[[Case], bool]], ...]]]:
-    return [
-        (
-            row,
+Compiled = dict[tuple[str, bool], list[tuple[Row, tuple[tuple[str, bool, Callable[[Case], bool]], ...]]]]
+"""Per phase, and whether the run waits, the rows that are tried, each with its guards and what they must be."""
+
+
+def _compiled(table: tuple[Row, ...], waiting: tuple[Row, ...], guards: Mapping[str, Guard]) -> Compiled:
+    return {
+        (phase.name, waits): [
             (
-                *((name, True, GUARDS[name]) for name in row.conditions),
-                *((name, False, GUARDS[name]) for name in row.unless),
-            ),
-        )
-        for row in rows
-    ]
+                row,
+                (
+                    *((name, True, guards[name]) for name in row.conditions),
+                    *((name, False, guards[name]) for name in row.unless),
+                ),
+            )
+            for row in rows_of(phase.name, waiting=waits, table=table, answers=waiting)
+        ]
+        for phase in PHASE_STATES
+        for waits in (False, True)
+    }
 
 
-_COMPILED = {
-    (phase.name, waiting): _compiled(rows_of(phase.name, waiting=waiting))
-    for phase in PHASE_STATES
-    for waiting in (False, True)
-}
+_COMPILED = _compiled(TABLE, WAITING, GUARDS)
+
+
+class Rules:
+    """
+    A table with the guards and effects that go with it: what `decide` decides by.
+
+    Args:
+        table: Rows of the phases, in the order in which they are tried.
+        waiting: Rows of the phases that wait.
+        guards: Functions of the guards that the rows name.
+        changes: Functions of what each row sets, by source and trigger.
+
+    Raises:
+        KeyError: A row names a guard that is not there.
+    """
+
+    def __init__(
+        self,
+        table: tuple[Row, ...] = TABLE,
+        waiting: tuple[Row, ...] = WAITING,
+        guards: Mapping[str, Guard] = GUARDS,
+        changes: Mapping[tuple[str, str], Callable[[Case], Effect]] = CHANGES,
+    ) -> None:
+        self.table, self.waiting, self.guards, self.changes = table, waiting, guards, changes
+
+    @cached_property
+    def compiled(self) -> Compiled:
+        """The rows as `decide` tries them; of paor's own what this process decides by."""
+        if (self.table, self.waiting) == (TABLE, WAITING) and self.guards is GUARDS:
+            return _COMPILED
+        return _compiled(self.table, self.waiting, self.guards)
+
+    @cached_property
+    def machine(self) -> Machine:
+        """The `transitions` machine of the rows."""
+        return build_machine(self.table + self.waiting)
 
 
 def guards_in_force() -> dict[str, Callable[[Case], bool]]:
@@ -296,10 +343,10 @@ def guards_in_force() -> dict[str, Callable[[Case], bool]]:
     return {name: guard for rows in _COMPILED.values() for _, needed in rows for name, _, guard in needed}
 
 
-def _walk(run: Run, row: Row, guards: dict[str, bool]) -> None:
+def _walk(run: Run, row: Row, guards: dict[str, bool], machine: Machine) -> None:
     """Have `transitions` take the row; it must agree."""
     walker = Walker(run.state, guards)
-    if not MACHINE.events[row.trigger].trigger(walker) or walker.state != row.dest:
+    if not machine.events[row.trigger].trigger(walker) or walker.state != row.dest:
         raise InternalError(
             f"run {run.run_id}: the machine did not take {row.trigger} from {run.state} to {row.dest}"
         )

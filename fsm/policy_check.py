@@ -7,36 +7,12 @@ A rule that never fires is a mistake twice: what it was to forbid is allowed, an
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ..states.policy import ApprovalRule, Policy
 from ..states.spec import ToolSpec
 from ..tools.policy import matches
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """
-    One thing that is wrong with an engine's set-up.
-
-    Attributes:
-        code: From a closed list: ``matches_nothing``, ``always_denied``, ``not_allowed``, ``unknown_argument``,
-            ``covered``, ``never_allowed``.
-        place: Where, such as ``policy.deny[0]``.
-        message: One line.
-    """
-
-    code: str
-    place: str
-    message: str
-
-    def __str__(self) -> str:
-        return f"{self.place}: {self.message}"
-
-    def wire(self) -> dict[str, str]:
-        """Return the finding as JSON data."""
-        return {"code": self.code, "message": self.message, "place": self.place}
+from .findings import Finding
 
 
 def policy_findings(policy: Policy, tools: Sequence[ToolSpec]) -> tuple[Finding, ...]:

@@ -17,9 +17,12 @@ class ResultDocument:
     A document of a run; its content is read from the journal when asked for.
 
     Attributes:
-        label: Deterministic label; `position` its place under it.
-        name, mime: As the tool or the caller gave them.
-        bytes: Size.
+        number: Its number within the run, from 0.
+        label: Deterministic label, such as ``round1_task1_action1_result``.
+        position: Its place under the label, from 0.
+        name: File name, as the tool or the caller gave it.
+        mime: Media type, as the tool or the caller gave it.
+        bytes: Size in bytes.
         digest: Salted digest, hex.
     """
 
@@ -78,7 +81,13 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class CriterionResult:
-    """One success criterion, and whether it was met at the end."""
+    """
+    One success criterion.
+
+    Attributes:
+        criterion: As it was given.
+        met: Whether it was met at the end.
+    """
 
     criterion: str
     met: bool

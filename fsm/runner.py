@@ -47,6 +47,7 @@ from .intake import (
 )
 from .journal import Journal
 from .kit import Kit
+from .listening import tell
 from .logs import LOGGER, log_start
 from .loop import Drive, Steps, steps, transition
 from .payloads import JSON, Stager
@@ -138,7 +139,14 @@ class Runner(ABC):
         self._writers = WriterPool(self.journal)
 
     def limits_of(self, mode: Mode) -> Limits:
-        """Return the bounds of a run that brings none: the engine's own, else the defaults of *mode* (SPEC D14)."""
+        """
+        Return the bounds of a run that brings none: the engine's own, else the defaults of its mode.
+
+        Args:
+            mode: ``react``, ``batch`` or ``planner``; a planner may take 1,000 steps by default, the others 5.
+
+        Source: SPEC D14.
+        """
         if self._limits is None and mode == "planner":
             return Limits(max_steps=PLANNER_STEPS)
         return self.limits
@@ -285,6 +293,7 @@ class Runner(ABC):
             journal=self.journal,
             clock=self._clock,
             mark_us=self._clock.active_us(),
+            first=run.seq,
         )
         drive.load = lambda first, count: self._documents(run.number, first, count)
         if run.spec.task == 0:
@@ -454,6 +463,7 @@ class Runner(ABC):
             self.journal.leases.release(drive.run.number, drive.fence)
         except JournalError as error:
             LOGGER.warning("run %s: the lease could not be released: %s", drive.run.run_id, error)
+        tell(self.journal, drive.run.number, drive.first)
 
     def _told(self, event: Event) -> Event:
         """Hand *event* to the hooks; a hook that raises is logged and changes nothing."""

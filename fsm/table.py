@@ -181,12 +181,26 @@ WAITING: tuple[Row, ...] = (
 ROWS: tuple[Row, ...] = TABLE + WAITING
 
 
-def rows_of(phase: str, *, waiting: bool = False) -> tuple[Row, ...]:
-    """Return the rows that are tried in *phase*, in order; for a waiting run the hard stop and the answer."""
+def rows_of(
+    phase: str,
+    *,
+    waiting: bool = False,
+    table: tuple[Row, ...] | None = None,
+    answers: tuple[Row, ...] = WAITING,
+) -> tuple[Row, ...]:
+    """
+    Return the rows that are tried in *phase*, in order; for a waiting run the hard stop and the answer.
+
+    Args:
+        phase: Its name.
+        waiting: Whether the run waits.
+        table, answers: Rows instead of `TABLE` and `WAITING`, for whoever examines an edited copy.
+    """
+    own = _BY_PHASE.get(phase, ()) if table is None else tuple(row for row in table if row.source == phase)
     if not waiting:
-        return _BY_PHASE.get(phase, ())
-    stops = tuple(row for row in _BY_PHASE.get(phase, ()) if row.guards == ("hard_stop",))
-    return stops + tuple(row for row in WAITING if row.source == phase)
+        return own
+    stops = tuple(row for row in own if row.guards == ("hard_stop",))
+    return stops + tuple(row for row in answers if row.source == phase)
 
 
 _BY_PHASE: dict[str, tuple[Row, ...]] = {}

@@ -176,7 +176,7 @@ class RemoteModel(Connection):
 
     def ask(self, call: ModelCall) -> Reply:
         """
-        Answer; raise `ModelUnavailable` when that is not possible.
+        Answer as `Model.ask` says; raise `ModelUnavailable` when that is not possible.
 
         Raises:
             CallStopped: `ModelCall.is_cancelled` has become true; the exchange is closed.
@@ -202,7 +202,7 @@ class RemoteModel(Connection):
         return answer
 
     async def aask(self, call: ModelCall) -> Reply:
-        """Do the same without blocking the event loop."""
+        """Do the same as `ask` without blocking the event loop."""
         talk, came = self._talk(call), None
         while True:
             try:

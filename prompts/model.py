@@ -42,7 +42,13 @@ FAULT_CODES = (
 
 
 class PromptMessage(Struct, frozen=True):
-    """One message of a prompt."""
+    """
+    One message of a prompt.
+
+    Attributes:
+        role: ``system`` or ``user``.
+        text: What it says.
+    """
 
     role: Role
     text: str
@@ -163,11 +169,23 @@ class Model(Protocol):
         ...
 
     def ask(self, call: ModelCall) -> Reply:
-        """Answer; raise `ModelUnavailable` when that is not possible."""
+        """
+        Answer one request.
+
+        Args:
+            call: What is asked; see `ModelCall`.
+
+        Returns:
+            The reply; a plain text counts as one, too.
+
+        Raises:
+            ModelUnavailable: There is no answer. The run then ends in Failed(model_error); so it does after any other
+                exception.
+        """
         ...
 
     async def aask(self, call: ModelCall) -> Reply:
-        """Answer without blocking the event loop."""
+        """Do the same as `ask` without blocking the event loop."""
         ...
 
 

@@ -73,7 +73,7 @@ class OfflineModel:
     name = "offline"
 
     def ask(self, call: ModelCall) -> Reply:
-        """Answer any request of the two-stage protocol or for a plan; raise `ModelUnavailable` for other kinds."""
+        """Answer as `Model.ask` says: selections, parameters, refinements, reviews, plans, texts; no other kind."""
         from .offline_plans import plan_reply
 
         answers = {
@@ -97,7 +97,7 @@ class OfflineModel:
         return Reply(answer(sections))
 
     async def aask(self, call: ModelCall) -> Reply:
-        """Do the same; short enough to run on the event loop."""
+        """Do the same as `ask`; short enough to run on the event loop."""
         return self.ask(call)
 
 

@@ -41,7 +41,7 @@ class ScriptedModel:
         self.name = name
 
     def ask(self, call: ModelCall) -> Reply:
-        """Return the reply for `call.number`; raise `ModelUnavailable` when the script is used up."""
+        """Answer as `Model.ask` says, by the number of the call; raise `ModelUnavailable` when the script is used up."""
         index = call.number
         if self._cycle and self._replies:
             index %= len(self._replies)
@@ -56,7 +56,7 @@ class ScriptedModel:
         return reply
 
     async def aask(self, call: ModelCall) -> Reply:
-        """Do the same; never blocks."""
+        """Do the same as `ask`; never blocks."""
         return self.ask(call)
 
     def assert_all_used(self) -> None:

@@ -134,7 +134,17 @@ class Preview(Stored, frozen=True, gc=False):
 
 
 class WebFact(Stored, frozen=True, gc=False):
-    """What a web tool knows of one URL (document 002's names; 000's are accepted)."""
+    """
+    What a web tool knows of one URL.
+
+    Attributes:
+        url: The page.
+        relevance_score: How well it fits the query, from 0 to 1; None when nobody has judged.
+        key_points: Sentences that say the most.
+        entities: Names that stand in it.
+
+    Source: document 002's names; 000's are accepted.
+    """
 
     url: str
     relevance_score: float | None = field(default=None, name="relevance_score")

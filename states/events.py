@@ -16,7 +16,15 @@ from .waiting import Question
 
 @dataclass(frozen=True, slots=True)
 class RunStarted:
-    """A run was created, or goes on after a resume."""
+    """
+    A run was created, or goes on after a resume.
+
+    Attributes:
+        run_id: The run.
+        objective: What it is for, in the user's words.
+        resumed: Whether it goes on rather than begins.
+        kind: Always ``start``.
+    """
 
     run_id: str
     objective: str
@@ -30,11 +38,16 @@ class TransitionTaken:
     One row was committed.
 
     Attributes:
-        seq: Number of the row.
-        trigger, source, dest: The transition.
-        step, max_steps: Actions started so far, and their limit.
+        run_id: The run.
+        seq: Number of the row, from 0.
+        trigger: Name of the transition, as in the table.
+        source: Phase that it leaves.
+        dest: Phase that it enters.
+        step: Actions started so far.
+        max_steps: Their limit.
         tokens: Input and output tokens of the run so far.
         detail: One line for people: the action, the decision's reason, what was refused.
+        kind: Always ``transition``.
     """
 
     run_id: str
@@ -51,7 +64,19 @@ class TransitionTaken:
 
 @dataclass(frozen=True, slots=True)
 class StepCompleted:
-    """One action was observed."""
+    """
+    One action was observed.
+
+    Attributes:
+        run_id: The run.
+        step: Number of the step that it belongs to, from 1.
+        action: Number of the action within its task, from 1.
+        tool: Name of the tool.
+        label: Label of its documents; empty when it has none.
+        success: Whether the call returned a result.
+        summary: One or two sentences for people.
+        kind: Always ``step``.
+    """
 
     run_id: str
     step: int
@@ -65,7 +90,14 @@ class StepCompleted:
 
 @dataclass(frozen=True, slots=True)
 class RunWaiting:
-    """The run waits for an answer; any process can give it."""
+    """
+    The run waits for an answer; any process can give it.
+
+    Attributes:
+        run_id: The run.
+        question: What it waits for, as in `Result.waiting_for`.
+        kind: Always ``waiting``.
+    """
 
     run_id: str
     question: Question
@@ -78,9 +110,11 @@ class ModelText:
     A piece of a reply as it comes in, from models that stream.
 
     Attributes:
+        run_id: The run.
         seq: Number of the row that will hold the whole reply, if it comes to one.
         request: What the model was asked for, such as ``selection`` or ``text``.
-        text: What came. After a `ModelNotice` of kind ``retry`` the reply begins anew.
+        text: What came. After a `ModelNotice` whose notice is ``retry`` the reply begins anew.
+        kind: Always ``model_text``.
     """
 
     run_id: str
@@ -96,6 +130,7 @@ class ModelNotice:
     What a model does of its own accord while it answers.
 
     Attributes:
+        run_id: The run.
         seq, request: As in `ModelText`.
         notice: ``retry``: an attempt failed and is made again; ``fallback``: the server lacks something and is asked
             without it; ``prices``: the model has no price, so its cost is not counted.
@@ -103,6 +138,7 @@ class ModelNotice:
         text: One line.
         attempt: Number of the attempt that failed, from 1; 0 where there is none.
         wait_us: Microseconds until the next one.
+        kind: Always ``model_notice``.
     """
 
     run_id: str
@@ -118,7 +154,14 @@ class ModelNotice:
 
 @dataclass(frozen=True, slots=True)
 class RunEnded:
-    """The run ended; *result* is what `Engine.run` returns."""
+    """
+    The run ended.
+
+    Attributes:
+        run_id: The run.
+        result: What `Engine.run` returns, a `Result`.
+        kind: Always ``complete``.
+    """
 
     run_id: str
     result: Any
@@ -128,3 +171,4 @@ class RunEnded:
 Event: TypeAlias = (
     RunStarted | TransitionTaken | StepCompleted | RunWaiting | ModelText | ModelNotice | RunEnded
 )
+"""Any of the events; `kind` tells them apart."""

@@ -53,7 +53,7 @@ class Limits(Settings):
     Raises:
         UsageError: A value out of its range or an unknown name.
 
-    Source: DESIGN sections 2 and 6; the duplicate rules are SPEC C1.
+    Source: SPEC A041 (retries), A072 (steps), C1 (duplicates); the ceilings keep every counter small.
     """
 
     max_steps: int = Field(default=5, ge=1, le=MAX_STEPS_CEILING)

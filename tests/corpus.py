@@ -344,7 +344,7 @@ EXTRA = (
         run={"final_format": "txt"},
     ),
     Journey(
-        "asked_too_often",
+        "asked_past_the_bound",
         [*SEND("a"), CONTINUE, *SEND("b")],
         "stuck",
         "Failed",

@@ -133,6 +133,24 @@ def run_sessions(blocks: list[Block], folder: Path) -> Iterator[tuple[Command, s
             yield command, done.stdout
 
 
+def run_in_order(name: str, folder: Path, *, without: tuple[str, ...] = ()) -> Iterator[tuple[Command, str]]:
+    """
+    Do what a page says, from top to bottom in one folder; yield each command with its output.
+
+    A Python block begins with a comment that names its file, and is saved under that name. Sessions with a command that
+    begins like one of *without* are left out.
+    """
+    for block in blocks_of(name):
+        if block.language == "python":
+            file = re.match(r"# (\w+\.py)\n", block.text)
+            assert file is not None, f"{name}:{block.line}: a block of Python says which file it is"
+            (folder / file[1]).write_text(block.text, encoding="utf-8")
+        elif block.language == "console" and not block.text.startswith(
+            tuple(f"$ {start}" for start in without)
+        ):
+            yield from run_sessions([block], folder)
+
+
 def run_line(line: str, where: Path) -> subprocess.CompletedProcess[str]:
     """Run one command line as a shell does, its messages among its output."""
     return subprocess.run(

@@ -275,8 +275,10 @@ def test_doctor_of_a_sound_machine(shell: Shell, monkeypatch: pytest.MonkeyPatch
         "fts5",
         "paor[anthropic]",
         "paor[documents]",
+        "paor[fuzz]",
         "paor[mcp]",
         "paor[openai]",
+        "paor[test]",
         "paor[web]",
         "openai",
         "anthropic",
@@ -440,6 +442,7 @@ def test_every_command_has_help_with_an_example_and_the_common_options(shell: Sh
         "diagram",
         "validate",
         "check",
+        "fuzz",
         "tools",
         "doctor",
     )

@@ -79,7 +79,7 @@ def test_a_coverage_shows_every_count_and_dashes_what_was_never_taken(covered: C
     for form in ("mermaid", "dot"):
         found = {
             (source, label.partition(" ")[0], dest): label
-            for (source, dest), labels in READERS[form](picture(form, covered)).items()  # type: ignore[arg-type]
+            for (source, dest), labels in READERS[form](picture(form, covered)).items()
             for label in labels
         }
         for (source, trigger, dest), count in counts.items():
@@ -133,7 +133,7 @@ def test_a_difference_shows_whose_each_edge_is_and_how_often(parted: Parted) -> 
     assert {edge for edge, look in looks.items() if look == "left"} == ends[0] - ends[1]
     assert {edge for edge, look in looks.items() if look == "right"} == ends[1] - ends[0]
     for form in ("mermaid", "dot"):
-        labels = READERS[form](picture(form, parted))  # type: ignore[arg-type]
+        labels = READERS[form](picture(form, parted))
         for source, trigger, dest in {**left, **right}:
             one, two = left.get((source, trigger, dest), 0), right.get((source, trigger, dest), 0)
             told = [f"A ×{one}"] * bool(one) + [f"B ×{two}"] * bool(two)
@@ -214,6 +214,11 @@ def test_no_text_lies_on_another_one_or_outside_the_picture(overlay: Overlay | N
         assert not rect.meets(other), (one, two)
     for text, rect in found:
         assert rect.x >= 0 and rect.right <= width and rect.y >= 0 and rect.low <= height, text
+    for group in marked(root, "phase"):
+        rim = next(group.iter(f"{SVG}rect"))
+        x, y, wide, high = (float(rim.get(name, "0")) for name in ("x", "y", "width", "height"))
+        for text, rect in text_rects(group):
+            assert rect.x >= x and rect.right <= x + wide and rect.y >= y and rect.low <= y + high, text
 
 
 @given(overlay=OVERLAYS)
@@ -363,6 +368,56 @@ def test_graphviz_reads_every_overlay(title: str) -> None:
         assert b'node " legend"' in out.stdout
 
 
+PARSE = """
+import { JSDOM } from "jsdom";
+import { readFileSync } from "fs";
+globalThis.window = new JSDOM("").window;
+globalThis.document = window.document;
+const mermaid = (await import("mermaid")).default;
+for (const file of process.argv.slice(2)) {
+  console.log((await mermaid.parse(readFileSync(file, "utf8"))).diagramType);
+}
+"""
+
+
+@pytest.mark.large
+@pytest.mark.download
+def test_mermaid_itself_reads_every_overlay(tmp_path: Path) -> None:
+    """With Mermaid's own parser, from the npm registry."""
+    if shutil.which("npm") is None:
+        pytest.skip("needs npm")
+    (tmp_path / "package.json").write_text('{"private": true}')
+    (tmp_path / "parse.mjs").write_text(PARSE)
+    done = subprocess.run(
+        ["npm", "install", "--no-audit", "--no-fund", "mermaid@11", "jsdom"],
+        check=False,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    if done.returncode:
+        pytest.skip(f"no package registry: {done.stderr.strip()[-200:]}")
+    files = []
+    for number, title in enumerate(HOSTILE):
+        walk = walked(*STEPS[:3], title=title, reason=title)
+        user = walked(("draft", title or "x", "in review"))
+        for kind, text in {
+            "machine": picture("mermaid"),
+            "users": picture("mermaid", user, rows=USER),
+            "run": picture("mermaid", walk),
+            "coverage": picture("mermaid", Covered(title, coverage(WORLD[: number * 5]))),
+            "difference": picture("mermaid", Parted(title, walk, walked(), 0, "Planning", title, title, 0)),
+        }.items():
+            files.append(tmp_path / f"{kind}{number}.mermaid")
+            files[-1].write_text(text, encoding="utf-8")
+    said = subprocess.run(
+        ["node", "parse.mjs", *map(str, files)], check=False, cwd=tmp_path, capture_output=True, timeout=300
+    )
+    assert said.returncode == 0, said.stderr.decode()
+    assert said.stdout.decode().split() == ["stateDiagram"] * len(files)
+
+
 # -- from Python ---------------------------------------------------------------------------------------------------
 
 
@@ -406,7 +461,7 @@ def test_a_run_that_is_not_there_is_unknown(shop: tuple[Journal, str, str]) -> N
     journal, one, _ = shop
     for named in ({"run": "nobody"}, {"run": one, "diff": "nobody"}, {"run": 17}):
         with pytest.raises(UnknownRun):
-            diagram(journal, **named)  # type: ignore[arg-type]
+            diagram(journal, **named)
 
 
 # -- reading pictures ----------------------------------------------------------------------------------------------

@@ -13,37 +13,82 @@ import pytest
 import paor
 from paor.prompts.replies import Invalid, read_parameters, read_refinement, read_review, read_selection
 
-from .pages import ROOT, blocks_of, matches, page, reader_folder, run_python, run_sessions
+from .pages import (
+    ROOT,
+    blocks_of,
+    matches,
+    page,
+    reader_folder,
+    run_in_order,
+    run_python,
+    run_sessions,
+)
 
 PAGES = (
     "README.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
-    *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")),
+    *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")),
 )
-OWN = ("docs/audit.md", "docs/embedding.md", "docs/machine.md", "docs/cli.md", "docs/index.md", "docs/web.md")
-SNIPPETS = (*OWN, "docs/fuzzing.md")
-"""Pages whose snippets run; of the last one without its sessions, which name a reader's own files."""
+TUTORIAL = "docs/tutorial.md"
+APART = (TUTORIAL, "docs/testing.md")
+"""Pages with files that belong together: `test_the_tutorial_works_from_top_to_bottom` and ``test_testing_page.py`` do them."""
+OWN = tuple(
+    name for name in PAGES if name.startswith("docs/") and "/reference/" not in name and name not in APART
+)
+"""Pages whose blocks stand for themselves; signatures of the reference are no program."""
+RUN = tuple(name for name in OWN if any(block.language == "python" for block in blocks_of(name)))
+READERS = ("docs/fuzzing.md",)
+"""Pages whose sessions name files of the reader's own."""
+SESSIONS = tuple(
+    name
+    for name in OWN
+    if name not in READERS and any(block.language == "console" for block in blocks_of(name))
+)
 
 
-@pytest.mark.parametrize("name", SNIPPETS)
+@pytest.mark.parametrize("name", RUN)
 def test_python_of_a_page_runs_and_prints_what_it_shows(name: str, tmp_path: Path) -> None:
     """All snippets of a page are one program, and each prints what stands below it."""
     for block, output in run_python(name, tmp_path):
         assert output.strip() == (block.prints or "").strip(), f"{name}:{block.line}"
 
 
-def test_sessions_of_the_command_line_page_look_as_shown(tmp_path: Path) -> None:
-    """Compared without ids, times and sizes."""
-    blocks = [block for name in OWN for block in blocks_of(name) if block.language == "console"]
-    assert blocks
+@pytest.mark.parametrize("name", SESSIONS)
+def test_sessions_of_a_page_look_as_shown(name: str, tmp_path: Path) -> None:
+    """In order, in one folder; compared without ids, times and sizes."""
+    blocks = [block for block in blocks_of(name) if block.language == "console"]
     for command, output in run_sessions(blocks, reader_folder(tmp_path)):
         assert matches(command.expected, output), f"{command.line}:\n{output}"
 
 
-def test_generated_parts_are_what_the_code_says_now(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Table, guards, reasons, limits, policy, errors and the help of every command: ``python docs/generate.py``."""
+def test_the_tutorial_works_from_top_to_bottom(tmp_path: Path) -> None:
+    """Typed along in a clone: every file is saved, every command prints what it shows. README tests installing."""
+    installs = ("python3 -m venv ", "python -m pip install ")
+    done = 0
+    for command, output in run_in_order(TUTORIAL, reader_folder(tmp_path), without=installs):
+        assert matches(command.expected, output), f"{command.line}:\n{output}"
+        done += 1
+    commands = [line[2:] for line in page(TUTORIAL).splitlines() if line.startswith("$ ")]
+    assert done == len([line for line in commands if not line.startswith(installs)]) >= 20
+    assert all(line in page("README.md") for line in commands if line.startswith(installs[0]))
+    assert (tmp_path / "walk.svg").read_text(encoding="utf-8").startswith("<svg")
+
+
+@pytest.fixture(autouse=True)
+def generators(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The programs among the docs can be imported."""
     monkeypatch.syspath_prepend(str(ROOT / "docs"))
+
+
+@pytest.fixture
+def reference(generators: None) -> Any:
+    """What writes the reference."""
+    return importlib.import_module("reference_pages")
+
+
+def test_generated_parts_are_what_the_code_says_now() -> None:
+    """Table, guards, reasons, placeholders, the help of every command: ``python docs/generate.py``."""
     generate: Any = importlib.import_module("generate")
     marked = []
     for name in generate.PAGES:
@@ -51,6 +96,72 @@ def test_generated_parts_are_what_the_code_says_now(monkeypatch: pytest.MonkeyPa
         assert generate.current(text) == text, f"docs/{name} is out of date: run python docs/generate.py"
         marked += generate.PART.findall(text)
     assert sorted(found[1] for found in marked) == sorted(generate.PARTS)
+
+
+def test_the_reference_is_what_the_docstrings_say_now(reference: Any) -> None:
+    """Every page as it would be written now, and none that nobody writes any more."""
+    pages = reference.pages()
+    there = {
+        path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs" / "reference").glob("*.md")
+    }
+    assert there == set(pages)
+    for name, text in pages.items():
+        assert page(f"docs/{name}") == text, f"docs/{name} is out of date: run python docs/generate.py"
+
+
+def test_every_public_name_stands_in_the_reference_once_and_whole(reference: Any) -> None:
+    """With every argument, field and method described."""
+    public: Any = importlib.import_module("public_names")
+    names = [name for key in reference.GROUPS for name in reference.names_of(key) if ":" not in name]
+    assert sorted(names) == sorted(paor.__all__)
+    assert not [gap for name in names for gap in public.undescribed(name)]
+    for key, group in reference.GROUPS.items():
+        if group.module:
+            assert not [
+                gap
+                for name in reference.names_of(key)
+                for gap in public.undescribed(name)
+                if "no docstring" in gap
+            ]
+
+
+def test_the_reference_leaves_out_only_what_is_there() -> None:
+    """A method that paor itself calls and that is gone is a stale line."""
+    public: Any = importlib.import_module("public_names")
+    for name, inner in public.INNER.items():
+        home = paor if name in paor.__all__ else importlib.import_module("paor.fuzz")
+        assert not [method for method in inner if not hasattr(getattr(home, name), method)], name
+
+
+def test_sections_of_docstrings_are_read() -> None:
+    """Entries over several lines, several names at once, text after a section, code and emphasis."""
+    docstrings: Any = importlib.import_module("docstrings")
+    read = docstrings.parsed(
+        """
+        Do *this* with ``that``.
+
+        Args:
+            one: First
+                and more.
+            two, **three: Both, as ``a | b``.
+
+        Returns:
+            What came
+            of it.
+
+        Raises:
+            ValueError: Sometimes.
+
+        Source: SPEC A001,
+        and a second line.
+        """
+    )
+    assert read.text == "Do `this` with `that`."
+    assert read.named == {"one": "First and more.", "two": "Both, as `a | b`.", "three": "Both, as `a | b`."}
+    assert (read.returns, read.raises) == ("What came of it.", [("ValueError", "Sometimes.")])
+    assert read.source == "SPEC A001, and a second line."
+    assert docstrings.cell("a | b") == "a \\| b"
+    assert docstrings.parsed("Do the same as `run`.").like and not read.like
 
 
 def test_links_lead_to_files_and_headings_that_exist() -> None:
@@ -68,14 +179,20 @@ def test_links_lead_to_files_and_headings_that_exist() -> None:
 
 
 def _headings(file: Path) -> set[str]:
-    titles = re.findall(r"(?m)^#+ (.*)$", file.read_text(encoding="utf-8"))
-    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+    """Return the anchors of a page; of equal ones the later are numbered."""
+    text = re.sub(r"(?ms)^```.*?^```$", "", file.read_text(encoding="utf-8"))
+    found: dict[str, int] = {}
+    for title in re.findall(r"(?m)^#+ (.*)$", text):
+        anchor = re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+        found[anchor] = found.get(anchor, 0) + 1
+    return {f"{anchor}-{n}" if n else anchor for anchor, count in found.items() for n in range(count)}
 
 
 def test_the_index_lists_every_page() -> None:
     """What is not linked is not found."""
-    for path in sorted((ROOT / "docs").glob("*.md")):
-        assert path.name == "index.md" or f"({path.name})" in page("docs/index.md"), path.name
+    for path in sorted((ROOT / "docs").rglob("*.md")):
+        name = path.relative_to(ROOT / "docs").as_posix()
+        assert name == "index.md" or f"({name})" in page("docs/index.md"), name
 
 
 def test_json_forms_of_the_protocol_are_accepted_by_the_readers() -> None:
@@ -98,7 +215,7 @@ def test_json_forms_of_the_protocol_are_accepted_by_the_readers() -> None:
 
 def test_every_public_name_that_a_page_imports_is_public() -> None:
     """What a reader copies stands in ``__all__``."""
-    for name in ("README.md", *OWN):
+    for name in ("README.md", TUTORIAL, *OWN):
         for block in blocks_of(name):
             for names in re.findall(r"(?m)^from paor import (.+)$", block.text):
                 assert {part.strip() for part in names.split(",")} <= set(paor.__all__), (
@@ -111,4 +228,5 @@ def test_the_changelog_names_only_what_is_there() -> None:
     newest = page("CHANGELOG.md").partition("## [")[2].partition("\n## [")[0]
     for name in re.findall(r"`(?:paor\.)?([A-Z]\w+)(?:\.(\w+))?`", newest):
         found = getattr(paor, name[0])
-        assert not name[1] or hasattr(found, name[1]), name
+        fields = getattr(found, "model_fields", {})  # of a class of settings these are no attributes
+        assert not name[1] or hasattr(found, name[1]) or name[1] in fields, name

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 
 from .pages import ROOT
+from .preloaded import Preloaded
 
 COPIED = (
     "fsm",
@@ -62,24 +62,19 @@ class Copy:
         self._clock += 2
         os.utime(path, (self._clock, self._clock))
 
-    def python(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run Python with the copy's package."""
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("COV", "PYTEST"))}
-        env = kept | {"PYTHONPATH": str(self.root / "src"), "PYTHONPYCACHEPREFIX": str(self.root / "pyc")}
-        command = [sys.executable, *arguments]
-        return subprocess.run(
-            command, cwd=self.root, env=env, capture_output=True, text=True, timeout=300, check=False
-        )
-
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Copy]:
     root = tmp_path_factory.mktemp("copy")
-    made = Copy(root)
-    found = made.python("-c", "import paor; print(paor.__file__)").stdout.strip()
-    assert Path(found).is_relative_to(root), f"the copy's own package must be imported, not {found}"
-    yield made
+    yield Copy(root)
     shutil.rmtree(root, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def preloaded() -> Iterator[Preloaded]:
+    made = Preloaded()
+    yield made
+    made.close()
 
 
 def test_every_guarantee_has_tests_that_are_there_and_an_edit_that_breaks_it() -> None:
@@ -95,17 +90,18 @@ def test_every_guarantee_has_tests_that_are_there_and_an_edit_that_breaks_it() -
 
 
 @pytest.mark.parametrize("edit", EDITS, ids=lambda edit: f"{edit.file}: {edit.what}")
-def test_an_edit_that_breaks_a_guarantee_is_seen_by_its_test(edit: Any, copy: Copy) -> None:
+def test_an_edit_that_breaks_a_guarantee_is_seen_by_its_test(
+    edit: Any, copy: Copy, preloaded: Preloaded
+) -> None:
     text = (ROOT / edit.file).read_text(encoding="utf-8")
     assert text.count(edit.old) == 1, f"{edit.file}: what is edited must stand there exactly once"
     changed = text.replace(edit.old, edit.new)
     compile(changed, edit.file, "exec")
     copy.write(edit.file, changed)
     try:
-        seen = copy.python("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", edit.test)
+        seen = preloaded.pytest(copy.root, "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", edit.test)
     finally:
         copy.write(edit.file, text)
-    assert seen.returncode == 1, (
-        f"{edit.test} should fail (exit code 1):\n{seen.stdout[-3000:]}{seen.stderr[-500:]}"
-    )
-    assert "error during collection" not in seen.stdout
+    assert seen.code == 1, f"{edit.test} should fail (exit code 1):\n{seen.output[-3000:]}"
+    assert "error during collection" not in seen.output
+    assert Path(seen.package).is_relative_to(copy.root), f"the copy must be tested, not {seen.package}"

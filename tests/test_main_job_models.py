@@ -42,7 +42,7 @@ def broken(wire: Wire) -> Behaviour:
     """Begin to answer, and break off."""
 
     def behave(connection: Connection, received: Received) -> None:
-        live = streamed(wire.events("# Oblig")[:3], end=False)
+        live = streamed(wire.events("# Obligations of the parties")[:3], end=False)
         short = plain(json.dumps(wire.body("# Oblig"))[:60], headers={"content-length": "4000"})
         (live if received.body.get("stream") else short)(connection, received)
 

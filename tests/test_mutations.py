@@ -30,7 +30,7 @@ SHARES = {
     "limit": 0.2,
     "limits": 0.6,
     "prompt": 0.6,
-    "parser": 0.5,
+    "parser": 0.4,
     "policy": 1.0,
     "template": 0.8,
     "tool": 0.8,

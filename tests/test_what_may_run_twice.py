@@ -25,7 +25,7 @@ from paor import (
     tool,
 )
 
-from .pages import page, run_python
+from .pages import page
 from .test_in_doubt import drive, in_doubt, sent
 from .test_resume import in_child
 from .worlds import (
@@ -86,11 +86,6 @@ def test_every_line_names_tests_that_exist_and_kill_what_the_line_says() -> None
                 assert re.search(r"SIGKILL|\bkilled\(|\bin_doubt\(", source), f"{case}: {name} kills nothing"
             if "stopped" in case:
                 assert "SIGSTOP" in source and "SIGCONT" in source
-
-
-def test_the_snippet_of_the_page_runs(tmp_path: Path) -> None:
-    """And its tool can be asked."""
-    assert len(list(run_python(PAGE, tmp_path))) == 1
 
 
 # -- models --------------------------------------------------------------------------------------------------------

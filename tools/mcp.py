@@ -104,7 +104,12 @@ class McpServer:
         return self._taken(session)
 
     def rename(self, name: str) -> tuple[Tool, ...]:
-        """Return the tools under another first part of their names; for two servers that call themselves the same."""
+        """
+        Return the tools under another first part of their names; for two servers that call themselves the same.
+
+        Args:
+            name: The first part.
+        """
         self.settings = replace(self.settings, name=name)
         return self._taken(self._wait(self._ready()))
 

@@ -134,7 +134,12 @@ class ToolContext(Protocol):
     resumption: Resumption | None
 
     def documents(self, references: Sequence[str]) -> list[Document]:
-        """Return the documents behind ``docList:`` and ``docItem:`` references, in order, each once."""
+        """
+        Return the documents behind references, in order, each once.
+
+        Args:
+            references: ``docList:LABEL`` for all documents under a label, ``docItem:LABEL#0`` for one of them.
+        """
         ...
 
     def ask(
@@ -145,7 +150,18 @@ class ToolContext(Protocol):
         instructions: str = "",
         format: str = "",
     ) -> str:
-        """Ask the run's model for a free text; recorded with this action's outcome."""
+        """
+        Ask the run's model for a free text; recorded with this action's outcome.
+
+        Args:
+            request: What to write.
+            documents: Pairs of a name and a text to write it from.
+            instructions: How to write it.
+            format: Form of the answer, such as ``md``; empty for any.
+
+        Returns:
+            The text as the model gave it.
+        """
         ...
 
 
@@ -317,7 +333,8 @@ def tool(
 
     Args:
         name: Compound name, ``method.name``.
-        effect: See `Tool`; so are the other arguments.
+        effect: ``read``, ``idempotent`` or ``once`` (default); see `Tool`.
+        label, repeat_allowed, retries, reconcile, duplicate_limits: As for `Tool`.
 
     Raises:
         UsageError: A parameter without annotation, ``*args``, or a name that is not ``method.name``.

@@ -48,7 +48,12 @@ class SearchQuery:
     timeout_s: float = 30.0
 
     def takes(self, url: str) -> bool:
-        """Return whether the domains allow *url*; checked for every back end, since not all of them do."""
+        """
+        Return whether the domains allow a page; checked for every back end, since not all of them do.
+
+        Args:
+            url: Its address.
+        """
         try:
             host = (urlsplit(url).hostname or "").lower()
         except ValueError:
@@ -93,7 +98,13 @@ class SearchHit:
 
 @dataclass(frozen=True, slots=True)
 class SearchReply:
-    """Results, best first, and an answer where there is one."""
+    """
+    What a search found.
+
+    Attributes:
+        hits: Results, best first.
+        answer: An answer of the search itself; empty when there is none.
+    """
 
     hits: tuple[SearchHit, ...] = ()
     answer: str = ""
@@ -112,6 +123,9 @@ class SearchBackend(Protocol):
     def search(self, query: SearchQuery) -> SearchReply:
         """
         Return what there is; nothing is an empty reply.
+
+        Args:
+            query: What to search for, with its bounds.
 
         Raises:
             ToolError: The search failed; the text is shown to the model, so no key may stand in it.

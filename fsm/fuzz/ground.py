@@ -121,6 +121,12 @@ class Ground:
         """Note with every row that is committed what was said for it."""
         said, self._pending = self._pending, []
         self._cancelled = self._cancelled + 1 if self._cancelled is not None else None
+        live = self.live
+        if live is not None and live.number != run:  # a task: its workflow looks at it only when it has ended
+            try:
+                self._look_at_rows()
+            except Violation as violation:
+                raise self._kept(violation) from None
         self._written[run] += 1
         if self._written[run] > MARGIN + rows_allowed(
             self._spec_of(run)

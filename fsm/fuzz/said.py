@@ -15,6 +15,8 @@ from ...prompts.model import FAULT_CODES, Finish
 from ...states.requests import RequestKind
 
 KINDS: tuple[str, ...] = get_args(RequestKind)
+"""Kinds of request to a model, such as ``selection`` and ``review``."""
+
 FINISHES: tuple[str, ...] = get_args(Finish)
 Verdict = Literal["read", "refused", "either"]
 

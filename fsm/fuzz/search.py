@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
+from importlib import import_module
 from io import StringIO
 from typing import Any, ClassVar, NamedTuple
 
@@ -23,6 +24,29 @@ from .sample import sample_engine
 from .world import Make
 
 _ROWS_HELD = 5_000
+_VERIFY = ("", "_contents", "_file", "_forks", "_stream", "_walk", "_wire")
+_CONVERT = (
+    "",
+    "_archive",
+    "_flow",
+    "_mail",
+    "_markup",
+    "_office",
+    "_pdf",
+    "_sheets",
+    "_slides",
+    "_text",
+    "_web",
+)
+_LOADED = (
+    *("fsm.erasures", "fsm.heads", "fsm.replay_erased", "fsm.fuzz.planned_replies", "prompts.offline"),
+    *(f"fsm.verify{name}" for name in _VERIFY),
+    *(f"tools.convert{name}" for name in _CONVERT),
+)
+"""
+Modules that are loaded before a search, not on first use: hypothesis draws constants from the modules that it finds, so the
+same seed would give another search to whoever is the first.
+"""
 
 
 class Found(NamedTuple):
@@ -103,6 +127,8 @@ def search(
         progress: Called after every example.
         shrink: Whether to look for a smaller case once one has failed.
     """
+    for name in _LOADED:
+        import_module(f"...{name}", __package__)
     seen = Seen(progress)
     base = make if isinstance(make, type) else machine_of(make)
 
@@ -110,9 +136,9 @@ def search(
         failure: ClassVar[Violation | None] = None
 
         def __init__(self) -> None:
-            before = type(self).failure
-            if before is not None:  # hypothesis drops what is found while it stops an example
-                raise before
+            found = type(self).failure
+            if found is not None:  # hypothesis drops what is found while it stops an example
+                raise found
             super().__init__()
 
         def teardown(self) -> None:

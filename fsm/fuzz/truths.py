@@ -3,7 +3,7 @@ What a run says of itself, held to what came in: why it stops, what is met, whos
 
 The row model (`model`) counts; here stands what the numbers mean. A reason must be true of the rows so far, and where
 nothing is a reason the run goes on. Like the other invariants these are written from the documentation: "In Reviewing" and
-"Limits" of docs/machine.md, the plans of docs/workflows.md, the safety of arguments of docs/embedding.md, the hash chain of
+"Limits" of docs/machine.md, the plans of docs/workflows.md, the safety of arguments of docs/howto/policy.md, the hash chain of
 docs/journal-format.md.
 """
 
@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -176,9 +177,7 @@ REASONS_TRUE: dict[str, Callable[[Seen], bool]] = {
     "cancelled": lambda seen: seen.row.outcome["kind"] in ("cancelled", "answer"),
     "model_error": lambda seen: seen.row.outcome["kind"] == "fault",
     "internal_error": lambda seen: False,
-    "token_budget": lambda seen: _used_up(seen, "token_budget"),
-    "time_budget": lambda seen: _used_up(seen, "time_budget"),
-    "cost_budget": lambda seen: _used_up(seen, "cost_budget"),
+    **{f"{name}_budget": partial(_used_up, name=f"{name}_budget") for name in ("token", "time", "cost")},
 }
 """Whether a reason is true of a run; one that is not here is not looked at."""
 
@@ -198,8 +197,8 @@ def stops_for_a_reason(seen: Seen) -> bool:
             return True
     else:
         return True
-    true = REASONS_TRUE.get(reason)
-    return true is None or true(seen)
+    is_true = REASONS_TRUE.get(reason)
+    return is_true is None or is_true(seen)
 
 
 def goes_on_only_without_a_reason(seen: Seen) -> bool:

@@ -29,7 +29,7 @@ from ..runner import Going, Start
 from ..workflows import waiting_task
 from .ground import Ground, Make, Step, is_foreign, rows_allowed
 from .happenings import CALL, checked_happening
-from .invariants import Seen, Violation, journal_tells_the_state
+from .invariants import Violation, journal_tells_the_state
 from .said import Said
 from .scripts import closing, happening_in_turn, in_turn
 from .watched import Lost
@@ -217,30 +217,27 @@ class World(Ground):
     def _given(self, options: dict[str, Any], step: Mapping[str, Any]) -> None:
         if self.need != "question":
             return
-        before, question, asked = self._heads(), self.question, self._asked_run()
-        was = asked.approved
+        before, question = self._heads(), self.question
+        asking = [seen for seen in self.seen.values() if seen.rows and seen.row.trigger == "wait"]
         if question is not None and question.kind == "approval":
             answer = options.get("answer")
             content = answer.get("content", answer) if isinstance(answer, Mapping) else None
-            asked.approved = isinstance(content, Mapping) and content.get("approve") is True
+            for seen in asking:  # of a workflow the run and its task
+                seen.approved = isinstance(content, Mapping) and content.get("approve") is True
         try:
             self._go_on(options)
+            self._look_at_rows()  # a task has gone on by itself, perhaps to its next question
             self.journal.lose = bool(step.get("lost"))
             self._advance()
         except InvalidAnswer as error:
-            self._step["refused"], asked.approved = True, was
+            self._step["refused"] = True
+            for seen in asking:
+                seen.approved = False
             if self._heads() != before:
                 raise self._violation("wrong_answers_change_nothing", str(error)) from None
         except Lost:
             self._crash(step)
         self.journal.lose = False
-
-    def _asked_run(self) -> Seen:
-        """Return the run that asks: of a workflow its task."""
-        row = self.journal.run(self.run_id)
-        task = waiting_task(self.journal, row)
-        self._look_at_rows()
-        return self.seen[self.journal.run(task).run if task is not None else row.run]
 
     def _cancel(self, step: Mapping[str, Any]) -> None:
         """Ask for the run's end, from beside the driver if there is one."""

@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from .fsm.engine import Engine
     from .fsm.erase import ErasureResult
     from .fsm.erasures import Erasure
+    from .fsm.findings import Check, Finding
     from .fsm.importing import Imported
     from .fsm.journal import Journal
     from .fsm.ports import Clock, Ids, RandomIds, SeededIds, SteppingClock, SystemClock
+    from .fsm.proof import check
     from .fsm.redaction import Redaction
     from .fsm.replay import Divergence, Replay, replay
     from .fsm.replay_erased import Unchecked
@@ -97,6 +99,7 @@ __all__ = [
     "ApprovalRule",
     "CallStopped",
     "ChangedPart",
+    "Check",
     "Clock",
     "Coverage",
     "Divergence",
@@ -107,6 +110,7 @@ __all__ = [
     "Erasure",
     "ErasureResult",
     "Event",
+    "Finding",
     "Ids",
     "IllegalEvent",
     "Imported",
@@ -179,6 +183,7 @@ __all__ = [
     "Workflow",
     "__version__",
     "builtin_tools",
+    "check",
     "coverage",
     "diagram",
     "diff",
@@ -217,6 +222,8 @@ _PLACES = {
     ".fsm.erase": ("ErasureResult",),
     ".fsm.erasures": ("Erasure",),
     ".fsm.importing": ("Imported",),
+    ".fsm.findings": ("Check", "Finding"),
+    ".fsm.proof": ("check",),
     ".fsm.redaction": ("Redaction",),
     ".fsm.replay_erased": ("Unchecked",),
     ".fsm.replay": (

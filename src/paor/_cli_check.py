@@ -1,4 +1,4 @@
-"""`paor check`: what can be proven wrong about an engine before it has run."""
+"""`paor check`: what can be proven of an engine before it has run, and what is wrong with it."""
 
 from __future__ import annotations
 
@@ -8,30 +8,72 @@ from ._cli_app import APP_HELP, engine_of
 from ._cli_io import OK, USAGE, command, say, say_json, tell
 from ._cli_text import count
 from .fsm.engine import Engine
+from .fsm.findings import Check, Finding, Path
 from .fsm.journal import Journal
-from .fsm.policy_check import policy_findings
+from .fsm.proof import MODES
+from .fsm.proof import check as examined
 
 
-@command("check", "paor check", "paor check --app shop:engine", "paor check --app shop:engine --json")
+@command(
+    "check", "paor check", "paor check --app shop:engine", "paor check --app shop:engine --mode react --json"
+)
 @click.option("--app", metavar="MODULE:ENGINE", help=APP_HELP)
-def check(app: str | None, journal: str, as_json: bool) -> int:
+@click.option("--mode", type=click.Choice(MODES), help="Explore the runs of one mode; default all three.")
+def check(app: str | None, mode: str | None, journal: str, as_json: bool) -> int:
     """
-    Check an engine: rules of its policy that can never fire, and tools that no run can ever use.
+    Check an engine: its policy, and by exhaustive exploration its machine.
 
-    Without --app the engine of the command line is checked. Nothing is run, and no journal is opened.
+    Of the policy: rules that can never fire, and tools that no run can ever use. Of the machine, with the engine's limits:
+    every phase is reached and can reach an end, whatever comes back is taken by one row, no row stands in vain, every loop
+    uses up a bound, Done follows a review, and nothing is executed unchecked. Without --app the engine of the command line
+    is checked. Nothing is run, and no journal is opened.
 
-    Exit codes: 0 nothing found; 2 with a line for each finding.
+    Exit codes: 0 nothing found; 2 with a line for each finding, and below it a walk that shows it.
     """
     with Journal(":memory:") as nowhere:
         engine = engine_of(app, nowhere) if app is not None else Engine("offline", journal=nowhere)
-        specs = [tool.spec() for tool in engine.tools]
-        findings = policy_findings(engine.policy, specs)
+        found = examined(engine, modes=MODES if mode is None else (mode,))
+        tools = len(engine.tools)
     if as_json:
-        say_json({"findings": [item.wire() for item in findings], "ok": not findings, "tools": len(specs)})
-        return USAGE if findings else OK
-    say(*map(str, findings))
-    if findings:
-        tell(f"paor check: {count(len(findings), 'finding')}")
+        say_json({**found.wire(), "tools": tools})
+        return OK if found.ok else USAGE
+    for finding in found.findings:
+        say(str(finding), *_walk(finding))
+    if not found.ok:
+        tell(f"paor check: {count(len(found.findings), 'finding')}")
         return USAGE
-    say(f"ok  policy and {count(len(specs), 'tool')}: every rule can fire, every tool can be used")
+    say(f"ok  policy and {count(tools, 'tool')}: every rule can fire, every tool can be used")
+    say(*_proven(found))
     return OK
+
+
+def _proven(found: Check) -> list[str]:
+    """Return the lines on the machine: what was explored, and what was cut."""
+    lines = [
+        f"ok  machine: {found.states:,} states, {found.edges:,} edges; every run ends, no loop without a bound"
+    ]
+    for world in found.worlds:
+        lines.append(f"    {world.world}: {world.states:,} states, {world.edges:,} edges")
+    beyond = {name: value for world in found.worlds for name, value in world.beyond.items()}
+    if beyond:
+        told = ", ".join(f"{name} {value:,}" for name, value in sorted(beyond.items()))
+        lines.append(f"    for limits of any size by saturation: {told}")
+    if found.unused:
+        lines.append(f"    with these limits never taken: {', '.join(found.unused)}")
+    return lines
+
+
+def _walk(finding: Finding) -> list[str]:
+    """Return the steps of the walk that shows a finding."""
+    path = finding.path
+    if path is None:
+        return []
+    return [_line(path, number) for number in range(len(path.steps))]
+
+
+def _line(path: Path, number: int) -> str:
+    step = path.steps[number]
+    taken = f"{step.trigger} -> {step.dest}" if step.trigger else "nothing"
+    held = [name if value else f"not {name}" for name, value in sorted(step.guards.items())]
+    again = "  (the loop begins)" if path.loop == number else ""
+    return f"  {number} {step.phase}: {step.move['move']}: {taken}  [{', '.join(held)}]{again}"

@@ -27,6 +27,7 @@ from .states.errors import PaorError, UsageError
     "paor export last > run.jsonl",
     "paor export 0199d2b4-6f1e --output run.jsonl",
     "paor export --all --redact default --output runs.jsonl",
+    "paor export last --pytest --output test_run.py",
 )
 @click.argument("names", metavar="[RUN]...", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="Every run of the journal.")
@@ -36,11 +37,15 @@ from .states.errors import PaorError, UsageError
     multiple=True,
     help="Leave out payloads with keys, tokens and passwords; FILE adds rules, NAME: REGULAR EXPRESSION a line.",
 )
+@click.option(
+    "--pytest", "as_test", is_flag=True, help="Print the run as a regression test, a Python file for pytest."
+)
 @click.option("--output", metavar="FILE", help="Write there instead of to standard output.")
 def export(
     names: tuple[str, ...],
     everything: bool,
     redact: tuple[str, ...],
+    as_test: bool,
     output: str | None,
     journal: str,
     as_json: bool,
@@ -51,11 +56,18 @@ def export(
     The same bytes for the same runs, with or without --json; nothing of a host or process is in it. Without RUN the
     newest. Before a fork stand the runs whose rows it shares. What --redact leaves out is exported as erased, with the names of the rules, so that the rest still
     verifies.
+
+    With --pytest one run is told as a test that plays it again with scripted model and tools, without secrets: what
+    --redact knows is replaced, the shipped rules always. A run that cannot be told so is refused with the reason.
     """
     if everything and names:
         raise click.UsageError("--all goes without RUN")
+    if as_test and (everything or len(names) > 1):
+        raise click.UsageError("--pytest takes one RUN")
     redaction = _redaction(redact)
     with reading(journal) as reader:
+        if as_test:
+            return _exported_test(reader, names[0] if names else None, redaction, output)
         ids = in_order(reader) if everything else [find_run(reader, name).run_id for name in names or (None,)]
         lines = (line_bytes(line) for line in export_runs(reader, ids, redaction))
         if output is not None:
@@ -65,6 +77,19 @@ def export(
         else:
             for line in lines:
                 say_bytes(line)
+    return OK
+
+
+def _exported_test(reader: Journal, name: str | None, redaction: Redaction | None, output: str | None) -> int:
+    """Write one run as a regression test."""
+    from ._regression import regression_test
+
+    data = regression_test(reader, find_run(reader, name).run_id, redaction).encode()
+    if output is not None:
+        write_atomically(Path(output), data)
+        tell(f"wrote {output} ({len(data):,} bytes)")
+    else:
+        say_bytes(data)
     return OK
 
 

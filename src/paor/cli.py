@@ -94,8 +94,8 @@ COMMANDS = {
     "erase": ("_cli_erase", "Erase what runs hold; the journal still verifies."),
     "diagram": ("_cli_diagram", "Draw the machine, or what runs did on it."),
     "validate": ("_cli_validate", "Check a plan or workflow file."),
+    "check": ("_cli_check", "Prove that every run ends, and find rules that can never fire."),
     "fuzz": ("_cli_fuzz", "Search for a way in which an engine goes wrong."),
-    "check": ("_cli_check", "Find rules that can never fire, before anything runs."),
     "tools": ("_cli_doctor", "List the tools that runs can use."),
     "doctor": ("_cli_doctor", "Tell whether everything needed is here."),
 }

@@ -1,0 +1,381 @@
+"""
+Write the reference from docstrings: one page for each group of public names, under ``docs/reference``.
+
+Signatures are taken from the source text as it stands, not from live objects, so every version of Python writes the
+same pages. What a page says of a name stands in that name's docstring and nowhere else: mend it there.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+from dataclasses import dataclass
+from typing import Any
+
+from docstrings import cell
+from public_names import Member, arguments_of, described, initial_of
+
+import paor
+
+WIDTH = 100
+
+
+@dataclass(frozen=True)
+class Group:
+    """
+    One page.
+
+    Attributes:
+        title: Its heading.
+        lead: What stands below it.
+        names: Public names of `paor`, in the order of the page.
+        shapes: What these give back or take and is not public itself, as ``module:Name``.
+        module: Module whose ``__all__`` it is, for groups that are a module of their own.
+    """
+
+    title: str
+    lead: str
+    names: tuple[str, ...] = ()
+    shapes: tuple[str, ...] = ()
+    module: str = ""
+
+
+GROUPS = {
+    "engine": Group(
+        "Engine, results and settings",
+        "What a host constructs, calls and gets back. How to use it: the [tutorial](../tutorial.md) and the how-tos.",
+        (
+            *("Engine", "Result", "Usage", "Limits", "Policy", "ApprovalRule", "Profile", "Task", "Workflow"),
+            *("load_workflow", "validate", "__version__"),
+        ),
+        (
+            "paor.fsm.result:ResultDocument",
+            "paor.fsm.result:CriterionResult",
+            "paor.states.waiting:Question",
+        ),
+    ),
+    "events": Group(
+        "Events",
+        "What `Engine.stream` yields and hooks are called with. How to use them: [events](../howto/events.md).",
+        (
+            *("Event", "RunStarted", "TransitionTaken", "StepCompleted", "RunWaiting", "RunEnded"),
+            *("ModelText", "ModelNotice"),
+        ),
+    ),
+    "tools": Group(
+        "Tools",
+        "Tools of a host, the built-in ones, the web's and those of MCP servers. How to make one: "
+        "[own tools](../howto/tools.md).",
+        (
+            *("tool", "Tool", "ToolContext", "ToolOutput", "Document", "WebFact", "Resumption"),
+            *("builtin_tools", "open_within", "web_tools", "WebSettings", "SearchBackend", "SearchQuery"),
+            *("SearchReply", "SearchHit", "mcp_tools", "McpServer"),
+        ),
+    ),
+    "models": Group(
+        "Models",
+        "What is asked, and what a model of your own has to be. How to set one up: [models](../models.md), "
+        "[own model](../howto/model.md).",
+        (
+            *("OpenAIModel", "AnthropicModel", "OfflineModel", "ScriptedModel", "Model", "ModelCall"),
+            *("PromptMessage", "Reply", "Notice", "ModelUnavailable"),
+        ),
+    ),
+    "journal": Group(
+        "Journal, replay, diff and why",
+        "What reads a journal, and what it says. How to use it: [audit](../howto/audit.md); what stands in the file: "
+        "[the journal's format](../journal-format.md).",
+        (
+            *(
+                "Journal",
+                "replay",
+                "Replay",
+                "Divergence",
+                "Unchecked",
+                "ChangedPart",
+                "diff",
+                "RunDiff",
+                "why",
+            ),
+            *("why_not", "Why", "WhyNot", "Erasure", "ErasureResult", "Redaction", "Imported"),
+        ),
+        (
+            *("paor.fsm.journal_rows:RunRow", "paor.fsm.journal_rows:Transition"),
+            *("paor.fsm.journal_rows:StoredDocument", "paor.fsm.why:Candidate", "paor.fsm.diff:Side"),
+        ),
+    ),
+    "ports": Group(
+        "Time and ids",
+        "The only sources of time and chance; with ports of your own a journal is the same every time.",
+        ("Clock", "Ids", "SystemClock", "RandomIds", "SteppingClock", "SeededIds"),
+    ),
+    "machine": Group(
+        "Checks, coverage and diagrams of the machine",
+        "What proves, measures and draws the machine and its runs.",
+        ("check", "Check", "Finding", "coverage", "Coverage", "diagram"),
+    ),
+    "errors": Group("Errors", ""),
+    "fuzz": Group(
+        "The fuzz kit",
+        'What `paor.fuzz` has; it needs `pip install "paor[fuzz]"`.',
+        module="paor.fuzz",
+    ),
+    "testing": Group("The testing kit", "What `paor.testing` has.", module="paor.testing"),
+}
+"""
+Every public name stands in exactly one of them. Errors are found by themselves; a name that stands in none comes last on the
+page that `FLOORS` has for its module.
+"""
+
+FLOORS = {"tools": "tools", "prompts": "models", "states": "engine", "fsm": "engine"}
+
+
+def pages() -> dict[str, str]:
+    """Return the text of every page by its path under ``docs``."""
+    made = {}
+    for key, group in GROUPS.items():
+        names = names_of(key)
+        if names:
+            made[f"reference/{key}.md"] = _page(group, names)
+    return made
+
+
+def names_of(key: str) -> tuple[str, ...]:
+    """Return the names of a group; none for a module that is not there."""
+    group = GROUPS[key]
+    if group.module:
+        try:
+            found = importlib.import_module(group.module)
+        except ImportError:
+            return ()
+        return tuple(f"{group.module}:{name}" for name in getattr(found, "__all__", ()))
+    if key == "errors":
+        return tuple(_errors())
+    known = [name for other in GROUPS.values() for name in other.names]
+    rest = [
+        name
+        for name in paor.__all__
+        if name not in known and name not in _errors() and FLOORS.get(_floor(name)) == key
+    ]
+    return tuple(name for name in (*group.names, *rest) if name in paor.__all__)
+
+
+def _floor(name: str) -> str:
+    """Return the folder in which a public name is defined."""
+    return paor._MODULES.get(name, ".fsm").split(".")[1]
+
+
+def index() -> str:
+    """Return the list of the pages, for the index of the documentation."""
+    lines = ["| reference | names |", "|---|---|"]
+    for key, group in GROUPS.items():
+        names = [f"`{name.rpartition(':')[2]}`" for name in names_of(key)]
+        if names:
+            told = ", ".join(names if len(names) <= 8 else [*names[:7], f"and {len(names) - 7} more"])
+            lines.append(f"| [{group.title}](reference/{key}.md) | {told} |")
+    return "\n".join(lines)
+
+
+def _page(group: Group, names: tuple[str, ...]) -> str:
+    lines = [f"# {group.title}", ""]
+    lines += ["*Written from the docstrings by `python docs/generate.py`. Ids such as A043 after \"Source\" are those of*",
+              "*[behaviour and tests](../spec-coverage.md).*", ""]  # fmt: skip
+    lines += [group.lead, ""] if group.lead else []
+    if group.title == "Errors":
+        lines += [_error_lead(), ""]
+    entries = []
+    for name in names:
+        entries += _entry(described(name), 2)
+    if group.shapes:
+        entries += ["## Values within them", "", "Not imported by name; what the above give back.", ""]
+        for name in group.shapes:
+            entries += _entry(described(name), 3)
+    if group.title != "Errors":
+        lines += [_list_of(names, [f"# {group.title}", *entries]), ""]
+    lines += entries
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _list_of(names: tuple[str, ...], entries: list[str]) -> str:
+    """Return links to the entries of a page; of headings that a forge takes for the same the later ones are numbered."""
+    seen: dict[str, int] = {}
+    anchors = {}
+    for line in entries:
+        if line.startswith("#"):
+            title = line.strip("#` ")
+            place = anchor(title)
+            anchors[title] = f"{place}-{seen[place]}" if place in seen else place
+            seen[place] = seen.get(place, 0) + 1
+    short = [name.rpartition(":")[2] for name in names]
+    return ", ".join(f"[`{name}`](#{anchors[name]})" for name in short)
+
+
+def anchor(title: str) -> str:
+    """Return the anchor that a forge gives to a heading of code."""
+    return "".join(letter for letter in title.lower() if letter.isalnum() or letter in "_-")
+
+
+def _entry(member: Member, depth: int, prefix: str = "") -> list[str]:
+    name = f"{prefix}{member.name}"
+    lines = [f"{'#' * depth} `{name}`", ""]
+    head = _head(member, name)
+    lines += ["```python", *head, "```", ""] if head else []
+    doc = member.doc
+    lines += [doc.text, ""] if doc.text else []
+    values = _values(member)
+    if values:
+        title = "attribute" if member.fields else "argument"
+        lines += [f"| {title} | type | default | meaning |", "|---|---|---|---|"]
+        lines += [
+            f"| `{item}` | {_code(kind)} | {_code(default)} | {cell(text)} |"
+            for item, kind, default, text in values
+        ]
+        lines.append("")
+    lines += [f"**Returns** {doc.returns}", ""] if doc.returns else []
+    if doc.raises:
+        lines += ["**Raises**", "", *(f"- `{kind}`: {text}" for kind, text in doc.raises), ""]
+    lines += [f"**Source** {doc.source}", ""] if doc.source else []
+    for inner in member.members:
+        lines += _entry(inner, depth + 1, f"{member.name}.")
+    return lines
+
+
+def _code(text: str) -> str:
+    return f"`{text}`".replace("|", "\\|") if text else ""
+
+
+def _values(member: Member) -> list[tuple[str, str, str, str]]:
+    """Return the rows of the table of arguments or attributes."""
+    if member.fields:
+        told = member.doc.named
+        return [(name, kind, default, told.get(name, "")) for name, (kind, default) in member.fields.items()]
+    node = _constructor(member)
+    if node is None:
+        return [(name, "", "", text) for name, text in member.doc.named.items()]
+    rows = []
+    for arg, default in arguments_of(node.args):
+        kind = ast.unparse(arg.annotation) if arg.annotation else ""
+        text = member.doc.named.get(arg.arg)
+        if text is not None:
+            rows.append((arg.arg, kind, ast.unparse(default) if default is not None else "", text))
+    known = {row[0] for row in rows}
+    return rows + [(name, "", "", text) for name, text in member.doc.named.items() if name not in known]
+
+
+def _constructor(member: Member) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+    node = member.node
+    if isinstance(node, ast.ClassDef):
+        return initial_of(member.name)
+    return node if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else None
+
+
+def _head(member: Member, name: str) -> list[str]:
+    """Return the lines of a signature; none where there is nothing to call."""
+    node = member.node
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        if any(ast.unparse(item) == "property" for item in node.decorator_list):
+            return [f"{name}: {ast.unparse(node.returns) if node.returns else 'Any'}"]
+        word = "async def" if isinstance(node, ast.AsyncFunctionDef) else "def"
+        returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
+        return _folded(f"{word} {name}", _shown(node.args), returns)
+    if isinstance(node, ast.ClassDef):
+        initial = initial_of(member.name)
+        if initial is not None and not member.fields:
+            return _folded(name, _shown(initial.args), "")
+        return []
+    if isinstance(node, ast.AnnAssign) and "TypeAlias" not in ast.unparse(node.annotation):
+        return [f"{name}: {ast.unparse(node.annotation)}"]
+    if isinstance(node, ast.AnnAssign) and node.value is not None:
+        return [f"{name} = {ast.unparse(node.value)}"]
+    return []
+
+
+def _shown(args: ast.arguments) -> list[str]:
+    """Return the arguments as a caller sees them: names, types, defaults, and the star after which names are needed."""
+    parts = []
+    for arg, default in arguments_of(args):
+        star = "*" if arg is args.vararg else "**" if arg is args.kwarg else ""
+        if arg in args.kwonlyargs and args.vararg is None and arg is args.kwonlyargs[0]:
+            parts.append("*")
+        text = f"{star}{ast.unparse(arg)}"
+        parts.append(
+            text
+            if default is None
+            else f"{text} = {ast.unparse(default)}"
+            if arg.annotation
+            else f"{text}={ast.unparse(default)}"
+        )
+    return parts
+
+
+def _folded(name: str, parts: list[str], end: str) -> list[str]:
+    line = f"{name}({', '.join(parts)}){end}"
+    if len(line) <= WIDTH:
+        return [line]
+    return [f"{name}(", *(f"    {part}," for part in parts), f"){end}"]
+
+
+def _errors() -> list[str]:
+    """Return the public errors, in the order of their tree."""
+    from paor.states import errors
+
+    found = [name for name in paor.__all__ if _is_error(name)]
+    order = [line.split()[0] for line in (errors.__doc__ or "").splitlines() if line.strip()]
+    return [name for name in order if name in found]
+
+
+def _is_error(name: str) -> bool:
+    value: Any = getattr(paor, name)
+    return inspect.isclass(value) and issubclass(value, BaseException)
+
+
+def _error_lead() -> str:
+    from paor.states import errors
+
+    text = errors.__doc__ or ""
+    tree = text[text.index("PaorError\n") : text.index("\n\nFacts are")]
+    return f"{ERROR_LEAD}\n\n```text\n{tree}\n```\n\n{_fault_table()}"
+
+
+ERROR_LEAD = (
+    "`run` raises for what the caller did wrong, before anything is started, and for a journal that cannot be written. A "
+    "model or tool that fails is no exception: the run ends in Failed with a reason, or goes on. Catch `PaorError` for all "
+    "of these; each pickles, keeps its facts as attributes, and its message says run, expected, found and what to do. A "
+    "`UsageError` is a `ValueError` too."
+)
+
+
+def _fault_table() -> str:
+    """Return whose fault each branch is, and the exit code that a command ends with."""
+    from paor import _cli_io as io
+
+    lines = ["| error | whose fault | exit code of a command |", "|---|---|---|"]
+    for name in _errors():
+        kind = getattr(paor, name)
+        branch = _branch(kind)
+        code = NO_CODE.get(branch) or io.exit_code_of(kind.__new__(kind))
+        lines.append(f"| [`{name}`](#{anchor(name)}) | {FAULTS[branch]} | {code} |")
+    return "\n".join(lines)
+
+
+FAULTS = {
+    "PaorError": "",
+    "UsageError": "the caller's",
+    "ModelError": "the model's",
+    "ToolError": "the tool's",
+    "JournalError": "the file's, or of who writes it",
+    "ReplayDiverged": "of who changed the journal, the prompts or the code",
+    "InternalError": "paor's own",
+}
+
+
+NO_CODE = {
+    "PaorError": "never raised itself",
+    "ModelError": "none: the run ends, as Failed(model_error) at worst",
+    "ToolError": "none: the run observes it",
+}
+
+
+def _branch(kind: type) -> str:
+    return next(base.__name__ for base in kind.__mro__ if base.__name__ in FAULTS)
