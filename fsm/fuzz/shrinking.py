@@ -22,7 +22,7 @@ Step = Mapping[str, Any]
 Script = tuple[Step, ...]
 Try = Callable[[Script], Violation | None]
 
-TRIES_MAX = 1500
+TRIES_MAX = 600
 """Most candidates that are tried."""
 
 _BLOCKS = (16, 10, 8, 7, 6, 5, 4, 3, 2, 1)
