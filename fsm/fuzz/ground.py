@@ -120,6 +120,7 @@ class Ground:
     def _committed_row(self, run: int) -> None:
         """Note with every row that is committed what was said for it."""
         said, self._pending = self._pending, []
+        self._committed.setdefault(run, []).append(said)
         self._cancelled = self._cancelled + 1 if self._cancelled is not None else None
         live = self.live
         if live is not None and live.number != run:  # a task: its workflow looks at it only when it has ended
@@ -133,7 +134,6 @@ class Ground:
         ):  # of a task, in one step of its workflow
             told = f"after {self._written[run]} rows the run has not ended"
             raise self._kept(self._violation("ends_within_bounds", told))
-        self._committed.setdefault(run, []).append(said)
 
     @property
     def live(self) -> Run | None:
