@@ -23,7 +23,7 @@ from ...tools.tool import Tool, ToolContext
 from ..drivers import WriterPool
 from ..engine import Engine
 from ..journal import Journal
-from ..journal_rows import transition_of
+from ..journal_rows import RunRow, transition_of
 from ..loop import Drive
 from ..ports import SeededIds
 from ..result import Result, result_of_run
@@ -86,6 +86,7 @@ class Ground:
         self._stream: Iterator[Event] | None = None
         self._drive: Drive | None = None
         self._hashes: dict[int, list[str]] = {}
+        self._held_at: dict[int, int] = {}
         self._written: Counter[int] = Counter()
         self._specs: dict[int, Spec] = {}
         self._step: Step = {}
@@ -215,6 +216,15 @@ class Ground:
             self._specs |= {row.run: self.journal.spec(row.run_id) for row in self.journal.runs()}
         return self._specs[number]
 
+    def moved(self) -> list[RunRow]:
+        """
+        Return the runs that have rows since the whole journal was last held to everything.
+
+        What is derived from rows and payloads alone says the same of the others again, for `chain_verifies` and
+        `rows_never_change` hold all of them to be as they were.
+        """
+        return [row for row in self.journal.runs() if self._held_at.get(row.run) != row.head_seq]
+
     def _number(self) -> int:
         return self.journal.run(self.run_id).run
 
@@ -281,6 +291,8 @@ class Ground:
             if hashes[: len(before)] != before:
                 raise self._violation("rows_never_change", "a row is not what it was")
             self._hashes[head.run] = hashes
+        if not checks:
+            self._held_at = dict(self._heads())
 
     def _violation(self, name: str, told: str, seen: Seen | None = None) -> Violation:
         if seen is None:

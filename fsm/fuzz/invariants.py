@@ -291,14 +291,15 @@ def chain_verifies(world: Ground) -> Iterator[str]:
 
 def replays_to_the_same(world: Ground) -> Iterator[str]:
     """Every run is derived again from its record, row by row, and comes out the same."""
-    for row in world.journal.runs():
+    for row in world.moved():
         yield from map(str, replay(world.journal, row.run_id).divergences)
 
 
 def journal_tells_the_state(world: Ground) -> Iterator[str]:
     """What the journal tells of a run is what its driver held, and what was read of it row by row."""
-    for number, seen in world.seen.items():
-        if not seen.rows:
+    for number in [row.run for row in world.moved()]:
+        seen = world.seen.get(number)
+        if seen is None or not seen.rows:
             continue
         run = restored(world.journal, seen.run_id)[0]
         if (run.state, run.seq) != (seen.model.phase, seen.model.seq):
@@ -321,7 +322,7 @@ def _difference(held: Run, told: Run) -> str:
 
 def every_end_says_why(world: Ground) -> Iterator[str]:
     """An ended run has a reason of the closed list and a final message."""
-    for row in world.journal.runs():
+    for row in world.moved():
         if row.state in ENDS:
             result = world.result_of(row.run_id)
             if result.reason not in REASONS:
