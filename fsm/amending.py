@@ -52,19 +52,21 @@ def amended(spec: Spec, body: str | bytes | None) -> Spec:
         raise JournalDamaged(f"a change of the spec cannot be read: {str(error)[:200]}") from None
 
 
-def amendments(rows: Iterable[tuple[Any, ...]]) -> list[tuple[int, int]]:
-    """Return seq of every row that amends the spec, and number of its payload; *rows* in `Record` order."""
+def amendments(rows: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]]:
+    """Return the reference of every payload that amends the spec, in order; *rows* in `Record` order."""
     found = []
     for row in rows:
         if _MARK in row[_REQUEST]:
             place = orjson.loads(row[_REQUEST]).get("spec")
             if isinstance(place, dict):
-                found.append((row[1], place["n"]))
+                found.append(place)
     return found
 
 
-def in_force(spec: Spec, rows: Iterable[tuple[Any, ...]], body: Callable[[int], str | bytes | None]) -> Spec:
-    """Return the spec that is in force after *rows*; *body* returns that of a payload by its number."""
-    for _, number in amendments(rows):
-        spec = amended(spec, body(number))
+def in_force(
+    spec: Spec, rows: Iterable[tuple[Any, ...]], body: Callable[[dict[str, Any]], str | bytes | None]
+) -> Spec:
+    """Return the spec that is in force after *rows*; *body* returns that of a payload by the reference to it."""
+    for place in amendments(rows):
+        spec = amended(spec, body(place))
     return spec

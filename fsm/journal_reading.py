@@ -155,7 +155,7 @@ class JournalReader:
         rows = self._document_rows(run, number, 1)
         if not rows:
             raise UnknownRun(f"run {run_id} has no document {number}")
-        return self.payload(run, rows[0][7]).body
+        return self.intact(run, rows[0][7], rows[0][6])
 
     def erasures(self, run_id: str) -> list[Erasure]:
         """
@@ -178,10 +178,11 @@ class JournalReader:
         Raises:
             UnknownRun: There is no such run.
             Erased: What it was started with has been erased.
+            JournalDamaged: It was changed.
         """
         row = self.run(run_id)
-        place = self.query("SELECT spec_payload FROM specs WHERE run = ?", (row.run,))[0][0]
-        body = self.payload(row.run, place).body
+        place, digest = self.query("SELECT spec_payload, spec FROM specs WHERE run = ?", (row.run,))[0]
+        body = self.intact(row.run, place, digest)
         if body is None:
             raise Erased(f"run {row.run_id}: its spec has been erased; it can be verified, not resumed")
         spec = Spec.model_validate_json(body)
@@ -259,6 +260,23 @@ class JournalReader:
             raise JournalDamaged(f"run {run}: payload {n} is missing; run: paor verify")
         return payload
 
+    def intact(self, run: int, n: int, digest: str | None = None) -> str | bytes | None:
+        """
+        Return the body of a payload that something goes on with, None once erased.
+
+        Args:
+            run: Number of the run within this file, `RunRow.run`.
+            n: Number of the payload within the run.
+            digest: As hex, with which a row of the chain refers to it, where that is known.
+
+        Raises:
+            JournalDamaged: There is none, or it is not what was written.
+        """
+        payload = self.payload(run, n)
+        if not payload.fits(digest):
+            raise JournalDamaged(f"run {run}: payload {n} was changed; run: paor verify")
+        return payload.body
+
     def find_payload(self, run: int, n: int) -> Payload | None:
         """Return one payload, of a fork also one that it shares, or None when there is none."""
         if not 0 <= n < 2**32:
@@ -305,8 +323,9 @@ class JournalReader:
         return [Payload(*row) for row in reversed(rows)]
 
     def change(self, run: int, column: str) -> Change:
-        """Return the change that a row's ``change`` column refers to."""
-        body = self.payload(run, orjson.loads(column)["n"]).body
+        """Return the change that a row's ``change`` column refers to, held to the digest that stands there."""
+        place = orjson.loads(column)
+        body = self.intact(run, place["n"], place.get("digest"))
         if body is None:
             run_id = self.query("SELECT run_id FROM specs WHERE run = ?", (run,))[0][0]
             raise Erased(f"run {run_id}: a part has been erased that resuming needs; it can be verified")
@@ -321,7 +340,7 @@ class JournalReader:
     ) -> list[tuple[StoredDocument, str | bytes | None]]:
         """Return *count* documents of a run from number *first* on, with their bodies."""
         found = [StoredDocument(*row) for row in self._document_rows(run, first, count)]
-        return [(document, self.payload(run, document.payload).body) for document in found]
+        return [(item, self.intact(run, item.payload, item.digest)) for item in found]
 
     def _document_rows(self, run: int, first: int, count: int) -> list[tuple[Any, ...]]:
         found: list[tuple[Any, ...]] = []

@@ -132,7 +132,7 @@ def _perform(drive: Drive, request: Request) -> Generator[Effect, Any, tuple[dic
     if isinstance(request, ToolRequest):
         return (yield from _use(drive, request.intent))
     if isinstance(request, Recall):
-        bodies = [_recalled(drive, place.n) for place in request.payloads]
+        bodies = [_recalled(drive, place) for place in request.payloads]
         texts = tuple(body if isinstance(body, str) else None for body in bodies)
         return {"kind": "recall", "payloads": [place.n for place in request.payloads]}, Recalled(texts)
     assert isinstance(request, Nothing)
@@ -142,11 +142,11 @@ def _perform(drive: Drive, request: Request) -> Generator[Effect, Any, tuple[dic
     return {"kind": "none"}, Nought()
 
 
-def _recalled(drive: Drive, number: int) -> str | bytes | None:
-    """Return a payload's body: the last row's from memory, any other from the journal."""
-    if number in drive.stager.recent:
-        return drive.stager.recent[number]
-    return drive.journal.payload(drive.run.number, number).body
+def _recalled(drive: Drive, place: StoredText) -> str | bytes | None:
+    """Return a payload's body: the last row's from memory, any other from the journal, held to its digest."""
+    if place.n in drive.stager.recent:
+        return drive.stager.recent[place.n]
+    return drive.journal.intact(drive.run.number, place.n, place.digest)
 
 
 def _ask(drive: Drive, request: ModelRequest) -> Generator[Effect, Any, tuple[dict[str, Any], Outcome]]:
@@ -281,7 +281,7 @@ def _resumption(drive: Drive) -> Resumption | None:
     memory = drive.run.memory
     if memory.asked is None or memory.answered is None:
         return None
-    asked, answered = (_recalled(drive, place.n) for place in (memory.asked, memory.answered))
+    asked, answered = (_recalled(drive, place) for place in (memory.asked, memory.answered))
     if not isinstance(asked, str) or not isinstance(answered, str):
         return None  # erased
     answer = Answer.model_validate_json(answered)

@@ -39,6 +39,14 @@ class Payload(NamedTuple):
     salt: bytes | None
     body: str | bytes | None
 
+    def fits(self, digest: str | None = None) -> bool:
+        """Return whether it is what its digest says, and *digest* (hex) if one is given; an erased body says nothing."""
+        if digest is not None and digest != self.digest.hex():
+            return False
+        if self.body is None:
+            return True
+        return self.salt is not None and salted_digest(self.salt, self.body, self.media_type) == self.digest
+
 
 def encoded(body: str | bytes) -> bytes:
     """Return the bytes that are hashed: text as UTF-8."""

@@ -44,7 +44,7 @@ def restored(journal: JournalReader, run_id: str, last: int = 2**32 - 1) -> tupl
 
     Raises:
         UnknownRun: There is none.
-        JournalDamaged: A hash does not fit.
+        JournalDamaged: A hash does not fit, or a text that the run goes on with is not what was written.
     """
     parts = journal.lineage(journal.run(run_id).run)
     ends = [*(part.first_seq - 1 for part in parts[1:]), last]
@@ -59,8 +59,8 @@ def restored(journal: JournalReader, run_id: str, last: int = 2**32 - 1) -> tupl
     return run, head
 
 
-def _body(journal: JournalReader, run: int, number: int) -> str | bytes | None:
-    return journal.payload(run, number).body
+def _body(journal: JournalReader, run: int, place: Mapping[str, Any]) -> str | bytes | None:
+    return journal.intact(run, place["n"], place.get("digest"))
 
 
 def run_before(journal: JournalReader, run_id: str, seq: int) -> Run:
@@ -95,7 +95,7 @@ def restaged(journal: Journal, run: int, salt: Callable[[], bytes]) -> Stager:
     """Return the stager of a run that goes on: numbers continue, the newest bodies are recognised."""
     stager = Stager(journal.next_payload(run), salt)
     for payload in journal.payloads(run, REMEMBERED_AGAIN):
-        if payload.body is not None:
+        if payload.body is not None and payload.fits():
             size = len(encoded(payload.body))
             stager.remember(content_key(payload.body), StoredText(payload.n, payload.digest.hex(), size))
     return stager

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import shutil
 import signal
 import time
 from collections.abc import Callable, Sequence
@@ -38,6 +39,7 @@ from paor import (
 )
 from paor.fsm import loop
 from paor.fsm.fold import apply, restore
+from paor.fsm.payloads import salted_digest
 from paor.fsm.record import counters_of
 from paor.fsm.resuming import restored
 from paor.states.run import Run, initial_run
@@ -641,6 +643,48 @@ def test_a_run_whose_chain_is_broken_is_not_resumed(tmp_path: Path) -> None:
         scripted.journal._committer.connection.execute("UPDATE specs SET round = 1")
         assert scripted.journal.query("SELECT owner FROM leases") == [(None,)]
         assert scripted.resume(run_id).status in ("done", "waiting")
+
+
+def tampered(journal: Journal, number: int, *, fitting: bool) -> None:
+    """Change the body of one payload, with *fitting* also its digest, so that it fits itself."""
+    payload = journal.payload(1, number)
+    assert payload.body is not None and payload.salt is not None
+    body = f"{payload.body} " if isinstance(payload.body, str) else payload.body + b" "
+    digest = salted_digest(payload.salt, body, payload.media_type) if fitting else payload.digest
+    journal._committer.connection.execute(
+        "UPDATE payloads SET body = ?, digest = ? WHERE n = ?", (body, digest, number)
+    )
+
+
+@pytest.mark.parametrize("fitting", [False, True], ids=["body", "body and digest"])
+@pytest.mark.parametrize("after", [4, 9, 13])
+def test_a_run_does_not_go_on_with_a_text_that_was_changed(
+    after: int, fitting: bool, whole: dict[str, Any], tmp_path: Path
+) -> None:
+    """Each payload in turn: resume names it, or has no use for it and goes on as if nothing had happened."""
+    world = World(tmp_path / "first")
+    world.folder.mkdir()
+    world.run_and_die(after)
+    with world.engine() as scripted:
+        numbers = [item.n for item in scripted.journal.payloads(1, 100)]
+        run_id = scripted.journal.runs()[0].run_id
+    refused = set()
+    for number in numbers:
+        folder = tmp_path / str(number)
+        shutil.copytree(world.folder, folder)
+        with World(folder).engine() as scripted:
+            tampered(scripted.journal, number, fitting=fitting)
+            try:
+                found = what_counts(scripted, scripted.resume(run_id))
+            except JournalDamaged as error:
+                assert f"payload {number} was changed; run: paor verify" in str(error)
+                assert scripted.journal.query("SELECT owner FROM leases") == [(None,)]
+                assert scripted.journal.runs()[0].head_seq >= after
+                refused.add(number)
+            else:
+                assert found == whole
+            assert scripted.journal.verify() != []
+    assert len(refused) >= len(numbers) // 3
 
 
 @pytest.mark.parametrize(

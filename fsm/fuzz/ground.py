@@ -44,6 +44,10 @@ Make = Callable[[Journal], Engine]
 Step = dict[str, Any]
 
 
+class EnoughRows(BaseException):
+    """A world has written as many rows as it may (`Ground.rows_max`)."""
+
+
 class Ground:
     """
     What a `World` stands on.
@@ -60,6 +64,7 @@ class Ground:
         tell: Called with every request to the model; returns what is said.
         choose: Called with every call of a tool; returns what happens.
         watch: Every call of a tool so far.
+        rows_max: Most rows that are written before `EnoughRows` is raised, None for any number.
         allowed: How often a person allowed an effect to be tried again, by its key.
     """
 
@@ -79,6 +84,7 @@ class Ground:
         self.model = ToldModel(self._asked)
         self.run_id = ""
         self.allowed: dict[str, int] = {}
+        self.rows_max: int | None = None
         self._policy: Policy | None = None
         self._processes = 0
         self._pending: list[Said] = []
@@ -130,6 +136,8 @@ class Ground:
             except Violation as violation:
                 raise self._kept(violation) from None
         self._written[run] += 1
+        if self.rows_max is not None and self._written.total() > self.rows_max:
+            raise self._kept(EnoughRows())
         if self._written[run] > MARGIN + rows_allowed(
             self._spec_of(run)
         ):  # of a task, in one step of its workflow

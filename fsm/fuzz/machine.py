@@ -117,7 +117,10 @@ def violation_in(error: BaseException) -> Violation | None:
 def smallest(machine: type[EngineMachine], violation: Violation) -> Violation:
     """Return the smallest violation of the same invariant."""
     with quiet():
-        return shrunk(violation, lambda script: repro_of(violation)._replace(script=script).run(machine))
+        case = repro_of(violation)
+        return shrunk(
+            violation, lambda script, most: case._replace(script=script).run(machine, rows_max=most)
+        )
 
 
 def saved(machine: type[EngineMachine], violation: Violation) -> str:

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from ...states.errors import UsageError
 from ..version import VERSION
+from .ground import EnoughRows
 from .happenings import checked_happening
 from .invariants import Violation
 from .said import Said
@@ -90,21 +91,25 @@ class Repro(NamedTuple):
             raise UsageError(f"{path}: cannot be written ({error.strerror})") from None
         return path
 
-    def run(self, make: Make | type[Any]) -> Violation | None:
+    def run(self, make: Make | type[Any], *, rows_max: int | None = None) -> Violation | None:
         """
         Take the steps again; return what they violate now, None for nothing.
 
         Args:
             make: Returns the engine for a journal; or a subclass of `EngineMachine`, whose own claims are checked, too.
+            rows_max: Most rows that are written, all without it; steps that lead to more violate nothing.
 
         Raises:
             UsageError: A step cannot be taken with this engine.
         """
         world = make().world if isinstance(make, type) else World(make)
+        world.rows_max = rows_max
         try:
             world.play(self.script)
         except Violation as violation:
             return violation
+        except EnoughRows:
+            return None
         finally:
             world.close()
         return None

@@ -20,10 +20,13 @@ from .said import Said
 
 Step = Mapping[str, Any]
 Script = tuple[Step, ...]
-Try = Callable[[Script], Violation | None]
+Try = Callable[[Script, int], Violation | None]
 
 TRIES_MAX = 600
 """Most candidates that are tried."""
+
+ROWS_MORE = 16
+"""Rows beyond twice those of the smallest case so far that a candidate may write; one that needs more is not smaller."""
 
 _BLOCKS = (16, 10, 8, 7, 6, 5, 4, 3, 2, 1)
 
@@ -34,7 +37,7 @@ def shrunk(violation: Violation, attempt: Try, tries_max: int = TRIES_MAX) -> Vi
 
     Args:
         violation: With the script that led to it.
-        attempt: Takes a script in a new world; returns what it violates, None for nothing.
+        attempt: Takes a script in a new world, up to a number of rows; returns what it violates, None for nothing.
         tries_max: Most candidates that are tried.
     """
     best, left = violation, [tries_max]
@@ -67,7 +70,7 @@ def _smaller(
         tried.add(key)
         left[0] -= 1
         try:
-            found = attempt(script)
+            found = attempt(script, 2 * len(best.rows) + ROWS_MORE)
         except PaorError:
             continue
         if found is not None and found.invariant == best.invariant and _size(found) < _size(best):
