@@ -304,6 +304,7 @@ class Polite:
 
     def __init__(self) -> None:
         self.inside = threading.Event()
+        self.stopped = False
 
     def ask(self, call: ModelCall) -> Reply:
         """Wait to be told."""
@@ -311,6 +312,7 @@ class Polite:
         assert call.is_cancelled is not None
         while not call.is_cancelled():
             threading.Event().wait(0.01)
+        self.stopped = True
         raise CallStopped
 
     async def aask(self, call: ModelCall) -> Reply:
@@ -329,6 +331,7 @@ def test_a_hosts_own_model_can_stop_as_well(tmp_path: Path) -> None:
         assert model.inside.wait(LONG_S)
         cancelled(engine, tmp_path, "thread")
         judge(engine, running.result(LONG_S))
+        assert model.stopped
 
 
 def test_a_model_that_stops_without_being_told_is_a_fault(tmp_path: Path) -> None:
