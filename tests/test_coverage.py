@@ -14,7 +14,11 @@ from hypothesis import strategies as st
 
 from paor import Journal, UsageError, why
 from paor.fsm.coverage import COUNT_MAX, Coverage, coverage
-from paor.fsm.coverage_table import Outcome, possible_outcomes
+from paor.fsm.coverage_table import UNREACHED, Outcome, possible_outcomes
+from paor.fsm.explore import explore
+from paor.fsm.explore_world import worlds_of
+from paor.fsm.machine import Rules
+from paor.fsm.proof import default_limits
 from paor.fsm.table import ROWS, Row, rows_of
 
 from .journey import play
@@ -143,7 +147,8 @@ def test_the_order_in_which_rows_are_tried_is_the_tables() -> None:
         assert [ROWS[place] for place in waiting] == list(rows_of(source, waiting=True))
 
 
-def test_of_the_shipped_table_only_an_answer_that_does_not_fit_is_never_recorded() -> None:
+def test_of_the_shipped_table_what_no_journal_can_hold_is_left_out() -> None:
+    """An answer that does not fit is never recorded, and what no state comes to is not."""
     empty = Coverage.empty()
     all_outcomes = {
         Outcome(place, one.guard, value)
@@ -153,11 +158,29 @@ def test_of_the_shipped_table_only_an_answer_that_does_not_fit_is_never_recorded
     }
     left_out = all_outcomes - set(empty.possible)
     assert {(empty.rows[one.place].trigger, one.guard, one.value) for one in left_out} == {
-        ("provide", "answer_valid", False)
+        ("provide", "answer_valid", False),
+        ("select", "steps_left", False),
+        ("reselect", "selection_ok", True),
     }
-    assert len(left_out) == 3
+    assert len(left_out) == 5
     assert (empty.percent, empty.rows_percent, empty.guards_percent) == (0, 0, 0)
     assert len(empty.missing_rows) == len(ROWS) and empty.missing_outcomes == empty.possible
+
+
+def test_of_the_shipped_table_the_machine_comes_to_everything_else() -> None:
+    """Every state and edge of the machine in all modes: what is left out of the sum never happens, all the rest does."""
+    records = [
+        Taken(1, edge.row.source, edge.row.trigger, edge.row.dest, edge.guards)
+        for world in worlds_of(default_limits())
+        if world.full
+        for edge in explore(world, Rules()).edges
+    ]
+    found = coverage(records)
+    assert (found.percent, found.missing_rows, found.missing_outcomes, found.foreign) == (100, (), (), ())
+    rows = [(row.source, row.trigger, one) for row in found.rows for one in row.seen]
+    for source, trigger, guard, value in UNREACHED:
+        seen = [one for *key, one in rows if key == [source, trigger] and one.guard == guard]
+        assert seen and not any(one.true if value else one.false for one in seen)
 
 
 def test_rows_that_share_phases_and_trigger_are_told_apart_by_their_guards() -> None:
