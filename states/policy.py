@@ -45,7 +45,8 @@ class Policy(Settings):
         url_schemes: Schemes a URL argument may have.
         file_roots: Absolute folders under which arguments named like a path must lie, after every link; a relative one is
             looked for in the first. Empty: such arguments are only held to their form.
-        private_hosts: Whether URL arguments may name private, loopback or link-local hosts.
+        private_hosts: Whether URL arguments may name private, loopback or link-local hosts; those of clouds' metadata
+            services, which give credentials to whoever asks, never may.
 
     Raises:
         UsageError: Something that is no list of patterns, or an unknown name.

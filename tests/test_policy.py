@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from paor import Policy
 from paor.tools.approvals import approval_needed
 from paor.tools.hosts import is_public
-from paor.tools.policy import denial, folded_pattern, matches, unsafe
+from paor.tools.policy import denial, folded_pattern, matches, unsafe, unsafe_address
 
 from .cases import short
 
@@ -199,7 +199,36 @@ def test_A092_private_hosts_in_any_spelling_are_refused(case: str) -> None:
             found = reason(url, name)
             assert found is not None and found.startswith(f"argument {name}: "), url
             assert "private" in found
-    assert reason(f"http://{PRIVATE[case]}/", policy=Policy(private_hosts=True)) is None
+    open_ = reason(f"http://{PRIVATE[case]}/", policy=Policy(private_hosts=True))
+    assert (open_ is None) is (case not in ("link-local, the metadata service", "a cloud's inside"))
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("169.254.169.254", "2852039166", "0xa9fea9fe", "[::ffff:169.254.169.254]", "[64:ff9b::a9fe:a9fe]"),
+        *(
+            "169.254.170.2",
+            "169.254.170.23",
+            "100.100.100.200",
+            "168.63.129.16",
+            "[fd00:ec2::254]",
+            "[fd20:ce::254]",
+        ),
+        *("metadata.google.internal", "Metadata.Google.Internal.", "metadata.goog", "169。254。169。254"),
+    ],
+)
+@pytest.mark.parametrize("policy", [Policy(), Policy(private_hosts=True)], ids=["usual", "private hosts"])
+def test_what_gives_credentials_is_never_asked(host: str, policy: Policy) -> None:
+    """Whatever a policy allows: with a scheme or without one, under any name of the argument where a URL is meant."""
+    assert "private" in str(reason(f"http://{host}/latest/meta-data/", policy=policy))
+    assert reason(f"https://{host}:8080/", "text", policy=policy) is not None
+    assert reason(f"//{host}/", policy=policy) is not None
+    assert reason(host, policy=policy) is not None
+    if host[0] in "1[" and "。" not in host:
+        assert unsafe_address(policy, host.strip("[]"))
+    assert reason("http://169.254.1.1/", policy=Policy(private_hosts=True)) is None
+    assert not unsafe_address(Policy(private_hosts=True), "169.254.1.1")
 
 
 @pytest.mark.parametrize("case", PRIVATE)

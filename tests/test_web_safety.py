@@ -183,7 +183,7 @@ def test_A092_a_pinned_connection_still_speaks_to_the_name() -> None:
 
 REDIRECTS = {
     "to loopback": ("http://127.0.0.1/admin", "names a private address"),
-    "to the metadata service": ("http://169.254.169.254/latest/meta-data/", "names a private address"),
+    "to the metadata service": ("http://169.254.169.254/latest/meta-data/", "gives credentials"),
     "to a decimal host": ("http://2130706433/", "names a private address"),
     "to a private name": ("http://localhost/", "names a private host"),
     "to a file": ("file:///etc/passwd", "cannot be fetched"),

@@ -52,22 +52,67 @@ ICANN does not give out, since networks use them; Debian's /etc/hosts.
 """
 
 
+_METADATA = frozenset(
+    ipaddress.ip_address(text)
+    for text in (
+        *(
+            "169.254.169.254",
+            "169.254.170.2",
+            "169.254.170.23",
+            "168.63.129.16",
+            "100.100.100.200",
+            "192.0.0.192",
+        ),
+        *("fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254"),
+    )
+)
+"""
+Where clouds give a machine its credentials: the metadata services of AWS, Azure, Google and most others, of containers at
+AWS, of Azure's fabric, Alibaba and Oracle; IPv6 of AWS and Google. Source: their documentations of the metadata service.
+"""
+
+CREDENTIALS = "names a private service that gives credentials"
+
+_METADATA_NAMES = ("metadata.google.internal", "metadata.goog", "instance-data", "instance-data.ec2.internal")
+
+
+def gives_credentials(url: str) -> bool:
+    """Return whether a URL names a cloud's metadata service, which no policy allows: it gives credentials to whoever asks."""
+    try:
+        host = _plain_host(urlsplit(url).hostname)
+    except ValueError:
+        return False
+    address = address_of(host)
+    return host in _METADATA_NAMES if address is None else is_metadata(address)
+
+
+def is_metadata(address: Address) -> bool:
+    """Return whether *address* is that of a cloud's metadata service, also as an IPv4 address within IPv6."""
+    inner = _inner(address) if isinstance(address, ipaddress.IPv6Address) else None
+    return address in _METADATA or inner in _METADATA
+
+
+def _plain_host(host: str | None) -> str:
+    """Return a host as a resolver would look for it: in its plain letters, lower case, without what is invisible."""
+    host = unicodedata.normalize("NFKC", unquote(host or "")).replace("\u3002", ".")
+    return "".join(letter for letter in host if unicodedata.category(letter) != "Cf").rstrip(".").lower()
+
+
 def unsafe_host(url: str, *, private_hosts: bool = False, bare: bool = False) -> str | None:
     """
     Return why the host of *url* is none to ask, or None, as far as its text tells.
 
     Args:
         url: With a scheme and two slashes.
-        private_hosts: Whether private ones are allowed; users, and hosts that parsers read differently, never are.
+        private_hosts: Whether private ones are allowed; users, hosts that parsers read differently, and what gives
+            credentials never are.
         bare: The text was no URL before ``http://`` was put in front of it, so that one word may be a word.
     """
     try:
         parts = urlsplit(url)
-        host, _ = unquote(parts.hostname or ""), parts.port
+        host, _ = _plain_host(parts.hostname), parts.port
     except ValueError:
         return "is not a valid URL"
-    host = unicodedata.normalize("NFKC", host).replace("\u3002", ".")
-    host = "".join(letter for letter in host if unicodedata.category(letter) != "Cf").rstrip(".").lower()
     if not host:
         return "has no host"
     if parts.username is not None or parts.password is not None:
@@ -75,6 +120,8 @@ def unsafe_host(url: str, *, private_hosts: bool = False, bare: bool = False) ->
     odd = re.search(r"[/?#@\s\x00-\x1f\x7f]|\A\.|\.\.", host) or ("[" in parts.netloc and ":" not in host)
     if "\\" in parts.netloc or odd:
         return "has a host that parsers would read differently"
+    if gives_credentials(url):
+        return CREDENTIALS
     if private_hosts:
         return None
     if any(host == name or host.endswith(f".{name}") for name in _PRIVATE_NAMES):

@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 from ..states.policy import Policy
 from .catalog import folded
-from .hosts import address_of, is_public, unsafe_host
+from .hosts import CREDENTIALS, address_of, gives_credentials, is_metadata, is_public, unsafe_host
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _PROSE = re.compile(r"\s*[A-Za-z]+:(\s|\Z)")
@@ -110,11 +110,11 @@ def unsafe_url(policy: Policy, url: str) -> str | None:
 
 
 def unsafe_address(policy: Policy, address: str) -> bool:
-    """Return whether *address*, as a resolver gave it, is none to connect to: not public, or not an address."""
-    if policy.private_hosts:
-        return False
+    """Return whether *address*, as a resolver gave it, is none to connect to: not public, not an address, or giving credentials."""
     found = address_of(address)
-    return found is None or not is_public(found)
+    if found is None:
+        return not policy.private_hosts
+    return is_metadata(found) or not (policy.private_hosts or is_public(found))
 
 
 def _strings(value: Any, name: str) -> Iterable[tuple[str, str]]:
@@ -147,19 +147,25 @@ def _unsafe_as_url(policy: Policy, text: str, *, named: bool) -> str | None:
     url = text.translate(_DROPPED).strip(_EDGES)
     found = _SCHEME.match(url)
     if found is None:
-        if not named or policy.private_hosts or not url or re.match(r"/(?!/)|[?#]", url):
+        if not named or not url or re.match(r"/(?!/)|[?#]", url):
             return None
-        return unsafe_host("http://" + url.removeprefix("//"), bare=not url.startswith("//"))
+        return _unsafe_host(policy, "http://" + url.removeprefix("//"), bare=not url.startswith("//"))
     scheme = found.group(1).lower()
     if scheme not in policy.url_schemes:
         forbidden = named or scheme in _SCHEMES_WITHOUT_HOST or scheme in ("http", "https")
         return f"the scheme {scheme}: is not allowed" if forbidden else None
     if scheme in _SCHEMES_WITHOUT_HOST or not (named or scheme in ("http", "https")):
         return None
-    reason = None if policy.private_hosts else unsafe_host(url)
+    reason = _unsafe_host(policy, url)
     if reason is None and named and _LINES.search(text.strip(_EDGES)):
         return "is a URL with a line break or a control character in it"
     return reason
+
+
+def _unsafe_host(policy: Policy, url: str, *, bare: bool = False) -> str | None:
+    if policy.private_hosts:
+        return CREDENTIALS if gives_credentials(url) else None
+    return unsafe_host(url, bare=bare)
 
 
 def path_arguments(arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
