@@ -257,7 +257,7 @@ class JournalReader:
         """
         payload = self.find_payload(run, n)
         if payload is None:
-            raise JournalDamaged(f"run {run}: payload {n} is missing; run: paor verify")
+            raise JournalDamaged(f"run {self._name(run)}: payload {n} is missing; run: paor verify")
         return payload
 
     def intact(self, run: int, n: int, digest: str | None = None) -> str | bytes | None:
@@ -274,8 +274,13 @@ class JournalReader:
         """
         payload = self.payload(run, n)
         if not payload.fits(digest):
-            raise JournalDamaged(f"run {run}: payload {n} was changed; run: paor verify")
+            raise JournalDamaged(f"run {self._name(run)}: payload {n} was changed; run: paor verify")
         return payload.body
+
+    def _name(self, run: int) -> str:
+        """Return how people call run number *run*: by its id."""
+        found = self.query("SELECT run_id FROM specs WHERE run = ?", (run,))
+        return str(found[0][0]) if found else f"number {run}"
 
     def find_payload(self, run: int, n: int) -> Payload | None:
         """Return one payload, of a fork also one that it shares, or None when there is none."""
@@ -327,8 +332,9 @@ class JournalReader:
         place = orjson.loads(column)
         body = self.intact(run, place["n"], place.get("digest"))
         if body is None:
-            run_id = self.query("SELECT run_id FROM specs WHERE run = ?", (run,))[0][0]
-            raise Erased(f"run {run_id}: a part has been erased that resuming needs; it can be verified")
+            raise Erased(
+                f"run {self._name(run)}: a part has been erased that resuming needs; it can be verified"
+            )
         return Change.read(body)
 
     def stored_documents(self, run: int) -> list[StoredDocument]:

@@ -256,7 +256,7 @@ def test_what_was_erased_is_said_and_not_an_error(shell: Shell) -> None:
 def test_show_of_a_damaged_run_is_one_line(shell: Shell) -> None:
     given_run(shell)
     shell.sql("UPDATE payloads SET body = '{}' WHERE n = (SELECT spec_payload FROM specs)")
-    shell("show").refused("its spec cannot be read", "paor verify", code=4)
+    shell("show").refused("payload 1 was changed", "paor verify", code=4)
     shell("runs").refused("its spec cannot be read", code=4)
     assert shell("replay").code == 4
     assert "not readable" in shell("replay").out
