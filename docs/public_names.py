@@ -113,7 +113,7 @@ def _class(kind: type) -> Member:
                 shown = not node.name.startswith("_") and node.name not in INNER.get(kind.__name__, ())
                 if shown and not issubclass(kind, BaseException):
                     made.members.append(Member(node.name, node, parsed(ast.get_docstring(node) or "")))
-    made.fields.update({} if made.fields else _set_in_protocol(homes))
+    made.fields.update({} if made.fields else _set_in_protocol(homes) or _set_in_class(homes, made.doc))
     return made
 
 
@@ -143,6 +143,20 @@ def _set_in_protocol(homes: list[type]) -> dict[str, tuple[str, str]]:
         for node in _node(base).body
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
     }
+
+
+def _set_in_class(homes: list[type], doc: Docstring) -> dict[str, tuple[str, str]]:
+    """Return the described attributes of a class whose subclasses set them, with what they are without that."""
+    found = {}
+    for base in reversed(homes):
+        module = importlib.import_module(base.__module__)
+        for node in _node(base).body:
+            if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                annotation = ast.unparse(node.annotation)
+                if annotation.startswith("ClassVar["):
+                    value = node.value and _Constants(module).visit(node.value)
+                    found[node.target.id] = _shape(annotation[len("ClassVar[") : -1], value)
+    return {name: found.get(name, ("", "")) for name in doc.named} if {*found} & {*doc.named} else {}
 
 
 def _shape(annotation: str, value: ast.expr | None) -> tuple[str, str]:

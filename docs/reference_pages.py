@@ -179,8 +179,7 @@ def index() -> str:
 
 def _page(group: Group, names: tuple[str, ...]) -> str:
     lines = [f"# {group.title}", ""]
-    lines += ["*Written from the docstrings by `python docs/generate.py`. Ids such as A043 after \"Source\" are those of*",
-              "*[behaviour and tests](../spec-coverage.md).*", ""]  # fmt: skip
+    lines += ["*Written from the docstrings by `python docs/generate.py`.*", ""]
     lines += [group.lead, ""] if group.lead else []
     if group.title == "Errors":
         lines += [_error_lead(), ""]
@@ -235,10 +234,15 @@ def _entry(member: Member, depth: int, prefix: str = "") -> list[str]:
     lines += [f"**Returns** {doc.returns}", ""] if doc.returns else []
     if doc.raises:
         lines += ["**Raises**", "", *(f"- `{kind}`: {text}" for kind, text in doc.raises), ""]
-    lines += [f"**Source** {doc.source}", ""] if doc.source else []
+    lines += [f"**Source** {_linked(doc.source)}", ""] if doc.source else []
     for inner in member.members:
         lines += _entry(inner, depth + 1, f"{member.name}.")
     return lines
+
+
+def _linked(text: str) -> str:
+    """Return *text* with a link in place of the path of the page that has the ids."""
+    return text.replace("docs/spec-coverage.md", "[behaviour and tests](../spec-coverage.md)")
 
 
 def _code(text: str) -> str:

@@ -3,6 +3,7 @@ A small support agent, the tests of which are drawn by hypothesis: `paor fuzz` f
 
 It may look an order up, refund it, and write to the customer. One of its tools does not keep what it declares: run
 
+    pip install "paor[fuzz]"
     paor fuzz --app fuzzed_agent:ShopMachine
 
 in this folder, or this file with unittest, and read the shortest way in which a customer is paid twice. `careful=True` is

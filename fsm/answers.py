@@ -1,4 +1,4 @@
-"""The final message: every way to end has one (SPEC A048)."""
+"""The final message: every way to end has one."""
 
 from __future__ import annotations
 

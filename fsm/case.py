@@ -197,7 +197,7 @@ def _check_selection(case: Case, selection: Selection, kit: Kit) -> None:
 
 
 def _unresolved(run: Run, reference: str) -> str | None:
-    """Return why *reference* names no document of this run, or None when it does (SPEC A106, C31)."""
+    """Return why *reference* names no document of this run, or None when it does."""
     kind, _, place = reference.partition(":")
     label, mark, position = place.partition("#")
     found = run.memory.labels.get(label)
@@ -385,7 +385,7 @@ def stop_after(run: Run, refinement: Refinement, criteria: str) -> str | None:
     """
     Return why the run should stop after *refinement*, or None to go on.
 
-    Order (SPEC D4): all criteria met, then the model's decision, then no improvement, then the step limit.
+    Order: all criteria met, then the model's decision, then no improvement, then the step limit.
     Criteria that are all met stop the run whatever the model decides, and a stop stands while some are open.
     """
     if criteria and "0" not in criteria:
@@ -400,7 +400,7 @@ def stop_after(run: Run, refinement: Refinement, criteria: str) -> str | None:
 
 
 def stale_after(run: Run, refinement: Refinement | None) -> tuple[int, int | None]:
-    """Return how many scores in a row did not rise, and the best one, after *refinement* (SPEC A018)."""
+    """Return how many scores in a row did not rise, and the best one, after *refinement*."""
     stale, best = run.counters.stale, run.counters.best_score
     score = refinement.score_micro if refinement is not None else None
     if score is None:
@@ -411,7 +411,7 @@ def stale_after(run: Run, refinement: Refinement | None) -> tuple[int, int | Non
 
 
 def progress(run: Run, checks: tuple[CriterionCheck, ...]) -> str:
-    """Return the criteria progress after *checks*; a criterion once met stays met (SPEC A042)."""
+    """Return the criteria progress after *checks*; a criterion once met stays met."""
     met = list(run.counters.criteria)
     if not checks:
         return "".join(met)

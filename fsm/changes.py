@@ -154,7 +154,7 @@ def _respecify(case: Case) -> Effect:
 
 
 def _refuse(case: Case) -> Effect:
-    """The call is not executed: an error result in its place says why (SPEC A155, C7)."""
+    """The call is not executed: an error result in its place says why."""
     run, selection, counters = case.run, case.selection, case.run.counters
     assert selection is not None, "Specifying is entered with a selection"
     step = step_of(run)
@@ -192,7 +192,7 @@ def _refuse(case: Case) -> Effect:
 
 
 def _other_result(case: Case, step: Step) -> ToolResult:
-    """Return what a plan's step that is no tool came to: the user's answer, or nothing (DESIGN section 2)."""
+    """Return what a plan's step that is no tool came to: the user's answer, or nothing."""
     if step.type == "noop":
         return ToolResult("noop", ok=True, notes=(step.reason.strip() or "nothing was done",))
     reply = case.run.memory.reply

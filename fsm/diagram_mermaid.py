@@ -23,8 +23,15 @@ LEGEND_LINES = 24
 LEGEND_BLOCKS = 12
 """Lines of one legend and number of them; Mermaid refuses texts that are too long."""
 
-_SPACE = '    %%{init: {"state": {"nodeSpacing": 90, "rankSpacing": 80}}}%%'
-"""A directive and no front matter, so that the text begins with the diagram's kind; 90 px keep labels apart."""
+_SPACE = '    %%{{init: {{"state": {{"nodeSpacing": {}, "rankSpacing": {}}}}}}}%%'
+"""A directive and no front matter, so that the text begins with the diagram's kind."""
+_ROOM_WALKED = (170, 110)
+_ROOM_GUARDS = (210, 180)
+"""
+Pixels between phases side by side and between ranks, with what runs did on the edges and with guards, which are longer.
+
+Source: rendered with Mermaid 11.17 in a browser; with less room the labels of loops lie on those of other edges.
+"""
 _SAFE = re.compile(r"[^\w ,.()\[\]|×-]")
 
 
@@ -32,7 +39,7 @@ def mermaid(graph: Graph) -> str:
     """Return a ``stateDiagram-v2``."""
     overlay, names = graph.overlay, _names(graph.phases)
     lines = ["---", f"title: {_yaml(caption(overlay))}", "---"] if overlay else []
-    lines += ["stateDiagram-v2", _SPACE]
+    lines += ["stateDiagram-v2", _SPACE.format(*(_ROOM_WALKED if overlay else _ROOM_GUARDS))]
     for phase, name in names.items():
         if phase != name:
             lines.append(f'    state "{_shown(phase)}" as {name}')

@@ -194,7 +194,8 @@ def _reasons(parted: Parted, width: float, top: float) -> Panel:
         badge += f'height="{px(BADGE)}" rx="{px(BADGE / 2)}"/>'
         letters = f'<text class="tag" x="{px(MARGIN + BADGE / 2)}" y="{px(y - 0.5)}">{letter}</text>'
         end = plain(walk.status + (f" · {walk.reason}" if walk.reason else ""))
-        end = f"{walk.state}, {end}, {counted(walk.transitions, 'transition')}"
+        end = end if walk.state.lower() == walk.status else f"{walk.state}, {end}"
+        end = f"{end}, {counted(walk.transitions, 'transition')}"
         name = cut(walk.title, (width - 2 * MARGIN) / 2)
         parts += [badge + letters, _words("", MARGIN + 24, y, name)]
         rest = MARGIN + 24 + max(300.0, width_of(name)) + 20

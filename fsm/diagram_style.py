@@ -53,6 +53,7 @@ _SHAPE = (
     ".paor .rim{stroke-width:1.5}.paor .inner{fill:none;stroke-width:1.2}"
     ".paor .life{stroke-dasharray:2 5}.paor .never .line{stroke-dasharray:5 4}"
     ".paor .both .line,.paor .left .line,.paor .right .line{stroke-width:2.6}.paor .right .line{stroke-dasharray:8 4}"
+    ".paor .phase .badge{stroke-width:2;paint-order:stroke}"
     ".paor .tag{font-size:10px;font-weight:600;text-anchor:middle}"
     ".paor .head2{font-size:14px;font-weight:600}.paor .strong{font-weight:600}"
     ".paor .small{font-size:11px}.paor .tiny{font-size:10px}.paor .end{text-anchor:end}"
@@ -103,6 +104,7 @@ def _colours(scheme: int) -> str:
             f".paor .{status} .rim{{fill:{of[status]};stroke:{of[status]}}}.paor .{status} .inner{{stroke:{on}}}"
         )
         rules.append(f".paor .{status} text{{fill:{on}}}")
+    rules.append(f".paor .phase .tag{{fill:{of['paper']}}}.paor .phase .badge{{stroke:{of['paper']}}}")
     return "".join(rules)
 
 

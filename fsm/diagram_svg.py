@@ -133,9 +133,10 @@ def _heading(graph: Graph) -> tuple[str, str, str, str]:
     """Return title and subtitle, and the pill's look and text."""
     overlay, known = graph.overlay, sum(1 for label in graph.labels if label.rows)
     if isinstance(overlay, Walk):
-        sub = f"{counted(overlay.transitions, 'transition')}, {len(overlay.order)} different; the table has {known}"
+        kinds = f"{counted(len(overlay.order), 'kind')}; the table has {known}"
+        sub = f"{counted(overlay.transitions, 'transition')} of {kinds}"
         told = overlay.status + (f" · {overlay.reason}" if overlay.reason else "")
-        return overlay.title, sub, status_of(overlay), told
+        return overlay.title if plain(overlay.title) else "A run", sub, status_of(overlay), told
     if isinstance(overlay, Covered):
         found = overlay.coverage
         runs = f"{counted(found.runs, 'run')}, {counted(found.transitions, 'transition')}"

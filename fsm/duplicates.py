@@ -11,7 +11,7 @@ the proposed call. Blocked when one of these holds, in this order:
 With `Limits.block_repeated_success` one more rule stands before them: the last of E is k and it succeeded. A tool may
 have bounds of its own for the first two (`Tool.duplicate_limits`).
 
-Source: SPEC C1, after document 004's "Duplicate-call safety net".
+Source: docs/spec-coverage.md, C1, after document 004's "Duplicate-call safety net".
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def window_length(limits: Limits) -> int:
 
 
 def limits_for(limits: Limits, own: Mapping[str, int]) -> Limits:
-    """Return *limits* with a tool's *own* bounds in their place (SPEC C2.8)."""
+    """Return *limits* with a tool's *own* bounds in their place."""
     return limits.model_copy(update=dict(own)) if own else limits
 
 

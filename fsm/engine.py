@@ -70,7 +70,7 @@ class Engine(WorkflowRunner):
         prompts: Templates by name that replace the shipped ones.
         rules: One to seven business rules of one line each, instead of the shipped five in selection prompts.
         hooks: Functions called with every event, after its row is durable; an exception in one is logged.
-        clock, ids: Ports for time, ids and salts.
+        clock, ids: Ports for time, ids and salts; by default the machine's clocks and random ids.
         builtins: Whether the built-in tools are offered.
 
     Raises:

@@ -13,7 +13,8 @@ A library parses (lark, LALR: no backtracking, no recursion), and our own nodes 
 runs text as code. Libraries that evaluate as well were tried: none takes all of the expressions above as they stand
 without a language runtime beneath it (no ``&&`` in those on Python's syntax, no ``[-1]`` in those of CEL in C or Rust).
 
-Source: document 004 sections 2 and 5; SPEC C21; https://expr-lang.org/docs/language-definition for the rest.
+Source: document 004 sections 2 and 5; docs/spec-coverage.md, C21;
+https://expr-lang.org/docs/language-definition for the rest.
 """
 
 from __future__ import annotations

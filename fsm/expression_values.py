@@ -6,7 +6,7 @@ Strict about types, since a condition that quietly means something else is worse
 there can be asked for its steps: its keys and items are null, it is as long as an empty list, and false as a condition.
 Numbers stay within what a double holds exactly, and a whole result is an int: ``4 / 2`` is ``2``.
 
-Source: document 004 (``len(plan.steps) > 0`` of a plan that may be null, SPEC A134); SPEC C21.
+Source: document 004 (``len(plan.steps) > 0`` of a plan that may be null); docs/spec-coverage.md, C21.
 """
 
 from __future__ import annotations

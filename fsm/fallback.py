@@ -1,4 +1,4 @@
-"""Falling back: what a react run that failed is started as again, as one plan (SPEC A086)."""
+"""Falling back: what a react run that failed is started as again, as one plan."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def is_owed(journal: JournalReader, run: Run) -> bool:
 
 
 def warn_of_legacy(mode: str) -> None:
-    """Tell once a process that batch mode is legacy (SPEC A074): it is kept, and as a fallback it is silent."""
+    """Tell once a process that batch mode is legacy: it is kept, and as a fallback it is silent."""
     if mode != "batch" or mode in _told:
         return
     _told.add(mode)

@@ -4,7 +4,7 @@ A workflow file that a caller gives: read, checked against an engine's tools, an
 Everything that can be wrong before the first row is found here, so that nothing is started: the file's defects, an action
 that no tool has, a template file that is not there, variables that cannot be evaluated.
 
-Source: document 004 sections 2 and 5; SPEC A129, A130, A132, A158, A160, C20, D18, D19.
+Source: document 004 sections 2 and 5; docs/spec-coverage.md, A129, A130, A132, A158, A160, C20, D18, D19.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ The variables of a run's workflow: folded from its rows, or kept; and what its p
 `states.flow.VARIABLES_BYTES_MAX` bytes. ``results`` are the last 50, each cut to 2,000 characters but for the newest one
 in the input of a task that calls a tool.
 
-Source: document 004 sections 2 to 5; SPEC A130 to A135, A144, A158, A160.
+Source: document 004 sections 2 to 5; docs/spec-coverage.md, A130 to A135, A144, A158, A160.
 """
 
 from __future__ import annotations
@@ -224,7 +224,7 @@ def plan_input(flow: Flow, cursor: Cursor, spec: Spec) -> PlanInput:
 
 
 def template_of(call: Mapping[str, Any]) -> str:
-    """Return the planning template of an input, empty for the shipped one; a text wins over a file (SPEC D19)."""
+    """Return the planning template of an input, empty for the shipped one; a text wins over a file."""
     given, file = call.get("promptTemplate"), call.get("promptTemplateFile")
     if isinstance(given, str) and given.strip():
         return given
@@ -256,7 +256,7 @@ def allowed_tools(call: Mapping[str, Any], cursor: Cursor, spec: Spec) -> list[T
     Return the tools that an input allows: its list, else the variable's, else all.
 
     Raises:
-        FlowError: It is no list of names, or has a name that no tool has (SPEC C20).
+        FlowError: It is no list of names, or has a name that no tool has.
     """
     names = call.get("tools")
     names = cursor.variables.get("tools") if names is None else names

@@ -6,7 +6,7 @@ itself are actions like any other (``select`` and ``next_step`` take them, with 
 Planning, the end of the workflow is ``conclude``, an abort ``fail``. A hook is no step: it does not count towards
 `Limits.max_steps`, and its own failure calls no hook.
 
-Source: document 004 sections 2 and 5; SPEC A131 to A137, A161 to A164, C12, C13, C22, D20.
+Source: document 004 sections 2 and 5; docs/spec-coverage.md, A131 to A137, A161 to A164, C12, C13, C22, D20.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def _replied(case: Case, text: str, flow: Flow, cursor: Cursor) -> None:
 
 
 def _unlisted(plan: Plan, flow: Flow, cursor: Cursor, run: Run) -> Invalid | None:
-    """Return what is wrong with a plan whose steps use tools that its planner was not offered (SPEC A160)."""
+    """Return what is wrong with a plan whose steps use tools that its planner was not offered."""
     allowed = allowed_tools(flow.call(cursor, flow.task(cursor)).input, cursor, run.spec)
     names = {folded(tool.name) for tool in allowed}
     for number, step in enumerate(plan.steps):
@@ -334,7 +334,7 @@ def flow_arguments(case: Case, kit: Kit, selection: Selection) -> dict[str, Any]
 
 
 def check_listed(case: Case, kit: Kit, selection: Selection) -> None:
-    """Deny the call of a plan's step that the task's own list of tools does not allow (SPEC A160, C20)."""
+    """Deny the call of a plan's step that the task's own list of tools does not allow."""
     assert kit.flow is not None, "a plan's step belongs to a task of the workflow"
     try:
         cursor = cursor_of(case.run)

@@ -195,7 +195,7 @@ def restricted(tools: Mapping[str, Tool], names: Sequence[str] | None) -> tuple[
     Return the tools that one run is offered; None offers all.
 
     Raises:
-        UsageError: A name that no tool has; it fails fast (SPEC C20).
+        UsageError: A name that no tool has; it fails fast.
     """
     if names is None:
         return tuple(tools.values())
@@ -261,7 +261,7 @@ def rules_of(given: Sequence[str] | None) -> tuple[str, ...]:
     Return a host's own business rules; none for the shipped ones.
 
     Raises:
-        UsageError: More than seven (SPEC A027, D6), or one that is no line of text.
+        UsageError: More than seven, or one that is no line of text.
     """
     if given is None:
         return ()

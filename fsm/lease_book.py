@@ -20,7 +20,7 @@ from .journal_file import place_of, transaction, translated
 from .lease import Owner, current_owner
 
 LEASE_S = 30.0
-"""Seconds without renewal after which an owner that cannot be proven dead is replaced (DESIGN section 5)."""
+"""Seconds without renewal after which an owner that cannot be proven dead is replaced."""
 
 _HELD: set[tuple[str, int, int]] = set()
 """File, run and token of everything that this process drives: what names it as owner beside these was left behind."""

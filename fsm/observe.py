@@ -23,7 +23,7 @@ _LISTED = 5
 
 
 def cut(text: str, chars_max: int) -> str:
-    """Return *text* within *chars_max* characters, with a marker when something was cut (SPEC A047)."""
+    """Return *text* within *chars_max* characters, with a marker when something was cut."""
     return text if len(text) <= chars_max else text[: max(0, chars_max - len(CUT))] + CUT
 
 
@@ -41,7 +41,7 @@ def line(text: str) -> str:
 
 def previews_of(result: ToolResult, texts: Sequence[str | None], limits: Limits) -> tuple[Preview, ...]:
     """
-    Return previews of what was recalled; a binary document has no snippet (SPEC C26).
+    Return previews of what was recalled; a binary document has no snippet.
 
     Args:
         result: Its first documents, or for a blocked call its echo, stand behind *texts*.
@@ -121,7 +121,7 @@ def _fitted(observation: Observation, chars_max: int) -> Observation:
 
 
 def check_of(observation: Observation) -> Check:
-    """Return the light review of one iteration: an error is a retry with the error as improvement (SPEC A040)."""
+    """Return the light review of one iteration: an error is a retry with the error as improvement."""
     if observation.success:
         return Check(status="success")
     return Check(status="retry", improvements=observation.notes[:1])
@@ -137,7 +137,7 @@ def answer_text(content: Any) -> str:
 def message_of(
     run: Run, result: ToolResult, observation: Observation, texts: Sequence[str | None] = ()
 ) -> Message:
-    """Return what history keeps of the action; for a planner also the call, and what it returned (SPEC A144)."""
+    """Return what history keeps of the action; for a planner also the call, and what it returned."""
     message = _message_of(run, result, observation)
     plan, number, intent = run.memory.plan, run.counters.plan_step, run.memory.intent
     selection = run.memory.selection
@@ -181,7 +181,7 @@ def _message_of(run: Run, result: ToolResult, observation: Observation) -> Messa
 
 
 def summary_of(observation: Observation) -> str:
-    """Return one or two sentences on an observation, from its texts or else its notes; never empty (SPEC A099, A125)."""
+    """Return one or two sentences on an observation, from its texts or else its notes; never empty."""
     if not observation.success:
         return cut(observation.notes[0] if observation.notes else "failed", SUMMARY_CHARS)
     count = observation.documents_count

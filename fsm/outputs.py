@@ -79,7 +79,7 @@ def _foreign(error: BaseException) -> str:
 
 
 def is_empty(value: Any) -> bool:
-    """Return whether a tool returned nothing at all: what a plan's step with retries tries again (SPEC C14)."""
+    """Return whether a tool returned nothing at all: what a plan's step with retries tries again."""
     if isinstance(value, ToolOutput):
         return not value.web and not any(document.data for document in value.documents)
     if isinstance(value, Document):
@@ -121,7 +121,7 @@ def result_of(intent: Intent, value: Any, *, first: int, limits: Limits, stager:
 
 
 def _binary_notes(documents: Sequence[Document], limits: Limits) -> tuple[str, ...]:
-    """Return what an observation says of binary documents, since they have no snippet (SPEC C26)."""
+    """Return what an observation says of binary documents, since they have no snippet."""
     return tuple(
         cut(f"{document.name}: {document.mime}, {document.size_bytes} bytes, not text", limits.note_chars)
         for document in documents
@@ -130,11 +130,11 @@ def _binary_notes(documents: Sequence[Document], limits: Limits) -> tuple[str, .
 
 
 _OLD_NAMES = {"relevance": "relevance_score", "relevanceScore": "relevance_score", "keyPoints": "key_points"}
-"""Document 000's names of what a web tool knows of a page (SPEC D7)."""
+"""Document 000's names of what a web tool knows of a page."""
 
 
 def _best_first(facts: Sequence[Any]) -> tuple[WebFact, ...]:
-    """Return web facts by falling relevance; those without one keep their order behind the others (SPEC A079)."""
+    """Return web facts by falling relevance; those without one keep their order behind the others."""
     read = [_web_fact(fact) for fact in facts]
     read.sort(key=lambda fact: float("inf") if fact.relevance_score is None else -fact.relevance_score)
     return tuple(read)

@@ -9,7 +9,7 @@ never in keys, and never in what they are replaced by. An output that is JSON as
 
 What cannot be resolved is a defect with a code, never a guess and never an exception.
 
-Source: SPEC A129 to A168, B1.5 (numbers from 0, text outputs read as JSON); lists and parts of texts are ours.
+Source: docs/spec-coverage.md, A129 to A168 (numbers from 0, text outputs read as JSON); lists and parts of texts are ours.
 """
 
 from __future__ import annotations

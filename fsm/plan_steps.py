@@ -1,7 +1,9 @@
 """
 What the user is asked when a plan's step lacks required arguments: exactly those, each as the tool declares it.
 
-Source: DESIGN section 2 (a planner elicits a missing argument, also one with a default); SPEC A150, C12, B1.6.
+A missing required argument is asked for even if its schema has a default.
+
+Source: docs/spec-coverage.md, A150, C12.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """
 Batch and planner mode: how a planner's reply, a plan's step and the end of a plan are read. Pure.
 
-One machine serves all modes (SPEC D13): a plan is accepted with its first step, each step is specified, executed and
+One machine serves all modes: a plan is accepted with its first step, each step is specified, executed and
 observed like any action, and Reviewing goes on with the next one instead of asking for a refinement.
 
-Source: document 004 sections 2 to 4; SPEC A084 to A087, A129 to A156, B1, C3; DESIGN section 2, "Modes".
+Source: document 004 sections 2 to 4; docs/spec-coverage.md, A084 to A087, A129 to A156, C3; docs/workflows.md.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def selection_of(step: Step, run: Run) -> Selection:
 
 
 def plans_left(run: Run) -> bool:
-    """Return whether another plan may be made; without plans there is nothing to count (SPEC C23, D14)."""
+    """Return whether another plan may be made; without plans there is nothing to count."""
     return run.counters.plans < run.spec.limits.max_plans
 
 
@@ -121,7 +121,7 @@ def _accept(case: Case, plan: Plan, kit: Kit) -> None:
     """
     Check every step before the first is taken; one that can never be executed makes the plan invalid.
 
-    A question beside steps is asked once they are done, as a last step of its own: it is never lost (SPEC C12).
+    A question beside steps is asked once they are done, as a last step of its own: it is never lost.
     """
     run = case.run
     if plan.question is not None:
@@ -246,7 +246,7 @@ def read_other_step(case: Case, step: Step) -> None:
 
 
 def ask_for_missing(case: Case, step: Step, missing: list[str], tool: ToolSpec) -> None:
-    """Ask the user for the arguments that a step lacks, once; a decline leaves the call invalid (SPEC A150)."""
+    """Ask the user for the arguments that a step lacks, once; a decline leaves the call invalid."""
     if case.run.memory.reply is not None or case.run.spec.mode != "planner":
         return
     question = question_of(missing_question(tool, missing), "argument", tool=tool.name)

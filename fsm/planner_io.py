@@ -5,7 +5,7 @@ It appends and changes nothing that was there: results are given on as they were
 never taken back. A plan of nothing is given on without steps, so that ``len(plan.steps) > 0`` does not hold for it. What
 the executor's action gives is a fold over the run's rows (`fsm.flow_values`).
 
-Source: document 004 sections 4 and 6; SPEC A133, A145, A147, C11, C17.
+Source: document 004 sections 4 and 6; docs/spec-coverage.md, A133, A145, A147, C11, C17.
 """
 
 from __future__ import annotations

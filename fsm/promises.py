@@ -4,7 +4,7 @@ What every transition of every run promises, whatever the table says: held again
 A promise looks at what the guards looked at and at the run before and after, and asks paor's own guards, not those that
 are examined; it knows nothing of rows. So an edited table or guard cannot keep it by agreeing with itself.
 
-Source: DESIGN section 2, "How it is meant"; docs/machine.md, "How it always ends".
+Source: docs/machine.md, "How it always ends".
 """
 
 from __future__ import annotations

@@ -145,7 +145,7 @@ class Runner(ABC):
         Args:
             mode: ``react``, ``batch`` or ``planner``; a planner may take 1,000 steps by default, the others 5.
 
-        Source: SPEC D14.
+        Source: docs/spec-coverage.md, D14.
         """
         if self._limits is None and mode == "planner":
             return Limits(max_steps=PLANNER_STEPS)

@@ -33,10 +33,10 @@ FORMATS = {"md": "md", "markdown": "md", "txt": "txt", "html": "html", "htm": "h
 MODES = get_args(Mode)
 
 PLANNER_STEPS = 1000
-"""Steps of a run in planner mode whose host has set no limits: document 004 loops until a plan is empty (SPEC D14)."""
+"""Steps of a run in planner mode whose host has set no limits: document 004 loops until a plan is empty."""
 
 WORKFLOW_MODES: dict[str, Mode] = {"react": "react", "actionplan": "batch"}
-"""What older hosts call a mode (SPEC D12), in lower case."""
+"""What older hosts call a mode, in lower case."""
 
 
 def mode_of(
@@ -51,7 +51,7 @@ def mode_of(
         workflow_mode: ``React`` or ``Actionplan``, in any case.
 
     Raises:
-        UsageError: Unknown, or two names that choose differently (SPEC D12).
+        UsageError: Unknown, or two names that choose differently.
     """
     chosen: dict[str, Mode] = {}
     if mode is not None:

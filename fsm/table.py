@@ -6,8 +6,7 @@ pure function in `fsm.guards`; one with a leading ``not`` must not hold. Everyth
 table: the `transitions` machine, the diagrams, the docs' table, the static check, the fuzz rules. What is not in
 the table is illegal: the event raises, and the run stays as it was.
 
-Source: DESIGN section 2. `finish` and the `wait` of Specifying stand twice, since a row is a conjunction and DESIGN
-gives each two cases.
+`finish` and the `wait` of Specifying stand twice, since a row is a conjunction and each has two cases.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ What a file is, is read from its keys: a plan has ``steps``, ``intention`` or a 
 everything else is a workflow. Tools are checked only when a catalog is given, since a file says nothing about who will
 run it: then names must be known, and arguments without placeholders must fit the tool's schema.
 
-Source: document 004 section 7 (``validate_plan -i plan.yaml``); SPEC A141, A167, C16, C20.
+Source: document 004 section 7 (``validate_plan -i plan.yaml``); docs/spec-coverage.md, A141, A167, C16, C20.
 """
 
 from __future__ import annotations

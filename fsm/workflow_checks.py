@@ -16,7 +16,7 @@ from .source_text import Path
 from .workflow_tasks import TaskReader
 
 TEMPLATE_INPUTS = ("promptTemplate", "promptTemplateFile")
-"""Inputs of the planner that replace its prompt; the text wins over the file (SPEC A158, D19)."""
+"""Inputs of the planner that replace its prompt; the text wins over the file."""
 
 GIVEN = frozenset((*EXECUTOR_INPUTS, *PLANNER_OUTPUTS, *EXECUTOR_OUTPUTS, *TEMPLATE_INPUTS))
 """Variables that exist without being set in the file."""

@@ -6,7 +6,7 @@ Tasks run from top to bottom; one whose ``when`` does not hold is skipped, with 
 then its jumps are tried: the first whose condition holds is taken, otherwise the next task follows. The workflow ends
 behind its last task, or with a task that aborts.
 
-Source: document 004 sections 2, 4 and 5; SPEC A130 to A137, A161 to A164, B2.18, C12, C22.
+Source: document 004 sections 2, 4 and 5; docs/spec-coverage.md, A130 to A137, A161 to A164, C12, C22.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ and ``post`` are merged, everything else replaced), and a task with a new name i
 Every defect is collected with its place. Expressions and templates are parsed here, so that a typo shows before
 anything runs; a variable that nothing sets is a warning, since a caller may set it.
 
-Source: document 004 sections 2 and 5; SPEC A129 to A136, A161 to A164, C21, D18.
+Source: document 004 sections 2 and 5; docs/spec-coverage.md, A129 to A136, A161 to A164, C21, D18.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from .source_text import Path, Place, Source
 
 KEYS = ("action", "input", "when", "post", "goto", "onError", "abort", "elicitation", "description")
 UNSUPPORTED = ("async", "await", "catch", "dependsOn", "emit", "init", "retry", "template", "vars")
-"""Keys that the original engine knows for tasks and this one has no meaning for. Source: SPEC B2.18."""
+"""Keys that the original engine knows for tasks and this one has no meaning for."""
 
 TASK_DEPTH_MAX = 8
 _NAME = re.compile(r"[^\W\d]\w*")

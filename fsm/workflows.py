@@ -5,7 +5,8 @@ A workflow is itself a run, task 0 of its round: its plan is the list of tasks (
 tool ``workflow.task``, which drives one task as a run of its own in the same journal. So planning, order, retries, the
 review of the whole, resume, replay and verification are those of any run. What a task produced is passed on by label.
 
-Source: documents 000 to 003 (rounds, tasks, labels), SPEC A011, A037, A038, A045, A069, A101, B3.23, D22.
+Source: documents 000 to 003 (rounds, tasks, labels);
+docs/spec-coverage.md, A011, A037, A038, A045, A069, A101, D22.
 """
 
 from __future__ import annotations
@@ -442,7 +443,7 @@ def _inputs(journal: Journal, run_id: str) -> list[Document]:
 
 
 def _summary(message: Message, round: int) -> Message:
-    """Return an action of an earlier round: its summary only (SPEC D22)."""
+    """Return an action of an earlier round: its summary only."""
     return Message(
         action=message.action,
         step=message.step,

@@ -30,7 +30,7 @@ RULES = (
     "Keep parameters minimal; no connector-specific knobs; chain outputs so the next step can consume them.",
     "Stop when the criteria are met; otherwise iterate with a new single action.",
 )
-"""The five business rules of document 000; custom rules may have up to seven lines (SPEC A027, A071, D6)."""
+"""The five business rules of document 000; custom rules may have up to seven lines."""
 
 FINAL_FORMAT = "When the run stops, code formats its result as {}; no action is needed for that."
 _RECENT_LABELS = 10
@@ -160,7 +160,7 @@ class PromptBuilder:
         }
 
     def _parameters(self, run: Run) -> dict[str, str]:
-        """The four sections and nothing else, or, without a schema from Stage 1, the fuller set (SPEC A120-A122)."""
+        """The four sections and nothing else, or, without a schema from Stage 1, the fuller set."""
         selection = _selected(run)
         values = {
             "ACTION_OBJECTIVE": inert(selection.objective),
@@ -205,7 +205,7 @@ class PromptBuilder:
         }
 
     def _plan(self, run: Run) -> dict[str, str]:
-        """What a planner sees: query, context, tools, results and transcript (SPEC A132, A146)."""
+        """What a planner sees: query, context, tools, results and transcript."""
         chars_max = self._spec.limits.history_chars
         said = [(turn.role, turn.content) for turn in self._spec.transcript]
         said += [(turn.role, turn.content) for turn in run.memory.turns]
@@ -220,7 +220,7 @@ class PromptBuilder:
         }
 
     def _task_plan(self, run: Run) -> dict[str, str]:
-        """What the planner of a workflow's tasks sees (SPEC A069, B3.23)."""
+        """What the planner of a workflow's tasks sees."""
         return {
             "CRITERIA": self._criteria(run),
             "DOCUMENTS_INDEX": self._documents(run),
@@ -236,7 +236,7 @@ class PromptBuilder:
         )
 
     def _documents(self, run: Run) -> str:
-        """Input documents, then the newest labels; names and sizes only (SPEC A003, A039)."""
+        """Input documents, then the newest labels; names and sizes only."""
         lines = [self._inputs] if self._inputs else []
         for message in reversed(run.memory.history[-_RECENT_LABELS:]):
             if message.documents_count:

@@ -1,4 +1,4 @@
-"""History as a model sees it: newest first, under a character budget (document 003, SPEC A101, A102, D22)."""
+"""History as a model sees it: newest first, under a character budget (document 003)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def message_text(message: Message) -> str:
 
 
 def result_text(message: Message) -> str:
-    """Return one call as a planner sees it: JSON with id, name, args, result and error (SPEC A144, A155)."""
+    """Return one call as a planner sees it: JSON with id, name, args, result and error."""
     data: dict[str, object] = {"id": message.call_id} if message.call_id else {}
     data |= {"name": message.tool, "args": message.arguments or {}}
     if message.output or not message.error:

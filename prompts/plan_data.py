@@ -5,7 +5,7 @@ Tolerant about form: keys that a model adds, ``arguments`` for ``args``, argumen
 there, a step without type that names a tool. Strict about meaning: an unknown type, a tool step without a tool or a
 question without words is a defect, never skipped.
 
-Source: document 004 section 3; SPEC A139 to A143, B1.1, C11, C13.
+Source: document 004 section 3; docs/spec-coverage.md, A139 to A143, C11, C13.
 """
 
 from __future__ import annotations

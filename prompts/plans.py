@@ -1,11 +1,11 @@
 """
 How a planner's reply is read: a plan, a direct answer, or why it is neither; never an exception.
 
-In this order (SPEC B1.1): native tool calls, a plan as JSON anywhere in the text, a question as JSON, and what is left
+In this order: native tool calls, a plan as JSON anywhere in the text, a question as JSON, and what is left
 is the answer in plain words. Prose before a plan becomes the reason of its first step. JSON that looks like a plan and
 is none is refused and asked again; JSON that has nothing of a plan is the answer itself.
 
-Source: document 004 sections 2 to 4; SPEC A138 to A149, B1.1, B1.2, C19; task plans: SPEC B3.23.
+Source: document 004 sections 2 to 4; docs/spec-coverage.md, A138 to A149, C19.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from .json_reading import Unreadable, read_object
 
 PARAMETERS_SCHEMA = "parameters_v1"
 _ALIAS = re.compile(r"[A-Za-z][A-Za-z0-9]*[_:/-][A-Za-z0-9_:/-]*[A-Za-z0-9]")
-"""``web_fetch``, ``web:fetch``: the catalog knows whether it is a name (SPEC A166)."""
+"""``web_fetch``, ``web:fetch``: the catalog knows whether it is a name."""
 W = TypeVar("W", bound=Wire)
 R = TypeVar("R")
 
@@ -70,7 +70,7 @@ class DirectAnswer(Struct, frozen=True):
 
 
 class Parameters(Struct, frozen=True):
-    """Stage 2's values, and the names that were dropped since Stage 2 may not set them (SPEC A118)."""
+    """Stage 2's values, and the names that were dropped since Stage 2 may not set them."""
 
     values: dict[str, Any]
     dropped: tuple[str, ...] = ()
@@ -114,7 +114,7 @@ def read_selection(
 
 
 def _off_profile(action: object, schema: object, stage: str) -> Invalid | None:
-    """Return in what a reply leaves the one form of the strict profile, or None (SPEC D1, D9)."""
+    """Return in what a reply leaves the one form of the strict profile, or None."""
     if stage == "single":
         if not isinstance(action, dict):
             return Invalid("action_form", '`action` must be {"method": "...", "name": "..."}')
@@ -302,7 +302,7 @@ def _validated(model: type[W], data: object, *, names: dict[str, str] | None = N
 
 
 def _cut(text: str, chars_max: int) -> str:
-    """Return *text* within *chars_max* characters, with a marker when something was cut (SPEC A108)."""
+    """Return *text* within *chars_max* characters, with a marker when something was cut."""
     return text if len(text) <= chars_max else text[: chars_max - 1] + "…" if chars_max else ""
 
 

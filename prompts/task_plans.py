@@ -1,7 +1,7 @@
 """
 How a workflow's task plan is read: one object with tasks, put into an order that respects their dependencies.
 
-Source: SPEC B3.23 (``overview``, ``languageUserDetected``, ``userMessage``, ``tasks``); documents 000 and 002, which
+The object has ``overview``, ``languageUserDetected``, ``userMessage`` and ``tasks``. Source: documents 000 and 002, which
 keep the planning of tasks above the loop that works on one.
 """
 

@@ -6,7 +6,7 @@ message, or the legacy ``function_call``), OpenAI Responses (``output`` items) a
 blocks). Arguments that cannot be read do not become no arguments: the step says so and is not executed. An id that is
 missing is derived, so that the same reply gives the same ids everywhere.
 
-Source: SPEC A149, B1.1, C18; the providers' API references, read 2026-11.
+Source: docs/spec-coverage.md, A149, C18; the providers' API references, read 2026-11.
 """
 
 from __future__ import annotations

@@ -10,10 +10,10 @@ from pydantic import Field
 from .wire import Stored, Wire
 
 Effect = Literal["read", "idempotent", "once"]
-"""How often an effect may happen; ``once`` is the default for a host's tools (DESIGN section 5)."""
+"""How often an effect may happen; ``once`` is the default for a host's tools."""
 
 FORBIDDEN_FIELDS = frozenset({"documentlist", "connectionreference", "history", "documents", "connections"})
-"""Names, in lower case, that neither `parametersSchema` nor Stage 2 may carry (document 003, SPEC A110, A118)."""
+"""Names, in lower case, that neither `parametersSchema` nor Stage 2 may carry (document 003)."""
 
 
 class ActionSelection(Wire):
@@ -126,7 +126,7 @@ class DocumentRef(Stored, frozen=True, gc=False):
 
 
 class Preview(Stored, frozen=True, gc=False):
-    """One document of an observation: exactly these three strings (SPEC A013)."""
+    """One document of an observation: exactly these three strings."""
 
     name: str
     mime: str

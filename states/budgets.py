@@ -1,7 +1,7 @@
 """
 The budgets of a run: which one is used up, and whether one more request fits into what is left.
 
-Limits are read at entry to Reviewing and before every model request (DESIGN section 2); the counters a phase
+Limits are read at entry to Reviewing and before every model request; the counters a phase
 starts with are those of the row that led to it, so the answer is the same live, on resume and on replay.
 
 The ledger reserves, then settles. What a request may need is reserved before it is made, from its prompt and the run's

@@ -32,7 +32,7 @@ class Observation(Stored, frozen=True, gc=False, omit_defaults=False):
 
 
 class Check(Stored, frozen=True, gc=False):
-    """The light review after every observation, derived by code (SPEC A040)."""
+    """The light review after every observation, derived by code."""
 
     status: Literal["success", "retry", "failed"]
     improvements: tuple[str, ...] = ()
@@ -40,7 +40,7 @@ class Check(Stored, frozen=True, gc=False):
 
 class Message(Stored, frozen=True, gc=False, kw_only=True):
     """
-    One action in the history of a run: what later prompts may know of it (SPEC A099 to A102).
+    One action in the history of a run: what later prompts may know of it.
 
     Attributes:
         action: The action's number within its task.
@@ -83,7 +83,7 @@ class Message(Stored, frozen=True, gc=False, kw_only=True):
 
     @property
     def told_error(self) -> str:
-        """The error as a planner is told: of a blocked call the marker alone, of a tool its words (SPEC A155, A163)."""
+        """The error as a planner is told: of a blocked call the marker alone, of a tool its words."""
         code, _, told = self.error.partition(": ")
         if code == "duplicate_call_blocked":
             return code

@@ -3,7 +3,7 @@ What a planner proposes: a plan of steps, a question, or a plan of tasks; and wh
 
 Wire names are those of the source documents. Numbers of steps count from 0.
 
-Source: document 004 sections 3 and 4; SPEC A139 to A151, B1, C3; task plans: SPEC B3.23.
+Source: document 004 sections 3 and 4; docs/spec-coverage.md, A139 to A151, C3.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pydantic import Field, model_validator
 from .wire import Wire
 
 STEPS_MAX = 1_000
-"""Most steps of one plan. Source: SPEC D14 and B1.15, the executor's cap in the original."""
+"""Most steps of one plan. Source: docs/spec-coverage.md, D14."""
 
 RETRIES_MAX = 100
 """Most retries that a step may ask for; each is another call."""
@@ -47,7 +47,7 @@ class Elicitation(Wire):
     Attributes:
         message: The question.
         requested_schema: JSON Schema of the answer; empty: any answer.
-        schema_text: The same as text, which is how document 004 has it; both are read and written (SPEC D17). A text
+        schema_text: The same as text, which is how document 004 has it; both are read and written. A text
             that is no JSON object stands here alone.
     """
 
@@ -130,7 +130,7 @@ class Plan(Wire):
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to do: no question, and no step that does anything (SPEC C11)."""
+        """Whether there is nothing to do: no question, and no step that does anything."""
         return self.question is None and all(step.is_idle for step in self.steps)
 
 

@@ -1,4 +1,4 @@
-"""How strictly the two stages of a model's reply are held to their documents (SPEC D1, D2, D9, D10, A118)."""
+"""How strictly the two stages of a model's reply are held to their documents."""
 
 from __future__ import annotations
 

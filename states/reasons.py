@@ -24,4 +24,4 @@ REASONS = {
 }
 
 LIMIT_REASONS = frozenset({"max_steps", "max_plans", "token_budget", "time_budget", "cost_budget"})
-"""Reasons for which a Failed run has the exit code 6 (DESIGN section 6)."""
+"""Reasons for which a Failed run has the exit code 6."""

@@ -9,7 +9,7 @@ from msgspec import Struct
 from .actions import Intent, StoredText
 
 RequestKind = Literal["selection", "parameters", "refinement", "review", "plan", "task_plan", "text"]
-"""Kinds of model request, in the order a react iteration asks for them (DESIGN section 2)."""
+"""Kinds of model request, in the order a react iteration asks for them."""
 
 
 class Nothing(Struct, frozen=True, gc=False):

@@ -24,7 +24,7 @@ class Refinement(Wire):
     """
     ``{"decision": "continue"|"stop", "reason": str, ...}``: go on with another single action, or stop.
 
-    A hint is advice for the next selection; an action named here is never executed (SPEC D5).
+    A hint is advice for the next selection; an action named here is never executed.
     """
 
     decision: Literal["continue", "stop"]

@@ -216,7 +216,7 @@ def status_of(state: str, *, waiting: bool) -> str:
 
 
 def label_of(spec: Spec, action: int, name: str) -> str:
-    """Return the deterministic label ``round{r}_task{t}_action{a}_{name}`` (document 000, SPEC A011)."""
+    """Return the deterministic label ``round{r}_task{t}_action{a}_{name}`` (document 000)."""
     return f"round{spec.round}_task{spec.task}_action{action}_{name}"
 
 

@@ -73,7 +73,7 @@ class Spec(BaseModel):
     Attributes:
         objective: What the run is for, in the user's words.
         success_criteria: Statements that must hold at the end; may be empty.
-        language: Language of the answer, resolved: the workflow's, else the user's, else ``en`` (SPEC A075).
+        language: Language of the answer, resolved: the workflow's, else the user's, else ``en``.
         task_type: Name of the task type for the policy, or None.
         mode: ``react`` (one action at a time), ``batch`` or ``planner``.
         profile: How strictly replies are held to their form.

@@ -3,7 +3,7 @@ The workflow file as a model: variables, and tasks with their conditions, inputs
 
 Expressions and templates stand here as text; `fsm.workflow_reading` has checked that they parse.
 
-Source: document 004 sections 2, 4 and 5; SPEC A129 to A136, A161 to A164, B2.18, D18.
+Source: document 004 sections 2, 4 and 5; docs/spec-coverage.md, A129 to A136, A161 to A164, D18.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Workflow(Wire):
     Attributes:
         name: For people.
         description: For people.
-        init: Variables before the first task (``vars`` is another word for it, SPEC D18), each a template over the
+        init: Variables before the first task (``vars`` is another word for it), each a template over the
             inputs; an input of the same name wins.
         tasks: In order.
     """

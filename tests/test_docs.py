@@ -152,14 +152,14 @@ def test_sections_of_docstrings_are_read() -> None:
         Raises:
             ValueError: Sometimes.
 
-        Source: SPEC A001,
+        Source: Document A001,
         and a second line.
         """
     )
     assert read.text == "Do `this` with `that`."
     assert read.named == {"one": "First and more.", "two": "Both, as `a | b`.", "three": "Both, as `a | b`."}
     assert (read.returns, read.raises) == ("What came of it.", [("ValueError", "Sometimes.")])
-    assert read.source == "SPEC A001, and a second line."
+    assert read.source == "Document A001, and a second line."
     assert docstrings.cell("a | b") == "a \\| b"
     assert docstrings.parsed("Do the same as `run`.").like and not read.like
 

@@ -1,4 +1,4 @@
-"""SPEC C1 and C2: which repeated call is one too many, the same live, after a restart and by an oracle of its own."""
+"""Which repeated call is one too many, the same live, after a restart and by an oracle of its own."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SEQUENCES = {
     "ABCABCABCABC": ([], ""),
     "acXaXbXXdX12345XX6X7X8X": ([10, 23], ""),
 }
-"""SPEC C1's table, column "recommended": the numbers of the blocked calls, from 1, and the rule where it names one."""
+"""The numbers of the blocked calls, from 1, and the rule where it names one."""
 
 WIDE: dict[str, Any] = {"max_steps": 1000, "max_blocked_calls": 10_000}
 LIMITS = st.builds(
@@ -44,7 +44,7 @@ LIMITS = st.builds(
 
 
 def naive(executed: str, proposal: str, limits: Limits) -> str | None:
-    """The rule as SPEC C1 words it, over the whole list of executed calls."""
+    """The rule of C1 in words, over the whole list of executed calls."""
     trailing = len(executed) - len(executed.rstrip(proposal))
     if trailing + 1 >= limits.consecutive_limit:
         return "consecutive"
@@ -94,7 +94,7 @@ class Guard:
 
 @pytest.mark.parametrize("sequence", SEQUENCES)
 def test_A152_A153_A154_the_table_of_sequences(sequence: str) -> None:
-    """Every line of SPEC C1 under the default limits, for the rule and for its oracle."""
+    """Every line of C1 under the default limits, for the rule and for its oracle."""
     numbers, rule = SEQUENCES[sequence]
     found = blocked(sequence, Limits(), Guard())
     assert [number for number, _ in found] == numbers

@@ -18,6 +18,7 @@ from paor.fsm.fuzz import invariants
 from paor.fsm.fuzz.invariants import OTHERS, REST, ROW, same_name
 from paor.fsm.fuzz.invariants import fits as fits_pattern
 from paor.fsm.fuzz.machine import AIMED, EngineMachine
+from paor.fsm.fuzz.repro import told_steps
 from paor.fsm.fuzz.sample import TOOLS, sample_engine
 from paor.fsm.fuzz.world import World
 from paor.fsm.table import TABLE
@@ -25,6 +26,7 @@ from paor.fuzz import (
     KINDS,
     RAISED,
     RETURNED,
+    Repro,
     Said,
     Setting,
     Violation,
@@ -610,6 +612,29 @@ def test_a_test_case_fails_with_the_steps_and_the_command(tmp_path: Path) -> Non
     (path,) = tmp_path.iterdir()
     assert f"paor replay --repro {path} --app here:Saved" in told
     assert "selection" in told and load(path).invariant == "check"
+
+
+def test_a_case_is_told_in_words_that_a_stranger_understands() -> None:
+    """What was said, what the tool did, and where the process died; never a line that says nothing."""
+    script = (
+        start(mode="react"),
+        ROW_STEP | {"happened": [{"do": "call"}], "lost": True},
+        ROW_STEP | {"happened": [{"do": "raise", "what": "TimeoutError"}]},
+        ROW_STEP | {"happened": [{"do": "raise_after", "what": "KeyError"}]},
+        ROW_STEP | {"happened": [{"do": "return", "value": {"paid": 2}}]},
+        ROW_STEP | {"happened": [{"do": "ask", "message": "Which\npage?"}]},
+        ROW_STEP,
+    )
+    told = told_steps(Repro("", "check", 1, "", script))
+    assert [line.split(None, 2)[1] for line in told] == ["start", *["row"] * 6]
+    assert [line.split(None, 2)[2] for line in told[1:]] == [
+        "the tool is called; the process is lost before the row is written",
+        "the tool is not called and raises TimeoutError",
+        "the tool is called and then raises KeyError",
+        'the tool is not called and returns {"paid": 2}',
+        r"the tool asks: Which\npage?",
+        "nothing is asked",
+    ]
 
 
 def test_a_file_holds_the_case_and_nothing_else_is_taken_for_one(tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ def test_A139_the_same_plan_in_many_forms(form: str) -> None:
 
 
 def test_prose_before_a_plan_is_its_first_steps_reason() -> None:
-    """SPEC B1.2; a reason that is there is kept, and long prose is cut."""
+    """A reason that is there is kept, and long prose is cut."""
     bare = {"steps": [{"type": "tool", "name": "a"}, {"type": "tool", "name": "b"}]}
     plan = read(f"I will look first.\n```json\n{json.dumps(bare)}\n```")
     assert [step.reason for step in plan.steps] == ["I will look first.", ""]
@@ -246,7 +246,7 @@ def test_A140_what_is_meant_as_a_plan_and_is_none_is_asked_again(reply: object, 
 
 
 def test_what_ended_early_is_no_answer() -> None:
-    """SPEC C19."""
+    """An answer that was cut off is told as such."""
     for reply in ("It is a long st", '{"port": 80}'):
         assert read(reply, finish="length") == Invalid(
             "truncated", "found an answer that is cut off; expected a whole one"
@@ -295,7 +295,7 @@ def test_every_defect_of_a_plan_is_found_with_its_place() -> None:
     ],
 )
 def test_A143_a_question_keeps_its_message_and_schema(reply: object) -> None:
-    """As text or object; both forms come out (SPEC D17)."""
+    """As text or object; both forms come out."""
     question = read(reply).question
     assert (question.message, question.requested_schema) == ("Which?", SCHEMA)
     wire = question.wire()
@@ -334,7 +334,7 @@ def test_a_schema_that_is_no_json_stays_as_text(text: str) -> None:
 
 
 def test_a_word_in_some_json_is_no_question() -> None:
-    """SPEC C19: the type decides."""
+    """The type decides."""
     assert isinstance(read('{"note": "elicitation"}'), DirectAnswer)
     with pytest.raises(ValidationError):
         Elicitation.model_validate(5)
@@ -426,7 +426,7 @@ def test_C17_missing_and_repeated_ids_are_derived_from_the_reply() -> None:
 
 
 def test_native_calls_win_over_json_in_the_text_and_without_calls_the_text_counts() -> None:
-    """SPEC B1.1, the order of reading."""
+    """The order of reading."""
     plan = json.dumps({"steps": [FETCH]})
     assert [step.name for step in read({**CHAT, "content": plan}).steps] == ["web_fetch", "calc_eval"]
     assert read({"role": "assistant", "content": plan}) == read(plan)

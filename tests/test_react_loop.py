@@ -1,7 +1,7 @@
 """
 The react loop, row by row: what the source documents require, each proven on a real engine.
 
-The id of a SPEC row stands in the name of its test, so ``pytest -k A058`` runs it.
+The id of a row of docs/spec-coverage.md stands in the name of its test, so ``pytest -k A058`` runs it.
 """
 
 from __future__ import annotations

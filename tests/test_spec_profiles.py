@@ -1,4 +1,4 @@
-"""Profiles of the two stages, switches of Stage 2 and a host's own rules, on the real engine (SPEC part D)."""
+"""Profiles of the two stages, switches of Stage 2 and a host's own rules, on the real engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table is the machine: DESIGN's table, `fsm.table` and the `transitions` machine say the same, row by row."""
+"""The table is the machine: the table as it was meant, `fsm.table` and the `transitions` machine say the same, row by row."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from paor.fsm.machine import MACHINE, build_machine
 from paor.fsm.table import INITIAL, ROWS, TABLE, WAITING, Row, fingerprint, rows_of
 from paor.states.phase import DONE, EXECUTING, FAILED, FINAL, PHASES, PLANNING, REVIEWING, SPECIFYING
 
-DESIGN = """
+MEANT = """
 | from | trigger | to | guards (named pure functions) | meaning |
 |---|---|---|---|---|
 | Planning | fail | Failed | hard_stop | cancelled, a budget used up, model_error, aborted |
@@ -45,7 +45,7 @@ DESIGN = """
 | | fail | Failed | | review_failed, retries_exhausted, or the stop reason |
 | any waiting phase | provide | same | answer_valid | the answer of a wait; any process can give it |
 """
-"""The table of DESIGN section 2, copied from there, and the wait for a tool that asks in the middle of its call."""
+"""The table as it was designed, written down on its own, and the wait for a tool that asks in the middle of its call."""
 
 DISJUNCTIONS: dict[str, list[tuple[str, ...]]] = {
     "review_success, or budget used up and criteria_met": [
@@ -57,13 +57,13 @@ DISJUNCTIONS: dict[str, list[tuple[str, ...]]] = {
         ("argument_missing", "elicitations_left"),
     ],
 }
-"""A row is a conjunction: DESIGN's two cases of `finish` and of the `wait` in Specifying are two rows each."""
+"""A row is a conjunction: the two cases of `finish` and of the `wait` in Specifying are two rows each."""
 
 
 def designed() -> Iterator[tuple[str, str, str, tuple[str, ...]]]:
-    """Yield source, trigger, destination and guards of each row of `DESIGN`."""
+    """Yield source, trigger, destination and guards of each row of `MEANT`."""
     source = ""
-    for line in DESIGN.strip().splitlines()[2:]:
+    for line in MEANT.strip().splitlines()[2:]:
         first, trigger, dest, guards, _ = (cell.strip() for cell in line.strip("|").split("|"))
         source = first or source
         sources = (PLANNING, SPECIFYING, EXECUTING) if source == "any waiting phase" else (source,)

@@ -727,7 +727,7 @@ DIFFERENT = [
 
 @pytest.mark.parametrize(("left", "right"), SAME)
 def test_the_same_call_has_one_key(left: Any, right: Any) -> None:
-    """SPEC C2.4: the duplicate guard sees through the order of keys and the spelling of numbers."""
+    """The duplicate guard sees through the order of keys and the spelling of numbers."""
     assert canonical_arguments(left) == canonical_arguments(right)
 
 

@@ -21,7 +21,7 @@ INT_BITS_MAX = 2048
 """Largest whole number, about 616 digits. Source: Python can be set to refuse texts of more than 640 digits."""
 
 IGNORED_KEY = "call_id"
-"""A transient id that some models add to the arguments. Source: SPEC C2.4."""
+"""A transient id that some models add to the arguments. Source: docs/spec-coverage.md, C2.4."""
 
 NODES_MAX = 1_000_000
 """Most values in a value. Source: a reply of 1 MB, the most that is read, holds half as many."""
@@ -151,7 +151,7 @@ def canonical_arguments(arguments: Mapping[str, Any] | None) -> bytes:
     Raises:
         ValueError: NaN, an infinity, a lone surrogate, a key that is no str, or a value that is no JSON.
 
-    Source: SPEC C2.4.
+    Source: docs/spec-coverage.md, C2.4.
     """
     if not arguments:
         return b"{}"

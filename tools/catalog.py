@@ -18,12 +18,12 @@ _SEPARATORS = re.compile(r"[._:/-]+")
 DOCUMENT_LIST = "documentList"
 CONNECTION = "connectionReference"
 RESOLVED = (DOCUMENT_LIST, CONNECTION)
-"""Parameters whose values come from Stage 1's references, never from Stage 2 (SPEC A111)."""
+"""Parameters whose values come from Stage 1's references, never from Stage 2."""
 
 
 @lru_cache(maxsize=4096)
 def folded(name: str) -> str:
-    """Return the key under which ``web.fetch``, ``web_fetch`` and ``web:fetch`` are one tool (SPEC A166)."""
+    """Return the key under which ``web.fetch``, ``web_fetch`` and ``web:fetch`` are one tool."""
     return _SEPARATORS.sub(".", name.strip()).lower()
 
 
@@ -87,7 +87,7 @@ class Catalog:
         return self._schemas[tool.name]
 
     def line(self, tool: ToolSpec) -> str:
-        """Return ``method.name(first,second)``: names only, no types and no descriptions (SPEC A020)."""
+        """Return ``method.name(first,second)``: names only, no types and no descriptions."""
         return f"{tool.name}({','.join(self.schema(tool).names)})"
 
     def lines(self) -> list[str]:

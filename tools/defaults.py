@@ -20,7 +20,7 @@ def filled(spec: Spec, tool: ToolSpec, schema: ParameterSchema, arguments: dict[
     """
     Return *arguments* with the run's defaults and the schema's own; what is set stays as it is.
 
-    The language comes from the run (workflow over user, SPEC A033, A075), the depth is advanced for analyses and basic
+    The language comes from the run (workflow over user), the depth is advanced for analyses and basic
     for look-ups (A034), a time window is set only where the words imply one (A035), ai.process writes Markdown unless
     other formats were asked for (A036, A076). A required parameter is never filled, nor any with a value that the tool
     would refuse.

@@ -76,7 +76,7 @@ _NEWS_WORDS, _RECENT_WORDS, _ANALYSIS_WORDS = _words(_NEWS), _words(_RECENT), _w
 @lru_cache(maxsize=256)
 def time_window(objective: str, criteria: tuple[str, ...]) -> str | None:
     """
-    Return the time window that a run's words imply, or None where they ask for nothing new (SPEC A029, A035).
+    Return the time window that a run's words imply, or None where they ask for nothing new.
 
     Args:
         objective: What the run is for.
@@ -98,7 +98,7 @@ def time_window(objective: str, criteria: tuple[str, ...]) -> str | None:
 @lru_cache(maxsize=256)
 def depth(objective: str, criteria: tuple[str, ...], task_type: str | None = None) -> str:
     """
-    Return how deep a search should go: ``advanced`` for an analysis, ``basic`` for a look-up (SPEC A034).
+    Return how deep a search should go: ``advanced`` for an analysis, ``basic`` for a look-up.
 
     Args:
         objective: What the run is for.

@@ -1,7 +1,7 @@
 """
 What a run may do: the tool policy and the safety of argument values. Pure; decided before any intent row.
 
-Order (SPEC D21): deny wins, then the task type's list, then `Policy.allow`, then the run's own tools list (which
+Order: deny wins, then the task type's list, then `Policy.allow`, then the run's own tools list (which
 is the catalog). A tool that is offered is not thereby permitted: the check is made again before each execution.
 """
 
@@ -79,7 +79,7 @@ def unsafe(policy: Policy, arguments: Mapping[str, Any]) -> str | None:
 
     Looks at every string at any depth: dangerous schemes, and http URLs with private hosts or user info, under any
     name; in arguments named like a URL or a path also other schemes, private hosts without a scheme, and paths that
-    climb (SPEC A092). What a public name resolves to is not known here.
+    climb. What a public name resolves to is not known here.
     """
     for name, value in _strings(arguments, ""):
         reason = _unsafe_text(policy, name.rsplit(".", 1)[-1].lower(), value)

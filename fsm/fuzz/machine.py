@@ -148,7 +148,7 @@ class EngineMachine(RuleBasedStateMachine):
     Attributes:
         fakes: Patterns of tools whose functions are never called: drawn results stand in for theirs. ``("*",)`` for all.
         faults: Whether tools may fail in ways that are not their own: time out, raise anything, ask in the middle.
-        modes: Modes that runs are started in; ``workflow`` for a plan of tasks.
+        modes: Modes that runs are started in; ``workflow`` for a plan of tasks. By default all, react most often.
         objective, criteria, documents: Of every run; of the criteria any number is taken.
         values: Values of arguments that mean something to your tools, by name: ids that exist, for example. Most calls
             have them.

@@ -122,7 +122,7 @@ def repro_of(violation: Violation, app: str = "") -> Repro:
 
 
 def told_steps(repro: Repro) -> list[str]:
-    """Return the steps as lines for people, each with the row that it wrote."""
+    """Return the steps as lines for people: what was said, what the tool did, and whether the process was lost then."""
     lines = []
     for number, step in enumerate(repro.script, 1):
         said = [_told_said(item) for item in step.get("said", ())]
@@ -130,10 +130,12 @@ def told_steps(repro: Repro) -> list[str]:
         rest = {
             name: value
             for name, value in step.items()
-            if name not in ("do", "said", "happened", "limits", "policy", "objective")
+            if name not in ("do", "said", "happened", "limits", "policy", "objective", "lost")
         }
-        facts = [f"{name} {json.dumps(value):.100}" for name, value in rest.items()]
-        lines.append(f"{number:>3}  {step['do']:<7} {'; '.join([*facts, *said, *happened])}".rstrip())
+        told = [*(f"{name} {json.dumps(value):.100}" for name, value in rest.items()), *said, *happened]
+        told += ["the process is lost before the row is written"] if step.get("lost") else []
+        told = told or (["nothing is asked"] if step["do"] == "row" else [])
+        lines.append(f"{number:>3}  {step['do']:<7} {'; '.join(told)}".rstrip())
     return lines
 
 
@@ -145,8 +147,14 @@ def _told_said(said: Mapping[str, Any]) -> str:
 
 
 def _told_happening(happening: Mapping[str, Any]) -> str:
-    rest = " ".join(str(happening[name]) for name in ("what", "message") if name in happening)
-    return f"the tool: {happening['do']} {rest}".rstrip()
+    kind, what = happening["do"], happening.get("what")
+    if kind == "call":
+        return "the tool is called"
+    if kind == "ask":
+        return f"the tool asks: {ascii(happening['message'])[1:-1]:.100}"
+    if kind == "return":
+        return f"the tool is not called and returns {what or json.dumps(happening.get('value')):.100}"
+    return f"the tool is {'called and then' if kind == 'raise_after' else 'not called and'} raises {what}"
 
 
 def load(path: str | Path) -> Repro:

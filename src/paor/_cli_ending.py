@@ -45,7 +45,7 @@ REPORT_LABELS = ("_final_format", "_report")
 
 
 def exit_code(result: Result) -> int:
-    """Return the exit code of a run's result (DESIGN section 6)."""
+    """Return the exit code of a run's result."""
     if result.status == "done":
         return OK
     if result.status == "failed":

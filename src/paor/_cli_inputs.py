@@ -164,7 +164,7 @@ def _template(values: Mapping[str, Any]) -> str | None:
     """
     Return the text of the planning template, or None for the shipped one.
 
-    As JSON it is a text (SPEC A158), and a file under ``promptTemplateFile``; one line that names a file is that
+    As JSON it is a text, and a file under ``promptTemplateFile``; one line that names a file is that
     file. As an option it is a file.
     """
     text: str | None = values.get("prompt_template")

@@ -24,7 +24,7 @@ from .states.errors import (
 )
 
 OK, RUN_FAILED, USAGE, DIVERGED, DAMAGED, WAITING, LIMIT, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
-"""Exit codes (DESIGN section 6); 130 is what a shell gives a program that Ctrl-C ended."""
+"""Exit codes; 130 is what a shell gives a program that Ctrl-C ended."""
 
 DEFAULT_JOURNAL = "paor.db"
 
