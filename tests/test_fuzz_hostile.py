@@ -71,6 +71,23 @@ def test_a_tool_may_change_what_it_gets() -> None:
     assert got == [["a", "b"], ["a", "b"]]
 
 
+def test_whoever_interrupts_a_search_is_not_told_of_a_bug() -> None:
+    """The row that was being written never comes, and the run is not said to go on for ever."""
+    times: list[int] = []
+
+    def interrupted() -> str:
+        times.append(1)
+        if len(times) == 1:
+            raise KeyboardInterrupt
+        return "done"
+
+    class Interrupted(Machine):
+        tool = Tool("a.tool", "Do it.", OBJECT, interrupted, effect="read")
+
+    with pytest.raises(KeyboardInterrupt):
+        search(Interrupted, examples=30)
+
+
 # -- machines ------------------------------------------------------------------------------------------------------
 
 

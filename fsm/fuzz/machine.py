@@ -261,6 +261,12 @@ class EngineMachine(RuleBasedStateMachine):
             self._broken = True
             type(self).failure = violation
             raise
+        except (
+            KeyboardInterrupt,
+            UsageError,
+        ):  # the step is half done: what comes of it says nothing of the engine
+            self._broken = True
+            raise
 
     def _move(self, data: DataObject, aim: str, *, lost: bool = False) -> None:
         """Go on by one row, aimed at a trigger; *lost* for sure before it is written, else once in a while."""
