@@ -8,6 +8,7 @@ tools run in threads, and appends of all runs of an event loop are committed tog
 from __future__ import annotations
 
 import asyncio
+import copy
 import inspect
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
@@ -92,7 +93,9 @@ def _used(effect: UseTool | Reconcile, watch: CancelWatch) -> Returned | BaseExc
 def _begun(effect: UseTool | Reconcile) -> Any:
     """Call the tool's function, or its reconciliation; of an async one this is the coroutine."""
     if isinstance(effect, UseTool):
-        return effect.tool.invoke(effect.arguments, effect.context)
+        return effect.tool.invoke(
+            copy.deepcopy(effect.arguments), effect.context
+        )  # a tool may change what it gets
     assert effect.tool.reconcile is not None, "a tool without reconciliation is not asked"
     return effect.tool.reconcile(effect.key)
 

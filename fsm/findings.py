@@ -13,6 +13,7 @@ CODES = {
     "always_denied": "a rule concerns only tools that are denied anyway",
     "not_allowed": "a rule concerns only tools that are not allowed anyway",
     "unknown_argument": "a rule looks at an argument that no such tool has",
+    "never_fits": "a rule waits for a value that no such argument can have",
     "covered": "an earlier rule says the same already",
     "never_allowed": "a tool is offered and can never be used",
     "unknown_name": "a row names a phase or guard that does not exist",

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..states.policy import ApprovalRule, Policy
 from ..states.spec import ToolSpec
+from ..tools.approvals import fits_value
 from ..tools.policy import matches
 from .findings import Finding
 
@@ -79,7 +80,7 @@ def _approvals(
     for index, rule in enumerate(rules):
         place = f"policy.approvals[{index}]"
         yield from _reach(place, rule.tool, names, closed)
-        for path in rule.arguments:
+        for path, wanted in rule.arguments.items():
             having = [
                 tool for tool in tools if matches(tool.name, (rule.tool,)) and _has(tool.parameters, path)
             ]
@@ -89,6 +90,10 @@ def _approvals(
                     place,
                     f"no tool that {rule.tool!a} fits has the argument {path!a}",
                 )
+            choices = [_choices(tool.parameters, path) for tool in having]
+            if having and not any(some is None or _fits_one(wanted, some) for some in choices):
+                told = f"{wanted!a} fits no value that the argument {path!a} of {_listed([tool.name for tool in having])} can have"
+                yield Finding("never_fits", place, told)
         for other in range(len(rules)):
             whole = not rules[other].arguments and other != index and (rule.arguments or other < index)
             if whole and _covers(rules[other].tool, rule.tool, names):
@@ -115,6 +120,28 @@ def _has(schema: Mapping[str, Any], path: str) -> bool:
             return bool(current.get("additionalProperties", False))
         current = properties[part]
     return True
+
+
+def _choices(schema: Mapping[str, Any], path: str) -> Sequence[Any] | None:
+    """Return the values that an argument at *path* can have, None where its JSON Schema does not list them."""
+    current: Any = schema
+    for part in [*path.split("."), ""]:
+        while isinstance(current, Mapping) and current.get("type") == "array" and "items" in current:
+            current = current["items"]
+        if not isinstance(current, Mapping):
+            return None
+        if part:
+            current = (current.get("properties") or {}).get(part)
+    if isinstance(current.get("enum"), list):
+        return list(current["enum"])
+    if "const" in current:
+        return [current["const"]]
+    return [True, False] if current.get("type") == "boolean" else None
+
+
+def _fits_one(pattern: str, values: Sequence[Any]) -> bool:
+    """Return whether a pattern can hold for one of *values*; a turned one holds for an argument that is left out."""
+    return pattern.startswith("!") or any(fits_value(pattern, value) for value in values)
 
 
 def _listed(names: Sequence[str]) -> str:

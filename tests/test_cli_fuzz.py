@@ -35,6 +35,10 @@ class Machine(EngineMachine):
         return make(journal)
     def check(self, world):
         assert not world.watch.calls, "something was looked up"
+
+class Repaired(Machine):
+    def check(self, world):
+        pass
 """
 
 
@@ -81,8 +85,10 @@ def test_a_case_is_saved_told_and_fails_again_in_another_process(shell: Shell, s
         )
         assert other.code == 1 and other.json["found"]["invariant"] == "check"
     assert shell("replay", "--repro", file, "--app", app, "--json").json["fails"] is True
-    gone = shell("replay", "--repro", file, "--app", f"{shop}:make")
+    gone = shell("replay", "--repro", file, "--app", f"{shop}:Repaired")
     assert (gone.code, gone.out) == (0, f"no longer fails: check was violated at seq {found['seq']}\n")
+    unable = shell("replay", "--repro", file, "--app", f"{shop}:make")
+    assert unable.code == 2 and "violates the claim of an EngineMachine" in unable.err
     text = shell("fuzz", "--app", app, "--examples", "50", "--save", "cases")
     assert text.code == 1 and "smallest case" in text.out and f"--app {app}" in text.out
 

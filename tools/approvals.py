@@ -59,6 +59,11 @@ def _concerns(rule: ApprovalRule, arguments: Mapping[str, Any]) -> bool:
     )
 
 
+def fits_value(pattern: str, value: Any) -> bool:
+    """Return whether an argument that is *value* fits the pattern of an `ApprovalRule`."""
+    return _holds(pattern, list(_values(value, [])))
+
+
 def _holds(pattern: str, values: list[str]) -> bool:
     """Return whether a value fits; with a leading ``!``, whether one does not, or there is none."""
     if pattern.startswith("!"):

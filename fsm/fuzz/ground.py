@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...prompts.model import ModelCall
@@ -85,7 +85,7 @@ class Ground:
         self.run_id = ""
         self.allowed: dict[str, int] = {}
         self.rows_max: int | None = None
-        self._policy: Policy | None = None
+        self._tighter: tuple[Sequence[Any], Sequence[Any]] | None = None
         self._processes = 0
         self._pending: list[Said] = []
         self._committed: dict[int, list[list[Said]]] = {}
@@ -114,8 +114,8 @@ class Ground:
         engine._clock, engine._ids = self.clock, SeededIds(f"process {self._processes}")
         engine._writers = WriterPool(self.journal)
         engine._tools = {name: watched(tool, self.watch) for name, tool in made._tools.items()}
-        if self._policy is not None:
-            engine._policy = engine.policy = self._policy
+        if self._tighter is not None:
+            engine._policy = engine.policy = _tightened(made.policy, *self._tighter)
         return engine
 
     def _opened(self) -> WorldJournal:
@@ -165,7 +165,7 @@ class Ground:
         try:
             said = self.tell(call)
         except Exception as error:  # noqa: BLE001 - raised again when the step ends
-            raise self._kept(error) from None
+            raise self._kept(_not_drawn(f"a reply to {call.kind}", error)) from None
         said = worth(said, self.live)
         self._pending.append(said)
         if self._step.get("do") != "finish":
@@ -196,7 +196,7 @@ class Ground:
         try:
             happening = dict(self.choose(tool, arguments))
         except Exception as error:  # noqa: BLE001 - raised again when the step ends
-            raise self._kept(error) from None
+            raise self._kept(_not_drawn(f"what happens in {tool.name}", error)) from None
         if self._step.get("do") != "finish":
             self._step.setdefault("happened", []).append(happening)
         return happening
@@ -331,6 +331,20 @@ class Ground:
         return Lost()
 
 
+def _tightened(policy: Policy, deny: Sequence[Any], approvals: Sequence[Any]) -> Policy:
+    """
+    Return *policy* with more that is denied and more that needs a yes.
+
+    Nothing else of a step's policy counts: a saved case may come from anywhere, and its calls reach real tools.
+    """
+    more = {"deny": deny, "approvals": approvals}
+    whole = {
+        name: (*getattr(policy, name), *(rule for rule in rules if rule not in getattr(policy, name)))
+        for name, rules in more.items()
+    }
+    return policy.model_copy(update=whole)
+
+
 def rows_allowed(spec: Spec) -> int:
     """Return how many rows a run may have by its limits, generously counted."""
     limits = spec.limits
@@ -366,6 +380,15 @@ def worth(said: Said, run: Run | None) -> Said:
     )
 
 
-def is_foreign(error: Exception) -> bool:
+def is_foreign(error: BaseException) -> bool:
     """Whether an error is the test machinery's own, not the engine's: hypothesis stops an example by raising."""
-    return type(error).__module__.startswith("hypothesis") or isinstance(error, Violation)
+    kind = type(error)
+    ends = kind.__module__.startswith("_pytest") and kind.__name__ in ("Exit", "Skipped")
+    return kind.__module__.startswith("hypothesis") or ends or isinstance(error, Violation)
+
+
+def _not_drawn(what: str, error: Exception) -> Exception:
+    """Return what to tell of *error* in the kit's own drawing, which is nothing that the engine has done."""
+    if is_foreign(error) or isinstance(error, UsageError):
+        return error
+    return UsageError(f"{what} could not be drawn: {type(error).__name__}: {error!s:.200}")

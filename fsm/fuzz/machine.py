@@ -13,7 +13,7 @@ import logging
 import os
 import tempfile
 import unittest
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
@@ -28,6 +28,7 @@ from hypothesis.stateful import (
 from hypothesis.strategies import DataObject, SearchStrategy
 
 from ...prompts.model import ModelCall
+from ...states.errors import UsageError
 from ...tools.tool import Tool
 from ..engine import Engine
 from ..journal import Journal
@@ -200,14 +201,26 @@ class EngineMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.prepare()
+        if not self.modes:
+            raise UsageError("modes of the machine are empty, expected at least one")
+        self._called(self.prepare)
         self._folder = tempfile.TemporaryDirectory(prefix="paor-fuzz-") if self.on_disk else None
         path = os.path.join(self._folder.name, "runs.db") if self._folder is not None else ":memory:"
-        self.world = World(self.engine, self.check, path=path)
+        self.world = self._called(lambda: World(self.engine, self.check, path=path))
         self._closing = "polite"
         self._broken = False
         self._runs, self._same = 0, False
         self._faults = 0
+
+    def _called(self, make: Callable[[], Any]) -> Any:
+        """Call what a subclass has written, before there is anything to fuzz."""
+        try:
+            return make()
+        except UsageError:
+            raise
+        except Exception as error:
+            told = f"{type(error).__name__}: {error!s:.300}"
+            raise UsageError(f"prepare or engine of the machine raised {told}") from error
 
     @initialize(data=st.data())
     def begin(self, data: DataObject) -> None:
@@ -247,6 +260,12 @@ class EngineMachine(RuleBasedStateMachine):
         except Violation as violation:
             self._broken = True
             type(self).failure = violation
+            raise
+        except (
+            KeyboardInterrupt,
+            UsageError,
+        ):  # the step is half done: what comes of it says nothing of the engine
+            self._broken = True
             raise
 
     def _move(self, data: DataObject, aim: str, *, lost: bool = False) -> None:

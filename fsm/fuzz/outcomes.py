@@ -12,7 +12,7 @@ from ...states.policy import Policy
 from ...states.waiting import Question
 from ...tools.schema import ParameterSchema, SchemaError
 from .happenings import CALL, RAISED, RETURNED
-from .values import arguments
+from .values import arguments, weighted
 
 _ASKED = {"message": "Which page?", "schema": {"type": "object", "properties": {"page": {"type": "integer"}}}}
 
@@ -43,8 +43,8 @@ def outcomes(*, fake: bool, faults: bool = True) -> SearchStrategy[dict[str, Any
         fake: Whether its function is never called, and something stands in for its result.
         faults: Whether anything may go wrong that the tool itself does not do.
     """
-    usual: list[SearchStrategy[dict[str, Any]]] = [_PLAIN_RESULTS if fake else st.just(CALL)] * 6
-    return st.one_of(*usual, *([RESULTS] if fake else []), *([FAULTS] if faults else []))
+    usual: SearchStrategy[dict[str, Any]] = _PLAIN_RESULTS if fake else st.just(CALL)
+    return weighted((6, usual), (int(fake), RESULTS), (int(faults), FAULTS))
 
 
 def tool_faults(names: Sequence[str] = tuple(sorted(RAISED))) -> SearchStrategy[dict[str, Any]]:
@@ -64,14 +64,11 @@ def answers(question: Question) -> SearchStrategy[Any]:
         {"action": "accept", "content": 1},
     ]
     if question.kind == "approval":
-        yes = st.just({"approve": True})
-        return st.one_of(
-            *[yes] * 4, st.just({"approve": False}), st.just({"action": "decline"}), st.sampled_from(wrong)
-        )
+        yes, no = st.just({"approve": True}), st.just({"approve": False})
+        return weighted((4, yes), (1, no), (1, st.just({"action": "decline"})), (1, st.sampled_from(wrong)))
     fitting = _fitting(question.answer_schema)
-    return st.one_of(
-        *[fitting] * 4, st.just({"action": "decline"}), st.just({"action": "accept"}), st.sampled_from(wrong)
-    )
+    bare = st.sampled_from([{"action": "decline"}, {"action": "accept"}])
+    return weighted((4, fitting), (2, bare), (1, st.sampled_from(wrong)))
 
 
 def _fitting(schema: Mapping[str, Any]) -> SearchStrategy[Any]:
@@ -147,4 +144,4 @@ def tighter(policy: Policy, names: Sequence[str]) -> SearchStrategy[dict[str, An
         name.map(lambda pattern: whole | {"approvals": [*whole["approvals"], pattern]}),
         st.just(whole | {"approvals": [*whole["approvals"], "*"]}),
     )
-    return st.one_of(st.none(), st.none(), st.none(), more)
+    return weighted((3, st.none()), (1, more))

@@ -20,7 +20,7 @@ from ...states.spec import ToolSpec
 from ...tools.catalog import CONNECTION, DOCUMENT_LIST
 from .near_misses import families, near_miss
 from .said import Said, faulty
-from .values import NOTHING_KNOWN, Known, arguments, near_arguments
+from .values import NOTHING_KNOWN, Known, arguments, near_arguments, weighted
 
 
 class Setting(NamedTuple):
@@ -118,7 +118,7 @@ def replies(kind: str, setting: Setting = ANY, aim: str = "") -> SearchStrategy[
         aimed: SearchStrategy[Said] = _REPLIES[kind, aim](setting)
         return aimed
     rest = [_REPLIES[kind, other](setting) for other in AIMS[kind] if other != "fail"]
-    return st.one_of(*[_REPLIES[kind, GOOD[kind]](setting)] * 3, *rest)
+    return weighted((len(rest), _REPLIES[kind, GOOD[kind]](setting)), *[(1, other) for other in rest])
 
 
 def near_misses(kind: str, setting: Setting = ANY) -> SearchStrategy[Said]:

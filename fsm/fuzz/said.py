@@ -70,6 +70,11 @@ class Said(NamedTuple):
         numbers = (*said.tokens, said.cost_micro)
         if not all(isinstance(text, str) for text in texts) or not isinstance(said.means, Mapping):
             raise ValueError("a reply with something that is no text")
+        met = said.means.get("met", ())
+        if said.good not in (True, False, None) or not (
+            isinstance(met, list | tuple) and all(isinstance(item, str) for item in met)
+        ):
+            raise ValueError("a reply that does not say what it means")
         if len(said.tokens) != 2 or not all(type(item) is int and 0 <= item <= 2**40 for item in numbers):
             raise ValueError("a reply whose usage is not made of whole numbers")
         if said.finish not in FINISHES or said.fault not in ("", *FAULT_CODES):

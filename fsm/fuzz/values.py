@@ -23,6 +23,9 @@ from .said import INJECTED
 _DEPTH_MAX = 4
 """How deep objects and lists that may be left out are filled; a schema may refer to itself."""
 
+_ENDLESS = 24
+"""How deep what may not be left out is filled; a schema that asks for more asks for itself, and nothing fits it."""
+
 _WORDS = st.sampled_from(["a", "note", "Order 17", "Zürich", "x y", "0", "2026-01-31", "quarterly report"])
 _TEXTS = st.one_of(_WORDS, st.text("ab \n\"'{}$éß漢🙂", max_size=12))
 _FORMATS: dict[str, SearchStrategy[str]] = {
@@ -48,10 +51,24 @@ UNSAFE = ("file:///etc/passwd", "http://127.0.0.1/", "http://user:secret@example
 """Values that the policy lets into no tool, under any name of an argument."""
 
 
+_FAR = (100, 1_000, 100_000)
+"""How far from nought, or from the one bound that there is, numbers are drawn beside those close to it."""
+
 Known = Mapping[str, Sequence[Any]]
 """Values that are known to mean something, by the name of an argument: ids that exist, for example."""
 
 NOTHING_KNOWN: Known = {}
+
+
+def weighted(*parts: tuple[int, SearchStrategy[Any]]) -> SearchStrategy[Any]:
+    """
+    Return one of several strategies, each as often as its weight says.
+
+    `hypothesis.strategies.one_of` cannot: it counts a strategy that stands several times once, and one that is itself a
+    choice of five as five.
+    """
+    places = [place for place, (weight, _) in enumerate(parts) for _ in range(weight)]
+    return st.sampled_from(places).flatmap(lambda place: parts[place][1])
 
 
 def arguments(schema: Mapping[str, Any], known: Known = NOTHING_KNOWN) -> SearchStrategy[dict[str, Any]]:
@@ -191,11 +208,13 @@ class _Drawing:
         """Return values of *schema*, which stands under *name*, those that are known most of the time."""
         drawn = self._value(schema, depth, name)
         known = self._known.get(name)
-        return st.one_of(*[st.sampled_from(known)] * 3, drawn) if known else drawn
+        return weighted((3, st.sampled_from(known)), (1, drawn)) if known else drawn
 
     def _value(self, schema: Any, depth: int, name: str) -> SearchStrategy[Any]:
         if not isinstance(schema, Mapping):
             return _JSON if schema is not False else st.nothing()
+        if depth > _ENDLESS:
+            return st.nothing()
         schema = self._whole(schema)
         if "const" in schema:
             return st.just(schema["const"])
@@ -332,7 +351,9 @@ def _number(schema: Mapping[str, Any], *, whole: bool) -> SearchStrategy[Any]:
         low = -3 if most is None else int(most // size) - 9
         low = low if least is None else -int(-least // size)
         high = int(most // size) if most is not None else low + 9
-        return st.integers(low, max(low, high)).map(lambda number: number * size)
+        close = st.integers(low, max(low, high)).map(lambda number: number * size)
+        far = [*(low + way for way in _FAR if most is None), *(high - way for way in _FAR if least is None)]
+        return weighted((4, close), (1, st.sampled_from([place * size for place in far]))) if far else close
     start = least if least is not None else most - 9 if most is not None else -3.0
     end = max(start, most if most is not None else start + 9)
     if start.is_integer() and end - start >= 1:

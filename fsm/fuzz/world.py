@@ -123,11 +123,12 @@ class World(Ground):
                 raise
             name, told = type(error).__name__, str(error)
             raise self._told(self._violation("raises_nothing", f"{name}: {told:.500}")) from error
-        except (
-            BaseException
-        ):  # hypothesis stops the example in the middle of a call: to the run a lost process
-            self._interrupt()
-            raise
+        except BaseException as error:
+            self._interrupt()  # to the run the process is lost
+            if is_foreign(error) or isinstance(error, Lost | SystemExit):
+                raise  # hypothesis stops the example in the middle of a call
+            told = f"{type(error).__name__}, which is no Exception and ends the process: {error!s:.500}"
+            raise self._told(self._violation("raises_nothing", told)) from error
 
     def _interrupt(self) -> None:
         """Lose the process in the middle of a step, so that the run can still be brought to its end."""
@@ -141,10 +142,12 @@ class World(Ground):
             return
         try:
             self._check(self)
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # pytest.fail raises no Exception
             if is_foreign(error):
                 raise
-            told = (str(error) or type(error).__name__).splitlines()[0]
+            told = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise self._violation("check", told) from error
 
     def play(self, script: Sequence[Mapping[str, Any]]) -> None:
@@ -175,11 +178,14 @@ class World(Ground):
         try:
             if step.get("limits") is not None:
                 options["limits"] = Limits(**{**self.engine.limits.model_dump(), **step["limits"]})
-            self._policy = Policy(**step["policy"]) if step.get("policy") is not None else None
-        except (ValidationError, TypeError) as error:
-            raise UsageError(f"limits or policy of a step: {error}") from None
+            drawn = Policy(**step["policy"]) if step.get("policy") is not None else None
+            documents = [(str(name), str(text)) for name, text in step.get("documents", ())]
+        except (ValidationError, TypeError, ValueError) as error:
+            if isinstance(error, UsageError):
+                raise
+            raise UsageError(f"limits, policy or documents of a step: {error}") from None
+        self._tighter = (drawn.deny, drawn.approvals) if drawn is not None else None
         self.engine = self._process()
-        documents = [(str(name), str(text)) for name, text in step.get("documents", ())]
         given = (str(step.get("objective", "Read the notes")), tuple(step.get("criteria", ())), documents)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # of a mode that is old and works

@@ -205,6 +205,10 @@ def replay_repro(path: str, app: str | None, *, as_json: bool) -> int:
             f"{path}: was found with --app {repro.app[:200]}; nothing that a file names is imported unless you name it"
         )
     make = _make_of(app)
+    if repro.invariant == "check" and not isinstance(make, type):
+        raise UsageError(
+            f"{path}: violates the claim of an EngineMachine, so --app has to name one, not {app or 'nothing'}"
+        )
     with redirect_stdout(sys.stderr):  # tools are a host's own, and may print
         violation = repro.run(make)
     same = violation is not None and violation.invariant == repro.invariant
