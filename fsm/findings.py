@@ -15,7 +15,7 @@ CODES = {
     "unknown_argument": "a rule looks at an argument that no such tool has",
     "never_fits": "a rule waits for a value that no such argument can have",
     "covered": "an earlier rule says the same already",
-    "never_allowed": "a tool is offered and can never be used",
+    "never_allowed": "a tool is offered and can never be used (a note: it may be meant)",
     "unknown_name": "a row names a phase or guard that does not exist",
     "no_effect": "nothing says what a row sets",
     "missing_row": "something says what a row sets, and the table has no such row",
@@ -173,6 +173,8 @@ class Check:
         states, edges: Of all worlds together.
         worlds: Each of them.
         unused: Rows that no run of this engine takes and that some other engine's does, as ``Planning.wait``.
+        notes: What is worth knowing and may well be meant (code ``never_allowed``): tools that are offered and that the
+            policy keeps from every run.
     """
 
     findings: tuple[Finding, ...]
@@ -180,6 +182,7 @@ class Check:
     edges: int
     worlds: tuple[Explored, ...] = ()
     unused: tuple[str, ...] = ()
+    notes: tuple[Finding, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -191,6 +194,7 @@ class Check:
         return {
             "edges": self.edges,
             "findings": [item.wire() for item in self.findings],
+            "notes": [item.wire() for item in self.notes],
             "ok": self.ok,
             "states": self.states,
             "unused": list(self.unused),

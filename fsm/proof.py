@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from .engine import Engine
 
 MODES = get_args(Mode)
+NOTED = frozenset(("never_allowed",))
+"""Findings on a policy that may well be meant: to deny a tool is what a policy is for."""
+
 FORCED = frozenset(("cancelled", "fault", "unaffordable"))
 """Outcomes that end a run from outside; an end must be reachable without them."""
 
@@ -53,8 +56,9 @@ def check(engine: Engine, rules: Rules | None = None, *, modes: Iterable[Mode] =
     worlds = worlds_of({mode: engine.limits_of(mode) for mode in modes})
     policy = policy_findings(engine.policy, [tool.spec() for tool in engine.tools])
     machine = _proven(worlds, _in_force()) if rules is None else prove(rules, worlds, _others())
-    findings = (*policy, *machine.findings)
-    return Check(findings, machine.states, machine.edges, machine.worlds, machine.unused)
+    notes = tuple(item for item in policy if item.code in NOTED)
+    findings = (*(item for item in policy if item.code not in NOTED), *machine.findings)
+    return Check(findings, machine.states, machine.edges, machine.worlds, machine.unused, notes)
 
 
 @lru_cache(maxsize=32)

@@ -31,7 +31,7 @@ class Restored(EngineMachine):
 
     def teardown(self) -> None:
         """Bring the runs to their ends, then judge them."""
-        held, self.world.close = self.world.close, lambda: None  # type: ignore[method-assign]
+        held, self.world.close = self.world.close, lambda: None
         super().teardown()
         for row in self.world.journal.runs():
             judge_restored(self.world.journal, row.run_id, row.run)

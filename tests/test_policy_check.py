@@ -146,11 +146,30 @@ def test_an_app_is_checked_and_each_finding_is_a_line(shell: Shell, shop: str, t
     (shell.folder / "wrong.py").write_text(text)
     said = shell("check", "--app", "wrong:engine")
     assert (
-        said.code == 2 and len(said.out.splitlines()) == 2 and "2 findings" in said.err
+        said.code == 2 and len(said.out.splitlines()) == 2 and "2 findings; " in said.err
     )  # a policy has no walks
     assert [item["code"] for item in shell("check", "--app", "wrong:engine", "--json").json["findings"]] == [
         "matches_nothing",
         "covered",
+    ]
+
+
+def test_a_tool_that_is_denied_is_a_note_and_no_finding(shell: Shell) -> None:
+    """To deny is what a policy is for; a rule that fires passes, with the tools told that it shuts."""
+    text = (
+        "from paor import Engine, Policy\n"
+        "def engine(journal):\n"
+        "    return Engine('offline', journal=journal, policy=Policy(deny=('ai.*',)))\n"
+    )
+    (shell.folder / "strict.py").write_text(text)
+    said = shell("check", "--app", "strict:engine", "--mode", "react")
+    note, first = said.out.splitlines()[:2]
+    assert said.code == 0 and note.startswith("note  tools[ai.process]: ") and "policy.deny" in note
+    assert first == "ok  policy and 3 tools: every rule can fire, 2 tools of 3 can be used"
+    told = shell("check", "--app", "strict:engine", "--mode", "react", "--json").json
+    assert (told["ok"], told["findings"]) == (True, [])
+    assert [(item["code"], item["place"]) for item in told["notes"]] == [
+        ("never_allowed", "tools[ai.process]")
     ]
 
 

@@ -23,7 +23,7 @@ def check(app: str | None, mode: str | None, journal: str, as_json: bool) -> int
     """
     Check an engine: its policy, and by exhaustive exploration its machine.
 
-    Of the policy: rules that can never fire, and tools that no run can ever use. Of the machine, with the engine's limits:
+    Of the policy: rules that can never fire; tools that it keeps from every run are noted. Of the machine, with the engine's limits:
     every phase is reached and can reach an end, whatever comes back is taken by one row, no row stands in vain, every loop
     uses up a bound, Done follows a review, and nothing is executed unchecked. Without --app the engine of the command line
     is checked. Nothing is run, and no journal is opened.
@@ -39,10 +39,14 @@ def check(app: str | None, mode: str | None, journal: str, as_json: bool) -> int
         return OK if found.ok else USAGE
     for finding in found.findings:
         say(str(finding), *_walk(finding))
+    for note in found.notes:
+        say(f"note  {note}")
     if not found.ok:
-        tell(f"paor check: {count(len(found.findings), 'finding')}")
+        explored = f"{found.states:,} states and {found.edges:,} edges explored"
+        tell(f"paor check: {count(len(found.findings), 'finding')}; {explored}")
         return USAGE
-    say(f"ok  policy and {count(tools, 'tool')}: every rule can fire, every tool can be used")
+    usable = f"{count(tools - len(found.notes), 'tool')} of {tools}" if found.notes else "every tool"
+    say(f"ok  policy and {count(tools, 'tool')}: every rule can fire, {usable} can be used")
     say(*_proven(found))
     return OK
 
