@@ -9,21 +9,16 @@ one rule, with weights: hypothesis would choose among rules evenly, and few runs
 
 from __future__ import annotations
 
-import logging
 import os
 import tempfile
-import unittest
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any, ClassVar
 
-from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
     rule,
-    run_state_machine_as_test,
 )
 from hypothesis.strategies import DataObject, SearchStrategy
 
@@ -33,25 +28,15 @@ from ...tools.tool import Tool
 from ..engine import Engine
 from ..journal import Journal
 from ..table import TABLE
+from .cases import TestCaseOf
 from .happenings import CALL
 from .invariants import Violation, denied, fits
 from .outcomes import BUDGETS, LIMITS, answers, jumps, outcomes, settlements, tighter, tool_faults
 from .replies import AIMS, GOOD, Setting, replies
-from .repro import FOLDER, repro_of, told_steps
+from .repro import FOLDER
 from .said import Said
 from .sample import sample_engine
-from .shrinking import shrunk
 from .world import World
-
-SETTINGS = settings(
-    max_examples=100,
-    stateful_step_count=20,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-    report_multiple_bugs=False,
-    phases=(Phase.explicit, Phase.reuse, Phase.generate),
-)
-"""Of `EngineMachine.TestCase`, unless a user sets other ones. What is found is made smaller by `shrinking`, step by step."""
 
 MODES = ("react",) * 5 + ("batch", "planner", "workflow")
 
@@ -59,81 +44,6 @@ MODES = ("react",) * 5 + ("batch", "planner", "workflow")
 def seldom(others: int) -> SearchStrategy[bool]:
     """Return False, and once in *others* and one True; a shrunk example is without it."""
     return st.sampled_from((False,) * others + (True,))
-
-
-class _TestCase:
-    """Gives each class of machines a test case of its own."""
-
-    def __init__(self) -> None:
-        self._made: dict[type, type[unittest.TestCase]] = {}
-
-    def __get__(self, instance: object, owner: type[EngineMachine]) -> type[unittest.TestCase]:
-        if owner not in self._made:
-            self._made[owner] = _test_case(owner)
-        return self._made[owner]
-
-
-def _test_case(machine: type[EngineMachine]) -> type[unittest.TestCase]:
-    class EngineTestCase(unittest.TestCase):
-        settings = SETTINGS
-
-        def runTest(self) -> None:
-            machine.failure = None
-            try:
-                with quiet():
-                    run_state_machine_as_test(machine, settings=self.settings)
-                if machine.failure is not None:  # hypothesis drops what is found while it stops an example
-                    raise machine.failure
-            except Exception as error:
-                if (violation := violation_in(error)) is not None:
-                    error.add_note(saved(machine, violation))
-                raise
-
-        runTest.is_hypothesis_test = True  # type: ignore[attr-defined]
-
-    EngineTestCase.__name__ = EngineTestCase.__qualname__ = f"{machine.__name__}.TestCase"
-    EngineTestCase.__module__ = machine.__module__
-    return EngineTestCase
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Keep paor's own log to itself: thousands of runs fail on purpose."""
-    logger, level = logging.getLogger("paor"), logging.getLogger("paor").level
-    logger.setLevel(logging.CRITICAL + 1)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
-
-
-def violation_in(error: BaseException) -> Violation | None:
-    """Return the violation that ended a search, also one of several errors."""
-    if isinstance(error, Violation):
-        return error
-    found = map(violation_in, getattr(error, "exceptions", ()))
-    return next((violation for violation in found if violation is not None), None)
-
-
-def smallest(machine: type[EngineMachine], violation: Violation) -> Violation:
-    """Return the smallest violation of the same invariant."""
-    with quiet():
-        case = repro_of(violation)
-        return shrunk(
-            violation, lambda script, most: case._replace(script=script).run(machine, rows_max=most)
-        )
-
-
-def saved(machine: type[EngineMachine], violation: Violation) -> str:
-    """Make a failing case as small as can be, save it where the machine wants it; return what to tell people."""
-    violation = smallest(machine, violation)
-    repro = repro_of(violation, machine.app)
-    lines = [f"{violation.invariant} at seq {violation.seq}: {violation.told}", *told_steps(repro)]
-    if machine.repro_folder is not None:
-        path = repro.save(machine.repro_folder)
-        app = f" --app {machine.app}" if machine.app else " --app MODULE:ENGINE"
-        lines += [f"saved: {path}", f"replay: paor replay --repro {path}{app}"]
-    return "\n".join(lines)
 
 
 class EngineMachine(RuleBasedStateMachine):
@@ -180,7 +90,7 @@ class EngineMachine(RuleBasedStateMachine):
     app: ClassVar[str] = ""
     repro_folder: ClassVar[str | None] = FOLDER
     failure: ClassVar[Violation | None] = None
-    TestCase: Any = _TestCase()
+    TestCase: Any = TestCaseOf()
 
     def engine(self, journal: Journal) -> Engine:
         """

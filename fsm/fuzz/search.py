@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from importlib import import_module
 from io import StringIO
 from typing import Any, ClassVar, NamedTuple
@@ -17,8 +17,9 @@ from ..coverage import Coverage, coverage
 from ..engine import Engine
 from ..journal import Journal
 from ..journal_rows import Transition
+from .cases import SETTINGS, quiet, smallest, violation_in
 from .invariants import Violation
-from .machine import SETTINGS, EngineMachine, quiet, smallest, violation_in
+from .machine import EngineMachine
 from .repro import Repro, repro_of
 from .sample import sample_engine
 from .world import Make
@@ -166,7 +167,7 @@ def search(
         found = violation_in(error) or Searching.failure
         if found is None:
             raise
-        with redirect_stdout(StringIO()):
+        with redirect_stdout(StringIO()), suppress(KeyboardInterrupt):  # what was found is not lost with it
             found = smallest(base, found) if shrink else found
     requests, families = (dict(sorted(counter.items())) for counter in (seen.requests, seen.families))
     repro = repro_of(found, app) if found is not None else None

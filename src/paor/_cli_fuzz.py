@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING, Any
@@ -129,7 +130,11 @@ def _shown(examples: int) -> Iterator[Callable[[Seen], None] | None]:
 def _covered(found: Found) -> list[str]:
     """Return what a search has covered, for people."""
     table = found.coverage
-    missing = [f"{row.source} {row.trigger}" for row in table.missing_rows]
+    several = Counter((row.source, row.trigger) for row in table.rows)
+    missing = [
+        row.name if several[row.source, row.trigger] > 1 else f"{row.source} {row.trigger}"
+        for row in table.missing_rows
+    ]
     rest = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
     near = sum(number for name, number in found.families.items() if name not in ("good", "closing"))
     families = len([name for name in found.families if name not in ("good", "closing")])
