@@ -1,5 +1,5 @@
 """
-Be told of a tool's failure, and end the run: recipe 5.5 of document 004.
+Be told of a tool's failure, and end the run.
 
     python examples/recipe_error_handling.py
 

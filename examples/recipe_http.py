@@ -1,5 +1,5 @@
 """
-Plan over HTTP: the last route of recipe 5.1 of document 004, a planner's input posted as JSON.
+Plan over HTTP: the input of a planner, posted as JSON.
 
     python examples/recipe_http.py
 

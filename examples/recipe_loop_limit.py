@@ -1,5 +1,5 @@
 """
-End the loop after a number of rounds: recipe 5.4 of document 004.
+End the loop after a number of rounds.
 
     python examples/recipe_loop_limit.py
 

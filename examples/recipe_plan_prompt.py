@@ -1,5 +1,5 @@
 """
-Change the prompt that actions are chosen with: recipe 5.1 of document 004.
+Change the prompt that actions are chosen with.
 
     python examples/recipe_plan_prompt.py
 

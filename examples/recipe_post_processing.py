@@ -1,5 +1,5 @@
 """
-Add a step after the plans: recipe 5.3 of document 004.
+Add a step after the plans.
 
     python examples/recipe_post_processing.py
 

@@ -1,5 +1,5 @@
 """
-Restrict or extend the tools of a run: recipe 5.2 of document 004.
+Restrict or extend the tools of a run.
 
     python examples/recipe_tools.py
 

@@ -1,5 +1,5 @@
 """
-Change the prompt that plans, in the workflow file: recipe 5.1 of document 004.
+Change the prompt that plans, in the workflow file.
 
     python examples/recipe_workflow_prompt.py
 

@@ -1,5 +1,5 @@
 """
-Restrict the tools of a workflow: recipe 5.2 of document 004.
+Restrict the tools of a workflow.
 
     python examples/recipe_workflow_tools.py
 

@@ -163,7 +163,7 @@ class Engine(WorkflowRunner):
             limits: Instead of the engine's.
             profile: ``lenient`` (default) takes every form of a reply that the documents have, ``strict`` one; or a
                 `Profile`. For react mode.
-            stage: ``two_stage`` (default) asks for document 003's whole Stage 1, ``single`` for 002's bare choice.
+            stage: ``two_stage`` (default) asks for the action with its objective and inputs, ``single`` for the bare choice.
             fallback: ``batch``: when this react run fails (not cancelled, out of budget or without its model), the task
                 is started once more as a batch run of the same workflow, whose result counts. Each has its own bounds.
             workflow: A workflow file, its text, or a `Workflow`; implies the mode ``planner``.

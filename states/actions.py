@@ -143,7 +143,7 @@ class WebFact(Stored, frozen=True, gc=False):
         key_points: Sentences that say the most.
         entities: Names that stand in it.
 
-    Source: document 002's names; 000's are accepted.
+    Source: the names of PowerOn's protocol; its older ones are accepted, see docs/spec-coverage.md.
     """
 
     url: str

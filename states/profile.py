@@ -17,7 +17,8 @@ class Profile(Settings):
         strict: Take exactly the form of *stage*. ``two_stage``: `action` is one text ``method.name``, Stage 2 names its
             schema ``parameters_v1``, fields have no type ``array`` and no `values`. ``single``: `action` is an object of
             `method` and `name`, neither holding the other. Otherwise all of these are read.
-        stage: ``two_stage`` asks for document 003's whole object, ``single`` for 002's bare choice; Stage 2 follows both.
+        stage: ``two_stage`` asks for the action with its objective, inputs and parameters' schema, ``single`` for the bare choice
+            ``{"method", "name"}``; Stage 2 follows both.
         forbidden: Whether the names that Stage 2 may not set are dropped with a note, or make its reply invalid.
         force_stage_2: Ask Stage 2 also for an action to which Stage 1 gave no fields.
 
