@@ -24,8 +24,7 @@ _WHY = ("invalid", "duplicate", "error", "code", "stop", "action")
 
 def log_transition(run: Run, decision: Decision, after: Run) -> None:
     """Tell one transition from *run* to *after*, once its row is durable."""
-    level = _level(decision, after)
-    if not LOGGER.isEnabledFor(level):
+    if not LOGGER.isEnabledFor(level := _level(decision, after)):
         return
     row, step = decision.row, after.counters.step
     why = reason_of(decision, after)

@@ -11,6 +11,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 from ..states.actions import Effect, WebFact
@@ -288,12 +289,12 @@ class Tool:
         values = bind(self.run, arguments) if self.typed else arguments
         return self.run(**values, **({name: context} if name else {}))
 
-    @property
+    @cached_property
     def is_async(self) -> bool:
         """Whether its function, or the call of its object, is a coroutine function."""
         return _is_async(self.run)
 
-    @property
+    @cached_property
     def reconciles_async(self) -> bool:
         """Whether its reconciliation is a coroutine function."""
         return _is_async(self.reconcile)
