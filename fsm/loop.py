@@ -358,7 +358,7 @@ def transition(
     """Decide, commit and apply one transition; the drive stands after it once the row is durable."""
     run = drive.run
     active = drive.clock.active_us()
-    moment = Moment(drive.clock.now_us(), active - drive.mark_us if active > drive.mark_us else 0)
+    moment = Moment(drive.clock.now_us(), max(0, active - drive.mark_us))
     drive.mark_us = active
     if drive.amended is not None:
         asked, drive.amended = {**asked, "spec": drive.amended.wire()}, None
