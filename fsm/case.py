@@ -28,6 +28,7 @@ from ..states.outcomes import (
     Cancelled,
     Ended,
     ModelFault,
+    Nought,
     Outcome,
     Recalled,
     Replied,
@@ -134,19 +135,29 @@ def read_case(run: Run, outcome: Outcome, kit: Kit, at_us: int = 0) -> Case:
 
 def _hard_stop(run: Run, outcome: Outcome) -> str | None:
     """Return why the run must end here whatever else holds, or None."""
+    if outcome.kind not in _USUAL and (reason := _stopped(run, outcome)) is not None:
+        return reason
+    state = run.state
+    if state in (EXECUTING, OBSERVING) or run.memory.question is not None:
+        return None
+    if state == REVIEWING and not run.counters.formatted:
+        return hopeless(run) or (None if criteria_met(run) else exhausted(run))
+    return hard_limit(run)
+
+
+_USUAL = frozenset({Replied.kind, Ended.kind, Recalled.kind, Nought.kind})
+"""Kinds of outcome that end no run by themselves."""
+
+
+def _stopped(run: Run, outcome: Outcome) -> str | None:
+    """Return why an outcome of another kind ends the run, or None."""
     if isinstance(outcome, Cancelled):
         return "cancelled"
     if isinstance(outcome, ModelFault):
         return "model_error"
     if isinstance(outcome, Unaffordable) and not (run.state == REVIEWING and criteria_met(run)):
         return outcome.reason
-    if isinstance(outcome, Answered) and outcome.answer.action == "cancel":
-        return "cancelled"
-    if run.state in (EXECUTING, OBSERVING) or run.memory.question is not None:
-        return None
-    if run.state == REVIEWING and not run.counters.formatted:
-        return hopeless(run) or (None if criteria_met(run) else exhausted(run))
-    return hard_limit(run)
+    return "cancelled" if isinstance(outcome, Answered) and outcome.answer.action == "cancel" else None
 
 
 def _read_planning(case: Case, kit: Kit) -> None:

@@ -103,9 +103,8 @@ class Committer:
 
     def _commit_queue(self) -> None:
         """Write everything that is queued now in one transaction; on a fault of a group, one by one."""
-        batch = []
-        while self._queue:
-            batch.append(self._queue.popleft())
+        queue = self._queue
+        batch = [queue.popleft() for _ in range(len(queue))]
         try:
             self._transaction(batch)
         except PaorError as error:
@@ -145,10 +144,10 @@ class Committer:
 
     def _write(self, connection: sqlite3.Connection, entry: Entry) -> None:
         record = entry.record
-        run, seq = record.run, record.seq
+        run, seq = record[0], record[1]
         base = run << 32
-        row = (base | seq, *record)
-        if connection.execute(INSERT_ROW_OF_DRIVER, (*row, run, entry.fence)).rowcount != 1:
+        row = (base | seq, *record, run, entry.fence)
+        if connection.execute(INSERT_ROW_OF_DRIVER, row).rowcount != 1:
             fence, cancel = connection.execute(SELECT_LEASE, (run,)).fetchone()
             if fence != entry.fence:
                 entry.error = LeaseLost(
@@ -157,7 +156,7 @@ class Committer:
                 )
                 return
             entry.cancelled = bool(cancel)
-            connection.execute(INSERT_ROW, row)
+            connection.execute(INSERT_ROW, row[:-2])
         connection.executemany(
             INSERT_PAYLOAD, [(base | payload[0], run, *payload) for payload in entry.payloads]
         )

@@ -48,12 +48,12 @@ def perform(steps: Steps, journal: Journal) -> Iterator[Event]:
         value = None
         if isinstance(effect, Commit):
             journal.append(effect.entry)
-        elif isinstance(effect, AskModel | UseTool) and speaks(effect):
-            value = yield from live(effect, partial(_came_to, watch=watch))
-        elif isinstance(effect, AskModel | UseTool | Reconcile):
-            value = _came_to(effect, watch)
-        else:
+        elif isinstance(effect, Emit):
             yield effect.event
+        elif not isinstance(effect, Reconcile) and effect.place is not None and speaks(effect):
+            value = yield from live(effect, partial(_came_to, watch=watch))
+        else:
+            value = _came_to(effect, watch)
 
 
 def _came_to(effect: AskModel | UseTool | Reconcile, watch: CancelWatch) -> Any:
@@ -192,16 +192,18 @@ async def aperform(steps: Steps, writer: AsyncWriter) -> AsyncIterator[Event]:
         value = None
         if isinstance(effect, Commit):
             await writer.append(effect.entry)
-        elif isinstance(effect, AskModel | UseTool) and speaks(effect, in_thread=False):
+        elif isinstance(effect, Emit):
+            yield effect.event
+        elif (
+            not isinstance(effect, Reconcile) and effect.place is not None and speaks(effect, in_thread=False)
+        ):
             talk = Talk(effect, partial(_acame_to, watch=writer.watch))
             async with aclosing(talk.events()) as events:
                 async for event in events:
                     yield event
             value = talk.value
-        elif isinstance(effect, AskModel | UseTool | Reconcile):
+        else:
             value = await _acame_to(effect, writer.watch)
-        elif isinstance(effect, Emit):
-            yield effect.event
 
 
 async def _acame_to(effect: AskModel | UseTool | Reconcile, watch: CancelWatch) -> Any:

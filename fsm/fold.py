@@ -56,10 +56,9 @@ def apply(
 def _updates(memory: Memory, change: Change) -> dict[str, Any]:
     """Return what *change* sets in *memory*; its message goes to the history, its turn to the turns."""
     updates = change.slots()
-    message, turn = updates.pop("message", None), updates.pop("turn", None)
-    if message is not None:
+    if "message" in updates and (message := updates.pop("message")) is not None:
         updates["history"] = (*memory.history, message)[-HISTORY_MESSAGES:]
-    if turn is not None:
+    if "turn" in updates and (turn := updates.pop("turn")) is not None:
         updates["turns"] = (*memory.turns, turn)[-HISTORY_MESSAGES:]
     return updates
 

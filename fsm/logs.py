@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from ..states.phase import DONE, EXECUTING, FAILED
+from ..states.phase import EXECUTING, FINAL
 from ..states.run import Run
 from .machine import Decision
 
@@ -24,8 +24,7 @@ _WHY = ("invalid", "duplicate", "error", "code", "stop", "action")
 
 def log_transition(run: Run, decision: Decision, after: Run) -> None:
     """Tell one transition from *run* to *after*, once its row is durable."""
-    level = _level(decision, after)
-    if not LOGGER.isEnabledFor(level):
+    if not LOGGER.isEnabledFor(level := _level(decision, after)):
         return
     row, step = decision.row, after.counters.step
     why = reason_of(decision, after)
@@ -67,16 +66,16 @@ def log_start(run: Run, *, resumed: bool) -> None:
 
 def reason_of(decision: Decision, after: Run) -> str:
     """Return why a row was taken: of an end its reason, else the outcome's code, else nothing."""
-    if after.state in (DONE, FAILED):
+    if after.state in FINAL:
         return after.counters.stop or ""
     codes = (decision.facts.get(name) for name in _WHY)
     return next((code for code in codes if isinstance(code, str) and code), "")
 
 
 def _level(decision: Decision, after: Run) -> int:
-    trigger, source = decision.row.trigger, decision.row.source
-    if decision.facts.get("kind") == "fault" or (trigger == "wait" and source == EXECUTING):
+    row, trigger = decision.row, decision.row.trigger
+    if decision.facts["kind"] == "fault" or (trigger == "wait" and row.source == EXECUTING):
         return logging.WARNING
-    if after.final or trigger in ("execute", "refuse", "wait", "provide"):
+    if row.dest in FINAL or trigger in ("execute", "refuse", "wait", "provide"):
         return logging.INFO
     return logging.DEBUG

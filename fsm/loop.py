@@ -17,7 +17,6 @@ from ..prompts.model import (
     Model,
     ModelCall,
     ModelUnavailable,
-    PromptMessage,
     Reply,
     estimated_usage,
     prompt_bytes,
@@ -60,7 +59,7 @@ from .observe import cut, line
 from .outputs import ERROR_CHARS, asked_by, error_of, is_empty, output_of, result_of, told_by
 from .payloads import JSON, Stager
 from .ports import Clock
-from .record import Record, canonical, chained, counters_text
+from .record import Record, canonical, chained, counters_text, record_of
 
 Steps = Generator[Effect, Any, None]
 
@@ -108,12 +107,17 @@ class Drive:
 
 def steps(drive: Drive) -> Steps:
     """Drive the run until it ends or waits; yields effects, is sent what they came to."""
-    while not drive.run.final and (drive.run.waiting_for is None or drive.cancelled):
+    while (run := drive.run).state not in FINAL and (run.memory.question is None or drive.cancelled):
         if drive.cancelled:  # also when its last row is a wait: nobody is to be asked any more
             yield from cancelled(drive)
             continue
-        request = request_of(drive.run)
-        asked, outcome = yield from _perform(drive, request)
+        request = request_of(run)
+        if isinstance(request, ModelRequest):
+            asked, outcome = yield from _ask(drive, request)
+        elif isinstance(request, ToolRequest):
+            asked, outcome = yield from _use(drive, request.intent)
+        else:
+            asked, outcome = _known(drive, request)
         yield from transition(drive, asked, outcome, request)
 
 
@@ -125,17 +129,12 @@ def cancelled(drive: Drive) -> Steps:
     yield from transition(drive, {"kind": "none"}, Cancelled(doubt))
 
 
-def _perform(drive: Drive, request: Request) -> Generator[Effect, Any, tuple[dict[str, Any], Outcome]]:
-    """Return what the row says of *request*, and what it came to."""
-    if isinstance(request, ModelRequest):
-        return (yield from _ask(drive, request))
-    if isinstance(request, ToolRequest):
-        return (yield from _use(drive, request.intent))
+def _known(drive: Drive, request: Nothing | Recall) -> tuple[dict[str, Any], Outcome]:
+    """Return what the row says of a request that needs nobody, and what it came to."""
     if isinstance(request, Recall):
         bodies = [_recalled(drive, place) for place in request.payloads]
         texts = tuple(body if isinstance(body, str) else None for body in bodies)
         return {"kind": "recall", "payloads": [place.n for place in request.payloads]}, Recalled(texts)
-    assert isinstance(request, Nothing)
     reply = drive.run.memory.reply
     if drive.run.state == EXECUTING and reply is not None:
         return {"kind": "none"}, _reconciled(drive, reply.action, reply.content)
@@ -150,12 +149,19 @@ def _recalled(drive: Drive, place: StoredText) -> str | bytes | None:
 
 
 def _ask(drive: Drive, request: ModelRequest) -> Generator[Effect, Any, tuple[dict[str, Any], Outcome]]:
-    run = drive.run
-    messages = drive.kit.messages(request.kind, run)
+    run, kind, stager = drive.run, request.kind, drive.stager
+    messages = drive.kit.messages(kind, run)
     asked: dict[str, Any] = {
-        "kind": request.kind,
+        "kind": kind,
         "model": drive.model.name,
-        "prompt": [_staged(drive.stager, message) for message in messages],
+        "prompt": [
+            stager.reference(
+                stager.stage_constant(message.text)
+                if message.role == "system"
+                else stager.stage(message.text)
+            )
+            for message in messages
+        ],
     }
     if request.attempt:
         asked["attempt"] = request.attempt
@@ -167,9 +173,9 @@ def _ask(drive: Drive, request: ModelRequest) -> Generator[Effect, Any, tuple[di
         asked["reserved"] = wanted.tokens
         if not run.counters.formatted and (short := refusal(limits, run.counters, wanted)) is not None:
             return asked, Unaffordable(short)
-    schema, allowed = drive.kit.reply_schema(request.kind, run), allowance(limits, run.counters, size)
+    schema, allowed = drive.kit.reply_schema(kind, run), allowance(limits, run.counters, size)
     call = ModelCall(
-        request.kind,
+        kind,
         messages,
         run.counters.calls,
         schema,
@@ -187,7 +193,7 @@ def _ask(drive: Drive, request: ModelRequest) -> Generator[Effect, Any, tuple[di
         usage = answer.usage or estimated_usage(call, answer.text)
         if usage.calls != 1:
             usage = replace(usage, calls=1)
-        payload = drive.stager.stage(answer.text)
+        payload = stager.stage(answer.text)
         request_id = request_label(answer.request_id) if answer.request_id is not None else None
         return asked, Replied(answer.text, payload, answer.finish, usage, request_id, answer.attempts)
     return asked, _fault(drive, answer)
@@ -196,12 +202,6 @@ def _ask(drive: Drive, request: ModelRequest) -> Generator[Effect, Any, tuple[di
 def _place(drive: Drive) -> tuple[str, int] | None:
     """Return run and number of the next row for events of a call, None when nobody wants them."""
     return (drive.run.run_id, drive.run.seq) if drive.listening else None
-
-
-def _staged(stager: Stager, message: PromptMessage) -> dict[str, Any]:
-    """Stage a message and return the row's reference to it."""
-    constant = message.role == "system"
-    return stager.reference(stager.stage_constant(message.text) if constant else stager.stage(message.text))
 
 
 def _fault(drive: Drive, error: object) -> ModelFault:
@@ -363,13 +363,12 @@ def transition(
     if drive.amended is not None:
         asked, drive.amended = {**asked, "spec": drive.amended.wire()}, None
     decision = _decided(drive, outcome, moment, request)
-    change_text = decision.change.wire_json()
-    change = drive.stager.stage(change_text, JSON, always=True)
-    counters = decision.counters
+    row, counters = decision.row, decision.counters
+    change = drive.stager.stage(decision.change.wire_json(), JSON, always=True)
     after = apply(
         run,
-        trigger=decision.row.trigger,
-        dest=decision.row.dest,
+        trigger=row.trigger,
+        dest=row.dest,
         counters=counters,
         change=decision.change,
         outcome=decision.facts,
@@ -378,9 +377,9 @@ def transition(
         run.number,
         run.seq,
         moment.at_us,
-        decision.row.trigger,
-        decision.row.source,
-        decision.row.dest,
+        row.trigger,
+        row.source,
+        row.dest,
         canonical(decision.guards),
         canonical(asked),
         canonical(decision.facts),
@@ -394,11 +393,11 @@ def transition(
         counters.time_us,
         counters_text(counters),
     )
-    record = Record(*values, prev_hash=drive.head, hash=chained(drive.head, values))
-    entry = _entry(drive, record)
+    head = chained(drive.head, values)
+    entry = _entry(drive, record_of((*values, drive.head, head)))
     yield Commit(entry)
     drive.cancelled = drive.cancelled or entry.cancelled
-    drive.run, drive.head = after, record.hash
+    drive.run, drive.head = after, head
     log_transition(run, decision, after)
     if drive.listening:
         for event in _events(decision, after):

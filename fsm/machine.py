@@ -35,7 +35,7 @@ from ..states.outcomes import (
     Unaffordable,
     Usage,
 )
-from ..states.phase import EXECUTING, Phase
+from ..states.phase import EXECUTING, FINAL, Phase
 from ..states.planning import Planning
 from ..states.requests import NOTHING, ModelRequest, Nothing, Recall, Request, ToolRequest
 from ..states.reviewing import Reviewing
@@ -93,13 +93,22 @@ class Lookup:
 class GuardedTransition(Transition):
     """A transition of a machine without callbacks: its conditions hold, then the state changes."""
 
+    @cached_property
+    def looked_up(self) -> tuple[tuple[str, bool], ...]:
+        """Names of the guards that its conditions look up, and what each must be."""
+        named = []
+        for condition in self.conditions:
+            assert isinstance(condition.func, Lookup), "conditions of the table look guards up"
+            named.append((condition.func.__name__, condition.target))
+        return tuple(named)
+
     def execute(self, event_data: EventData) -> bool:
         """Return whether the conditions hold; if so, the model stands in the destination afterwards."""
         walker = event_data.model
         assert isinstance(walker, Walker), "the machine of the table walks Walkers"
-        for condition in self.conditions:
-            assert isinstance(condition.func, Lookup), "conditions of the table look guards up"
-            if condition.func(event_data) is not condition.target:
+        guards = walker.guards
+        for name, target in self.looked_up:
+            if guards[name] is not target:
                 return False
         assert self.dest is not None, "every row of the table has a destination"
         walker.state = self.dest
@@ -125,8 +134,8 @@ class GuardedEvent(Event):
             data.transition = transition
             if transition.execute(data):
                 data.result = True
-                break
-        return bool(data.result)
+                return True
+        return False
 
 
 class TableMachine(Machine):
@@ -195,7 +204,7 @@ class Decision(Struct, frozen=True, gc=False):
 
 def request_of(run: Run) -> Request:
     """Return what *run* needs from the outside before its next transition."""
-    if run.final or run.waiting_for is not None:
+    if run.state in FINAL or run.memory.question is not None:
         return NOTHING
     return _PHASE[run.state].request(run)
 
@@ -255,23 +264,23 @@ _COMES_TO: dict[type[Request], tuple[str, ...]] = {
 
 def _can_come(run: Run, kind: str, request: Request | None) -> bool:
     """Return whether a *kind* of outcome is what the run's request can come to; anything may be cancelled."""
-    if run.final or run.waiting_for is not None:
-        return not run.final and kind in ("answer", "cancelled")
+    if run.state in FINAL or run.memory.question is not None:
+        return run.state not in FINAL and kind in ("answer", "cancelled")
     request = request if request is not None else request_of(run)
-    if run.state == EXECUTING and request is NOTHING:  # a reconciliation has said how the call ended
+    if request is NOTHING and run.state == EXECUTING:  # a reconciliation has said how the call ended
         return kind in ("result", "cancelled")
-    return kind == "cancelled" or kind in _COMES_TO[type(request)]
+    return kind in _COMES_TO[type(request)] or kind == "cancelled"
 
 
 def _first_fit(case: Case, guards: dict[str, bool], compiled: Compiled) -> Row | None:
     """Return the first row whose guards hold; every guard of every row tried goes into *guards*, once."""
-    for row, needed in compiled[case.run.state, case.run.memory.question is not None]:
+    run = case.run
+    for row, needed in compiled[run.state, run.memory.question is not None]:
         fits = True
         for name, wanted, guard in needed:
-            value = guards.get(name)
-            if value is None:
-                value = guards[name] = guard(case)
-            if value is not wanted:
+            if name not in guards:
+                guards[name] = guard(case)
+            if guards[name] is not wanted:
                 fits = False
         if fits:
             return row
@@ -369,41 +378,10 @@ def _counted(counters: Counters, usage: Usage, moment: Moment) -> Counters:
 
 def _facts(case: Case, row: Row, outcome: Outcome) -> dict[str, Any]:
     """Return what the row says of its outcome: kinds, codes, digests and whole numbers; no foreign text."""
-    facts: dict[str, Any] = {"kind": outcome.kind}
-    if isinstance(outcome, Replied):
-        facts["reply"] = outcome.payload.wire()
-        if outcome.finish != "stop":
-            facts["finish"] = outcome.finish
-        facts |= {"tokens_in": outcome.usage.tokens_in, "tokens_out": outcome.usage.tokens_out}
-        if outcome.usage.cost_micro:
-            facts["cost_micro"] = outcome.usage.cost_micro
-        facts |= outcome.usage.details()
-        if outcome.request_id is not None:
-            facts["request_id"] = outcome.request_id
-        if outcome.attempts > 1:
-            facts["attempts"] = outcome.attempts
-        if case.problem is not None:
-            facts["invalid"] = case.problem.code
-        if case.dropped:
-            facts["dropped"] = len(case.dropped)
-    elif isinstance(outcome, ModelFault):
-        facts |= {"code": outcome.code, "message": outcome.payload.wire()}
-        facts |= {name: value for name, value in asdict(outcome.usage).items() if value}
-        if outcome.request_id is not None:
-            facts["request_id"] = outcome.request_id
-    elif isinstance(outcome, Answered):
-        facts |= {"action": outcome.answer.action, "answer": outcome.payload.wire()}
-    elif isinstance(outcome, Asked):
-        facts["asked"] = outcome.payload.wire()
-    elif isinstance(outcome, Ended):
-        facts |= _ended_facts(outcome)
-    elif isinstance(outcome, Cancelled):
-        facts |= _used_facts(outcome) | ({"in_doubt": 1} if outcome.in_doubt else {})
-    elif isinstance(outcome, InDoubt):
-        facts |= {"why": outcome.why} if outcome.why else {}
-        facts |= {"message": outcome.payload.wire()} if outcome.payload is not None else {}
-    elif isinstance(outcome, Unaffordable):
-        facts["stop"] = outcome.reason
+    kind = outcome.kind
+    facts: dict[str, Any] = {"kind": kind}
+    if kind in _FACTS:
+        facts |= _FACTS[kind](case, outcome)
     if row.trigger == "execute":
         facts |= _call_facts(case)
     if case.stop_reason is not None:
@@ -415,7 +393,39 @@ def _facts(case: Case, row: Row, outcome: Outcome) -> dict[str, Any]:
     return facts
 
 
-def _ended_facts(outcome: Ended) -> dict[str, Any]:
+def _reply_facts(case: Case, outcome: Replied) -> dict[str, Any]:
+    usage = outcome.usage
+    facts = {"reply": outcome.payload.wire(), "tokens_in": usage.tokens_in, "tokens_out": usage.tokens_out}
+    if outcome.finish != "stop":
+        facts["finish"] = outcome.finish
+    if usage.cost_micro:
+        facts["cost_micro"] = usage.cost_micro
+    facts |= usage.details()
+    if outcome.request_id is not None:
+        facts["request_id"] = outcome.request_id
+    if outcome.attempts > 1:
+        facts["attempts"] = outcome.attempts
+    if case.problem is not None:
+        facts["invalid"] = case.problem.code
+    if case.dropped:
+        facts["dropped"] = len(case.dropped)
+    return facts
+
+
+def _fault_facts(case: Case, outcome: ModelFault) -> dict[str, Any]:
+    facts = {"code": outcome.code, "message": outcome.payload.wire()}
+    facts |= {name: value for name, value in asdict(outcome.usage).items() if value}
+    if outcome.request_id is not None:
+        facts["request_id"] = outcome.request_id
+    return facts
+
+
+def _doubt_facts(case: Case, outcome: InDoubt) -> dict[str, Any]:
+    facts: dict[str, Any] = {"why": outcome.why} if outcome.why else {}
+    return facts | ({"message": outcome.payload.wire()} if outcome.payload is not None else {})
+
+
+def _ended_facts(case: Case, outcome: Ended) -> dict[str, Any]:
     facts = _used_facts(outcome)
     if outcome.result.error_code is not None:
         facts["error"] = outcome.result.error_code
@@ -438,6 +448,24 @@ def _used_facts(outcome: Ended | Cancelled) -> dict[str, Any]:
     if outcome.request_ids:
         facts["request_ids"] = list(outcome.request_ids)
     return facts
+
+
+_FACTS: dict[str, Callable[[Case, Any], dict[str, Any]]] = {
+    Replied.kind: _reply_facts,
+    ModelFault.kind: _fault_facts,
+    Answered.kind: lambda case, outcome: {
+        "action": outcome.answer.action,
+        "answer": outcome.payload.wire(),
+    },
+    Asked.kind: lambda case, outcome: {"asked": outcome.payload.wire()},
+    Ended.kind: _ended_facts,
+    Cancelled.kind: lambda case, outcome: (
+        _used_facts(outcome) | ({"in_doubt": 1} if outcome.in_doubt else {})
+    ),
+    InDoubt.kind: _doubt_facts,
+    Unaffordable.kind: lambda case, outcome: {"stop": outcome.reason},
+}
+"""What a row says of each kind of outcome; of the others their kind alone."""
 
 
 def _call_facts(case: Case) -> dict[str, Any]:

@@ -9,6 +9,7 @@ row that stays says nothing about what was erased. A body is stored once within 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -46,6 +47,10 @@ class Payload(NamedTuple):
         if self.body is None:
             return True
         return self.salt is not None and salted_digest(self.salt, self.body, self.media_type) == self.digest
+
+
+_payload: Callable[[tuple[Any, ...]], Payload] = partial(tuple.__new__, Payload)
+"""Makes a payload of its fields; `Payload._make` at a third of its time."""
 
 
 def encoded(body: str | bytes) -> bytes:
@@ -98,16 +103,14 @@ class Stager:
         except UnicodeEncodeError:  # lone surrogates: kept as bytes, so that nothing a model said is lost
             body = data = str(body).encode("utf-8", "surrogatepass")
         content = sha256(data).digest() + (b"B" if data is body else b"T")
-        if not always:
-            known = self._known.get(content)
-            if known is not None:
-                self._again[known.n] = body
-                return known
-        salt = self._salt()
+        if not always and content in self._known:
+            known = self._known[content]
+            self._again[known.n] = body
+            return known
+        salt, number = self._salt(), self.next
         digest = sha256(salt + content + media_type.encode()).digest()
-        number = self.next
         reference = StoredText(number, digest.hex(), len(data))
-        self.pending.append(Payload(number, media_type, digest, salt, body))
+        self.pending.append(_payload((number, media_type, digest, salt, body)))
         self.next = number + 1
         if not always:
             self.remember(content, reference)
@@ -135,9 +138,9 @@ class Stager:
 
     def taken(self) -> list[Payload]:
         """Return what has to be stored now, and start a new collection."""
-        pending, self.pending = self.pending, []
-        self._row_first = self.next
-        self.recent, self._again = self._again, {}
+        pending, recent = self.pending, self._again
         for payload in pending:
-            self.recent[payload.n] = payload.body
+            recent[payload[0]] = payload[4]
+        self.pending, self.recent, self._again = [], recent, {}
+        self._row_first = self.next
         return pending

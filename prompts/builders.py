@@ -7,7 +7,7 @@ compare prompts. Whatever does not change during a run is rendered once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import orjson
@@ -83,6 +83,7 @@ class PromptBuilder:
             "CONNECTIONS_INDEX": "\n".join(f"- {label}" for label in spec.connections),
         }
         self._inputs = documents_index(spec.documents)
+        self._progress: dict[str, str] = {}
         self._messages: dict[int, tuple[Message, str, str]] = {}
         self._dynamic = {
             "selection": self._selection,
@@ -98,9 +99,9 @@ class PromptBuilder:
         name: str = kind
         if kind == "parameters" and _selected(run).fields is None:
             name = "parameters_full"
-        values = self._dynamic[kind](run)
-        values |= self._static
-        values["FEEDBACK"] = inert(run.memory.feedback or "")
+        values = self._static | self._dynamic[kind](run)
+        if run.memory.feedback:
+            values["FEEDBACK"] = inert(run.memory.feedback)
         if not self._spec.language and run.memory.plan is not None:
             values["LANGUAGE"] = run.memory.plan.language
         return self._render(name, values)
@@ -230,37 +231,42 @@ class PromptBuilder:
 
     def _criteria(self, run: Run) -> str:
         progress = run.counters.criteria
-        return "\n".join(
-            f"- [{'met' if met == '1' else 'open'}] {inert(text)}"
-            for text, met in zip(self._spec.success_criteria, progress, strict=True)
-        )
+        if progress not in self._progress:
+            self._progress[progress] = "\n".join(
+                f"- [{'met' if met == '1' else 'open'}] {inert(text)}"
+                for text, met in zip(self._spec.success_criteria, progress, strict=True)
+            )
+        return self._progress[progress]
 
     def _documents(self, run: Run) -> str:
         """Input documents, then the newest labels; names and sizes only."""
         lines = [self._inputs] if self._inputs else []
-        for message in reversed(run.memory.history[-_RECENT_LABELS:]):
-            if message.documents_count:
-                lines.append(self._rendered(message)[2])
+        newest = run.memory.history[: -_RECENT_LABELS - 1 : -1]
+        lines += [line for _, _, line in self._rendered(newest) if line]
         return "\n".join(lines)
 
     def _history(self, run: Run) -> str:
         messages = (*self._spec.history, *run.memory.history)
-        texts = (self._rendered(message)[1] for message in reversed(messages))
+        texts = (text for _, text, _ in self._rendered(reversed(messages)))
         return history_text(texts, self._spec.limits.history_chars)
 
-    def _rendered(self, message: Message) -> tuple[Message, str, str]:
-        """Return *message* with its text and its line in the index of documents, rendered once."""
-        known = self._messages.get(message.round << 32 | message.step)
-        if known is None or known[0] is not message:
-            if len(self._messages) > 200:
-                self._messages.clear()
-            line = f"- docList:{message.label} ({message.documents_count} from {message.tool})"
-            known = self._messages[message.round << 32 | message.step] = (
-                message,
-                message_text(message),
-                line,
-            )
-        return known
+    def _rendered(self, messages: Iterable[Message]) -> Iterator[tuple[Message, str, str]]:
+        """Yield each message with its text and its line in the index of documents (or none), rendered once."""
+        known = self._messages
+        for message in messages:
+            place = id(message)  # pure: the message is kept beside what it was rendered to
+            if place not in known:
+                if len(known) > 200:
+                    known.clear()
+                known[place] = (message, message_text(message), _index_line(message))
+            yield known[place]
+
+
+def _index_line(message: Message) -> str:
+    """Return the line of an action's documents in the index, empty when it has none."""
+    if not message.documents_count:
+        return ""
+    return f"- docList:{message.label} ({message.documents_count} from {message.tool})"
 
 
 def _selected(run: Run) -> Selection:

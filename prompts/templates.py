@@ -73,12 +73,16 @@ def _filled(blocks: tuple[Block, ...], values: Mapping[str, str]) -> str:
     for block in blocks:
         if len(block) == 1:
             texts.append(block[0])
-            continue
-        inserted = [values.get(key, "") for key in block[1::2]]
-        if any(inserted):
-            pieces = list(block)
-            pieces[1::2] = inserted
-            texts.append("".join(pieces))
+        elif len(block) == 3:
+            before, key, after = block
+            if value := values.get(key):
+                texts.append(f"{before}{value}{after}")
+        else:
+            inserted = [values.get(key, "") for key in block[1::2]]
+            if any(inserted):
+                pieces = list(block)
+                pieces[1::2] = inserted
+                texts.append("".join(pieces))
     return "\n\n".join(texts)
 
 

@@ -70,13 +70,18 @@ def spent(limits: Limits, used: Counters, held: Reservation = NO_RESERVATION) ->
         used: What was settled.
         held: What requests that are still open have reserved.
     """
-    tokens = used.tokens_in + used.tokens_out + held.tokens
-    if limits.token_budget is not None and tokens >= limits.token_budget:
-        return "token_budget"
-    if limits.time_budget_us is not None and used.time_us >= limits.time_budget_us:
-        return "time_budget"
-    if limits.cost_budget_micro is not None and used.cost_micro + held.cost_micro >= limits.cost_budget_micro:
-        return "cost_budget"
+    if limits.token_budget is not None:
+        tokens = used.tokens_in + used.tokens_out + held.tokens
+        if tokens >= limits.token_budget:
+            return "token_budget"
+    if limits.time_budget_s is not None:
+        budget = limits.time_budget_us
+        if budget is not None and used.time_us >= budget:
+            return "time_budget"
+    if limits.cost_budget is not None:
+        budget = limits.cost_budget_micro
+        if budget is not None and used.cost_micro + held.cost_micro >= budget:
+            return "cost_budget"
     return None
 
 

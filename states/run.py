@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import astuple
 from rpds import HashTrieMap
 
 from .actions import Intent, Selection, StoredText, ToolResult
@@ -115,7 +116,7 @@ class Change(Stored, frozen=True, gc=False, kw_only=True):
 
     def slots(self) -> dict[str, Any]:
         """Return what is set, None where it is cleared."""
-        return {name: value for name in SLOTS if (value := getattr(self, name)) is not UNSET}
+        return {name: value for name, value in zip(SLOTS, astuple(self), strict=True) if value is not UNSET}
 
 
 SLOTS = Change.__struct_fields__

@@ -109,7 +109,8 @@ def _plain(value: Any) -> Any:
 def _embedded(value: object) -> msgspec.Raw:
     """Return a pydantic record within a stored one as it stands in the journal: what is set, under its wire names."""
     if isinstance(value, Wire):
-        return msgspec.Raw(value.model_dump_json(by_alias=True, exclude_unset=True).encode())
+        to_json = value.__pydantic_serializer__.to_json
+        return msgspec.Raw(to_json(value, by_alias=True, exclude_unset=True))
     raise TypeError(f"a {type(value).__name__} has no JSON form")
 
 

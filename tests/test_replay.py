@@ -668,6 +668,14 @@ def test_a_spec_that_cannot_be_read_is_damage(body: str, tmp_path: Path) -> None
     with engine(tmp_path, [*READ(1), STOP, SUCCESS]) as scripted:
         run_id = scripted.run("Read").run_id
         scripted.journal._committer.connection.execute("UPDATE payloads SET body = ? WHERE n = 0", (body,))
+        with pytest.raises(JournalDamaged, match="payload 0 was changed"):
+            replay(scripted.journal, run_id)
+        payload = scripted.journal.payload(1, 0)
+        digest = salted_digest(payload.salt or b"", body, payload.media_type)
+        scripted.journal._committer.connection.execute(
+            "UPDATE payloads SET digest = ? WHERE n = 0", (digest,)
+        )
+        scripted.journal._committer.connection.execute("UPDATE specs SET spec = ?", (digest.hex(),))
         with pytest.raises(JournalDamaged, match="its spec cannot be read"):
             replay(scripted.journal, run_id)
         scripted.journal._committer.connection.execute("UPDATE payloads SET body = NULL WHERE n = 0")

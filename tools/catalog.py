@@ -61,6 +61,7 @@ class Catalog:
 
     def __init__(self, tools: Sequence[ToolSpec]) -> None:
         self._tools: dict[str, ToolSpec] = {}
+        self._named = {tool.name: tool for tool in tools}
         self._schemas: dict[str, ParameterSchema] = {}
         for tool in tools:
             key = folded(tool.name)
@@ -80,7 +81,7 @@ class Catalog:
 
     def find(self, name: str) -> ToolSpec | None:
         """Return the tool called *name*, in any of its spellings, or None."""
-        return self._tools.get(folded(name))
+        return self._named.get(name) or self._tools.get(folded(name))
 
     def schema(self, tool: ToolSpec) -> ParameterSchema:
         """Return the compiled schema of a tool of this catalog."""

@@ -120,6 +120,8 @@ def unsafe_address(policy: Policy, address: str) -> bool:
 def _strings(value: Any, name: str) -> Iterable[tuple[str, str]]:
     if isinstance(value, str):
         yield name, value
+    elif value is None or isinstance(value, int | float):
+        return
     elif isinstance(value, Mapping):
         for key, item in value.items():
             yield from _strings(item, f"{name}.{key}" if name else str(key))

@@ -11,6 +11,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 from ..states.actions import Effect, WebFact
@@ -284,16 +285,22 @@ class Tool:
         """Call the function as a run does: arguments converted to its annotations, the context where it wants one."""
         if self.run is None:
             raise UsageError(f"tool {self.name} has no function")
-        name = context_parameter(self.run)
         values = bind(self.run, arguments) if self.typed else arguments
-        return self.run(**values, **({name: context} if name else {}))
+        if self._context_name is None:
+            return self.run(**values)
+        return self.run(**values, **{self._context_name: context})
 
-    @property
+    @cached_property
+    def _context_name(self) -> str | None:
+        """Name of the parameter of its function that gets the run's context, None without one."""
+        return context_parameter(self.run) if self.run is not None else None
+
+    @cached_property
     def is_async(self) -> bool:
         """Whether its function, or the call of its object, is a coroutine function."""
         return _is_async(self.run)
 
-    @property
+    @cached_property
     def reconciles_async(self) -> bool:
         """Whether its reconciliation is a coroutine function."""
         return _is_async(self.reconcile)
