@@ -12,7 +12,9 @@ the same agent, repaired.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
+
+from pydantic import Field
 
 from paor import Engine, Journal, Policy, Tool, ToolContext, ToolError, tool
 from paor.fuzz import EngineMachine, World
@@ -45,9 +47,9 @@ def tools(bank: Bank, *, careful: bool) -> list[Tool]:
         return {"order": order, "price": PRICES[order]}
 
     @tool("orders.refund", effect="idempotent")
-    def refund(context: ToolContext, order: str, percent: int = 100) -> str:
+    def refund(context: ToolContext, order: str, percent: Annotated[int, Field(ge=1, le=100)] = 100) -> str:
         """Refund an order, or a part of it."""
-        if order not in PRICES or not 0 < percent <= 100:
+        if order not in PRICES:
             return "nothing to refund"
         key = context.idempotency_key if careful else None  # the bug: the bank could tell, and is not told
         bank.pay(order, PRICES[order] * percent // 100, key)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .fsm.fuzz.search import Found, Seen
     from .fsm.fuzz.world import Make
 
-EXAMPLES, STEPS = 100, 20
+EXAMPLES, STEPS = 300, 20
 SHOWN = 8
 """Rows of the table that were never taken and are named; the rest is counted."""
 
