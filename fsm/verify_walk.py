@@ -163,7 +163,7 @@ class Walk:
                 self.claims.setdefault(number, (None, None))
 
     def _claim_outcome(self, seq: int, outcome: Outcome) -> None:
-        for reference in (outcome.reply, outcome.output, outcome.message, outcome.answer):
+        for reference in (outcome.reply, outcome.output, outcome.message, outcome.answer, outcome.asked):
             if reference is not None:
                 self._claim(seq, reference)
         for pair in outcome.texts:

@@ -46,6 +46,7 @@ class Outcome(Struct, forbid_unknown_fields=True, gc=False):
     reply: Reference | None = None
     message: Reference | None = None
     answer: Reference | None = None
+    asked: Reference | None = None
     output: Reference | None = None
     texts: list[tuple[Reference, Reference]] = []
     tokens_in: int = 0

@@ -26,7 +26,7 @@ COUNT, SEED = 300, 20260101
 SHARES = {
     "guard": 0.8,
     "table": 0.8,
-    "handler": 0.7,
+    "handler": 0.6,
     "limit": 0.2,
     "limits": 0.6,
     "prompt": 0.6,

@@ -263,8 +263,11 @@ def test_processes_of_xdist_are_summed(suite: pytest.Pytester) -> None:
     assert Coverage.read((suite.path / "found.json").read_text(encoding="utf-8")).runs == 4
 
 
-def test_it_goes_together_with_pytest_cov(suite: pytest.Pytester) -> None:
+def test_it_goes_together_with_pytest_cov(suite: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both coverages are told, and that of the user's own code is whole: paor was not imported too early for it."""
+    monkeypatch.delenv(
+        "COVERAGE_FILE", raising=False
+    )  # of the tests that run here: theirs is another measurement
     suite.makepyfile(shop="def price():\n    return 1\n")
     written(suite, "    def test_price(paor_run):\n        import shop\n        assert shop.price() == 1\n")
     result = suite.runpytest_subprocess("--cov=shop", "--cov-report=term", "--paor-cov")
