@@ -96,7 +96,11 @@ def reader_folder(folder: Path) -> Path:
 
 def environment() -> dict[str, str]:
     """Return the environment of a reader who has activated this virtual environment."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PAOR_", "PYTHON"))}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PAOR_", "PYTHON", "PYTEST_", "COV"))
+    }
     path = os.pathsep.join([str(Path(sys.executable).parent), kept.get("PATH", "")])
     return kept | {"PATH": path, "COLUMNS": "100", "PYTHONUTF8": "1", "NO_COLOR": "1"}
 
