@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import sys
 from collections import Counter
+from itertools import product
 from types import FrameType
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import astuple, replace
-from transitions import Machine, MachineError
+from transitions import EventData, Machine, MachineError
 
 from paor import IllegalEvent, InternalError
 from paor.fsm import guards as guards_module
@@ -255,6 +256,26 @@ def test_the_machine_refuses_a_trigger_whose_guards_do_not_hold(row: Row) -> Non
         assert walker.state == row.source
 
 
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.source}-{row.trigger}-{row.dest}")
+def test_conditions_are_looked_up_as_the_library_itself_checks_them(row: Row) -> None:
+    """For all values of a row's guards: what `transitions` says of each condition is what the machine goes by."""
+    names = (*row.conditions, *row.unless)
+    transitions = MACHINE.events[row.trigger].transitions[row.source]
+    (transition,) = (
+        item
+        for item in transitions
+        if {(getattr(one.func, "__name__", ""), one.target) for one in item.conditions}
+        == {*((name, True) for name in row.conditions), *((name, False) for name in row.unless)}
+        and item.dest == row.dest
+    )
+    for values in product((True, False), repeat=len(names)):
+        walker = Walker(row.source, dict(zip(names, values, strict=True)))
+        event = EventData(MACHINE.states[row.source], MACHINE.events[row.trigger], MACHINE, walker, (), {})
+        allowed = all(condition.check(event) for condition in transition.conditions)
+        assert transition.execute(event) is allowed
+        assert walker.state == (row.dest if allowed else row.source)
+
+
 @pytest.mark.parametrize("phase", PHASES)
 def test_the_machine_knows_no_trigger_beyond_the_table(phase: str) -> None:
     """A trigger that the table does not have in this phase raises and moves nothing."""
@@ -434,6 +455,8 @@ def test_a_fault_records_what_the_failed_attempts_used() -> None:
         "cost_micro": 4,
     }
     assert (decision.counters.calls, decision.counters.tokens_in) == (2, 30)
+    named = ModelFault("timeout", "late", PLACE, Usage(2, 30, 0, 4), "req-7")
+    assert decided(run_in(PLANNING), named).facts == {**decision.facts, "request_id": "req-7"}
 
 
 def test_a_replys_cost_stands_in_its_row() -> None:
