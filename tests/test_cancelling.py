@@ -250,10 +250,12 @@ def test_a_sync_tool_is_waited_for_and_its_outcome_is_kept(driver: str, tmp_path
 
 def test_a_tool_that_does_not_give_in_has_ended_when_the_run_ends(tmp_path: Path) -> None:
     """An async tool may finish what it does: then its result is recorded, and the run ends after it."""
+    begun = threading.Event()
 
     @tool("notes.work")
     async def work(page: int) -> str:
         """Work."""
+        begun.set()
         try:
             await asyncio.sleep(3600)
         except asyncio.CancelledError:
@@ -264,9 +266,9 @@ def test_a_tool_that_does_not_give_in_has_ended_when_the_run_ends(tmp_path: Path
 
         async def main() -> Result:
             task = asyncio.create_task(scripted.arun("Work"))
-            while not (rows := scripted.journal.runs()) or rows[0].state != "Executing":
+            while not begun.is_set():
                 await asyncio.sleep(0.005)
-            await asyncio.to_thread(scripted.cancel, rows[0].run_id)
+            await asyncio.to_thread(scripted.cancel, scripted.journal.runs()[0].run_id)
             result = await task
             assert task.cancelling() == 0
             return result
