@@ -93,9 +93,10 @@ def _used(effect: UseTool | Reconcile, watch: CancelWatch) -> Returned | BaseExc
 def _begun(effect: UseTool | Reconcile) -> Any:
     """Call the tool's function, or its reconciliation; of an async one this is the coroutine."""
     if isinstance(effect, UseTool):
-        return effect.tool.invoke(
-            copy.deepcopy(effect.arguments), effect.context
-        )  # a tool may change what it gets
+        own = copy.deepcopy(
+            effect.arguments
+        )  # a tool may change what it gets; a retry gets what is journaled
+        return effect.tool.invoke(own, effect.context)
     assert effect.tool.reconcile is not None, "a tool without reconciliation is not asked"
     return effect.tool.reconcile(effect.key)
 

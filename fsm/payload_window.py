@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
-from ..states.errors import JournalDamaged
 from .journal_reading import JournalReader
 from .payloads import Payload
 
@@ -48,10 +47,7 @@ class PayloadWindow:
             count = AHEAD if newest[0] != run or n > newest[1] else 1
             for payload in self._journal.payloads_at(run, n, count):
                 self._kept.setdefault((run, payload.n), payload)
-        found = self._kept.get((run, n)) or self._journal.find_payload(run, n)  # of a fork one that it shares
-        if found is None:
-            raise JournalDamaged(f"run {run}: payload {n} is missing; run: paor verify")
-        return found
+        return self._kept.get((run, n)) or self._journal.payload(run, n)  # of a fork one that it shares
 
     def is_text(self, payload: Payload, place: Mapping[str, Any], text: str) -> bool:
         """Whether the payload that *place* refers to is *text*: by its salted digest, and its size where that is told."""

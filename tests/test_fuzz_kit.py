@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import unittest
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,12 +16,16 @@ from hypothesis import strategies as st
 
 import paor.fsm.machine
 from paor import Engine, Journal, Policy, Usage, UsageError
+from paor._cli_fuzz import _covered
+from paor.fsm.coverage import Coverage
 from paor.fsm.fuzz import invariants
+from paor.fsm.fuzz.cases import saved
 from paor.fsm.fuzz.invariants import OTHERS, REST, ROW, same_name
 from paor.fsm.fuzz.invariants import fits as fits_pattern
 from paor.fsm.fuzz.machine import AIMED, EngineMachine
 from paor.fsm.fuzz.repro import told_steps
 from paor.fsm.fuzz.sample import TOOLS, sample_engine
+from paor.fsm.fuzz.shrinking import ROWS_MORE, shrunk
 from paor.fsm.fuzz.world import World
 from paor.fsm.table import TABLE
 from paor.fuzz import (
@@ -612,6 +618,67 @@ def test_a_test_case_fails_with_the_steps_and_the_command(tmp_path: Path) -> Non
     (path,) = tmp_path.iterdir()
     assert f"paor replay --repro {path} --app here:Saved" in told
     assert "selection" in told and load(path).invariant == "check"
+    assert "Falsifying" not in told and "Draw" not in told and "a page was saved" in told
+
+
+def test_a_saved_case_names_the_class_where_the_present_folder_can_import_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nowhere else: a command that cannot work is no help."""
+    text = "from tests.test_fuzz_kit import Fragile\nclass Desk(Fragile):\n    repro_folder = 'cases'\n"
+    (tmp_path / "desk_of_mine.py").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    desk = import_module("desk_of_mine").Desk
+    violation = search(Fragile, examples=60, number=3).violation
+    assert violation is not None
+    for folder, named in ((tmp_path, "desk_of_mine:Desk"), (tmp_path.parent, "MODULE:ENGINE")):
+        monkeypatch.chdir(folder)
+        desk.repro_folder = str(tmp_path / "cases")
+        assert saved(desk, violation).endswith(f" --app {named}")
+
+    class Local(Fragile):
+        repro_folder = str(tmp_path / "cases")
+
+    assert saved(Local, violation).endswith(" --app MODULE:ENGINE")
+
+
+def test_a_case_with_more_rows_than_it_may_have_violates_nothing() -> None:
+    """So that shrinking does not follow a run that never ends; with as many as it needs it fails as before."""
+    found = search(Fragile, examples=60, number=3, shrink=False)
+    assert found.repro is not None
+    repro = found.repro
+    assert repro.run(Fragile, rows_max=1) is None
+    again = repro.run(Fragile, rows_max=len(repro.rows))
+    assert again is not None and again.seq == repro.seq
+    asked: list[int] = []
+
+    def attempt(script: Any, rows_max: int) -> Violation | None:
+        asked.append(rows_max)
+        return repro._replace(script=script).run(Fragile, rows_max=rows_max)
+
+    small = shrunk(again, attempt)
+    assert len(small.rows) < len(again.rows) and asked[-1] < asked[0] == 2 * len(again.rows) + ROWS_MORE
+
+
+def test_a_case_that_was_found_is_not_lost_when_somebody_stops_its_shrinking(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Ctrl-C then means: enough of it, show me."""
+
+    def stopped(*arguments: Any) -> Violation:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("paor.fsm.fuzz.search.smallest", stopped)
+    found = search(Fragile, examples=60, number=3)
+    assert found.repro is not None and found.repro.invariant == "check"
+
+
+def test_rows_that_were_never_taken_are_told_apart() -> None:
+    """Two rows of one phase and trigger are not one; a row that stands alone needs no guards for its name."""
+    found = search(sample_engine, examples=1, number=1)._replace(coverage=Coverage.empty())
+    told = " ".join(re.sub(r"\x1b\[\d*m", "", " ".join(_covered(found))).split())
+    assert "never taken Planning fail Failed [hard_stop], Planning wait, Planning answer, " in told
+    assert "Specifying wait Specifying [approval_needed, elicitations_left] and 23 more" in told
 
 
 def test_a_case_is_told_in_words_that_a_stranger_understands() -> None:

@@ -27,7 +27,7 @@ from ..machine import request_of
 from ..resuming import restored
 from ..runner import Going, Start
 from ..workflows import waiting_task
-from .ground import Ground, Make, Step, is_foreign, rows_allowed
+from .ground import EnoughRows, Ground, Make, Step, is_foreign, rows_allowed
 from .happenings import CALL, checked_happening
 from .invariants import Violation, journal_tells_the_state
 from .said import Said
@@ -125,8 +125,8 @@ class World(Ground):
             raise self._told(self._violation("raises_nothing", f"{name}: {told:.500}")) from error
         except BaseException as error:
             self._interrupt()  # to the run the process is lost
-            if is_foreign(error) or isinstance(error, Lost | SystemExit):
-                raise  # hypothesis stops the example in the middle of a call
+            if is_foreign(error) or isinstance(error, EnoughRows | Lost | SystemExit):
+                raise  # hypothesis, or who asked for fewer rows, stops it in the middle of a call
             told = f"{type(error).__name__}, which is no Exception and ends the process: {error!s:.500}"
             raise self._told(self._violation("raises_nothing", told)) from error
 
