@@ -105,38 +105,47 @@ def _approvals(
 
 def _has(schema: Mapping[str, Any], path: str) -> bool:
     """Return whether a call can have an argument at *path*, as far as its JSON Schema tells."""
-    current: Any = schema
-    for part in path.split("."):
-        while isinstance(current, Mapping) and current.get("type") == "array" and "items" in current:
-            current = current["items"]
-        if not isinstance(current, Mapping):
-            return True
-        properties = current.get("properties")
-        if not isinstance(properties, Mapping) or any(
-            key in current for key in ("$ref", "anyOf", "oneOf", "allOf")
-        ):
-            return True  # not told by the schema itself
-        if part not in properties:
-            return bool(current.get("additionalProperties", False))
-        current = properties[part]
-    return True
+    return _at(schema, path) is not None
 
 
 def _choices(schema: Mapping[str, Any], path: str) -> Sequence[Any] | None:
     """Return the values that an argument at *path* can have, None where its JSON Schema does not list them."""
+    place = _at(schema, path) or {}
+    if isinstance(place.get("enum"), list):
+        return list(place["enum"])
+    if "const" in place:
+        return [place["const"]]
+    return [True, False] if place.get("type") == "boolean" else None
+
+
+_UNTOLD: Mapping[str, Any] = {}
+"""The schema of what another one does not tell: anything."""
+
+
+def _at(schema: Mapping[str, Any], path: str) -> Mapping[str, Any] | None:
+    """Return the JSON Schema of what stands at *path*, of a list that of its items; None where nothing can stand."""
     current: Any = schema
-    for part in [*path.split("."), ""]:
-        while isinstance(current, Mapping) and current.get("type") == "array" and "items" in current:
-            current = current["items"]
+    for part in path.split("."):
+        current = _items(current)
         if not isinstance(current, Mapping):
-            return None
-        if part:
-            current = (current.get("properties") or {}).get(part)
-    if isinstance(current.get("enum"), list):
-        return list(current["enum"])
-    if "const" in current:
-        return [current["const"]]
-    return [True, False] if current.get("type") == "boolean" else None
+            return _UNTOLD
+        properties = current.get("properties")
+        if not isinstance(properties, Mapping) or any(
+            key in current for key in ("$ref", "anyOf", "oneOf", "allOf")
+        ):
+            return _UNTOLD  # not told by the schema itself
+        if part not in properties:
+            return _UNTOLD if current.get("additionalProperties", False) else None
+        current = properties[part]
+    current = _items(current)
+    return current if isinstance(current, Mapping) else _UNTOLD
+
+
+def _items(schema: Any) -> Any:
+    """Return the schema of the items of a list of lists of any depth; of anything else the schema itself."""
+    while isinstance(schema, Mapping) and schema.get("type") == "array" and "items" in schema:
+        schema = schema["items"]
+    return schema
 
 
 def _fits_one(pattern: str, values: Sequence[Any]) -> bool:
