@@ -37,8 +37,11 @@ PURE = (
         f"tools/{name}.py"
         for name in ("catalog", "policy", "hosts", "approvals", "schema*", "signature", "defaults", "implied")
     ),
-    *(f"fsm/{name}.py" for name in ("table", "guards", "case", "changes", "machine", "fold", "duplicates")),
-    *(f"fsm/{name}.py" for name in ("observe", "answers", "record", "kit", "replay")),
+    *(f"fsm/{name}.py" for name in ("table", "guards", "case", "judging", "changes", "asking", "machine")),
+    *(
+        f"fsm/{name}.py"
+        for name in ("outcome_facts", "fold", "duplicates", "observe", "answers", "record", "kit", "replay")
+    ),
     *(
         "fsm/coverage*.py",
         "fsm/diagram*.py",

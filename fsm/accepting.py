@@ -20,8 +20,8 @@ from .version import VERSION
 
 if TYPE_CHECKING:
     from .changed_parts import ChangedPart
+    from .drive import Drive
     from .journal_reading import JournalReader
-    from .loop import Drive
 
 
 def changes_of(

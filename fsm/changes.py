@@ -14,38 +14,25 @@ from msgspec.structs import replace
 
 from ..states.actions import Selection, ToolResult
 from ..states.budgets import exhausted
-from ..states.observations import Message, Turn
-from ..states.outcomes import Answered, Asked, Cancelled, InDoubt, ModelFault, Replied
+from ..states.observations import Message
+from ..states.outcomes import Cancelled, ModelFault
 from ..states.phase import EXECUTING, OBSERVING, PLANNING, REVIEWING, SPECIFYING
 from ..states.plans import Step
-from ..states.run import Change, Counters
-from ..states.spec import TASK_TOOL
-from ..states.waiting import Answer, Question
+from ..states.run import Change
 from ..tools.catalog import DOCUMENT_LIST
 from .answers import final_answer
-from .case import Case, stale_after
-from .observe import TURN_CHARS, answer_text, check_of, clean, cut, line, message_of, observation_of
+from .asking import Effect, provide, said, wait_executing, wait_planning, wait_specifying
+from .case import Case
+from .judging import stale_after
+from .observe import TURN_CHARS, answer_text, check_of, cut, line, message_of, observation_of
 from .planned import plans_left, selection_of, step_of
-
-Effect = tuple[Change, Counters]
-
-APPROVAL_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "approve": {"type": "boolean"},
-        "approval": {"type": "string"},
-        "comment": {"type": "string"},
-    },
-    "required": ["approve"],
-    "additionalProperties": False,
-}
 
 
 def _select(case: Case) -> Effect:
     counters = case.run.counters
     planned: dict[str, Any] = {}
     if case.plan is not None or case.moved is not None:
-        planned = {"plan": case.plan, "turn": _said(case)}
+        planned = {"plan": case.plan, "turn": said(case)}
     change = Change(
         selection=case.selection,
         intent=None,
@@ -66,21 +53,6 @@ def _select(case: Case) -> Effect:
     )
 
 
-def _said(case: Case) -> Turn | None:
-    """Return what a planner has said, or what a workflow asks, as a turn of the dialogue; nothing when code decides."""
-    outcome = case.outcome
-    if not isinstance(outcome, Replied):
-        return Turn("assistant", cut(clean(case.question.message), TURN_CHARS)) if case.question else None
-    return Turn("assistant", cut(clean(outcome.text.strip()), TURN_CHARS))
-
-
-def _wait_planning(case: Case) -> Effect:
-    assert case.question is not None, "a planner waits for an answer"
-    counters = case.run.counters
-    change = Change(question=case.question, reply=None, feedback=None, turn=_said(case))
-    return change, replace(counters, elicitations=counters.elicitations + 1, selection_retries=0)
-
-
 def _reselect(case: Case) -> Effect:
     counters = case.run.counters
     return Change(feedback=_problem(case)), replace(
@@ -96,9 +68,7 @@ def _problem(case: Case) -> str:
 
 
 def _answer(case: Case) -> Effect:
-    planned: dict[str, Any] = (
-        {} if case.run.spec.mode == "react" else {"turn": _said(case), "selection": None}
-    )
+    planned: dict[str, Any] = {} if case.run.spec.mode == "react" else {"turn": said(case), "selection": None}
     change = Change(answer=case.answer or None, feedback=None, **planned)
     return change, replace(case.run.counters, concluded=1, stop="model_stop", selection_retries=0)
 
@@ -121,23 +91,6 @@ def _failed(case: Case, reason: str) -> Effect:
     if case.trouble:
         answer = f"{answer}\n\n{case.trouble}"
     return Change(answer=answer, question=None), replace(case.run.counters, stop=reason)
-
-
-def _wait_specifying(case: Case) -> Effect:
-    intent, question = case.intent, case.question
-    if question is None:
-        assert intent is not None, "an approval is about a complete call"
-        question = Question(
-            kind="approval",
-            message=f"May {intent.tool} be called?",
-            answer_schema=APPROVAL_SCHEMA,
-            tool=intent.tool,
-            key=intent.idempotency_key,
-            approval=case.approval_id,
-        )
-    counters = case.run.counters
-    change = Change(intent=intent, question=question, reply=None)
-    return change, replace(counters, elicitations=counters.elicitations + 1)
 
 
 def _specify(case: Case) -> Effect:
@@ -201,47 +154,6 @@ def _other_result(case: Case, step: Step) -> ToolResult:
         return ToolResult("elicitation", ok=False, error=f"the user {word}", error_code="declined")
     content = reply.content
     return ToolResult("elicitation", ok=True, answer=answer_text(content))
-
-
-def _wait_executing(case: Case) -> Effect:
-    intent, outcome = case.run.memory.intent, case.outcome
-    if isinstance(outcome, Asked):
-        return _asking(case, outcome)
-    assert intent is not None and isinstance(outcome, InDoubt), "only an effect can be in doubt"
-    message = (
-        f"{intent.tool} may or may not have taken effect before the driver was lost; what is its outcome?"
-    )
-    if intent.tool == TASK_TOOL.name:
-        message = (
-            f"The task {intent.arguments.get('id')} is not settled: it waits, or somebody else drives it."
-        )
-    elif outcome.why.startswith("reconcile"):
-        told = cut(line(outcome.told), TURN_CHARS) or "it gave a value that no journal can hold"
-        message = f"{message} Its own reconciliation could not say: {told}"
-    elif outcome.why == "tool_unsure":
-        said = cut(line(outcome.told), TURN_CHARS)
-        message = f"{intent.tool} may or may not have taken effect; what is its outcome? It says: {said}"
-    question = Question(
-        kind="in_doubt",
-        message=message,
-        tool=intent.tool,
-        key=intent.idempotency_key,
-    )
-    return Change(question=question, reply=None), case.run.counters
-
-
-def _asking(case: Case, outcome: Asked) -> Effect:
-    """The tool's own question; what it wants back with the answer stays in the payload of the outcome."""
-    intent, counters = case.run.memory.intent, case.run.counters
-    assert intent is not None, "Executing is entered with an intent"
-    question = Question(
-        kind="elicitation",
-        message=outcome.asking.message,
-        answer_schema=outcome.asking.answer_schema,
-        tool=intent.tool,
-        key=intent.idempotency_key,
-    )
-    return Change(question=question, reply=None), replace(counters, elicitations=counters.elicitations + 1)
 
 
 def _retry_step(case: Case) -> Effect:
@@ -433,46 +345,24 @@ def _fail_stopped(case: Case) -> Effect:
     return change, counters
 
 
-def _provide(case: Case) -> Effect:
-    outcome = case.outcome
-    assert isinstance(outcome, Answered), "only an answer is valid here"
-    planned: dict[str, Any] = {}
-    if case.run.spec.mode != "react" and case.run.state != EXECUTING:
-        planned = {"turn": Turn("user", cut(clean(_words(outcome.answer)), TURN_CHARS))}
-    question, reply = case.run.memory.question, outcome.answer
-    if (
-        question is not None and question.approval is not None
-    ):  # an approval is for this question's call alone
-        reply = reply.model_copy(
-            update={"approval": question.approval, "run_id": case.run.run_id, "at": case.at_us}
-        )
-    return Change(question=None, reply=reply, **planned), case.run.counters
-
-
-def _words(answer: Answer) -> str:
-    if answer.action == "decline":
-        return "(declined to answer)"
-    return answer_text(answer.content) or "(an empty answer)"
-
-
 CHANGES: dict[tuple[str, str], Callable[[Case], Effect]] = {
     (PLANNING, "fail"): _fail_planning,
     (PLANNING, "answer"): _answer,
-    (PLANNING, "wait"): _wait_planning,
+    (PLANNING, "wait"): wait_planning,
     (PLANNING, "select"): _select,
     (PLANNING, "reselect"): _reselect,
-    (PLANNING, "provide"): _provide,
+    (PLANNING, "provide"): provide,
     (SPECIFYING, "fail"): _fail_stopped,
-    (SPECIFYING, "wait"): _wait_specifying,
+    (SPECIFYING, "wait"): wait_specifying,
     (SPECIFYING, "specify"): _specify,
     (SPECIFYING, "respecify"): _respecify,
     (SPECIFYING, "refuse"): _refuse,
-    (SPECIFYING, "provide"): _provide,
+    (SPECIFYING, "provide"): provide,
     (EXECUTING, "fail"): _fail_stopped,
-    (EXECUTING, "wait"): _wait_executing,
+    (EXECUTING, "wait"): wait_executing,
     (EXECUTING, "retry_step"): _retry_step,
     (EXECUTING, "execute"): _execute,
-    (EXECUTING, "provide"): _provide,
+    (EXECUTING, "provide"): provide,
     (OBSERVING, "observe"): _observe,
     (REVIEWING, "fail"): _fail_reviewing,
     (REVIEWING, "reassess"): _reassess,

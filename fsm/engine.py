@@ -20,13 +20,14 @@ from ..states.spec import Mode, Spec
 from ..tools.catalog import folded
 from ..tools.documents import generate_report
 from ..tools.tool import Tool
+from .drive import Drive
 from .intake import (
     DocumentLike,
     ResumeOptions,
     RunOptions,
     templates_of,
 )
-from .loop import Drive, cancelled, steps
+from .loop import cancelled, steps
 from .result import Result, result_of_run
 from .resuming import restored
 from .runner import NOTHING_GIVEN, OPTIONS, RESUME_OPTIONS, Start

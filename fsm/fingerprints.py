@@ -51,7 +51,7 @@ _WORDS = (
 
 CORE: dict[str, tuple[str, ...]] = {
     "vocabulary": tuple(f"states.{name}" for name in _WORDS),
-    "decide": ("fsm.machine", "fsm.fold"),
+    "decide": ("fsm.machine", "fsm.outcome_facts", "fsm.fold"),
     "prompts": ("prompts.builders", "prompts.history", "prompts.templates", "fsm.kit"),
     "results": ("fsm.outputs", "fsm.context"),
     "schemas": (
@@ -72,8 +72,16 @@ CORE: dict[str, tuple[str, ...]] = {
 
 _SHARED = (
     *(f"states.{name}" for name in _PHASES),
-    *(f"fsm.{name}" for name in ("guards", "case", "changes", "table", "planned", "observe", "answers")),
-    *("fsm.duplicates", "fsm.record", "prompts.replies", "prompts.json_reading", "prompts.model"),
+    *(f"fsm.{name}" for name in ("guards", "case", "judging", "changes", "asking", "table", "planned")),
+    *(
+        "fsm.observe",
+        "fsm.answers",
+        "fsm.duplicates",
+        "fsm.record",
+        "prompts.replies",
+        "prompts.json_reading",
+        "prompts.model",
+    ),
     *("prompts.wire_schemas", "prompts.plan_schemas", "tools.policy", "tools.hosts", "tools.defaults"),
     "tools.implied",
 )
@@ -204,7 +212,7 @@ def roots_of() -> dict[str, list[Place]]:
         if phase.name in _READERS:
             roots.append(("fsm.case", _READERS[phase.name].__name__))
         roots += [
-            ("fsm.changes", change.__name__)
+            (_home_of(change), change.__name__)
             for (source, _), change in sorted(CHANGES.items())
             if source == phase.name
         ]
@@ -240,10 +248,16 @@ def _replaced() -> dict[str, str]:
         if not _is_own(guard, "fsm.guards", name):
             found[f"guard.{name}"] = _foreign_digest(guard)
     for (source, _), change in CHANGES.items():
-        if not _is_own(change, "fsm.changes", getattr(change, "__name__", "")):
+        if not _is_own(change, _home_of(change), getattr(change, "__name__", "")):
             part = f"phase.{source}"
             found[part] = short_digest(f"{found.get(part)} {_foreign_digest(change)}".encode())
     return found
+
+
+def _home_of(change: object) -> str:
+    """Return the module that defines a change, if it is one of paor's: what asks a person stands apart."""
+    asks = str(getattr(change, "__module__", "")).endswith(".fsm.asking")
+    return "fsm.asking" if asks else "fsm.changes"
 
 
 def _is_own(function: Any, module: str, name: str) -> bool:

@@ -15,10 +15,11 @@ from ..states.phase import EXECUTING
 from ..states.policy import Policy
 from ..states.spec import Spec
 from .accepting import refusal
+from .drive import Drive
 from .forking import ForkPoint, amended, answer_at, fork_point
 from .intake import check_priced, model_of
 from .kit import Kit
-from .loop import Drive, Steps, steps
+from .loop import Steps, steps
 from .payloads import JSON, Stager
 from .resuming import restaged
 from .runner import Runner, Start

@@ -8,29 +8,17 @@ they came to comes back. The order is the guarantee: a row is durable before any
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from msgspec.structs import replace
 
-from ..prompts.model import (
-    Model,
-    ModelCall,
-    ModelUnavailable,
-    Reply,
-    estimated_usage,
-    prompt_bytes,
-    request_label,
-)
-from ..states.actions import Intent, StoredText
+from ..prompts.model import ModelCall, ModelUnavailable, Reply, estimated_usage, prompt_bytes, request_label
 from ..states.budgets import allowance, refusal, reservation, time_left_s
-from ..states.errors import AnswerNeeded, EffectUnknown, InternalError, NotStarted, ToolError
+from ..states.errors import InternalError
 from ..states.events import Event, RunWaiting, StepCompleted, TransitionTaken
 from ..states.outcomes import (
     NO_USAGE,
     Cancelled,
-    Ended,
-    InDoubt,
     ModelFault,
     Nought,
     Outcome,
@@ -41,68 +29,20 @@ from ..states.outcomes import (
 from ..states.phase import EXECUTING, FINAL
 from ..states.requests import ModelRequest, Nothing, Recall, Request, ToolRequest
 from ..states.run import Run
-from ..states.waiting import Answer, Asking
-from ..tools.files import outside
-from ..tools.tool import Resumption, Tool
-from .call_ledger import CallLedger
+from .calls import reconciled, use
 from .cancelling import BrokenOff
 from .committer import Entry
-from .context import CallContext, Loader
-from .effects import AskModel, Commit, Effect, EffectPending, Emit, Reconcile, Returned, UseTool
+from .drive import Drive, place_of_next, recalled
+from .effects import AskModel, Commit, Effect, Emit
 from .fold import apply
-from .journal import Journal
 from .journal_rows import document_row
-from .kit import Kit
 from .logs import log_transition
 from .machine import Decision, Moment, decide, request_of
-from .observe import cut, line
-from .outputs import ERROR_CHARS, asked_by, error_of, is_empty, output_of, result_of, told_by
-from .payloads import JSON, Stager
-from .ports import Clock
+from .outputs import told_by
+from .payloads import JSON
 from .record import Record, canonical, chained, counters_text, record_of
 
 Steps = Generator[Effect, Any, None]
-
-
-@dataclass(slots=True)
-class Drive:
-    """
-    One driver's hold on one run.
-
-    Attributes:
-        run: As of the last durable row.
-        head: Hash of that row.
-        fence: The lease's token.
-        kit, model, tools, connections: What the run is decided and performed with.
-        stager: Payloads of the next row.
-        journal, clock: Ports.
-        mark_us: Active clock at the last row.
-        resumed: Whether an effect that is pending was begun by another driver.
-        cancelled: Whether somebody asked to cancel.
-        listening: Whether anybody wants events.
-        amended: Payload that amends the run's spec, to be named by the next row.
-        accepting: Whether what the engine has changed since is accepted, for the tasks of a workflow too.
-        first: Number of the first row that this driver may write.
-    """
-
-    run: Run
-    head: bytes
-    fence: int
-    kit: Kit
-    model: Model
-    tools: dict[str, Tool]
-    connections: dict[str, Any]
-    stager: Stager
-    journal: Journal
-    clock: Clock
-    mark_us: int
-    resumed: bool = False
-    cancelled: bool = False
-    listening: bool = False
-    amended: StoredText | None = None
-    accepting: bool = False
-    first: int = 0
-    load: Loader = field(default=lambda first, count: [])
 
 
 def steps(drive: Drive) -> Steps:
@@ -115,7 +55,7 @@ def steps(drive: Drive) -> Steps:
         if isinstance(request, ModelRequest):
             asked, outcome = yield from _ask(drive, request)
         elif isinstance(request, ToolRequest):
-            asked, outcome = yield from _use(drive, request.intent)
+            asked, outcome = yield from use(drive, request.intent)
         else:
             asked, outcome = _known(drive, request)
         yield from transition(drive, asked, outcome, request)
@@ -132,20 +72,13 @@ def cancelled(drive: Drive) -> Steps:
 def _known(drive: Drive, request: Nothing | Recall) -> tuple[dict[str, Any], Outcome]:
     """Return what the row says of a request that needs nobody, and what it came to."""
     if isinstance(request, Recall):
-        bodies = [_recalled(drive, place) for place in request.payloads]
+        bodies = [recalled(drive, place) for place in request.payloads]
         texts = tuple(body if isinstance(body, str) else None for body in bodies)
         return {"kind": "recall", "payloads": [place.n for place in request.payloads]}, Recalled(texts)
     reply = drive.run.memory.reply
     if drive.run.state == EXECUTING and reply is not None:
-        return {"kind": "none"}, _reconciled(drive, reply.action, reply.content)
+        return {"kind": "none"}, reconciled(drive, reply.action, reply.content)
     return {"kind": "none"}, Nought()
-
-
-def _recalled(drive: Drive, place: StoredText) -> str | bytes | None:
-    """Return a payload's body: the last row's from memory, any other from the journal, held to its digest."""
-    if place.n in drive.stager.recent:
-        return drive.stager.recent[place.n]
-    return drive.journal.intact(drive.run.number, place.n, place.digest)
 
 
 def _ask(drive: Drive, request: ModelRequest) -> Generator[Effect, Any, tuple[dict[str, Any], Outcome]]:
@@ -186,7 +119,7 @@ def _ask(drive: Drive, request: ModelRequest) -> Generator[Effect, Any, tuple[di
         seq=run.seq,
         step=run.counters.step,
     )
-    answer = yield AskModel(run.number, drive.model, call, _place(drive))
+    answer = yield AskModel(run.number, drive.model, call, place_of_next(drive))
     if isinstance(answer, BrokenOff):
         return asked, Cancelled()
     if isinstance(answer, Reply):
@@ -199,11 +132,6 @@ def _ask(drive: Drive, request: ModelRequest) -> Generator[Effect, Any, tuple[di
     return asked, _fault(drive, answer)
 
 
-def _place(drive: Drive) -> tuple[str, int] | None:
-    """Return run and number of the next row for events of a call, None when nobody wants them."""
-    return (drive.run.run_id, drive.run.seq) if drive.listening else None
-
-
 def _fault(drive: Drive, error: object) -> ModelFault:
     if isinstance(error, ModelUnavailable):
         fault = error
@@ -212,144 +140,6 @@ def _fault(drive: Drive, error: object) -> ModelFault:
     payload = drive.stager.stage(fault.message)
     usage = fault.usage if fault.usage is not None else NO_USAGE
     return ModelFault(fault.code, fault.message, payload, usage, fault.request_id)
-
-
-def _use(drive: Drive, intent: Intent) -> Generator[Effect, Any, tuple[dict[str, Any], Outcome]]:
-    run = drive.run
-    asked = {"kind": "tool", "tool": intent.tool, "effect": intent.effect}
-    tool = drive.tools.get(intent.tool)
-    if tool is None or tool.run is None:
-        error = RuntimeError(f"the tool {intent.tool} is not there any more")
-        return asked, Ended(error_of(intent, error))
-    resumed, drive.resumed = drive.resumed, False
-    sure = False
-    if resumed and intent.effect == "once":
-        settled = yield from _settled(drive, tool, intent)
-        if settled is not None:
-            return asked, settled
-        sure = True
-    context = _context(drive, intent)
-    if drive.journal.leases.watch.asked(run.number):
-        return {"kind": "none"}, Cancelled()
-    if (reason := outside(run.spec.policy, intent.arguments)) is not None:
-        return asked, Ended(
-            replace(error_of(intent, ToolError(reason), code="unsafe_parameters"), retryable=False)
-        )
-    context.resumption = _resumption(drive)
-    came_to = yield UseTool(run.number, tool, intent.arguments, context, _place(drive))
-    if isinstance(came_to, EffectPending):
-        return asked, InDoubt("task_pending")
-    if isinstance(came_to, BrokenOff):
-        used = context.ledger.usage, tuple(context.texts), tuple(context.request_ids)
-        return asked, Cancelled(intent.effect == "once", *used)
-    if isinstance(came_to, AnswerNeeded):
-        try:
-            return asked, asked_by(came_to, run.spec.limits, drive.stager)
-        except Exception as error:  # a tool may ask in any form
-            came_to = error
-    if isinstance(came_to, EffectUnknown) and intent.effect == "once":
-        told = cut(line(told_by(came_to)), ERROR_CHARS)
-        if tool.reconcile is None:
-            return asked, InDoubt("tool_unsure", told, drive.stager.stage(told))
-        settled = yield from _settled(drive, tool, intent)
-        if settled is not None:
-            return asked, settled
-        came_to = NotStarted(told)
-    if isinstance(came_to, Returned):
-        result = result_of(
-            intent,
-            came_to.value,
-            first=run.counters.documents,
-            limits=run.spec.limits,
-            stager=drive.stager,
-        )
-        if run.memory.plan is not None and intent.effect != "once" and result.ok and is_empty(came_to.value):
-            result = replace(result, retryable=True)
-    else:
-        result = error_of(intent, came_to)
-    return asked, Ended(
-        result,
-        context.ledger.usage,
-        tuple(context.texts),
-        "not_done" if sure else "",
-        tuple(context.request_ids),
-    )
-
-
-def _resumption(drive: Drive) -> Resumption | None:
-    """Return what the call has asked before, with the answer; None when it has asked nothing."""
-    memory = drive.run.memory
-    if memory.asked is None or memory.answered is None:
-        return None
-    asked, answered = (_recalled(drive, place) for place in (memory.asked, memory.answered))
-    if not isinstance(asked, str) or not isinstance(answered, str):
-        return None  # erased
-    answer = Answer.model_validate_json(answered)
-    again = memory.reply is not None and memory.reply.action == "retry"
-    return Resumption(
-        state=Asking.model_validate_json(asked).state,
-        accepted=answer.action == "accept",
-        content=answer.content,
-        again=again,
-    )
-
-
-def _context(drive: Drive, intent: Intent) -> CallContext:
-    """Return what the call may know and ask."""
-    run = drive.run
-    selection = run.memory.selection
-    label = selection.connection if selection is not None else None
-    return CallContext(
-        run,
-        intent,
-        kit=drive.kit,
-        model=drive.model,
-        stager=drive.stager,
-        load=drive.load,
-        connection=drive.connections.get(label) if label is not None else None,
-        ledger=CallLedger(
-            run.spec.limits,
-            run.counters,
-            elapsed_us=lambda: drive.clock.active_us() - drive.mark_us,
-            is_cancelled=lambda: bool(drive.journal.leases.watch.asked(run.number)),
-        ),
-    )
-
-
-def _settled(drive: Drive, tool: Tool, intent: Intent) -> Generator[Effect, Any, Outcome | None]:
-    """
-    Return what is known of a once effect that another driver began; None when it certainly did not happen.
-
-    The tool's own reconciliation decides; without one, or when it cannot say, the effect is in doubt.
-    """
-    if tool.reconcile is None:
-        return InDoubt("driver_lost")
-    came_to = yield Reconcile(drive.run.number, tool, intent.idempotency_key)
-    if isinstance(came_to, BrokenOff):
-        return Cancelled(in_doubt=True)
-    if not isinstance(came_to, Returned):
-        told = cut(line(f"{type(came_to).__name__}: {told_by(came_to)}"), ERROR_CHARS)
-        return InDoubt("reconcile_failed", told, drive.stager.stage(told))
-    try:
-        output_of(came_to.value)
-    except (Exception, SystemExit):  # a value that no journal can hold says nothing
-        return InDoubt("reconcile_unreadable")
-    if came_to.value is not None:
-        return _reconciled(drive, "done", came_to.value, asked="done")
-    own = intent.idempotency_key.startswith(f"{drive.run.run_id}-")
-    return None if own else InDoubt("shared_intent")  # a fork's parent may be about to do it
-
-
-def _reconciled(drive: Drive, action: str, content: Any, asked: Literal["", "done"] = "") -> Ended:
-    """Return the outcome that a reconciliation gives to an effect in doubt, the tool's own (*asked*) or a person's."""
-    run, intent = drive.run, drive.run.memory.intent
-    assert intent is not None, "only an effect can be reconciled"
-    if action == "fail":
-        text = content if isinstance(content, str) and content else "the effect did not happen"
-        return Ended(replace(error_of(intent, RuntimeError(text), code="reconciled"), retryable=False))
-    first = run.counters.documents
-    result = result_of(intent, content, first=first, limits=run.spec.limits, stager=drive.stager)
-    return Ended(result, reconciled=asked)
 
 
 def transition(

@@ -27,6 +27,7 @@ from ..tools.documents import generate_report
 from ..tools.reports import check_report_format
 from ..tools.tool import Document, Tool
 from .accepting import accept, changes_of, refusal
+from .drive import Drive
 from .drivers import WriterPool, aperform, perform
 from .fallback import fallback_of, fallback_spec, is_owed, warn_of_legacy
 from .fingerprints import fingerprints_of
@@ -49,7 +50,7 @@ from .journal import Journal
 from .kit import Kit
 from .listening import tell
 from .logs import LOGGER, log_start
-from .loop import Drive, Steps, steps, transition
+from .loop import Steps, steps, transition
 from .payloads import JSON, Stager
 from .ports import Clock, Ids, RandomIds, SystemClock
 from .result import Result, result_of_run

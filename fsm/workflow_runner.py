@@ -11,11 +11,12 @@ from ..states.errors import UsageError
 from ..states.plans import TASKS_MAX
 from ..states.spec import Spec
 from ..tools.catalog import folded
+from .drive import Drive
 from .fork_runner import ForkRunner
 from .intake import (
     DocumentLike,
 )
-from .loop import Drive, Steps
+from .loop import Steps
 from .result import Result
 from .resuming import restored
 from .runner import Start

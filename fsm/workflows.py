@@ -34,8 +34,8 @@ from .resuming import restored
 from .starting import mode_of, scrubbed, texts_of
 
 if TYPE_CHECKING:
+    from .drive import Drive
     from .journal import Journal, RunRow
-    from .loop import Drive
     from .runner import Runner
 
 SUMMARY_CHARS = 400

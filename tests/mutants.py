@@ -29,8 +29,11 @@ SOURCES: dict[str, tuple[int, tuple[str, ...]]] = {
         (
             *(
                 "fsm/case.py",
+                "fsm/judging.py",
                 "fsm/changes.py",
+                "fsm/asking.py",
                 "fsm/machine.py",
+                "fsm/outcome_facts.py",
                 "fsm/planned.py",
                 "fsm/observe.py",
                 "fsm/answers.py",

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from paor.fsm.case import Case, folded_text, progress, read_case, stale_after, stop_after
+from paor.fsm.case import Case, read_case
+from paor.fsm.judging import folded_text, progress, stale_after, stop_after
 from paor.fsm.kit import Kit
 from paor.states.errors import InternalError
 from paor.states.outcomes import Cancelled, Nought, Outcome

@@ -115,7 +115,7 @@ def test_a_part_is_named_with_whatever_it_depends_on(plain: dict[str, str]) -> N
             {"guard.steps_left", "phase.Planning", "phase.Reviewing"},
         ),
         (
-            "fsm.case",
+            "fsm.judging",
             "if best is None or score > best:",
             "if best is None or score >= best:",
             {"phase.Reviewing"},

@@ -492,7 +492,7 @@ def test_invariants_of_effects_fail(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert broken(lost) == ""
     with monkeypatch.context() as patch:
-        patch.setattr("paor.fsm.loop._settled", certain)
+        patch.setattr("paor.fsm.calls._settled", certain)
         assert broken(lost) == "once_never_repeats"
     from paor.fsm.fuzz.watched import WatchedTool
 

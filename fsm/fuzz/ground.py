@@ -20,11 +20,11 @@ from ...states.policy import Policy
 from ...states.run import Run
 from ...states.spec import Spec
 from ...tools.tool import Tool, ToolContext
+from ..drive import Drive
 from ..drivers import WriterPool
 from ..engine import Engine
 from ..journal import Journal
 from ..journal_rows import RunRow, transition_of
-from ..loop import Drive
 from ..ports import SeededIds
 from ..result import Result, result_of_run
 from ..resuming import restored, run_before

@@ -22,7 +22,8 @@ from ...states.policy import Policy
 from ...states.requests import ModelRequest, Nothing, Recall
 from ...states.run import Run
 from ...states.waiting import Question
-from ..loop import Drive, Steps
+from ..drive import Drive
+from ..loop import Steps
 from ..machine import request_of
 from ..resuming import restored
 from ..runner import Going, Start
