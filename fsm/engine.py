@@ -30,12 +30,12 @@ from .intake import (
 from .loop import cancelled, steps
 from .result import Result, result_of_run
 from .resuming import restored
+from .rounds import next_round
 from .runner import NOTHING_GIVEN, OPTIONS, RESUME_OPTIONS, Start
 from .workflow_runner import WorkflowRunner, followed_options
 from .workflows import (
     Task,
     TaskCall,
-    next_round,
     task_options,
     unfinished_tasks,
 )

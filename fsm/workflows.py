@@ -28,7 +28,6 @@ from ..tools.tool import Document, Tool, ToolContext, ToolOutput
 from .context import CallContext
 from .effects import EffectPending
 from .intake import profile_of
-from .observe import cut, line
 from .result import Result
 from .resuming import restored
 from .starting import mode_of, scrubbed, texts_of
@@ -38,10 +37,6 @@ if TYPE_CHECKING:
     from .journal import Journal, RunRow
     from .runner import Runner
 
-SUMMARY_CHARS = 400
-"""Characters of an earlier round's answer that the next round's history keeps."""
-
-HISTORY_MAX = 50
 _CHILD_OPTIONS = (
     "mode",
     "tools",
@@ -299,7 +294,7 @@ def left_of(run: Run) -> dict[str, Any]:
 
 def _settle(journal: Journal, place: Place, context: ToolContext) -> None:
     """Count in the workflow what a task that has ended used, also that of a run which it fell back from."""
-    runs = [run for run, _, task in _runs_of(journal, place.workflow_id, place.round) if task == place.task]
+    runs = [run for run, _, task in runs_of(journal, place.workflow_id, place.round) if task == place.task]
     assert isinstance(context, CallContext), "a task is driven by a run"
     for run in runs:
         used = restored(journal, run)[0].counters
@@ -322,7 +317,7 @@ def _output_of(result: Result, place: Place, journal: Journal, context: ToolCont
     return ToolOutput(documents, notes=[f"{result.steps} steps, {result.reason}"])
 
 
-def _runs_of(journal: Journal, workflow_id: str, round: int | None = None) -> list[tuple[str, int, int]]:
+def runs_of(journal: Journal, workflow_id: str, round: int | None = None) -> list[tuple[str, int, int]]:
     """Return run id, round and task of the runs of a workflow, in the order in which they were started."""
     sql = "SELECT run_id, round, task FROM specs WHERE workflow_id = ? AND (? IS NULL OR round = ?) ORDER BY run"
     return journal.query(sql, (workflow_id, round, round))
@@ -330,7 +325,7 @@ def _runs_of(journal: Journal, workflow_id: str, round: int | None = None) -> li
 
 def _task_run(journal: Journal, place: Place) -> str | None:
     """Return the newest run of a task, None when it was not started."""
-    found = [run for run, _, task in _runs_of(journal, place.workflow_id, place.round) if task == place.task]
+    found = [run for run, _, task in runs_of(journal, place.workflow_id, place.round) if task == place.task]
     return found[-1] if found else None
 
 
@@ -344,7 +339,7 @@ def _documents_for(journal: Journal, place: Place, dependencies: Sequence[str]) 
         ToolError: A task that this one depends on has failed, or was not worked on at all.
     """
     earlier = [
-        run for run, _, task in _runs_of(journal, place.workflow_id, place.round) if 0 < task < place.task
+        run for run, _, task in runs_of(journal, place.workflow_id, place.round) if 0 < task < place.task
     ]
     done = {run for run in earlier if journal.run(run).status == "done"}
     if dependencies:
@@ -360,8 +355,12 @@ def _documents_for(journal: Journal, place: Place, dependencies: Sequence[str]) 
 
 def produced(journal: Journal, run_id: str) -> list[Document]:
     """Return the documents that a run's actions produced, each under its label; erased ones are left out."""
-    row, given = journal.run(run_id), len(journal.spec(run_id).documents)
-    bodies = journal.documents_at(row.run, given, 2**31)
+    return kept(journal, run_id, len(journal.spec(run_id).documents), 2**31)
+
+
+def kept(journal: Journal, run_id: str, first: int, count: int) -> list[Document]:
+    """Return *count* documents of a run from number *first* on, each under its label; erased ones are left out."""
+    bodies = journal.documents_at(journal.run(run_id).run, first, count)
     return [
         Document(item.name, body, item.mime, item.label, item.position)
         for item, body in bodies
@@ -373,7 +372,7 @@ def waiting_task(journal: Journal, row: RunRow) -> str | None:
     """Return the run of the task whose answer a waiting workflow needs, or None; no task of any other run."""
     if row.task != 0 or row.status != "waiting":
         return None
-    tasks = [run for run, _, task in _runs_of(journal, row.workflow_id, row.round) if task > 0]
+    tasks = [run for run, _, task in runs_of(journal, row.workflow_id, row.round) if task > 0]
     return tasks[-1] if tasks and journal.run(tasks[-1]).status == "waiting" else None
 
 
@@ -381,7 +380,7 @@ def used_tools(journal: Journal, row: RunRow) -> list[str]:
     """Return the names of the tools that a run is offered; of a workflow those of its tasks, as far as they are known."""
     if row.task != 0:
         return [tool.name for tool in journal.spec(row.run_id).tools]
-    tasks = [run for run, _, task in _runs_of(journal, row.workflow_id, row.round) if task > 0]
+    tasks = [run for run, _, task in runs_of(journal, row.workflow_id, row.round) if task > 0]
     names = list(journal.spec(row.run_id).children.get("tools", ()))
     names += [tool.name for run in tasks for tool in journal.spec(run).tools]
     return list(dict.fromkeys(names))
@@ -391,78 +390,5 @@ def unfinished_tasks(journal: Journal, row: RunRow) -> list[str]:
     """Return the runs of a workflow's tasks that have not ended; none of any other run."""
     if row.task != 0:
         return []
-    runs = [journal.run(run) for run, _, task in _runs_of(journal, row.workflow_id, row.round) if task > 0]
+    runs = [journal.run(run) for run, _, task in runs_of(journal, row.workflow_id, row.round) if task > 0]
     return [run.run_id for run in runs if run.status not in ("done", "failed")]
-
-
-# -- the next round ----------------------------------------------------------------------------------------------
-
-
-def next_round(journal: Journal, run_id: str) -> tuple[Place, Spec, list[Document]]:
-    """
-    Return where the next round of a run's workflow stands, its last spec, and the documents that it starts with.
-
-    Raises:
-        UsageError: A run of the workflow is not finished.
-    """
-    row = journal.run(run_id)
-    runs = _runs_of(journal, row.workflow_id)
-    first, last = runs[0][0], max(round for _, round, _ in runs)
-    head = next(run for run, round, _ in runs if round == last)
-    documents: list[Document] = []
-    history: list[Message] = []
-    for other, round, task in sorted(runs, key=lambda run: (run[1], run[2] or TASKS_MAX + 1)):
-        state = journal.run(other)
-        if state.status not in ("done", "failed"):
-            raise UsageError(f"run {other} of this workflow is {state.status}; finish it first")
-        run, _ = restored(journal, other)
-        if other == first:
-            documents = _inputs(journal, other) + documents
-        if task:  # of the workflow itself, whose steps are the tasks, only the answer is news
-            documents += produced(journal, other)
-            history += [_summary(message, round) for message in run.memory.history]
-        history.append(_answer(run.memory.answer or "", round, task, state.status == "done"))
-    spec = journal.spec(head)
-    place = Place(
-        row.workflow_id,
-        last + 1,
-        0 if spec.task == 0 else 1,
-        history=tuple(history[-HISTORY_MAX:]),
-        options=spec.children,
-    )
-    return place, spec, documents
-
-
-def _inputs(journal: Journal, run_id: str) -> list[Document]:
-    bodies = journal.documents_at(journal.run(run_id).run, 0, len(journal.spec(run_id).documents))
-    return [
-        Document(item.name, body, item.mime, item.label, item.position)
-        for item, body in bodies
-        if body is not None
-    ]
-
-
-def _summary(message: Message, round: int) -> Message:
-    """Return an action of an earlier round: its summary only."""
-    return Message(
-        action=message.action,
-        step=message.step,
-        tool=message.tool,
-        label=message.label,
-        documents_count=message.documents_count,
-        summary=message.summary,
-        success=message.success,
-        round=message.round or round,
-    )
-
-
-def _answer(text: str, round: int, task: int, success: bool) -> Message:
-    summary = cut(line(text), SUMMARY_CHARS) or "no answer"
-    return Message(
-        action=0,
-        step=0,
-        tool=f"answer of task {task}" if task else "answer",
-        summary=summary,
-        success=success,
-        round=round,
-    )
