@@ -147,7 +147,7 @@ def test_every_definition_that_decides_belongs_to_a_part(plain: dict[str, str]) 
     }
     allowed = (
         r"fsm\.record\..*",
-        r"fsm\.(case\._READERS|changes\.(CHANGES|Effect)|guards\.(GUARDS|Guard|_FUNCTIONS))",
+        r"fsm\.(case\._READERS|changes\.CHANGES|asking\.Effect|guards\.(GUARDS|Guard|_FUNCTIONS))",
         r"fsm\.table\.(ROWS|TABLE|WAITING|fingerprint)",
         r"prompts\.model\..*|prompts\.replies\.[RW]|tools\.canonical\..*",
         r"tools\.hosts\.Address|tools\.policy\.(URL_CHARS|_CONTROL|path_arguments|unsafe_address|unsafe_url)",
