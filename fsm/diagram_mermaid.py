@@ -115,7 +115,7 @@ def _legend(graph: Graph, names: Mapping[str, str]) -> list[str]:
     for told in filter(None, blocks[:LEGEND_BLOCKS]):
         if len(told) > LEGEND_LINES:
             told = [*told[: LEGEND_LINES - 1], f"and {len(told) - LEGEND_LINES + 1} more"]
-        lines.append("        " + "<br/>".join(map(_shown, told)))
+        lines.append("        " + "<br/>" * bool(lines) + "<br/>".join(map(_shown, told)))
     if not lines or not names:
         return []
     place = next((phase for phase in graph.phases if phase in graph.final), graph.phases[-1])

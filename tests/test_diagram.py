@@ -434,7 +434,7 @@ def assert_mermaid(text: str) -> None:
     line = re.compile(
         r"stateDiagram-v2|    %%\{init: \{[\w\": ,{}]*\}\}%%"
         rf"|    state \"{shown}\" as s\d+"
-        rf"|    note right of \w+|        (?:A: |never seen|everything ){shown}|    end note"
+        rf"|    note right of \w+|        (?:<br/>)?(?:A: |never seen|everything ){shown}|    end note"
         rf"|    \w+ --> \w+ : {label}|    \[\*\] --> \w+|    \w+ --> \[\*\]"
         r"|    classDef \w+ [\w:#,-]+|    class \w+(,\w+)* \w+"
     )

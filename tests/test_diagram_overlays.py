@@ -120,6 +120,7 @@ def test_everything_that_was_seen_is_said_to_be_seen() -> None:
     covered = Covered("All", coverage(world))
     assert covered.coverage.percent == 100
     assert legend_of(covered) == ["everything was seen"]
+    assert "        everything was seen\n    end note\n" in picture("mermaid", covered)
     assert "never seen" not in picture("mermaid", covered)
     assert len(marked(parsed(picture("svg", covered)), "lack")) == 1
     assert set(edge_looks(picture("svg", covered)).values()) == {"walked"}
