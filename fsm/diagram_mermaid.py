@@ -1,4 +1,9 @@
-"""The Mermaid form: a ``stateDiagram-v2``; everything that could mean something to its grammar is a character code."""
+"""
+The Mermaid form: a ``stateDiagram-v2``; everything that could mean something to its grammar is a character code.
+
+State diagrams have no statement that colours an edge, but a style sheet of one's own reaches each of them by its number.
+Where it is not read (by another renderer, or by Mermaid before version 11) the labels say the same in words.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ..states.phase import PHASES
-from .diagram_graph import Covered, Graph, plain
+from .diagram_graph import Covered, Graph, Look, plain
 from .diagram_words import caption, legend_of, missing_by_phase
 
 COLOURS = {
@@ -19,12 +24,24 @@ COLOURS = {
 }
 """Fill, rim and text of a phase by its look; every pair is legible on a light and on a dark page."""
 
+EDGES: dict[Look, tuple[str, str]] = {
+    "walked": ("path", "stroke:#4c6ef5; stroke-width:3px"),
+    "both": ("path", "stroke-width:3px"),
+    "left": ("path", "stroke:#e8590c; stroke-width:3px"),
+    "right": ("path", "stroke:#845ef7; stroke-width:3px; stroke-dasharray:8 4"),
+    "faded": ("", "opacity:0.65"),
+    "never": ("", "opacity:0.75; stroke-dasharray:4 4"),
+}
+"""Elements of an edge (its line, or label and all) and their style by its look; legible on a light and on a dark page."""
+
 LEGEND_LINES = 24
 LEGEND_BLOCKS = 12
-"""Lines of one legend and number of them; Mermaid refuses texts that are too long."""
+"""Lines of one paragraph of the legend and number of them; Mermaid refuses texts that are too long."""
 
-_SPACE = '    %%{{init: {{"state": {{"nodeSpacing": {}, "rankSpacing": {}}}}}}}%%'
+_SPACE = '    %%{{init: {{"state": {{"nodeSpacing": {}, "rankSpacing": {}}}{}}}}}%%'
 """A directive and no front matter, so that the text begins with the diagram's kind."""
+_WRAP = ', "flowchart": {"wrappingWidth": 600}'
+"""Pixels of a line of the legend before it is wrapped: Mermaid's 200 make a column of it."""
 _ROOM_WALKED = (170, 110)
 _ROOM_GUARDS = (210, 180)
 """
@@ -38,8 +55,9 @@ _SAFE = re.compile(r"[^\w ,.()\[\]|×-]")
 def mermaid(graph: Graph) -> str:
     """Return a ``stateDiagram-v2``."""
     overlay, names = graph.overlay, _names(graph.phases)
-    lines = ["---", f"title: {_yaml(caption(overlay))}", "---"] if overlay else []
-    lines += ["stateDiagram-v2", _SPACE.format(*(_ROOM_WALKED if overlay else _ROOM_GUARDS))]
+    lines = ["---", f"title: {_yaml(caption(overlay))}", *_edge_styles(graph), "---"] if overlay else []
+    room = _SPACE.format(*_ROOM_WALKED, _WRAP) if overlay else _SPACE.format(*_ROOM_GUARDS, "")
+    lines += ["stateDiagram-v2", room]
     for phase, name in names.items():
         if phase != name:
             lines.append(f'    state "{_shown(phase)}" as {name}')
@@ -51,7 +69,7 @@ def mermaid(graph: Graph) -> str:
     lines += [f"    {names[phase]} --> [*]" for phase in graph.phases if phase in graph.final]
     if overlay:
         lines += _styles(graph, names)
-        lines += _legend(graph)
+        lines += _legend(graph, names)
     return "\n".join(lines) + "\n"
 
 
@@ -67,24 +85,41 @@ def _styles(graph: Graph, names: Mapping[str, str]) -> list[str]:
     return lines + classes
 
 
-def _legend(graph: Graph) -> list[str]:
-    """Return states of their own with the legend, for a coverage one a phase: notes would tear the phases apart."""
-    overlay = graph.overlay
+def _edge_styles(graph: Graph) -> list[str]:
+    """
+    Return the style sheet that colours the edges by how the overlay left them, as lines of the front matter.
+
+    Mermaid counts the arrows from 0 in the order in which they are written; that of the start is the first.
+    """
+    lines = []
+    for look, (element, style) in EDGES.items():
+        numbers = [number for number, edge in enumerate(graph.edges, 1) if edge.look == look]
+        if numbers:
+            which = ", ".join(f"{element}[data-id=edge{number}]" for number in numbers)
+            lines.append(f"    {which} {{{style}}}")
+    return ["config:", "  themeCSS: |", *lines] if lines else []
+
+
+def _legend(graph: Graph, names: Mapping[str, str]) -> list[str]:
+    """
+    Return the legend, for a coverage one paragraph a phase: a note at the first final phase, so below the whole.
+
+    No line of it begins with a text of somebody's, which might end the note or be taken for a comment.
+    """
+    overlay, blocks = graph.overlay, list[list[str]]()
     if isinstance(overlay, Covered):
         missing = missing_by_phase(overlay.coverage)
         blocks = [[f"never seen in {phase}", *told] for phase, told in missing.items()]
-    else:
-        blocks = [legend_of(overlay)]
-    lines, names = list[str](), list[str]()
+    blocks = blocks or [legend_of(overlay)]
+    lines = list[str]()
     for told in filter(None, blocks[:LEGEND_BLOCKS]):
         if len(told) > LEGEND_LINES:
             told = [*told[: LEGEND_LINES - 1], f"and {len(told) - LEGEND_LINES + 1} more"]
-        names.append(f"legend{len(names)}")
-        lines.append(f'    state "{"<br/>".join(map(_shown, told))}" as {names[-1]}')
-    if not names:
+        lines.append("        " + "<br/>" * bool(lines) + "<br/>".join(map(_shown, told)))
+    if not lines or not names:
         return []
-    look = "    classDef legend fill:#ffffff,stroke:#98a2b3,color:#1f2430,stroke-dasharray:4"
-    return [*lines, look, f"    class {','.join(names)} legend"]
+    place = next((phase for phase in graph.phases if phase in graph.final), graph.phases[-1])
+    return [f"    note right of {names[place]}", *lines, "    end note"]
 
 
 def _names(phases: Sequence[str]) -> dict[str, str]:

@@ -433,16 +433,18 @@ def assert_mermaid(text: str) -> None:
     shown = r"(?:[\w ,.()\[\]|×:?!'/+=%‹›＆＃，（）…→≠-]|<br/>)+"
     line = re.compile(
         r"stateDiagram-v2|    %%\{init: \{[\w\": ,{}]*\}\}%%"
-        rf"|    state \"{shown}\" as (?:s|legend)\d+"
+        rf"|    state \"{shown}\" as s\d+"
+        rf"|    note right of \w+|        (?:<br/>)?(?:A: |never seen|everything ){shown}|    end note"
         rf"|    \w+ --> \w+ : {label}|    \[\*\] --> \w+|    \w+ --> \[\*\]"
         r"|    classDef \w+ [\w:#,-]+|    class \w+(,\w+)* \w+"
     )
     lines = text.splitlines()
     if lines[0] == "---":
-        assert lines[2] == "---" and re.fullmatch(
-            r'title: "(?:[\w .,():×?!\'/‹›＆-]|\\U[0-9a-f]{8})*"', lines[1]
-        )
-        lines = lines[3:]
+        head, lines = lines[1 : lines.index("---", 1)], lines[lines.index("---", 1) + 1 :]
+        assert re.fullmatch(r'title: "(?:[\w .,():×?!\'/‹›＆-]|\\U[0-9a-f]{8})*"', head[0])
+        assert head[1:3] in ([], ["config:", "  themeCSS: |"])
+        for rule in head[3:]:
+            assert re.fullmatch(r"    (?:(?:path)?\[data-id=edge\d+\](?:, )?)+ \{[\w#:;. -]+\}", rule), rule
     assert lines[0] == "stateDiagram-v2"
     for found in lines:
         assert line.fullmatch(found), found

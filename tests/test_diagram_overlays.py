@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import importlib
+import json
 import os
 import re
 import shutil
@@ -23,6 +24,7 @@ from paor import Coverage, Journal, UnknownRun, UsageError, coverage, diagram
 from paor.fsm.diagram import Covered, Overlay, Parted, Step, Walk, graph_of
 from paor.fsm.diagram import diagram as picture
 from paor.fsm.diagram_layout import Rect, layout_of, width_of
+from paor.fsm.diagram_mermaid import EDGES
 from paor.fsm.diagram_panel import panel_of
 from paor.fsm.diagram_words import legend_of
 from paor.fsm.table import ROWS, Row
@@ -118,6 +120,7 @@ def test_everything_that_was_seen_is_said_to_be_seen() -> None:
     covered = Covered("All", coverage(world))
     assert covered.coverage.percent == 100
     assert legend_of(covered) == ["everything was seen"]
+    assert "        everything was seen\n    end note\n" in picture("mermaid", covered)
     assert "never seen" not in picture("mermaid", covered)
     assert len(marked(parsed(picture("svg", covered)), "lack")) == 1
     assert set(edge_looks(picture("svg", covered)).values()) == {"walked"}
@@ -368,6 +371,33 @@ def test_graphviz_reads_every_overlay(title: str) -> None:
         assert b'node " legend"' in out.stdout
 
 
+def arrows(text: str) -> list[tuple[str, str]]:
+    """The arrows of a Mermaid text in the order in which Mermaid numbers them."""
+    return re.findall(r"^    (\S+) --> ([^\s:]+)", text, re.MULTILINE)
+
+
+@given(overlay=walks() | coverages() | partings())
+@settings(max_examples=40)
+def test_mermaid_gives_every_edge_the_look_that_it_has_in_the_other_forms(overlay: Overlay) -> None:
+    """By its number, which is that of its arrow: a number too far would colour the neighbour."""
+    text = picture("mermaid", overlay)
+    looks = {}
+    for look, (_, style) in EDGES.items():
+        for rule in re.findall(rf"^    (.*) \{{{re.escape(style)}\}}$", text, re.MULTILINE):
+            for number in re.findall(r"edge(\d+)", rule):
+                looks[arrows(text)[int(number)]] = look
+    assert looks == edge_looks(picture("svg", overlay))
+
+
+@given(overlay=coverages() | partings())
+@settings(max_examples=20)
+def test_mermaid_has_its_legend_below_everything_else(overlay: Overlay) -> None:
+    """As the note of the first final phase; as a state of its own it would stand above the first phase."""
+    above, _, legend = picture("mermaid", overlay).partition("    note right of Done\n")
+    assert legend.endswith("\n    end note\n") and "note" not in above
+    assert "state " not in above and arrows(above) and not arrows(legend)
+
+
 PARSE = """
 import { JSDOM } from "jsdom";
 import { readFileSync } from "fs";
@@ -375,7 +405,12 @@ globalThis.window = new JSDOM("").window;
 globalThis.document = window.document;
 const mermaid = (await import("mermaid")).default;
 for (const file of process.argv.slice(2)) {
-  console.log((await mermaid.parse(readFileSync(file, "utf8"))).diagramType);
+  const text = readFileSync(file, "utf8");
+  const { diagramType } = await mermaid.parse(text);
+  const read = await mermaid.mermaidAPI.getDiagramFromText(text);
+  const edges = read.db.getData().edges.filter((edge) => edge.id.startsWith("edge"));
+  const name = (end) => end.replace(/^root_(start|end)$/, "[*]");
+  console.log(JSON.stringify([diagramType, edges.map((edge) => [edge.id, name(edge.start), name(edge.end)])]));
 }
 """
 
@@ -383,7 +418,7 @@ for (const file of process.argv.slice(2)) {
 @pytest.mark.large
 @pytest.mark.download
 def test_mermaid_itself_reads_every_overlay(tmp_path: Path) -> None:
-    """With Mermaid's own parser, from the npm registry."""
+    """With Mermaid's own parser, from the npm registry; it numbers the edges as the style sheet does."""
     if shutil.which("npm") is None:
         pytest.skip("needs npm")
     (tmp_path / "package.json").write_text('{"private": true}')
@@ -415,7 +450,9 @@ def test_mermaid_itself_reads_every_overlay(tmp_path: Path) -> None:
         ["node", "parse.mjs", *map(str, files)], check=False, cwd=tmp_path, capture_output=True, timeout=300
     )
     assert said.returncode == 0, said.stderr.decode()
-    assert said.stdout.decode().split() == ["stateDiagram"] * len(files)
+    for file, line in zip(files, said.stdout.decode().splitlines(), strict=True):
+        ends = arrows(file.read_text(encoding="utf-8"))
+        assert json.loads(line) == ["stateDiagram", [[f"edge{n}", *pair] for n, pair in enumerate(ends)]]
 
 
 # -- from Python ---------------------------------------------------------------------------------------------------
