@@ -10,6 +10,7 @@ import orjson
 from msgspec.structs import replace
 
 from ..prompts.builders import TextTask
+from ..prompts.fencing import beginning
 from ..prompts.model import (
     CallStopped,
     Model,
@@ -31,7 +32,6 @@ from ..states.run import Run
 from ..tools.tool import Document, Resumption
 from .call_ledger import CallLedger
 from .kit import Kit
-from .observe import cut
 from .payloads import JSON, Stager
 
 Loader = Callable[[int, int], list[Document]]
@@ -214,5 +214,5 @@ def _shortened(task: TextTask, chars_max: int) -> TextTask:
     short = sum(len(text) for _, text in task.documents if len(text) <= allowed)
     long = [text for _, text in task.documents if len(text) > allowed]
     allowed = max(allowed, (chars_max - short) // max(1, len(long)))
-    documents = [(name, cut(text, allowed)) for name, text in task.documents]
+    documents = [(name, beginning(text, allowed)) for name, text in task.documents]
     return TextTask(task.request, documents, task.instructions, task.format)

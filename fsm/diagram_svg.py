@@ -40,7 +40,7 @@ from .diagram_style import CSS
 from .diagram_words import caption, counted, legend_of, shares
 
 _TITLE = "An agent run as a finite state machine"
-_ROLE = 'style="max-width:100%;height:auto" role="img" aria-labelledby="paor-title paor-desc"'
+_ROLE = 'style="max-width:100%" role="img" aria-labelledby="paor-title paor-desc"'
 _HEAD = 9.0
 _RADIUS = 14.0
 _MEANINGS: dict[Kind, str] = {

@@ -199,7 +199,9 @@ def ours(error: sqlite3.Error, path: str) -> JournalError:
     if name.startswith("SQLITE_NOTADB"):
         return NotAJournal(f"{path}: is not an SQLite file, so not a paor journal")
     if name.startswith("SQLITE_CANTOPEN"):
-        return NotAJournal(f"{path}: cannot be opened; check that the folder exists and the file may be read")
+        return NotAJournal(
+            f"{path}: cannot be opened; its folder must exist, and file and folder must be readable, for a run writable"
+        )
     if name.startswith(("SQLITE_FULL", "SQLITE_READONLY", "SQLITE_IOERR", "SQLITE_PERM")):
         return JournalFull(
             f"{path}: cannot be written ({text}); what was committed is intact, resume when it can be"

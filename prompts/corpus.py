@@ -58,11 +58,12 @@ class Corpus:
             self.origin.extend([number] * len(found))
             if found:
                 self._titles.append(found[0].heading or found[0].text)
-            if not whole:
+            if not (whole and source.whole):
                 self.unread.append((source.name, len(found)))
         self._index: Index | None = None
         self._kinds: dict[int, frozenset[str]] = {}
         self._subjects: dict[int, frozenset[str]] = {}
+        self._facts: dict[int, frozenset[str]] = {}
 
     @property
     def index(self) -> Index:
@@ -116,7 +117,9 @@ class Corpus:
 
     def facts(self, place: int) -> frozenset[str]:
         """Return the numbers, months and weekdays in the unit at *place*."""
-        return facts(self.units[place].text, self.language(place))
+        if place not in self._facts:
+            self._facts[place] = facts(self.units[place].text, self.language(place))
+        return self._facts[place]
 
     def subject(self, place: int) -> frozenset[str]:
         """Return the stems of the unit at *place* without numbers and months: what it speaks of."""

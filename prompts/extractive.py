@@ -26,10 +26,12 @@ class Source:
     Attributes:
         name: What it is called in the answer: "contract.pdf".
         text: Its text, Markdown or plain.
+        whole: Whether that is all of its text.
     """
 
     name: str
     text: str
+    whole: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,26 @@ def fenced(name: str, text: str) -> str:
     return f"<<<document {' '.join(title.split())}\n{body}\n>>>"
 
 
+_REST = re.compile(r"\n\n\[Only the first \d+ of \d+ characters of this document stand here\.\]\n?\Z")
+
+
+def beginning(text: str, chars_max: int) -> str:
+    """Return *text* within *chars_max* characters; one that is longer ends where a paragraph does, and with a note."""
+    if len(text) <= chars_max:
+        return text
+    note = "\n\n[Only the first {} of {} characters of this document stand here.]"
+    room = max(0, chars_max - len(note.format(len(text), len(text))))
+    near = max(text.rfind(mark, room - min(room, 2000) // 2, room) for mark in ("\n\n", "\n", ". "))
+    end = near + 1 if near > 0 else room
+    return text[:end].rstrip() + note.format(end, len(text))
+
+
+def without_note(text: str) -> tuple[str, bool]:
+    """Return a text as `beginning` gave it without its note, and whether it is the whole of it."""
+    found = _REST.search(text)
+    return (text, True) if found is None else (text[: found.start()], False)
+
+
 def drafted(text: str) -> str:
     """Return a draft as it stands, between markers when it has headings: what is copied from it must stay as it is."""
     return fenced(DRAFT, text) if inert(text) != text else text

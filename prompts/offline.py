@@ -13,15 +13,16 @@ import json
 import re
 from typing import Any
 
-from .fencing import DRAFT
+from .fencing import DRAFT, without_note
 from .model import ModelCall, ModelUnavailable, Reply
 
 EXTRACT, PROCESS, REPORT = "document.extract", "ai.process", "document.generateReport"
 SIGNATURE = "*Selected from the documents by paor's offline model: quoted sentences, no language model.*"
 NO_DOCUMENTS = (
     "I am paor's offline model: I answer from documents only, and this run has none that I can read. "
-    "Give documents (--document FILE) or use a language model."
+    "Give documents (--document FILE), in a prompt that names them if the template is your own, or use a language model."
 )
+NO_TOOLS = f"I am paor's offline model: I work with {EXTRACT} and {PROCESS}, and this run offers neither."
 _STEP = re.compile(r"(?m)^- Step \d+: (\S+) \[(ok|failed)\]")
 _LABEL = re.compile(r"(?m)^(?:- |  Documents: )docList:(\S+) \((\d+)")
 _FENCE = re.compile(r"<<<document (.*)\n((?:.*\n)*?)>>>(?:\n|\Z)")
@@ -143,6 +144,8 @@ def _chosen(sections: dict[str, str]) -> str:
     inputs = [f"docList:{label}" for label, _ in _LABEL.findall(index) if "_action0_" in label]
     if not inputs:
         return _dumps(action=None, answer=NO_DOCUMENTS)
+    if EXTRACT not in offered and PROCESS not in offered:
+        return _dumps(action=None, answer=NO_TOOLS)
     failed = [tool for tool, outcome in tried if outcome == "failed"]
     objective = sections.get("Objective", "")
     criteria = criteria_of(sections)
@@ -337,7 +340,8 @@ def _write(sections: dict[str, str], documents: list[tuple[str, str]]) -> str:
 
     instructions = sections.get("Instructions", "")
     criteria = re.findall(r"(?m)^Criterion \d+: (.*)$", instructions)
-    sources = [Source(name, text.rstrip("\n")) for name, text in documents]
+    read = [(name, *without_note(text)) for name, text in documents]
+    sources = [Source(name, text.rstrip("\n"), whole) for name, text, whole in read]
     request = sections.get("Request", "").strip()
     written = write(
         request,

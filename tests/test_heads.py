@@ -73,7 +73,7 @@ def test_no_heads_are_written_of_what_does_not_hold(shell: Shell) -> None:
     assert (said.code, (shell.folder / "new.json").exists()) == (4, False)
     assert (shell("verify", "--write-head", "heads.json").code, file.read_bytes()) == (4, before)
     assert "no heads were written" in said.err
-    shell("verify", "--write-head", "paor.db").refused("is the journal itself", code=2)
+    shell("verify", "--write-head", "paor.db").refused("would replace the journal", code=2)
 
 
 @pytest.mark.parametrize("name", ["approved", "documents"])

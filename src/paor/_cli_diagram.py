@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from ._cli_io import OK, command, say_bytes, say_json, tell, write_atomically
+from ._cli_io import OK, command, keep_journals, say_bytes, say_json, tell, write_atomically
 from ._cli_journal import find_run, reading
 from ._cli_json import text_file
 from .fsm.coverage import Coverage
@@ -74,6 +74,8 @@ def diagram(
         )
     if second is not None and not names:
         raise UsageError("--diff needs the run to compare with: paor diagram A --diff B")
+    if output is not None:
+        keep_journals("--output", output, journal, *([other] if other is not None else []))
     if covers:
         overlay, told = _covered(names, journal)
     elif second is not None:

@@ -22,7 +22,9 @@ from ._cli_io import (
     WAITING,
     forget_output,
     journal_flag,
+    keep_journals,
     reason,
+    same_file,
     say,
     say_json,
     tell,
@@ -80,9 +82,9 @@ def check_output(path: Path, journal: str, documents: tuple[str, ...] = ()) -> s
         folder = path.resolve().parent
         if not folder.is_dir():
             raise UsageError(f"--output {path}: there is no folder {folder}")
-        for other in (journal, *documents):
-            if path.exists() and Path(other).exists() and path.samefile(other):
-                raise UsageError(f"--output {path}: would replace what the run reads")
+        keep_journals("--output", str(path), journal)
+        if any(same_file(str(path), document) for document in documents):
+            raise UsageError(f"--output {path}: would replace what the run reads")
         with TemporaryFile(dir=folder):
             pass
     except OSError as error:

@@ -162,6 +162,30 @@ def write_atomically(path: Path, data: bytes) -> None:
         raise UsageError(f"{path}: cannot be written ({reason(error)})") from None
 
 
+BESIDE = ("", "-wal", "-shm", "-journal")
+"""What SQLite may keep beside a journal, by what it adds to its name."""
+
+
+def keep_journals(option: str, path: str, *journals: str) -> None:
+    """
+    See to it that a file that is written replaces none of *journals*, there already or not yet, nor what is beside them.
+
+    Raises:
+        UsageError: It would.
+    """
+    for journal in journals:
+        if any(same_file(path, journal + ending) for ending in BESIDE):
+            raise UsageError(f"{option} {one_line(path)}: would replace the journal {one_line(journal)}")
+
+
+def same_file(one: str, other: str) -> bool:
+    """Whether two names lead to the same file, which need not be there yet."""
+    try:
+        return os.path.realpath(one) == os.path.realpath(other) or os.path.samefile(one, other)
+    except (OSError, ValueError):
+        return False
+
+
 def _umask() -> int:
     mask = os.umask(0o022)
     os.umask(mask)

@@ -47,8 +47,11 @@ def find_run(journal: Journal, name: str | None) -> RunRow:
     Return a run by its id, an unambiguous prefix, ``last``, or ``last~1`` for the one before; None means the newest.
 
     Raises:
+        UsageError: The name is empty, as of a variable that was never set.
         UnknownRun: There is none.
     """
+    if name is not None and not name.strip():
+        raise UsageError('RUN is empty; give an id, the start of one, or "last"')
     back = re.fullmatch(r"last(?:~(\d{1,9}))?", name or "last")
     if back is None:
         return journal.run(str(name))

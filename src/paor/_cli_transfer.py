@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 import click
 
-from ._cli_io import OK, command, reason, say, say_bytes, say_json, tell, write_atomically
+from ._cli_io import OK, command, keep_journals, reason, say, say_bytes, say_json, tell, write_atomically
 from ._cli_journal import busy_timeout_s, find_run, reading
 from ._cli_json import text_file
 from ._cli_text import count
@@ -64,6 +64,8 @@ def export(
         raise click.UsageError("--all goes without RUN")
     if as_test and (everything or len(names) > 1):
         raise click.UsageError("--pytest takes one RUN")
+    if output is not None:
+        keep_journals("--output", output, journal)
     redaction = _redaction(redact)
     with reading(journal) as reader:
         if as_test:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from ._cli_io import DAMAGED, OK, command, reason, say, say_json, tell, write_atomically
+from ._cli_io import DAMAGED, OK, command, keep_journals, reason, say, say_json, tell, write_atomically
 from ._cli_journal import reading
 from ._cli_text import count, one_line, styled
 from .fsm.heads import BYTES_MAX, Head, read, written
@@ -36,8 +35,8 @@ def verify(head: str | None, write_head: str | None, journal: str, as_json: bool
     Exit codes: 0 everything holds, 4 with a line for each defect, 2 not a paor journal or no file of heads.
     """
     before = read(_bytes(head), one_line(head)) if head is not None else []
-    if write_head is not None and _same(write_head, journal):
-        raise UsageError(f"--write-head {one_line(write_head)}: is the journal itself")
+    if write_head is not None:
+        keep_journals("--write-head", write_head, journal)
     defects: list[Defect] = []
     now: list[Head] = []
     runs = transitions = 0
@@ -85,11 +84,3 @@ def _bytes(name: str) -> bytes:
             return opened.read(BYTES_MAX + 1)
     except (OSError, ValueError) as error:
         raise UsageError(f"{one_line(name)}: cannot be read ({reason(error)})") from None
-
-
-def _same(one: str, other: str) -> bool:
-    """Whether two names lead to the same file."""
-    try:
-        return os.path.samefile(one, other)
-    except (OSError, ValueError):
-        return False
