@@ -47,6 +47,13 @@ def leave(word: str) -> str:
     "Leave."
     os._exit(7)
 
+class Unmade(Machine):
+    def __init__(self, more):
+        super().__init__()
+
+async def later(journal):
+    return make(journal)
+
 def leaving(journal):
     return Engine("offline", [leave], journal, builtins=False)
 """
@@ -97,6 +104,8 @@ def test_a_case_is_saved_told_and_fails_again_in_another_process(shell: Shell, s
     assert shell("replay", "--repro", file, "--app", app, "--json").json["fails"] is True
     gone = shell("replay", "--repro", file, "--app", f"{shop}:Repaired")
     assert (gone.code, gone.out) == (0, f"no longer fails: check was violated at seq {found['seq']}\n")
+    unmade = shell("replay", "--repro", file, "--app", f"{shop}:Unmade")
+    assert unmade.code == 2 and "Unmade cannot be made: TypeError" in unmade.err
     unable = shell("replay", "--repro", file, "--app", f"{shop}:make")
     assert unable.code == 2 and "violates the claim of an EngineMachine" in unable.err
     text = shell("fuzz", "--app", app, "--examples", "50", "--save", "cases")
@@ -122,6 +131,8 @@ def test_nothing_that_a_file_names_is_imported(shell: Shell, shop: str) -> None:
         (["fuzz", "--seed", "x"], "'x' is not a valid integer"),
         (["fuzz", "--app", "nowhere_at_all:make"], "No module named"),
         (["fuzz", "--app", "{shop}:torn"], "raised RuntimeError: no shop today"),
+        (["fuzz", "--app", "{shop}:later"], "returned a value of type coroutine, expected an Engine"),
+        (["replay", "--repro", ""], "--repro: expected a file name"),
         (["fuzz", "--save", ""], "--save: expected the name of a folder"),
         (["fuzz", "--save", " "], "--save: expected the name of a folder"),
         (["fuzz", "--save", "{shop}.py"], "{shop}.py: is no folder"),

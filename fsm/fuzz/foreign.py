@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ...states.errors import UsageError
@@ -34,6 +36,18 @@ def not_drawn(what: str, error: Exception) -> Exception:
     return UsageError(f"{what} could not be drawn: {type(error).__name__}: {error!s:.200}")
 
 
+@contextmanager
+def making(machine: type) -> Iterator[None]:
+    """Tell of an error in the constructor of a user's machine as that."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, UsageError) or is_foreign(error):
+            raise
+        told = f"{type(error).__name__}: {error!s:.300}"
+        raise UsageError(f"{machine.__name__} cannot be made: {told}") from error
+
+
 def made(make: Callable[[Journal], Any], journal: Journal, before: int) -> Engine:
     """
     Return the engine that a user's function makes for a journal.
@@ -56,6 +70,8 @@ def made(make: Callable[[Journal], Any], journal: Journal, before: int) -> Engin
         name = getattr(make, "__qualname__", type(make).__name__).rpartition("<locals>.")[2]
         again = f"; it was call {before + 1} of it in this case, for a new process" if before else ""
         raise UsageError(f"{name} raised {type(error).__name__}: {error!s:.300}{again}") from error
+    if inspect.iscoroutine(engine):
+        engine.close()  # without a warning that it was never awaited
     if not isinstance(engine, Engine):
         raise UsageError(f"the engine under test is of type {type(engine).__name__}, expected an Engine")
     return engine

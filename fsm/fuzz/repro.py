@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from ...states.errors import UsageError
 from ..version import VERSION
+from .foreign import making
 from .ground import EnoughRows
 from .happenings import checked_happening
 from .invariants import Violation
@@ -108,7 +109,11 @@ class Repro(NamedTuple):
         Raises:
             UsageError: A step cannot be taken with this engine.
         """
-        world = make().world if isinstance(make, type) else World(make)
+        if isinstance(make, type):
+            with making(make):
+                world = make().world
+        else:
+            world = World(make)
         world.rows_max = rows_max
         try:
             world.play(self.script)

@@ -20,7 +20,7 @@ from ..engine import Engine
 from ..journal import Journal
 from ..journal_rows import Transition
 from .cases import SETTINGS, quiet, smallest, violation_in
-from .foreign import is_foreign, is_own_code
+from .foreign import is_own_code, making
 from .invariants import Violation
 from .machine import EngineMachine
 from .repro import Repro, repro_of
@@ -162,7 +162,8 @@ def search(
         if found is None and machine.refused is not None:
             raise machine.refused from None
         if found is None and isinstance(error, Exception) and is_own_code(error):
-            told = f"a rule or invariant of {base.__name__} raised {type(error).__name__}: {error!s:.300}"
+            words = (str(error).strip() or "no words").splitlines()[0]
+            told = f"a rule or invariant of {base.__name__} raised {type(error).__name__}: {words:.300}"
             raise UsageError(f"{told}; only what check raises is saved") from error
         if found is None:
             raise
@@ -187,14 +188,8 @@ def _searching(base: type[EngineMachine], seen: Seen) -> Any:
             found = type(self).failure or type(self).refused
             if found is not None:  # hypothesis drops what is found while it stops an example
                 raise found
-            with self._noted():
-                try:
-                    super().__init__()
-                except Exception as error:
-                    if isinstance(error, UsageError) or is_foreign(error):
-                        raise
-                    told = f"{type(error).__name__}: {error!s:.300}"
-                    raise UsageError(f"{base.__name__} cannot be made: {told}") from error
+            with self._noted(), making(base):
+                super().__init__()
 
         def _do(self, step: dict[str, Any]) -> None:
             with self._noted():

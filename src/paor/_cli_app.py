@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -83,6 +84,8 @@ def made_engine(app: str, factory: Factory, journal: Journal) -> Engine:
             made = factory(journal)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a host's code may raise anything
         raise UsageError(f"--app {app}: {app.partition(':')[2]}(journal) raised {_told(error)}") from None
+    if inspect.iscoroutine(made):
+        made.close()  # without a warning that it was never awaited
     if not isinstance(made, Engine):
         raise UsageError(f"--app {app}: returned a value of type {type(made).__name__}, expected an Engine")
     return made
