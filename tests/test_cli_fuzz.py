@@ -10,6 +10,8 @@ import pytest
 from .test_cli_support import Shell, make_shell  # noqa: F401 - the fixture `shell`
 
 SHOP = """
+import os
+
 from paor import Engine, tool
 from paor.fuzz import EngineMachine
 
@@ -39,6 +41,21 @@ class Machine(EngineMachine):
 class Repaired(Machine):
     def check(self, world):
         pass
+
+@tool("shop.leave", effect="read")
+def leave(word: str) -> str:
+    "Leave."
+    os._exit(7)
+
+class Unmade(Machine):
+    def __init__(self, more):
+        super().__init__()
+
+async def later(journal):
+    return make(journal)
+
+def leaving(journal):
+    return Engine("offline", [leave], journal, builtins=False)
 """
 
 
@@ -87,6 +104,8 @@ def test_a_case_is_saved_told_and_fails_again_in_another_process(shell: Shell, s
     assert shell("replay", "--repro", file, "--app", app, "--json").json["fails"] is True
     gone = shell("replay", "--repro", file, "--app", f"{shop}:Repaired")
     assert (gone.code, gone.out) == (0, f"no longer fails: check was violated at seq {found['seq']}\n")
+    unmade = shell("replay", "--repro", file, "--app", f"{shop}:Unmade")
+    assert unmade.code == 2 and "Unmade cannot be made: TypeError" in unmade.err
     unable = shell("replay", "--repro", file, "--app", f"{shop}:make")
     assert unable.code == 2 and "violates the claim of an EngineMachine" in unable.err
     text = shell("fuzz", "--app", app, "--examples", "50", "--save", "cases")
@@ -112,6 +131,13 @@ def test_nothing_that_a_file_names_is_imported(shell: Shell, shop: str) -> None:
         (["fuzz", "--seed", "x"], "'x' is not a valid integer"),
         (["fuzz", "--app", "nowhere_at_all:make"], "No module named"),
         (["fuzz", "--app", "{shop}:torn"], "raised RuntimeError: no shop today"),
+        (["fuzz", "--app", "{shop}:later"], "returned a value of type coroutine, expected an Engine"),
+        (["replay", "--repro", ""], "--repro: expected a file name"),
+        (["fuzz", "--save", ""], "--save: expected the name of a folder"),
+        (["fuzz", "--save", " "], "--save: expected the name of a folder"),
+        (["fuzz", "--save", "{shop}.py"], "{shop}.py: is no folder"),
+        (["check", "--app", "{shop}:Machine"], "{shop}:Machine: is an EngineMachine, which only paor fuzz"),
+        (["run", "Do it.", "--app", "{shop}:Machine"], "name an Engine or a function f(journal)"),
         (["replay", "--repro", "nowhere.json"], "cannot be read"),
         (["replay", "last", "--repro", "nowhere.json"], "--repro goes without a run"),
     ],
@@ -119,7 +145,45 @@ def test_nothing_that_a_file_names_is_imported(shell: Shell, shop: str) -> None:
 def test_what_cannot_be_used_is_one_line(shell: Shell, shop: str, arguments: list[str], words: str) -> None:
     """Usage: exit code 2."""
     said = shell(*[item.replace("{shop}", shop) for item in arguments])
-    assert said.code == 2 and words in said.err and "Traceback" not in said.err
+    assert said.code == 2 and words.replace("{shop}", shop) in said.err and "Traceback" not in said.err
+    assert not [name for name in shell.files() if name.endswith(".json")]
+
+
+def test_a_tool_that_ends_the_process_leaves_its_case(shell: Shell, shop: str) -> None:
+    """Nobody is left to tell; the next search says where the case is, and the case ends the process again."""
+    app = f"{shop}:leaving"
+    ended = shell.process("fuzz", "--app", app, "--examples", "5", "--save", "cases")
+    assert (ended.code, ended.out) == (7, "")
+    (name,) = [path.name for path in Path(shell.folder, "cases").iterdir()]
+    assert name.startswith("unfinished-") and name.endswith(".json")
+    file = f"cases/{name}"
+    case = json.loads(Path(shell.folder, file).read_text())
+    assert case["violated"]["told"] == "the process ended while shop.leave was called, or soon after it"
+    assert case["script"][-1]["happened"][-1]["do"] == "call" and case["app"] == app
+    again = shell.process("replay", "--repro", file, "--app", app)
+    assert (again.code, again.out) == (7, "") and "if no word follows, this process has ended" in again.err
+    whole = shell("fuzz", "--app", f"{shop}:make", "--examples", "2", "--save", "cases")
+    assert whole.code == 0 and f"a search did not end, or still runs: {file} holds the case" in whole.err
+    assert [path.name for path in Path(shell.folder, "cases").iterdir()] == [name]
+    assert shell("fuzz", "--app", f"{shop}:make", "--examples", "2", "--save", "new/cases").code == 0
+    assert not Path(shell.folder, "new").exists()
+
+
+def test_rows_that_no_run_of_the_chosen_modes_takes_are_no_gap(shell: Shell, shop: str) -> None:
+    """They are told apart, for people and as JSON, and are not part of the sum."""
+    said = shell("fuzz", "--app", f"{shop}:Repaired", "--examples", "2")
+    plain = " ".join(said.out.split())
+    left_out = (
+        "left out no run of react takes Planning wait,"
+        " Specifying wait Specifying [argument_missing, elicitations_left], Reviewing next_step, Planning provide"
+    )
+    assert said.code == 0 and left_out in plain and " of 27 of the table" in plain
+    assert "Planning wait" not in plain.partition("never taken")[2].partition("left out")[0]
+    covered = shell("fuzz", "--app", f"{shop}:Repaired", "--examples", "2", "--json").json["covered"]
+    assert len(covered["of_other_modes"]) == 4
+    assert not set(covered["of_other_modes"]) & set(covered["never_taken"]) and covered["never_taken"]
+    every = shell("fuzz", "--app", f"{shop}:make", "--examples", "2", "--json").json["covered"]
+    assert every["of_other_modes"] == []
 
 
 def test_paor_fuzz_without_hypothesis_says_what_to_install(

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from hypothesis.stateful import invariant
 
 from paor import Engine, Journal, Policy, ScriptedModel, Tool, UsageError
-from paor.fsm.fuzz.repro import Repro, load
+from paor.fsm.fuzz.repro import RUNS_MAX, Repro, load
+from paor.fsm.fuzz.sample import sample_engine
 from paor.fuzz import EngineMachine, World, search
 from paor.testing import call, refine, review
 
@@ -107,21 +110,84 @@ def test_what_a_machine_itself_does_wrong_is_told_as_that() -> None:
 
     class BadValues(Machine):
         values: ClassVar[Any] = {"page": 3}
-        tool = Tool("a.page", "Read.", OBJECT | {"properties": {"page": {}}}, lambda page=1: "read")
+
+    class TextForAList(Machine):
+        values: ClassVar[Any] = {"page": "three"}
+
+    class NoMode(Machine):
+        modes: ClassVar[Any] = ("react", "reakt")
+
+    class Text(Machine):
+        fakes: ClassVar[Any] = "orders.*"
+
+    class ManyRuns(Machine):
+        runs: ClassVar[int] = 101
+
+    class NoRuns(Machine):
+        runs: ClassVar[Any] = "3"
+
+    class NoMapping(Machine):
+        values: ClassVar[Any] = ["page"]
+
+    class Unmade(Machine):
+        def __init__(self, more: int) -> None:
+            super().__init__()
+
+    class Leaves(Machine):
+        def engine(self, journal: Journal) -> Engine:
+            raise SystemExit(3)
+
+    class OnceOnly(Machine):
+        def prepare(self) -> None:
+            self.made = 0
+
+        def engine(self, journal: Journal) -> Engine:
+            self.made += 1
+            if self.made > 1:
+                raise ValueError("the file is locked")
+            return super().engine(journal)
+
+    class Claims(Machine):
+        @invariant()
+        def short(self) -> None:
+            assert len(self.world.script) < 3, "too long"
 
     class BadDocuments(Machine):
         documents: ClassVar[Any] = [("name",)]
 
     told = {
-        NoEngine: "engine of the machine raised ValueError: no database",
+        NoEngine: "NoEngine.engine raised ValueError: no database",
         NoPrepare: "engine of the machine raised ValueError: no folder",
         NoModes: "modes of the machine are empty",
-        BadValues: "could not be drawn: TypeError",
+        BadValues: "values.'page'. of the machine are of type int, expected a list",
+        TextForAList: "values.'page'. of the machine are of type str, expected a list",
+        NoMapping: "values of the machine are of type list, expected lists by name",
+        NoMode: "modes of the machine have 'reakt', expected react, batch, planner, workflow",
+        Text: "fakes of the machine are of type str, expected a list",
+        ManyRuns: "runs of the machine are 101, expected 1 to 100",
+        NoRuns: "runs of the machine are '3', expected 1 to 100",
+        Unmade: "Unmade cannot be made: TypeError: .*'more'",
+        Leaves: "Leaves.engine raised SystemExit: 3",
+        OnceOnly: "OnceOnly.engine raised ValueError: the file is locked; it was call 2 of it in this case",
+        Claims: "invariant of Claims raised AssertionError: too long; only what check raises is saved",
         BadDocuments: "documents of a step",
     }
     for machine, words in told.items():
         with pytest.raises(UsageError, match=words):
             search(machine, examples=10)
+
+
+def test_an_app_that_raises_once_and_never_again_is_told_as_that() -> None:
+    """Hypothesis takes an example again and finds that it goes on: that alone would be told."""
+    calls = count(1)
+
+    def make(journal: Journal) -> Engine:
+        if next(calls) == 3:
+            raise RuntimeError("out of connections")
+        return sample_engine(journal)
+
+    with pytest.raises(UsageError, match="engine raised RuntimeError: out of connections"):
+        search(make, examples=10)
 
 
 @pytest.mark.parametrize("how", [SystemExit, pytest.fail.Exception])
@@ -139,6 +205,18 @@ def test_a_claim_may_fail_in_any_way(how: Any) -> None:
 
 
 # -- saved cases ---------------------------------------------------------------------------------------------------
+
+
+def test_a_saved_case_of_too_many_runs_is_refused(tmp_path: Path) -> None:
+    """All of them share one journal, and each is held to all of it; no machine may have as many."""
+
+    def saved(runs: int) -> Path:
+        script: tuple[Mapping[str, Any], ...] = ({"do": "start"}, {"do": "cancel"}) * runs
+        return Repro("", "check", 0, "", script).save(tmp_path)
+
+    assert len(load(saved(RUNS_MAX)).script) == 2 * RUNS_MAX
+    with pytest.raises(UsageError, match="101 of its steps start a run, at most 100 are taken"):
+        load(saved(RUNS_MAX + 1))
 
 
 def test_a_saved_case_cannot_loosen_a_policy() -> None:

@@ -13,8 +13,11 @@ Only the modules that draw need hypothesis; a repro file is replayed without it.
     world         one engine, moved row by row
     repro         a failing case as a file
     values, replies, planned_replies, happenings    strategies
-    machine       `EngineMachine`
+    machine       `EngineMachine`; `attributes` checks what is set on it
     search        the same from code, for the command line
+    unfinished    what is left of a search whose process ends
+    foreign       errors that are not the engine's
+    rows_of_modes which rows no run of a mode takes
 
 The face is `paor.fuzz`.
 """

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...prompts.model import ModelCall
-from ...states.errors import UsageError
 from ...states.events import Event
 from ...states.policy import Policy
 from ...states.run import Run
@@ -28,6 +27,7 @@ from ..journal_rows import RunRow, transition_of
 from ..ports import SeededIds
 from ..result import Result, result_of_run
 from ..resuming import restored, run_before
+from .foreign import made, not_drawn
 from .happenings import CALL
 from .invariants import REST, Seen, Violation, broken_by, canonical, denied
 from .model import RunModel
@@ -39,6 +39,9 @@ ROWS_MAX = 2_000
 
 MARGIN = 200
 """Rows beyond those that the limits allow: effects in doubt are asked about as often as processes are lost."""
+
+PROCESS = "process_goes_on"
+"""What a case violates whose process ended; nobody can see it happen, so it is no part of `INVARIANTS`."""
 
 Make = Callable[[Journal], Engine]
 Step = dict[str, Any]
@@ -64,6 +67,7 @@ class Ground:
         tell: Called with every request to the model; returns what is said.
         choose: Called with every call of a tool; returns what happens.
         watch: Every call of a tool so far.
+        calling: Called before a tool's own function is, with the case as it stands if that ends the process.
         rows_max: Most rows that are written before `EnoughRows` is raised, None for any number.
         allowed: How often a person allowed an effect to be tried again, by its key.
     """
@@ -84,6 +88,7 @@ class Ground:
         self.model = ToldModel(self._asked)
         self.run_id = ""
         self.allowed: dict[str, int] = {}
+        self.calling: Callable[[Violation], None] | None = None
         self.rows_max: int | None = None
         self._tighter: tuple[Sequence[Any], Sequence[Any]] | None = None
         self._processes = 0
@@ -105,17 +110,15 @@ class Ground:
 
     def _process(self) -> Engine:
         """Return the engine as a new process would make it, with the world's own ports."""
-        made = self._make(self.journal)
-        if not isinstance(made, Engine):
-            raise UsageError(f"the engine under test is of type {type(made).__name__}, expected an Engine")
-        engine = copy.copy(made)
+        own = made(self._make, self.journal, self._processes)
+        engine = copy.copy(own)
         self._processes += 1
         engine.model, engine.journal = self.model, self.journal
         engine._clock, engine._ids = self.clock, SeededIds(f"process {self._processes}")
         engine._writers = WriterPool(self.journal)
-        engine._tools = {name: watched(tool, self.watch) for name, tool in made._tools.items()}
+        engine._tools = {name: watched(tool, self.watch) for name, tool in own._tools.items()}
         if self._tighter is not None:
-            engine._policy = engine.policy = _tightened(made.policy, *self._tighter)
+            engine._policy = engine.policy = _tightened(own.policy, *self._tighter)
         return engine
 
     def _opened(self) -> WorldJournal:
@@ -165,7 +168,7 @@ class Ground:
         try:
             said = self.tell(call)
         except Exception as error:  # noqa: BLE001 - raised again when the step ends
-            raise self._kept(_not_drawn(f"a reply to {call.kind}", error)) from None
+            raise self._kept(not_drawn(f"a reply to {call.kind}", error)) from None
         said = worth(said, self.live)
         self._pending.append(said)
         if self._step.get("do") != "finish":
@@ -196,9 +199,12 @@ class Ground:
         try:
             happening = dict(self.choose(tool, arguments))
         except Exception as error:  # noqa: BLE001 - raised again when the step ends
-            raise self._kept(_not_drawn(f"what happens in {tool.name}", error)) from None
+            raise self._kept(not_drawn(f"what happens in {tool.name}", error)) from None
         if self._step.get("do") != "finish":
             self._step.setdefault("happened", []).append(happening)
+        if self.calling is not None and happening.get("do") in ("call", "raise_after"):
+            told = f"the process ended while {tool.name} was called, or soon after it"
+            self.calling(self._told(self._violation(PROCESS, told)))
         return happening
 
     def _hold_to_cancel(self, told: str, *, rows: int) -> None:
@@ -378,17 +384,3 @@ def worth(said: Said, run: Run | None) -> Said:
     return (
         said if as_made and all(label in run.memory.labels for label in labels) else said._replace(good=None)
     )
-
-
-def is_foreign(error: BaseException) -> bool:
-    """Whether an error is the test machinery's own, not the engine's: hypothesis stops an example by raising."""
-    kind = type(error)
-    ends = kind.__module__.startswith("_pytest") and kind.__name__ in ("Exit", "Skipped")
-    return kind.__module__.startswith("hypothesis") or ends or isinstance(error, Violation)
-
-
-def _not_drawn(what: str, error: Exception) -> Exception:
-    """Return what to tell of *error* in the kit's own drawing, which is nothing that the engine has done."""
-    if is_foreign(error) or isinstance(error, UsageError):
-        return error
-    return UsageError(f"{what} could not be drawn: {type(error).__name__}: {error!s:.200}")

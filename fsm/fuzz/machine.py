@@ -28,6 +28,7 @@ from ...tools.tool import Tool
 from ..engine import Engine
 from ..journal import Journal
 from ..table import TABLE
+from .attributes import check_attributes
 from .cases import TestCaseOf
 from .happenings import CALL
 from .invariants import Violation, denied, fits
@@ -63,7 +64,7 @@ class EngineMachine(RuleBasedStateMachine):
         objective, criteria, documents: Of every run; of the criteria any number is taken.
         values: Values of arguments that mean something to your tools, by name: ids that exist, for example. Most calls
             have them.
-        runs: Most runs of one example, one after the other in one journal.
+        runs: Most runs of one example, one after the other in one journal; at most 100.
         on_disk: Whether the journal is a file, opened anew after every crash, instead of memory; several times slower.
         vary_limits: Whether runs also have smaller limits and budgets than the engine's own.
         vary_policy: Whether runs also have tighter policies than the engine's own.
@@ -111,8 +112,7 @@ class EngineMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        if not self.modes:
-            raise UsageError("modes of the machine are empty, expected at least one")
+        check_attributes(self)
         self._called(self.prepare)
         self._folder = tempfile.TemporaryDirectory(prefix="paor-fuzz-") if self.on_disk else None
         path = os.path.join(self._folder.name, "runs.db") if self._folder is not None else ":memory:"

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from ...states.errors import UsageError
 from ..version import VERSION
+from .foreign import making
 from .ground import EnoughRows
 from .happenings import checked_happening
 from .invariants import Violation
@@ -38,6 +39,8 @@ FILE_MAX = 20_000_000
 """Largest file that is read."""
 
 STEPS_MAX = 10_000
+RUNS_MAX = 100
+"""Most runs of a case, which share a journal: what is looked at after each grows with all of them. `EngineMachine.runs` is 3."""
 
 
 class Repro(NamedTuple):
@@ -74,16 +77,20 @@ class Repro(NamedTuple):
             "rows": list(self.rows),
         }
 
-    def save(self, folder: str | Path = FOLDER) -> Path:
+    def save(self, folder: str | Path = FOLDER, name: str = "") -> Path:
         """
         Write the file; the same case has the same name and the same bytes.
+
+        Args:
+            folder: Where; it is made if it is not there.
+            name: Of the file; default by what is violated and by the steps.
 
         Raises:
             UsageError: It cannot be written.
         """
         text = json.dumps(self.wire(), indent=1) + "\n"
         digest = f"{zlib.crc32(json.dumps([self.app, self.wire()['script']]).encode()):08x}"
-        path = Path(folder, f"{self.invariant}-{digest}.json")
+        path = Path(folder, name or f"{self.invariant}-{digest}.json")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="ascii")
@@ -102,7 +109,11 @@ class Repro(NamedTuple):
         Raises:
             UsageError: A step cannot be taken with this engine.
         """
-        world = make().world if isinstance(make, type) else World(make)
+        if isinstance(make, type):
+            with making(make):
+                world = make().world
+        else:
+            world = World(make)
         world.rows_max = rows_max
         try:
             world.play(self.script)
@@ -195,6 +206,9 @@ def _repro_of(found: Any) -> Repro:
         raise ValueError("the invariant needs a name and a row")
     if len(script) > STEPS_MAX:
         raise ValueError(f"{len(script)} steps, at most {STEPS_MAX} are taken")
+    runs = sum(isinstance(step, Mapping) and step.get("do") == "start" for step in script)
+    if runs > RUNS_MAX:
+        raise ValueError(f"{runs} of its steps start a run, at most {RUNS_MAX} are taken")
     steps = tuple(_checked_step(step) for step in script)
     shown = tuple(row for row in rows if isinstance(row, Mapping))
     return Repro(str(found["app"]), name, seq, str(told), steps, shown, str(found["engine"]))

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from importlib import import_module
 from io import StringIO
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from hypothesis import Phase, seed, settings
 from hypothesis.database import InMemoryExampleDatabase
 from hypothesis.stateful import run_state_machine_as_test
 
+from ...states.errors import UsageError
 from ..coverage import Coverage, coverage
 from ..engine import Engine
 from ..journal import Journal
 from ..journal_rows import Transition
 from .cases import SETTINGS, quiet, smallest, violation_in
+from .foreign import is_own_code, making
 from .invariants import Violation
 from .machine import EngineMachine
 from .repro import Repro, repro_of
 from .sample import sample_engine
+from .unfinished import Unfinished
 from .world import Make
 
 _ROWS_HELD = 5_000
@@ -115,6 +119,7 @@ def search(
     app: str = "",
     progress: Callable[[Seen], None] | None = None,
     shrink: bool = True,
+    unfinished: Path | None = None,
 ) -> Found:
     """
     Fuzz an engine; return what was covered, and the smallest failing case if one was found.
@@ -127,28 +132,17 @@ def search(
         app: What the engine is called on the command line, for the repro file.
         progress: Called after every example.
         shrink: Whether to look for a smaller case once one has failed.
+        unfinished: File that holds the case being tried while a tool is called, for a tool that ends the process; gone
+            when the search has ended. None: no file.
     """
     for name in _LOADED:
         import_module(f"...{name}", __package__)
     seen = Seen(progress)
     base = make if isinstance(make, type) else machine_of(make)
-
-    class Searching(base):  # type: ignore[misc, valid-type]
-        failure: ClassVar[Violation | None] = None
-
-        def __init__(self) -> None:
-            found = type(self).failure
-            if found is not None:  # hypothesis drops what is found while it stops an example
-                raise found
-            super().__init__()
-
-        def teardown(self) -> None:
-            try:
-                super().teardown()
-            finally:
-                seen.failed = type(self).failure is not None
-                seen.add(self)
-
+    file = Unfinished(unfinished, app) if unfinished is not None else None
+    if file is not None:
+        base = _written(base, file)
+    machine = _searching(base, seen)
     chosen = settings(
         SETTINGS,
         max_examples=examples,
@@ -158,20 +152,78 @@ def search(
         print_blob=False,
         phases=(Phase.generate,),
     )
-    factory: Any = seed(0 if number is None else number)(Searching)
+    factory: Any = seed(0 if number is None else number)(machine)
     found: Violation | None = None
     try:
         with quiet(), redirect_stdout(StringIO()), redirect_stderr(StringIO()):
             run_state_machine_as_test(factory, settings=chosen)
     except BaseException as error:
-        found = violation_in(error) or Searching.failure
+        found = violation_in(error) or machine.failure
+        if found is None and machine.refused is not None:
+            raise machine.refused from None
+        if found is None and isinstance(error, Exception) and is_own_code(error):
+            words = (str(error).strip() or "no words").splitlines()[0]
+            told = f"a rule or invariant of {base.__name__} raised {type(error).__name__}: {words:.300}"
+            raise UsageError(f"{told}; only what check raises is saved") from error
         if found is None:
             raise
         with redirect_stdout(StringIO()), suppress(KeyboardInterrupt):  # what was found is not lost with it
             found = smallest(base, found) if shrink else found
+    finally:
+        if file is not None:
+            file.drop()
     requests, families = (dict(sorted(counter.items())) for counter in (seen.requests, seen.families))
     repro = repro_of(found, app) if found is not None else None
     return Found(seen.examples, seen.rows, requests, families, seen.coverage, repro, found)
+
+
+def _searching(base: type[EngineMachine], seen: Seen) -> Any:
+    """Return *base* as a search takes it: every example is counted, and the first that goes wrong is kept."""
+
+    class Searching(base):  # type: ignore[misc, valid-type]
+        failure: ClassVar[Violation | None] = None
+        refused: ClassVar[UsageError | None] = None
+
+        def __init__(self) -> None:
+            found = type(self).failure or type(self).refused
+            if found is not None:  # hypothesis drops what is found while it stops an example
+                raise found
+            with self._noted(), making(base):
+                super().__init__()
+
+        def _do(self, step: dict[str, Any]) -> None:
+            with self._noted():
+                super()._do(step)
+
+        @contextmanager
+        def _noted(self) -> Iterator[None]:
+            """Keep a refusal: of an app that raises once and not again hypothesis says only that."""
+            try:
+                yield
+            except UsageError as error:
+                type(self).refused = error
+                raise
+
+        def teardown(self) -> None:
+            try:
+                super().teardown()
+            finally:
+                seen.failed = type(self).failure is not None
+                seen.add(self)
+
+    return Searching
+
+
+def _written(base: type[EngineMachine], file: Unfinished) -> type[EngineMachine]:
+    """Return *base* with its case in a file while a tool is called."""
+
+    class Written(base):  # type: ignore[misc, valid-type]
+        def __init__(self) -> None:
+            super().__init__()
+            self.world.calling = file.write
+
+    Written.__name__ = Written.__qualname__ = base.__name__
+    return Written
 
 
 def machine_of(make: Make) -> type[EngineMachine]:

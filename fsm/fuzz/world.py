@@ -28,7 +28,8 @@ from ..machine import request_of
 from ..resuming import restored
 from ..runner import Going, Start
 from ..workflows import waiting_task
-from .ground import EnoughRows, Ground, Make, Step, is_foreign, rows_allowed
+from .foreign import is_foreign
+from .ground import EnoughRows, Ground, Make, Step, rows_allowed
 from .happenings import CALL, checked_happening
 from .invariants import Violation, journal_tells_the_state
 from .said import Said

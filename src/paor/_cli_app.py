@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -73,14 +74,27 @@ def engine_of(app: str, journal: Journal) -> Engine:
 
 def made_engine(app: str, factory: Factory, journal: Journal) -> Engine:
     """Return the engine that a host's function makes; raise `UsageError` when it does not."""
+    if is_machine(factory):
+        raise UsageError(
+            f"--app {app}: is an EngineMachine, which only paor fuzz and paor replay --repro take;"
+            " name an Engine or a function f(journal) that returns one"
+        )
     try:
         with redirect_stdout(sys.stderr):
             made = factory(journal)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a host's code may raise anything
         raise UsageError(f"--app {app}: {app.partition(':')[2]}(journal) raised {_told(error)}") from None
+    if inspect.iscoroutine(made):
+        made.close()  # without a warning that it was never awaited
     if not isinstance(made, Engine):
         raise UsageError(f"--app {app}: returned a value of type {type(made).__name__}, expected an Engine")
     return made
+
+
+def is_machine(found: object) -> bool:
+    """Return whether something is a subclass of `paor.fuzz.EngineMachine`; told without importing hypothesis."""
+    kind = (f"{__package__}.fsm.fuzz.machine", "EngineMachine")
+    return isinstance(found, type) and any((base.__module__, base.__name__) == kind for base in found.__mro__)
 
 
 def asked_tools(app: str | None, *, web: bool) -> tuple[Tool, ...]:

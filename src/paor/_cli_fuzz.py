@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from ._cli_app import APP_HELP, app_of, made_engine
+from ._cli_app import APP_HELP, app_of, is_machine, made_engine
 from ._cli_io import DIVERGED, OK, RUN_FAILED, command, say, say_json, tell, width
 from ._cli_text import count, facts, folded, styled
 from .fsm.engine import Engine
+from .fsm.fuzz.ground import PROCESS
 from .fsm.fuzz.repro import FOLDER, Repro, load, told_steps
+from .fsm.fuzz.rows_of_modes import parted
 from .fsm.fuzz.sample import sample_engine
 from .states.errors import MissingExtra, UsageError
 
 if TYPE_CHECKING:
+    from .fsm.coverage import Coverage, RowCoverage
     from .fsm.fuzz.machine import EngineMachine
     from .fsm.fuzz.search import Found, Seen
     from .fsm.fuzz.world import Make
@@ -27,6 +32,15 @@ if TYPE_CHECKING:
 EXAMPLES, STEPS = 300, 20
 SHOWN = 8
 """Rows of the table that were never taken and are named; the rest is counted."""
+
+
+def _folder(context: click.Context, option: click.Parameter, value: str) -> str:
+    """Refuse what can be no folder before a search that would be lost with it."""
+    if not value.strip():
+        raise click.UsageError("--save: expected the name of a folder")
+    if os.path.exists(value) and not os.path.isdir(value):
+        raise click.UsageError(f"--save {value}: is no folder")
+    return value
 
 
 @command(
@@ -54,7 +68,11 @@ SHOWN = 8
     "--seed", type=click.IntRange(0, 2**64 - 1), metavar="S", default=0, help="Another search; default 0."
 )
 @click.option(
-    "--save", metavar="FOLDER", default=FOLDER, help=f"Where a failing case goes; default {FOLDER}."
+    "--save",
+    metavar="FOLDER",
+    default=FOLDER,
+    callback=_folder,
+    help=f"Where a failing case goes; default {FOLDER}.",
 )
 def fuzz(
     app: str | None, examples: int, steps: int, seed: int, save: str, journal: str, as_json: bool
@@ -70,16 +88,27 @@ def fuzz(
     """
     search = _search()
     make = _make_of(app)
+    _tell_of_unfinished(save)
+    file = Path(save, f"unfinished-{os.getpid()}.json")
     with _shown(examples) as progress:
-        found = search(make, examples=examples, steps=steps, number=seed, app=app or "", progress=progress)
+        found = search(
+            make,
+            examples=examples,
+            steps=steps,
+            number=seed,
+            app=app or "",
+            progress=progress,
+            unfinished=file,
+        )
     path = str(found.repro.save(save)) if found.repro is not None else None
+    modes: Sequence[str] = getattr(make, "modes", ())
     if as_json:
-        say_json(_json(found, path, app=app, seed=seed))
+        say_json(_json(found, path, modes, app=app, seed=seed))
     elif found.repro is None or path is None:
         told = f"{count(found.examples, 'example')}, {count(found.rows, 'row')}, seed {seed}: nothing found"
-        say(f"{styled('ok', 'good')}  {told}", "", *_covered(found))
+        say(f"{styled('ok', 'good')}  {told}", "", *_covered(found, modes))
     else:
-        say(*_failed(found, found.repro, path, app), "", *_covered(found))
+        say(*_failed(found, found.repro, path, app), "", *_covered(found, modes))
     return RUN_FAILED if found.repro is not None else OK
 
 
@@ -93,6 +122,14 @@ def _search() -> Callable[..., Found]:
     return search
 
 
+def _tell_of_unfinished(folder: str) -> None:
+    """Tell of searches whose process ended while they called a tool; nobody was left to tell then."""
+    for path in sorted(Path(folder).glob("unfinished-*.json")):
+        tell(
+            f"paor fuzz: a search did not end, or still runs: {path} holds the case of its last call of a tool"
+        )
+
+
 def _make_of(app: str | None) -> Make | type[EngineMachine]:
     """Return what makes the engine under test: a function, an engine that is there already, a machine."""
     if app is None:
@@ -100,14 +137,9 @@ def _make_of(app: str | None) -> Make | type[EngineMachine]:
     found = app_of(app)
     if isinstance(found, Engine):
         return lambda journal: found
-    if isinstance(found, type) and any(_is_machine(base) for base in found.__mro__):
-        return found
+    if is_machine(found):
+        return cast("type[EngineMachine]", found)
     return lambda journal: made_engine(app, found, journal)
-
-
-def _is_machine(kind: type) -> bool:
-    """Whether a class is `EngineMachine`, told without importing hypothesis."""
-    return (kind.__module__, kind.__name__) == (f"{__package__}.fsm.fuzz.machine", "EngineMachine")
 
 
 @contextmanager
@@ -127,27 +159,34 @@ def _shown(examples: int) -> Iterator[Callable[[Seen], None] | None]:
         yield show
 
 
-def _covered(found: Found) -> list[str]:
-    """Return what a search has covered, for people."""
+def _covered(found: Found, modes: Sequence[str] = ()) -> list[str]:
+    """Return what a search over runs of *modes*, all without them, has covered, for people."""
     table = found.coverage
-    several = Counter((row.source, row.trigger) for row in table.rows)
-    missing = [
-        row.name if several[row.source, row.trigger] > 1 else f"{row.source} {row.trigger}"
-        for row in table.missing_rows
-    ]
-    rest = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
+    missing, other = parted(table.missing_rows, modes)
+    possible = len(table.rows) - len(other)
     near = sum(number for name, number in found.families.items() if name not in ("good", "closing"))
     families = len([name for name in found.families if name not in ("good", "closing")])
     requests = ", ".join(f"{number:,} {kind}" for kind, number in found.requests.items())
     pairs = [
         ("asked", requests or "nothing", ""),
         ("near misses", f"{count(near, 'reply').replace('replys', 'replies')} of {families} families", ""),
-        ("rows taken", f"{len(table.rows) - len(missing)} of {len(table.rows)} of the table", ""),
+        ("rows taken", f"{possible - len(missing)} of {possible} of the table", ""),
         ("guards", f"{table.guards_percent:g} % of their values seen, true and false", ""),
     ]
     if missing:
-        pairs.append(("never taken", ", ".join(missing[:SHOWN]) + rest, "dim"))
+        pairs.append(("never taken", _named(missing, table), "dim"))
+    if other:
+        runs = f"no run of {' or '.join(dict.fromkeys(modes))} takes"
+        pairs.append(("left out", f"{runs} {_named(other, table)}", "dim"))
     return facts(pairs, width())
+
+
+def _named(rows: Sequence[RowCoverage], table: Coverage) -> str:
+    several = Counter((row.source, row.trigger) for row in table.rows)
+    names = [
+        row.name if several[row.source, row.trigger] > 1 else f"{row.source} {row.trigger}" for row in rows
+    ]
+    return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
 
 
 def _failed(found: Found, repro: Repro, path: str, app: str | None) -> list[str]:
@@ -168,8 +207,11 @@ def _command(path: str, app: str | None) -> str:
     return f"paor replay --repro {shlex.quote(path)}{named}"
 
 
-def _json(found: Found, path: str | None, *, app: str | None, seed: int) -> dict[str, Any]:
+def _json(
+    found: Found, path: str | None, modes: Sequence[str], *, app: str | None, seed: int
+) -> dict[str, Any]:
     table, repro = found.coverage, found.repro
+    missing, other = parted(table.missing_rows, modes)
     failing = None
     if repro is not None and path is not None:
         failing = repro.wire()["violated"] | {
@@ -185,7 +227,8 @@ def _json(found: Found, path: str | None, *, app: str | None, seed: int) -> dict
             "guards_percent": table.guards_percent,
             "requests": found.requests,
             "rows_percent": table.rows_percent,
-            "never_taken": [row.name for row in table.missing_rows],
+            "never_taken": [row.name for row in missing],
+            "of_other_modes": [row.name for row in other],
         },
         "examples": found.examples,
         "found": failing,
@@ -214,6 +257,8 @@ def replay_repro(path: str, app: str | None, *, as_json: bool) -> int:
         raise UsageError(
             f"{path}: violates the claim of an EngineMachine, so --app has to name one, not {app or 'nothing'}"
         )
+    if repro.invariant == PROCESS:
+        tell("paor replay: if no word follows, this process has ended, too")
     with redirect_stdout(sys.stderr):  # tools are a host's own, and may print
         violation = repro.run(make)
     same = violation is not None and violation.invariant == repro.invariant

@@ -158,6 +158,8 @@ def replay(name: str | None, app: str | None, repro: str | None, journal: str, a
     if repro is not None:
         if name is not None:
             raise UsageError("--repro goes without a run: the file holds all steps")
+        if not repro:
+            raise UsageError("--repro: expected a file name")
         from ._cli_fuzz import replay_repro
 
         return replay_repro(repro, app, as_json=as_json)
