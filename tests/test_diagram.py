@@ -478,3 +478,9 @@ def test_graphviz_reads_the_dot_form(title: str) -> None:
 def test_an_unknown_form_is_a_programmers_error() -> None:
     with pytest.raises(AssertionError):
         diagram(cast(Format, "png"))
+
+
+def test_the_svg_needs_no_style_sheet_of_a_browser_for_its_size() -> None:
+    """Programs that read ``height:auto`` as a height of nothing drew an empty page."""
+    root = diagram("svg").split(">", 1)[0]
+    assert " height=" in root and " viewBox=" in root and "height:" not in root

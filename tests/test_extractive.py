@@ -1342,3 +1342,20 @@ class TestAnything:
             "Summarise it and list every deadline, obligation, owner and risk", [Source("x", text)]
         )
         assert len(written.text) <= 12_000
+
+
+def test_the_facts_of_a_passage_are_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many pairs of passages are compared: a contract of dated clauses took minutes."""
+    looked: list[str] = []
+
+    def counted(text: str, language: str) -> frozenset[str]:
+        looked.append(text)
+        return facts(text, language)
+
+    monkeypatch.setattr(corpus, "facts", counted)
+    clauses = [
+        f"Clause {n}: the Carrier shall ship container {n} by {n % 28 + 1} May 2026." for n in range(120)
+    ]
+    written = write("List every deadline", [Source("a.txt", "\n\n".join(clauses))], language="en")
+    assert written.findings and looked
+    assert len(looked) == len(set(looked))

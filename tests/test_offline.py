@@ -24,6 +24,7 @@ from paor import (
     tool,
 )
 from paor.prompts.builders import PromptBuilder, TextTask
+from paor.prompts.fencing import beginning, without_note
 from paor.prompts.offline import SIGNATURE, OfflineModel
 from paor.prompts.templates import default_templates
 from paor.states.requests import RequestKind
@@ -379,3 +380,37 @@ def test_async_says_the_same(tmp_path: Path) -> None:
             world.run(OBJECTIVE, documents=[("contract.md", CONTRACT)], model="offline").answer
             == first.answer
         )
+
+
+# -- what it could not look at -----------------------------------------------------------------------------------------
+
+
+def test_a_document_that_was_cut_is_told_to_be_read_in_part(tmp_path: Path) -> None:
+    """Neither the answer nor the report may speak for what nobody has looked at."""
+    text = "\n\n".join(
+        ["The crane stands beside the quay."] * 60 + ["The certificate is renewed on 14 November 2031."]
+    )
+    with Engine(journal=Journal(tmp_path / "a.db"), limits=Limits(text_chars=1000)) as host:
+        part = host.run("When is the certificate renewed?", documents=[Document("tail.txt", text)])
+        short = host.run("When is the certificate renewed?", documents=[Document("tail.txt", text[-900:])])
+    assert "Only the beginning of tail.txt was read" in part.answer
+    assert "14 November 2031" in short.answer and "Only the beginning" not in short.answer
+
+
+@given(st.text(max_size=3000), st.integers(1000, 2000))
+def test_a_beginning_is_a_beginning_within_its_size(text: str, chars_max: int) -> None:
+    """With a note that says so, and none when nothing is left out."""
+    given = beginning(text, chars_max)
+    body, whole = without_note(given)
+    assert len(given) <= chars_max and text.startswith(body)
+    if len(text) <= chars_max:
+        assert given == text
+    else:
+        assert not whole and str(len(text)) in given[len(body) :]
+
+
+def test_without_a_tool_for_documents_it_says_so(tmp_path: Path) -> None:
+    """The documents are not to blame."""
+    with Engine(journal=Journal(tmp_path / "a.db")) as host:
+        result = host.run("Summarise it", documents=[Document("a.txt", CONTRACT)], tools=[])
+    assert "this run offers neither" in result.answer
