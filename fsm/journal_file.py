@@ -158,8 +158,10 @@ def _check_header(connection: sqlite3.Connection, path: str, *, may_be_empty: bo
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
-    if may_be_empty and (tables, application, version) == (0, 0, 0):
-        return
+    if (tables, application, version) == (0, 0, 0):
+        if may_be_empty:
+            return
+        raise NotAJournal(f"{path}: is empty: a journal that nothing was written to yet; a run begins it")
     if application != APPLICATION_ID:
         raise NotAJournal(f"{path}: is not a paor journal (application id {application:#x})")
     if version > newest():

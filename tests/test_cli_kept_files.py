@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -72,3 +73,16 @@ def test_the_working_folder_need_not_be_known_by_one_name(shell: Shell, tmp_path
     """A journal that is named whole is the one that is named short."""
     assert shell.run().code == 0
     shell("export", "last", "--output", os.fspath(tmp_path / "paor.db")).refused("would replace the journal")
+
+
+def test_a_journal_whose_making_was_cut_short_is_told_to_be_empty(shell: Shell, tmp_path: Path) -> None:
+    """As a full disk leaves it: nothing foreign, and the next run begins it."""
+    connection = sqlite3.connect(tmp_path / "paor.db")
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("VACUUM")
+    connection.close()
+    assert (tmp_path / "paor.db").stat().st_size > 0
+    for command in ("runs", "verify", "show"):
+        shell(command).refused("is empty: a journal that nothing was written to yet")
+    assert shell.run().code == 0
+    assert shell("verify").code == 0

@@ -88,10 +88,10 @@ def test_a_model_that_cannot_be_made_from_its_name_has_to_be_named(shell: Shell)
 def test_a_killed_run_goes_on_where_it_was(shell: Shell, shop: str) -> None:
     killed(shell, "run", "Look", "--app", f"{shop}:plain")
     said = shell("show")
-    assert "Executing (running)" in said.out
+    assert "Executing (nobody drives it)" in said.out
     assert re.search(r"go on: paor resume [0-9a-f-]+\n", said.err)
     assert shell("show", "--steps").out.splitlines()[1].split()[:3] == ["1", "shop.look", "running"]
-    assert "Executing (running)" in shell("runs").out
+    assert "Executing (nobody drives it)" in shell("runs").out
     said = shell("resume", "last", "--app", f"{shop}:plain", "--output", "report.txt")
     assert (said.code, said.out) == (0, "All is bought.\n"), said
     assert (shell.folder / "report.txt").read_text() == "All is bought.\n"
@@ -176,6 +176,23 @@ def test_a_run_that_goes_on_can_be_followed_from_before(shell: Shell, shop: str)
     assert shell("resume", "last", "--app", f"{shop}:plain").code == 0
     rows = [json.loads(line)["seq"] for line in follower.stdout]  # what was read ahead is in its buffer
     assert (rows, follower.wait(timeout=60)) == (list(range(1, 6)), 0)
+
+
+def test_a_run_whose_driver_died_is_told_from_one_that_is_driven(shell: Shell, shop: str) -> None:
+    """In the list and in `show`: which runs want a resume is seen at a glance."""
+    killed(shell, "run", "Look", "--app", f"{shop}:plain")
+    assert "Executing (nobody drives it)" in shell("runs").out
+    assert "nobody drives it; go on: paor resume" in shell("show", "last").err
+    (shell.folder / "looking").unlink()
+    process = shell.start("resume", "last", "--app", f"{shop}:plain", SHOP_SLEEP_S="60")
+    deadline = time.monotonic() + 60
+    while not (shell.folder / "looking").exists():
+        assert time.monotonic() < deadline and process.poll() is None, process.communicate()
+        time.sleep(0.02)
+    assert "Executing (running)" in shell("runs").out
+    assert "a process drives it; later: paor resume" in shell("show", "last").err
+    process.kill()
+    process.communicate()
 
 
 def test_cancel_ends_a_run_that_nobody_drives(shell: Shell, shop: str) -> None:

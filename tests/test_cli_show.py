@@ -170,10 +170,10 @@ def test_show_of_a_run_without_rows_or_actions(shell: Shell, shop: str) -> None:
     assert shell("show", "--steps", "--json").json == []
     shell.sql("DELETE FROM transitions")
     said = shell("show")
-    assert "state      Planning (running)" in said.out
+    assert "state      Planning (nobody drives it)" in said.out
     assert "seq" not in said.out
     assert "used       0 of 5 steps, 0 tokens, 0 ms" in said.out
-    assert "Planning (running)" in shell("runs").out
+    assert "Planning (nobody drives it)" in shell("runs").out
 
 
 def test_steps_is_one_line_for_each_action(shell: Shell) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from ._cli_journal import ALONE, is_driven
 from ._cli_text import STATE_STYLES, Cell, Column, count, duration
 from .fsm.erasures import Erasure, numbers_of
 from .fsm.journal import Journal, RunRow, Transition
@@ -91,6 +92,7 @@ class Head:
         question: What it waits for, or None; of a workflow what its waiting task asks.
         given, produced: Numbers of documents.
         erasures: What was erased of it.
+        driven: Whether a process drives it now.
     """
 
     row: RunRow
@@ -101,6 +103,7 @@ class Head:
     given: int
     produced: int
     erasures: tuple[Erasure, ...] = ()
+    driven: bool = True
 
     @classmethod
     def read(cls, journal: Journal, row: RunRow, rows: list[Transition]) -> Head:
@@ -112,7 +115,8 @@ class Head:
         change = change_of(journal, last) if last is not None else Change()
         question = question_of(journal, row, change)
         erasures = tuple(journal.erasures(row.run_id))
-        return cls(row, spec, last, change, question, given, len(labels) - given, erasures)
+        driven = is_driven(journal, row)
+        return cls(row, spec, last, change, question, given, len(labels) - given, erasures, driven)
 
     def pairs(self, moment: Any) -> Iterator[tuple[str, str, str]]:
         """
@@ -155,8 +159,9 @@ class Head:
         if row.reason:
             words = REASONS.get(row.reason)
             return f"{row.state} ({row.reason}: {words})" if words else f"{row.state} ({row.reason})"
-        question = self.question
-        return f"{row.state} (waits: {question.kind})" if question else f"{row.state} ({row.status})"
+        if self.question:
+            return f"{row.state} (waits: {self.question.kind})"
+        return f"{row.state} ({row.status if self.driven or row.status != 'running' else ALONE})"
 
     def used(self) -> Iterator[str]:
         """Yield what was used, and of how much where there is a limit."""

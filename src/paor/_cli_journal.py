@@ -65,6 +65,19 @@ def find_run(journal: Journal, name: str | None) -> RunRow:
     return journal.run(newest[0][0])
 
 
+ALONE = "nobody drives it"
+"""Of a run that has not ended and does not wait: what a resume is for."""
+
+
+def is_driven(journal: Journal, row: RunRow) -> bool:
+    """Whether some process drives a run now, as far as its lease tells: its owner may have died, or let it run out."""
+    found = journal.query("SELECT owner, lease_until, fence FROM leases WHERE run = ?", (row.run,))
+    if not found or found[0][0] is None:
+        return False
+    owner, until, fence = found[0]
+    return not journal.leases.replaceable(owner, until, row.run, fence)
+
+
 def short_id(journal: Journal, run_id: str, length: int = 13) -> str:
     """Return the start of an id that names the same run; for a UUIDv7 its millisecond, if no other run began in it."""
     same = journal.query(

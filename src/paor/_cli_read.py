@@ -21,7 +21,7 @@ from ._cli_io import (
     tell,
     width,
 )
-from ._cli_journal import find_run, reading
+from ._cli_journal import ALONE, find_run, is_driven, reading
 from ._cli_text import STATE_STYLES, Cell, Column, count, one_line, styled, table
 from .fsm.drawing import objective_of
 from .fsm.journal import Journal, RunRow
@@ -112,6 +112,8 @@ def mark_of(row: RunRow) -> str:
 
 def _run_cells(journal: Journal, row: RunRow, short: str) -> list[Cell]:
     why = row.reason or (row.status if row.status in ("waiting", "running") else "")
+    if row.status == "running" and not is_driven(journal, row):
+        why = ALONE
     state = f"{row.state} ({why})" if why else row.state
     objective = objective_of(journal, row)
     return [

@@ -24,7 +24,7 @@ from ._cli_io import (
     tell,
     width,
 )
-from ._cli_journal import find_run, reading, short_id
+from ._cli_journal import ALONE, find_run, is_driven, reading, short_id
 from ._cli_read import local_time, run_columns
 from ._cli_rows import row_cells, row_columns
 from ._cli_text import Cell, Column, facts, size, styled, table
@@ -101,7 +101,9 @@ def _rows(journal: Journal, row: RunRow, as_json: bool) -> None:
 def _say_next(journal: Journal, row: RunRow) -> None:
     """Tell how a run that has not ended goes on."""
     if row.status in ("running", "waiting"):
-        todo = "what it waits for" if row.status == "waiting" else "unless it is being driven, go on"
+        todo = "what it waits for"
+        if row.status == "running":
+            todo = "a process drives it; later" if is_driven(journal, row) else f"{ALONE}; go on"
         tell(
             f"{styled(f'{todo}:', 'dim')} paor resume {short_id(journal, row.run_id)}{journal_flag(journal.path)}"
         )
@@ -133,7 +135,7 @@ def _without(
 def _follow(journal: Journal, row: RunRow, as_json: bool) -> None:
     """Print the rows that are there, then each new one soon after it was committed."""
     before: Transition | None = None
-    first = True
+    first, alone = True, False
     while True:
         row = journal.run(row.run_id)
         rows = [transition_of(item) for item in journal.rows(row.run, before.seq + 1 if before else 0)]
@@ -146,6 +148,9 @@ def _follow(journal: Journal, row: RunRow, as_json: bool) -> None:
         before = rows[-1] if rows else before
         if row.status != "running" and (before is None or before.seq >= row.head_seq):
             break
+        if row.status == "running" and not alone and not is_driven(journal, row):
+            alone = True
+            _say_next(journal, row)
         time.sleep(POLL_S)
     if not as_json:
         head = Head.read(journal, row, [before] if before else [])
