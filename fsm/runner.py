@@ -8,6 +8,7 @@ and the steps to walk, which the sync and the async driver perform alike.
 from __future__ import annotations
 
 import os
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
@@ -128,6 +129,8 @@ class Runner(ABC):
         self._policy = policy
         self.policy = policy if policy is not None else Policy()
         self._tools = toolbox(tools, builtins=builtins)
+        if policy is not None:
+            self._warn_of_typing_errors(policy)
         templates_of(prompts)
         self._prompts = dict(prompts or {})
         self._rules = rules_of(rules)
@@ -138,6 +141,13 @@ class Runner(ABC):
         self._ids = ids if ids is not None else RandomIds()
         self.journal = journal if isinstance(journal, Journal) else Journal(journal or "paor.db")
         self._writers = WriterPool(self.journal)
+
+    def _warn_of_typing_errors(self, policy: Policy) -> None:
+        """Warn of a name in the policy that is nearly a tool's; `paor check` looks closer."""
+        from .policy_check import mistyped
+
+        for told in mistyped(policy, self._tools.keys()):
+            warnings.warn(told, stacklevel=3)
 
     def limits_of(self, mode: Mode) -> Limits:
         """

@@ -177,3 +177,30 @@ def test_a_check_opens_no_journal(tmp_path: Any) -> None:
     """An engine in memory is enough."""
     with Engine("offline", journal=Journal(":memory:")) as engine:
         assert policy_findings(engine.policy, [tool.spec() for tool in engine.tools]) == ()
+
+
+@pytest.mark.parametrize(
+    ("policy", "told"),
+    [
+        (
+            Policy(approvals=("ai.proces",)),
+            "policy.approvals: 'ai.proces' is the name of no tool; is 'ai.process' meant?",
+        ),
+        (Policy(approvals=(ApprovalRule(tool="ai.procss"),)), "policy.approvals: 'ai.procss'"),
+        (Policy(deny=("document.extrct",)), "policy.deny: 'document.extrct'"),
+        (Policy(task_types={"mail": ("ai.prozess",)}), "policy.task_types['mail']: 'ai.prozess'"),
+    ],
+)
+def test_a_name_that_is_nearly_a_tools_is_warned_of(policy: Policy, told: str) -> None:
+    """What it was to forbid would be allowed, without a word; the warning points to who made the engine."""
+    with pytest.warns(UserWarning) as caught, Engine("offline", journal=Journal(":memory:"), policy=policy):
+        pass
+    assert told in str(caught[0].message) and caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("name", ["ai.process", "ai.*", "*.proces", "orders.refund", "ai.other"])
+def test_any_other_name_is_not_warned_of(name: str, recwarn: pytest.WarningsRecorder) -> None:
+    """A policy may be for more tools than one engine has."""
+    policy = Policy(deny=(name,), approvals=(name,), task_types={"mail": (name,)})
+    with Engine("offline", journal=Journal(":memory:"), policy=policy):
+        assert not recwarn.list
