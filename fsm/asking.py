@@ -31,6 +31,7 @@ APPROVAL_SCHEMA: dict[str, Any] = {
 
 
 def wait_planning(case: Case) -> Effect:
+    """A planner's question stops the run until somebody answers."""
     assert case.question is not None, "a planner waits for an answer"
     counters = case.run.counters
     change = Change(question=case.question, reply=None, feedback=None, turn=said(case))
@@ -38,6 +39,7 @@ def wait_planning(case: Case) -> Effect:
 
 
 def wait_specifying(case: Case) -> Effect:
+    """A call waits for its approval, or a plan's step for an argument that nobody has given."""
     intent, question = case.intent, case.question
     if question is None:
         assert intent is not None, "an approval is about a complete call"
@@ -55,6 +57,7 @@ def wait_specifying(case: Case) -> Effect:
 
 
 def wait_executing(case: Case) -> Effect:
+    """A call waits for what its tool has asked, or for the outcome that nobody knows."""
     intent, outcome = case.run.memory.intent, case.outcome
     if isinstance(outcome, Asked):
         return _asking(case, outcome)
@@ -70,8 +73,8 @@ def wait_executing(case: Case) -> Effect:
         told = cut(line(outcome.told), TURN_CHARS) or "it gave a value that no journal can hold"
         message = f"{message} Its own reconciliation could not say: {told}"
     elif outcome.why == "tool_unsure":
-        said = cut(line(outcome.told), TURN_CHARS)
-        message = f"{intent.tool} may or may not have taken effect; what is its outcome? It says: {said}"
+        told = cut(line(outcome.told), TURN_CHARS)
+        message = f"{intent.tool} may or may not have taken effect; what is its outcome? It says: {told}"
     question = Question(
         kind="in_doubt",
         message=message,
@@ -96,6 +99,7 @@ def _asking(case: Case, outcome: Asked) -> Effect:
 
 
 def provide(case: Case) -> Effect:
+    """An answer settles the question; one to an approval is for that question's call alone."""
     outcome = case.outcome
     assert isinstance(outcome, Answered), "only an answer is valid here"
     planned: dict[str, Any] = {}

@@ -23,6 +23,7 @@ from .outputs import ERROR_CHARS, asked_by, error_of, is_empty, output_of, resul
 
 
 def use(drive: Drive, intent: Intent) -> Generator[Effect, Any, tuple[dict[str, Any], Outcome]]:
+    """Return what the row says of the call of *intent*, and what it came to; begun only where that is certainly right."""
     run = drive.run
     asked = {"kind": "tool", "tool": intent.tool, "effect": intent.effect}
     tool = drive.tools.get(intent.tool)

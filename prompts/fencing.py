@@ -31,14 +31,21 @@ _REST = re.compile(r"\n\n\[Only the first \d+ of \d+ characters of this document
 
 
 def beginning(text: str, chars_max: int) -> str:
-    """Return *text* within *chars_max* characters; one that is longer ends where a paragraph does, and with a note."""
+    """
+    Return *text* within *chars_max* characters.
+
+    One that is longer ends with a note of how much of it stands here, unless there is no room for the note (about 100
+    characters), and before that with the last line or sentence that ends within the last thousand characters, if one does.
+    """
     if len(text) <= chars_max:
         return text
     note = "\n\n[Only the first {} of {} characters of this document stand here.]"
-    room = max(0, chars_max - len(note.format(len(text), len(text))))
-    near = max(text.rfind(mark, room - min(room, 2000) // 2, room) for mark in ("\n\n", "\n", ". "))
-    end = near + 1 if near > 0 else room
-    return text[:end].rstrip() + note.format(end, len(text))
+    room = chars_max - len(note.format(len(text), len(text)))
+    if room < 0:
+        return text[:chars_max]
+    end = max(text.rfind(mark, max(0, room - 1000), room) for mark in ("\n", ". ")) + 1
+    body = text[: end or room].rstrip()
+    return body + note.format(len(body), len(text))
 
 
 def without_note(text: str) -> tuple[str, bool]:

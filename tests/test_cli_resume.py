@@ -6,10 +6,13 @@ import json
 import re
 import signal
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from paor import Engine, Journal, ScriptedModel
+from paor._cli_journal import is_driven
 from paor.states.events import Event
 
 from .test_cli_support import (  # noqa: F401 - the fixtures `shell` and `shop`
@@ -21,6 +24,7 @@ from .test_cli_support import (  # noqa: F401 - the fixtures `shell` and `shop`
     killed,
     make_shell,
     make_shop,
+    until_looking,
 )
 
 # -- resume, cancel ----------------------------------------------------------------------------------------------
@@ -122,10 +126,7 @@ def test_ctrl_c_ends_with_130_and_the_command_to_go_on(shell: Shell, shop: str) 
     process = shell.start(
         "run", "Look", "--app", f"{shop}:plain", "--journal", "my runs.db", SHOP_SLEEP_S="60"
     )
-    deadline = time.monotonic() + 60
-    while not (shell.folder / "looking").exists():
-        assert time.monotonic() < deadline and process.poll() is None, process.communicate()
-        time.sleep(0.02)
+    until_looking(shell, process)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130
@@ -164,10 +165,7 @@ def test_ctrl_c_at_any_event(shell: Shell, monkeypatch: pytest.MonkeyPatch, afte
 
 def test_a_run_that_goes_on_can_be_followed_from_before(shell: Shell, shop: str) -> None:
     process = shell.start("run", "Look", "--app", f"{shop}:plain", SHOP_SLEEP_S="60")
-    deadline = time.monotonic() + 60
-    while not (shell.folder / "looking").exists():
-        assert time.monotonic() < deadline and process.poll() is None, process.communicate()
-        time.sleep(0.02)
+    until_looking(shell, process)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
     follower = shell.start("show", "--follow", "--json")
@@ -185,14 +183,26 @@ def test_a_run_whose_driver_died_is_told_from_one_that_is_driven(shell: Shell, s
     assert "nobody drives it; go on: paor resume" in shell("show", "last").err
     (shell.folder / "looking").unlink()
     process = shell.start("resume", "last", "--app", f"{shop}:plain", SHOP_SLEEP_S="60")
-    deadline = time.monotonic() + 60
-    while not (shell.folder / "looking").exists():
-        assert time.monotonic() < deadline and process.poll() is None, process.communicate()
-        time.sleep(0.02)
+    until_looking(shell, process)
     assert "Executing (running)" in shell("runs").out
     assert "a process drives it; later: paor resume" in shell("show", "last").err
     process.kill()
     process.communicate()
+
+
+def test_a_run_that_ends_while_it_is_looked_at_is_not_told_to_be_left_alone(tmp_path: Path) -> None:
+    """What was read of it is older than its lease: it has gone on since."""
+    replies: list[Any] = list(DONE)
+    with Engine(ScriptedModel(replies), journal=Journal(tmp_path / "a.db")) as host:
+        events = host.stream("Write it")
+        while next(events).kind != "transition":
+            pass
+        [row] = host.journal.runs()
+        assert row.status == "running" and is_driven(host.journal, row)
+        for _ in events:
+            pass
+        assert is_driven(host.journal, row)
+        assert not is_driven(host.journal, host.journal.run(row.run_id))
 
 
 def test_cancel_ends_a_run_that_nobody_drives(shell: Shell, shop: str) -> None:
@@ -209,10 +219,7 @@ def test_cancel_ends_a_run_that_nobody_drives(shell: Shell, shop: str) -> None:
 
 def test_cancel_stops_a_run_of_another_process_before_its_next_effect(shell: Shell, shop: str) -> None:
     process = shell.start("run", "Look", "--app", f"{shop}:plain", SHOP_SLEEP_S="3")
-    deadline = time.monotonic() + 60
-    while not (shell.folder / "looking").exists():
-        assert time.monotonic() < deadline and process.poll() is None, process.communicate()
-        time.sleep(0.02)
+    until_looking(shell, process)
     said = shell("cancel", "last")
     assert said.code == 0
     assert "asked to stop" in said.out

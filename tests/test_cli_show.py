@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 
 import pytest
 
@@ -23,6 +22,7 @@ from .test_cli_support import (  # noqa: F401 - the fixtures `shell` and `shop`
     make_shell,
     make_shop,
     on_terminal,
+    until_looking,
 )
 
 # -- show --------------------------------------------------------------------------------------------------------
@@ -273,10 +273,7 @@ def test_show_of_a_row_whose_change_cannot_be_read(shell: Shell) -> None:
 
 def test_follow_prints_rows_as_they_come_and_ends_with_the_run(shell: Shell, shop: str) -> None:
     process = shell.start("run", "Look", "--app", f"{shop}:plain", SHOP_SLEEP_S="1.5")
-    deadline = time.monotonic() + 60
-    while not (shell.folder / "looking").exists():
-        assert time.monotonic() < deadline and process.poll() is None, process.communicate()
-        time.sleep(0.02)
+    until_looking(shell, process)
     said = shell("show", "--follow")
     process.communicate(timeout=60)
     assert said.code == 0

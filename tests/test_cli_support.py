@@ -246,13 +246,18 @@ def make_shop(shell: Shell) -> str:
     return name
 
 
-def killed(shell: Shell, *arguments: str, **environment: str) -> None:
-    """Run a command, and kill it without warning while its tool works."""
-    process = shell.start(*arguments, SHOP_SLEEP_S="60", **environment)
+def until_looking(shell: Shell, process: subprocess.Popen[bytes]) -> None:
+    """Wait until the tool of the shop works in *process*, which tells so with a file."""
     deadline = time.monotonic() + 60
     while not (shell.folder / "looking").exists():
         assert time.monotonic() < deadline and process.poll() is None, process.communicate()
         time.sleep(0.02)
+
+
+def killed(shell: Shell, *arguments: str, **environment: str) -> None:
+    """Run a command, and kill it without warning while its tool works."""
+    process = shell.start(*arguments, SHOP_SLEEP_S="60", **environment)
+    until_looking(shell, process)
     process.kill()
     process.communicate()
 

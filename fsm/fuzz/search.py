@@ -180,7 +180,7 @@ def search(
 def _searching(base: type[EngineMachine], seen: Seen) -> Any:
     """Return *base* as a search takes it: every example is counted, and the first that goes wrong is kept."""
 
-    class Searching(base):  # type: ignore[misc, valid-type]
+    class Searching(base):  # type: ignore[misc, valid-type] # the base is a user's, known at run time only
         failure: ClassVar[Violation | None] = None
         refused: ClassVar[UsageError | None] = None
 
@@ -217,7 +217,7 @@ def _searching(base: type[EngineMachine], seen: Seen) -> Any:
 def _written(base: type[EngineMachine], file: Unfinished) -> type[EngineMachine]:
     """Return *base* with its case in a file while a tool is called."""
 
-    class Written(base):  # type: ignore[misc, valid-type]
+    class Written(base):  # type: ignore[misc, valid-type] # the base is a user's, known at run time only
         def __init__(self) -> None:
             super().__init__()
             self.world.calling = file.write

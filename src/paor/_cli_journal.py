@@ -70,12 +70,16 @@ ALONE = "nobody drives it"
 
 
 def is_driven(journal: Journal, row: RunRow) -> bool:
-    """Whether some process drives a run now, as far as its lease tells: its owner may have died, or let it run out."""
+    """
+    Whether some process drives a run now, as far as its lease tells: its owner may have died, or let it run out.
+
+    One that has written rows since *row* was read counts as driven: it may have ended meanwhile.
+    """
     found = journal.query("SELECT owner, lease_until, fence FROM leases WHERE run = ?", (row.run,))
-    if not found or found[0][0] is None:
-        return False
-    owner, until, fence = found[0]
-    return not journal.leases.replaceable(owner, until, row.run, fence)
+    owner, until, fence = found[0] if found else (None, None, 0)
+    if owner is not None and not journal.leases.replaceable(owner, until, row.run, fence):
+        return True
+    return journal.run(row.run_id).head_seq > row.head_seq
 
 
 def short_id(journal: Journal, run_id: str, length: int = 13) -> str:
