@@ -352,7 +352,7 @@ ERROR_LEAD = (
 
 def _fault_table() -> str:
     """Return whose fault each branch is, and the exit code that a command ends with."""
-    from paor import _cli_io as io
+    from paor.cli.support import streams as io
 
     lines = ["| error | whose fault | exit code of a command |", "|---|---|---|"]
     for name in _errors():

@@ -27,8 +27,8 @@ from paor import (
     ToolError,
     tool,
 )
-from paor.fsm.fuzz.watched import ToldModel
 from paor.fuzz import FAMILIES, EngineMachine, Said, Setting, World, near_miss, replies, search
+from paor.fuzz.world.test_doubles import ToldModel
 
 from .worlds import CONTINUE, PARAMETERS, SELECT
 

@@ -344,7 +344,7 @@ def test_text_is_written_in_any_encoding(shell: Shell) -> None:
 
 
 def test_an_arrow_is_what_standard_output_can_show(monkeypatch: pytest.MonkeyPatch) -> None:
-    from paor._cli_io import arrow
+    from paor.cli.support.streams import arrow
 
     for encoding, sign in (("ascii", "->"), ("utf-8", "→"), ("no such encoding", "->")):
         stream = Terminal()
@@ -363,7 +363,7 @@ def test_an_unexpected_exception_is_one_line_with_a_hint(
     def broken(*_: object) -> None:
         raise ZeroDivisionError("oh\nno")
 
-    monkeypatch.setattr("paor._cli_diagram.picture", broken)
+    monkeypatch.setattr("paor.cli.commands.diagram.picture", broken)
     shell("diagram").refused("paor: internal error: ZeroDivisionError: oh no; set PAOR_TRACEBACK=1", code=1)
     monkeypatch.setenv("PAOR_TRACEBACK", "1")
     with pytest.raises(ZeroDivisionError):
@@ -378,7 +378,7 @@ def test_an_error_that_must_not_leave_a_run_is_internal(
     def broken(*_: object) -> None:
         raise InternalError("an invariant")
 
-    monkeypatch.setattr("paor._cli_diagram.picture", broken)
+    monkeypatch.setattr("paor.cli.commands.diagram.picture", broken)
     shell("diagram").refused("paor: internal error: InternalError: an invariant", code=1)
 
 
@@ -386,13 +386,13 @@ def test_ctrl_c_in_a_reading_command_is_quiet(shell: Shell, monkeypatch: pytest.
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("paor._cli_diagram.picture", interrupted)
+    monkeypatch.setattr("paor.cli.commands.diagram.picture", interrupted)
     said = shell("diagram")
     assert (said.code, said.out, said.err) == (130, "", "\npaor: interrupted\n")
 
 
 def test_every_error_of_paor_has_an_exit_code() -> None:
-    from paor import _cli_io as io
+    from paor.cli.support import streams as io
     from paor.states import errors
 
     codes = {
@@ -446,6 +446,6 @@ def test_a_device_or_pipe_is_no_trap(shell: Shell) -> None:
     given = ("--input", '{"objective": "x", "documents": ["/dev/zero"], "limits": {"document_bytes": 5000}}')
     shell("run", *given).refused("/dev/zero: more than 5000 bytes")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("paor._cli_json.TEXT_BYTES_MAX", 5000)
+        patch.setattr("paor.cli.support.json_input.TEXT_BYTES_MAX", 5000)
         shell.run("--prompt-template", "/dev/zero").refused("/dev/zero: more than 5,000 bytes")
         shell("run", "--input", "/dev/zero").refused("/dev/zero: more than 5,000 bytes")

@@ -132,7 +132,7 @@ def test_runs_shows_twenty_unless_told_otherwise(shell: Shell) -> None:
 
 
 def test_short_ids_are_as_long_as_they_need_to_be() -> None:
-    from paor._cli_read import short_ids
+    from paor.cli.commands.read import short_ids
     from paor.fsm.journal import RunRow
 
     def row(run_id: str) -> RunRow:
@@ -369,7 +369,7 @@ def test_doctor_of_a_machine_that_lacks_something(shell: Shell, monkeypatch: pyt
             raise metadata.PackageNotFoundError(name)
         return "1.0"
 
-    monkeypatch.setattr("paor._cli_doctor.metadata.version", missing)
+    monkeypatch.setattr("paor.cli.commands.doctor.metadata.version", missing)
     found = findings(shell)["paor[documents]"]
     assert found["state"] == "missing"
     assert found["text"] == 'without pypdf, mammoth: pip install "paor[documents]"'
@@ -379,7 +379,7 @@ def test_doctor_of_a_machine_that_lacks_something(shell: Shell, monkeypatch: pyt
     def unknown(name: str) -> None:
         raise metadata.PackageNotFoundError(name)
 
-    monkeypatch.setattr("paor._cli_doctor.metadata.metadata", unknown)
+    monkeypatch.setattr("paor.cli.commands.doctor.metadata.metadata", unknown)
     assert findings(shell)["extras"]["state"] == "missing"
 
 
@@ -399,7 +399,7 @@ def test_doctor_of_an_old_sqlite_without_full_text(shell: Shell, monkeypatch: py
         def close(self) -> None:
             """Do nothing."""
 
-    monkeypatch.setattr("paor._cli_doctor.sqlite3", Old)
+    monkeypatch.setattr("paor.cli.commands.doctor.sqlite3", Old)
     said = shell("doctor")
     assert said.code == 2
     assert "no  sqlite" in said.out
@@ -416,7 +416,7 @@ def test_doctor_reports_a_journal_that_is_none(shell: Shell, shop: str) -> None:
 
 
 def test_requirements_are_read_as_packages_and_extras() -> None:
-    from paor._cli_doctor import _requirement
+    from paor.cli.commands.doctor import _requirement
 
     assert _requirement('pypdf>=5; extra == "documents"') == ("pypdf", "documents")
     assert _requirement("click>=8.1") == ("click", "")
@@ -476,7 +476,7 @@ def test_a_killed_run_can_be_read_while_its_log_is_left_over(shell: Shell, shop:
 
 
 def test_local_time_of_a_wrong_number() -> None:
-    from paor._cli_read import local_time
+    from paor.cli.commands.read import local_time
 
     assert local_time(10**30) == "?"
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", local_time(0))

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from paor import Engine, Journal, ScriptedModel
-from paor._cli_journal import is_driven
+from paor.cli.support.journals import is_driven
 from paor.states.events import Event
 
 from .test_cli_support import (  # noqa: F401 - the fixtures `shell` and `shop`
@@ -141,7 +141,7 @@ def test_ctrl_c_ends_with_130_and_the_command_to_go_on(shell: Shell, shop: str) 
 
 @pytest.mark.parametrize("after", [0, 1, 3])
 def test_ctrl_c_at_any_event(shell: Shell, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
-    from paor._cli_progress import Watch
+    from paor.cli.support.progress import Watch
 
     usual = Watch.__call__
     seen = iter(range(1000))
@@ -249,7 +249,7 @@ def test_output_of_a_waiting_run_is_named_in_the_next_command(shell: Shell, shop
 
 
 def test_example_answers_fit_the_schema_of_a_question() -> None:
-    from paor._cli_ending import answers_to
+    from paor.cli.support.outcome import answers_to
     from paor.states.waiting import Question
 
     properties: dict[str, Any] = {

@@ -116,7 +116,7 @@ def test_show_names_the_last_guard_of_a_failure(shell: Shell) -> None:
 
 
 def test_deciding_guards_of_a_row_that_no_table_has() -> None:
-    from paor._cli_rows import deciding
+    from paor.cli.support.row_text import deciding
 
     assert deciding("Planning", "fly", "Done", {}) == []
     assert deciding("Specifying", "refuse", "Observing", {"duplicate": True, "parameters_valid": True}) == [

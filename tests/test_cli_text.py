@@ -8,7 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from paor._cli_text import Cell, Column, count, cut, duration, facts, folded, harmless, one_line, size, table
+from paor.cli.support.text import (
+    Cell,
+    Column,
+    count,
+    cut,
+    duration,
+    facts,
+    folded,
+    harmless,
+    one_line,
+    size,
+    table,
+)
 
 
 @given(st.text())

@@ -17,10 +17,10 @@ from paor.fsm.coverage import COUNT_MAX, Coverage, coverage
 from paor.fsm.coverage_table import UNREACHED, Outcome, possible_outcomes
 from paor.fsm.explore import explore
 from paor.fsm.explore_world import worlds_of
-from paor.fsm.fuzz.rows_of_modes import never
 from paor.fsm.machine import Rules
 from paor.fsm.proof import default_limits
 from paor.fsm.table import ROWS, Row, rows_of
+from paor.fuzz.oracles.reachable_rows import never
 
 from .journey import play
 from .plan_journeys import PLANNED

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from paor import UsageError
-from paor._crash import CrashReport, _spread, matrix
-from paor._crash_job import perform
-from paor._crash_server import _read
 from paor.fsm.coverage import Coverage
+from paor.testing.crash_matrix import CrashReport, _spread, matrix
+from paor.testing.crash_server import _read
+from paor.testing.crash_worker import perform
 
 ROOT = Path(__file__).parent.parent
 AGENTS = "tests.crash.agents"
@@ -329,7 +329,7 @@ def test_the_fixture_tells_what_was_killed_and_counts_its_coverage(pytester: pyt
 
 def test_a_child_that_is_killed_is_told_by_its_signal(tmp_path: Path) -> None:
     """The number below 0; whatever it has said before does not count."""
-    program = "import sys, json; from paor._crash_server import in_child; print(json.dumps(in_child(json.load(sys.stdin))))"
+    program = "import sys, json; from paor.testing.crash_server import in_child; print(json.dumps(in_child(json.load(sys.stdin))))"
     job = {
         "folder": str(tmp_path),
         "part": "start",

@@ -27,11 +27,11 @@ from paor import (
     Usage,
     UsageError,
 )
-from paor._regression import regression_test
-from paor._regression_source import CALLABLE, New, made, source
 from paor.cli import main
 from paor.fsm.redaction import Redaction
 from paor.testing import call, parameters, plan, refine, review, scripted_tool, select, step
+from paor.testing.python_literals import CALLABLE, New, made, source
+from paor.testing.regression import regression_test
 from paor.tools.tool import Document, Tool
 
 from .journeys import BY_NAME, JOURNEYS, play

@@ -9,9 +9,9 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from paor import Engine, Journal, Policy, Tool, tool
-from paor.fsm.fuzz.outcomes import answers
-from paor.fsm.fuzz.values import arguments, weighted
 from paor.fuzz import EngineMachine, World, search
+from paor.fuzz.strategies.json_schema import arguments, weighted
+from paor.fuzz.strategies.outcomes import answers
 from paor.states.waiting import Question
 
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis.stateful import invariant
 
 from paor import Engine, Journal, Policy, ScriptedModel, Tool, UsageError
-from paor.fsm.fuzz.repro import RUNS_MAX, Repro, load
-from paor.fsm.fuzz.sample import sample_engine
 from paor.fuzz import EngineMachine, World, search
+from paor.fuzz.repro import RUNS_MAX, Repro, load
+from paor.fuzz.sample_engine import sample_engine
 from paor.testing import call, refine, review
 
 OBJECT: dict[str, Any] = {"type": "object"}

@@ -16,17 +16,8 @@ from hypothesis import strategies as st
 
 import paor.fsm.machine
 from paor import Engine, Journal, Policy, Usage, UsageError
-from paor._cli_fuzz import _covered
+from paor.cli.commands.fuzz import _covered
 from paor.fsm.coverage import Coverage
-from paor.fsm.fuzz import invariants
-from paor.fsm.fuzz.cases import saved
-from paor.fsm.fuzz.invariants import OTHERS, REST, ROW, same_name
-from paor.fsm.fuzz.invariants import fits as fits_pattern
-from paor.fsm.fuzz.machine import AIMED, EngineMachine
-from paor.fsm.fuzz.repro import told_steps
-from paor.fsm.fuzz.sample import TOOLS, sample_engine
-from paor.fsm.fuzz.shrinking import ROWS_MORE, shrunk
-from paor.fsm.fuzz.world import World
 from paor.fsm.table import TABLE
 from paor.fuzz import (
     KINDS,
@@ -46,6 +37,15 @@ from paor.fuzz import (
     search,
     texts,
 )
+from paor.fuzz.failing_case import saved
+from paor.fuzz.machine import AIMED, EngineMachine
+from paor.fuzz.oracles import invariants
+from paor.fuzz.oracles.invariants import OTHERS, REST, ROW, same_name
+from paor.fuzz.oracles.invariants import fits as fits_pattern
+from paor.fuzz.repro import told_steps
+from paor.fuzz.sample_engine import TOOLS, sample_engine
+from paor.fuzz.shrinking import ROWS_MORE, shrunk
+from paor.fuzz.world.world import World
 from paor.prompts.plans import read_plan
 from paor.prompts.replies import (
     Invalid,
@@ -494,7 +494,7 @@ def test_invariants_of_effects_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr("paor.fsm.calls._settled", certain)
         assert broken(lost) == "once_never_repeats"
-    from paor.fsm.fuzz.watched import WatchedTool
+    from paor.fuzz.world.test_doubles import WatchedTool
 
     invoke = WatchedTool.invoke
     with monkeypatch.context() as patch:
@@ -668,7 +668,7 @@ def test_a_case_that_was_found_is_not_lost_when_somebody_stops_its_shrinking(
     def stopped(*arguments: Any) -> Violation:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("paor.fsm.fuzz.search.smallest", stopped)
+    monkeypatch.setattr("paor.fuzz.campaign.smallest", stopped)
     found = search(Fragile, examples=60, number=3)
     assert found.repro is not None and found.repro.invariant == "check"
 
@@ -747,7 +747,7 @@ class TestShop(unittest.TestCase):
 
 def test_policies_that_are_tightened_are_the_engines_own_and_more() -> None:
     """A drawn policy forbids more, and allows nothing that was denied."""
-    from paor.fsm.fuzz.outcomes import tighter
+    from paor.fuzz.strategies.outcomes import tighter
 
     policy = Policy(deny=("notes.delete",))
 

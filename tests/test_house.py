@@ -116,12 +116,12 @@ def test_importing_paor_is_light() -> None:
 
 def modules() -> list[str]:
     """Return the dotted name of every module of the package."""
-    names = ["paor", *(f"paor.{path.stem}" for path in FACE.glob("*.py") if path.stem != "__init__")]
-    for floor in FLOORS:
-        for path in (ROOT / floor).rglob("*.py"):
-            parts = path.relative_to(ROOT).with_suffix("").parts
-            names.append(".".join(["paor", *(part for part in parts if part != "__init__")]))
-    return sorted(names)
+    rooms = [room for room in FACE.iterdir() if room.is_dir() and not room.is_symlink()]
+    files = [path.relative_to(FACE) for path in FACE.glob("*.py")]
+    files += [path.relative_to(FACE) for room in rooms for path in room.rglob("*.py")]
+    files += [path.relative_to(ROOT) for floor in FLOORS for path in (ROOT / floor).rglob("*.py")]
+    named = (["paor", *path.with_suffix("").parts] for path in files)
+    return sorted({".".join(part for part in parts if part != "__init__") for parts in named})
 
 
 def test_every_module_can_be_the_first_that_is_imported() -> None:

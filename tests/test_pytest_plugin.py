@@ -306,7 +306,7 @@ def test_a_session_without_it_gathers_and_tells_nothing(suite: pytest.Pytester) 
     def test_nothing(paor_run):
         paor_run("Read", SCRIPT, [read])
         assert listening._listeners == []
-        assert "paor._pytest_coverage" not in sys.modules and "paor._crash" not in sys.modules
+        assert "paor.testing.pytest_coverage" not in sys.modules and "paor.testing.crash_matrix" not in sys.modules
     """,
     )
     result = suite.runpytest_subprocess()

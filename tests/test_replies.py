@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paor.fsm.fuzz.replies import SOME_TOOLS
 from paor.fuzz import Said, Setting, replies, texts
+from paor.fuzz.strategies.replies import SOME_TOOLS
 from paor.prompts.replies import (
     DirectAnswer,
     Invalid,

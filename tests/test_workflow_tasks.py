@@ -26,8 +26,8 @@ from paor import (
     replay,
     tool,
 )
-from paor._cli_progress import Watch
 from paor.cli import main
+from paor.cli.support.progress import Watch
 from paor.fsm import engine as engine_module
 
 from .recording import sections

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from ._crash import CrashReport
-    from ._pytest_coverage import Gathering
     from .fsm.engine import Engine
     from .fsm.journal import Journal
     from .testing import Walk
+    from .testing.crash_matrix import CrashReport
+    from .testing.pytest_coverage import Gathering
 
 _REPORTS = pytest.StashKey[list[str]]()
 _GATHERING: pytest.StashKey[Gathering] = pytest.StashKey()
@@ -54,7 +54,7 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     option = config.option
     if option.paor_cov or option.paor_cov_fail_under is not None or option.paor_cov_report:
-        from ._pytest_coverage import Gathering
+        from .testing.pytest_coverage import Gathering
 
         config.stash[_GATHERING] = Gathering.begun(option.paor_cov_fail_under, option.paor_cov_report)
 
@@ -215,12 +215,12 @@ def paor_run(_paor_world: _World) -> Callable[..., Walk]:
 @pytest.fixture
 def crash_matrix(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., CrashReport]:
     """
-    A function that kills an agent of yours at every write and resumes it; see `paor._crash.CrashMatrix`.
+    A function that kills an agent of yours at every write and resumes it; see `paor.testing.crash_matrix.CrashMatrix`.
 
     ``crash_matrix("my_app:engine", run="What to reach")`` fails the test when anything differs from the run that nobody
     killed, and returns a report.
     """
-    from ._crash import matrix
+    from .testing.crash_matrix import matrix
 
     def run(app: str, run: str | Mapping[str, Any] | None = None, **options: Any) -> CrashReport:
         reporter = request.config.pluginmanager.get_plugin("terminalreporter")

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from paor._crash_points import RENEWER, Points, Watched, WatchedModel, watching
+from paor.testing.crash_points import RENEWER, Points, Watched, WatchedModel, watching
 
 __all__ = ["RENEWER", "Points", "Watched", "WatchedModel", "watching"]

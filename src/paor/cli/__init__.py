@@ -1,0 +1,150 @@
+"""
+The command line, ``paor``.
+
+Nothing of it is imported before `main` runs, so a host that imports ``paor`` does not pay for it. Commands return
+their exit code; every error becomes one line on standard error here, and nowhere a traceback.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import click
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """
+    Run one command.
+
+    Args:
+        arguments: Instead of the process's own.
+
+    Returns:
+        The exit code: 0 ok or Done, 1 run Failed, 2 usage, bad input or not a paor journal, 3 replay diverged, 4 a
+        damaged journal, 5 waiting for an answer, 6 Failed by a limit, 130 interrupted.
+    """
+    from .support import streams as io
+
+    io.prepare_streams()
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        return _invoked(given)
+    except BrokenPipeError:
+        io.forget_output()
+        return io.OK
+    except KeyboardInterrupt:
+        io.tell("", "paor: interrupted")
+        return io.INTERRUPTED
+    except io.OutputLost as error:
+        io.forget_output()
+        io.tell_error(str(error))
+        return io.USAGE
+    except Exception as error:
+        if os.environ.get("PAOR_TRACEBACK"):
+            raise
+        hint = "set PAOR_TRACEBACK=1 to see where, and please report it"
+        io.tell_error(f"internal error: {type(error).__name__}: {error}; {hint}")
+        return io.RUN_FAILED
+
+
+def _invoked(arguments: list[str]) -> int:
+    """Parse and run one command; usage errors and paor's own errors become one or two lines."""
+    import click
+
+    from ..states.errors import PaorError
+    from .support import streams as io
+
+    where = "paor"
+    group = _group()
+    try:
+        with group.make_context("paor", arguments) as context:
+            code = group.invoke(context)
+            return code if isinstance(code, int) else io.OK
+    except click.exceptions.Exit as error:
+        return error.exit_code
+    except click.ClickException as error:
+        where = getattr(getattr(error, "ctx", None), "command_path", "paor")
+        io.tell_error(error.format_message(), where)
+        io.tell(f"help: {where} --help")
+        return io.USAGE
+    except PaorError as error:
+        if io.exit_code_of(error) == io.RUN_FAILED:
+            raise
+        io.tell_error(str(error))
+        return io.exit_code_of(error)
+
+
+COMMANDS = {
+    "run": ("run", "Run an objective to its end."),
+    "resume": ("run", "Go on with a run, or answer what it waits for."),
+    "cancel": ("run", "Stop a run."),
+    "fork": ("fork", "Start a new run from a row of another one."),
+    "runs": ("read", "List the runs of a journal."),
+    "show": ("show", "Show what a run did."),
+    "verify": ("verify", "Check that a journal is whole and unaltered."),
+    "replay": ("read", "Derive runs again and compare with the record."),
+    "why": ("audit", "Explain what decided a row of a run."),
+    "diff": ("audit", "Compare two runs: where they part, and why."),
+    "export": ("transfer", "Print runs as JSON lines."),
+    "import": ("transfer", "Take runs from JSON lines into a journal."),
+    "erase": ("erase", "Erase what runs hold; the journal still verifies."),
+    "diagram": ("diagram", "Draw the machine, or what runs did on it."),
+    "validate": ("validate", "Check a plan or workflow file."),
+    "check": ("check", "Prove that every run ends, and find rules that can never fire."),
+    "fuzz": ("fuzz", "Search for a way in which an engine goes wrong."),
+    "tools": ("doctor", "List the tools that runs can use."),
+    "doctor": ("doctor", "Tell whether everything needed is here."),
+}
+"""Every command, in the order in which one meets them: its module, and what it does. Loaded when it is used."""
+
+
+def _group() -> click.Group:
+    """Return the command group."""
+    import importlib
+    import keyword
+
+    import click
+
+    from ..fsm.version import VERSION
+    from .support.streams import SETTINGS
+
+    class Lazy(click.Group):
+        def list_commands(self, ctx: click.Context) -> list[str]:
+            return list(COMMANDS)
+
+        def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+            if cmd_name not in COMMANDS:
+                return None
+            module = importlib.import_module(f".commands.{COMMANDS[cmd_name][0]}", __package__)
+            found: click.Command = getattr(
+                module, f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name
+            )
+            return found
+
+        def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+            with formatter.section("Commands"):
+                formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+    @click.group("paor", cls=Lazy, context_settings=dict(SETTINGS), invoke_without_command=True)
+    @click.version_option(VERSION, prog_name="paor", message="%(prog)s %(version)s")
+    @click.pass_context
+    def group(context: click.Context) -> None:
+        """
+        LLM agent loops as an explicit state machine, journaled to SQLite.
+
+        Every step of a run is a guarded transition that stands in the journal before anything else happens; so a run
+        can be looked at, resumed after a crash, and replayed for an audit.
+
+        \b
+        Start:   paor run "Summarise the obligations" --document contract.pdf
+        Look:    paor runs, paor show last --steps
+        Audit:   paor verify, paor replay, paor why, paor diff
+        """
+        if context.invoked_subcommand is None:
+            click.echo(context.get_help())
+
+    return group

@@ -1,0 +1,224 @@
+"""`paor why` and `paor diff`: what decided a row, and where two runs part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+
+import click
+from rich.cells import cell_len
+
+from ...fsm.causes import CAUSES
+from ...fsm.diff import RunDiff, Side
+from ...fsm.diff import diff as compare
+from ...fsm.journal import Journal
+from ...fsm.why import Candidate, Checked, Why, WhyNot, why_not
+from ...fsm.why import why as explain
+from ..support.journals import find_run, reading, short_id
+from ..support.streams import DIVERGED, OK, arrow, command, say, say_json, tell, width
+from ..support.text import Cell, Column, count, cut, duration, facts, folded, one_line, styled, table
+
+# -- why ---------------------------------------------------------------------------------------------------------
+
+FATES = {
+    "taken": ("taken", "good"),
+    "kept": ("kept out", "dim"),
+    "later": ("not tried", "dim"),
+    "open": ("open", "warn"),
+}
+"""Fates of a candidate row in words, and their style."""
+
+
+@command(
+    "why",
+    "paor why last",
+    "paor why last 4",
+    "paor why 0199d2b4-6f1e 4 --not Done",
+)
+@click.argument("name", metavar="[RUN]", required=False)
+@click.argument("seq", metavar="[SEQ]", type=int, required=False)
+@click.option("--not", "phase", metavar="PHASE", help="Why the row did not lead to this phase.")
+def why(name: str | None, seq: int | None, phase: str | None, journal: str, as_json: bool) -> int:
+    """
+    Explain what decided one row of a run: every candidate row of the table with its guards.
+
+    Without SEQ the last row; one more than that is the row that is not decided yet. The values of the guards are those
+    in the journal; what each looked at is derived again, and nothing is asked or performed.
+
+    Exit codes: 0 explained, 2 no such run, row or phase, 4 the row cannot be read.
+    """
+    with reading(journal) as reader:
+        found = explain(reader, find_run(reader, name).run_id, seq)
+        other = why_not(found, phase) if phase is not None else None
+    if as_json:
+        say_json(found.wire() if other is None else found.wire() | {"not": other.wire()})
+        return OK
+    say(*_why_lines(found) if other is None else _not_lines(found, other))
+    if found.note:
+        tell(styled(found.note, "dim"))
+    return OK
+
+
+def _why_head(found: Why) -> list[str]:
+    where = f"{found.source}, waiting" if found.waiting else found.source
+    if found.decided:
+        way = f"{found.source} {arrow()} {found.dest}"
+        title = f"run {found.run_id}, row {found.seq}: {styled(found.trigger, 'strong')}, {way}"
+    else:
+        title = f"run {found.run_id}, row {found.seq}: not decided yet"
+    pairs = [("stood in", where, ""), ("asked for", found.request, ""), ("came back", found.outcome, "")]
+    return [title, *facts(pairs, width())]
+
+
+def _why_lines(found: Why) -> list[str]:
+    tried = [item for item in found.candidates if item.fate != "later"]
+    lines = [*_why_head(found), *_candidate_lines(tried)]
+    rest = [f"{item.trigger} {arrow()} {item.dest}" for item in found.candidates if item.fate == "later"]
+    if rest:
+        told = f"not tried, since {found.trigger} was taken: {', '.join(rest)}"
+        lines += ["", *(styled(line, "dim") for line in folded(told, width()))]
+    return lines
+
+
+def _candidate_lines(items: Sequence[Candidate]) -> list[str]:
+    """Return rows of the table, each with its guards under it; the columns of all of them stand in line."""
+    ways = max((len(_way(item)) for item in items), default=0)
+    names = max((len(_name(guard)) for item in items for guard in item.guards), default=0)
+    columns = [Column("", least=2), Column("", least=names), Column("", least=5), Column("", wide=True)]
+    lines = []
+    for item in items:
+        told, style = FATES[item.fate]
+        head = f"{_way(item):<{ways}}  {told:<8}"
+        meaning = cut(item.meaning, max(8, width() - cell_len(head) - 2))
+        taken = item.fate == "taken"
+        lines += ["", f"{styled(head, style if not taken else 'good')}  {styled(meaning, 'dim')}"]
+        cells = [_guard_cells(guard) for guard in item.guards]
+        if not cells:
+            cells = [[Cell("ok", "good"), Cell("no guards", "dim"), Cell(""), Cell("it always fits", "dim")]]
+        lines += [f"    {line}" for line in table(columns, cells, width() - 4, wrap=True, head=False)]
+    return lines
+
+
+def _way(item: Candidate) -> str:
+    return f"{item.trigger} {arrow()} {item.dest}"
+
+
+def _name(guard: Checked) -> str:
+    return guard.guard if guard.wanted else f"not {guard.guard}"
+
+
+def _guard_cells(guard: Checked) -> list[Cell]:
+    holds = None if guard.value is None else guard.value is guard.wanted
+    mark, style = {None: ("?", "dim"), True: ("ok", "good"), False: ("no", "bad")}[holds]
+    value = "" if guard.value is None else str(guard.value)
+    return [Cell(mark, style), Cell(_name(guard)), Cell(value), Cell(guard.fact, "dim")]
+
+
+def _not_lines(found: Why, other: WhyNot) -> list[str]:
+    lines = [*_why_head(found), ""]
+    lines += folded(f"not {other.phase}: {other.answer}", width())
+    return [*lines, *_candidate_lines(other.candidates)]
+
+
+# -- diff --------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _second(path: str | None) -> Iterator[Journal | None]:
+    with nullcontext() if path is None else reading(path) as found:
+        yield found
+
+
+@command(
+    "diff",
+    "paor diff last~1 last",
+    "paor diff 0199d2b4-6f1e 0199d2b5-01ab --json",
+    "paor diff last last --other yesterday.db",
+)
+@click.argument("left", metavar="A")
+@click.argument("right", metavar="B")
+@click.option("--other", metavar="FILE", help="Journal of B, if it is another one.")
+@click.option("--exit-code", "coded", is_flag=True, help="Exit with 3 when the runs differ.")
+def diff(left: str, right: str, other: str | None, coded: bool, journal: str, as_json: bool) -> int:
+    """
+    Compare two runs: the first difference, its cause, and how they end.
+
+    Ids, times and salts are no differences. The cause is what first was not the same: what a model, a tool or a person
+    said, a prompt, the code, a setting, the policy, a budget, the clock, a crash. What was erased counts as the same.
+
+    Exit codes: 0 compared, identical or not; with --exit-code 3 when they differ; 2 no such run or journal.
+    """
+    with reading(journal) as reader, _second(other) as second:
+        one, two = find_run(reader, left), find_run(second or reader, right)
+        found = compare(reader, one.run_id, two.run_id, second)
+        names = short_id(reader, one.run_id), short_id(second or reader, two.run_id)
+    if as_json:
+        say_json(found.wire())
+    else:
+        say(*_diff_lines(found, names))
+    return DIVERGED if coded and not found.identical else OK
+
+
+def _diff_lines(found: RunDiff, names: tuple[str, str]) -> list[str]:
+    ids = [f"A  run {found.left.run_id}", f"B  run {found.right.run_id}"]
+    shared = [f"they share rows 0 to {found.shared - 1}"] if found.shared else []
+    if found.identical:
+        told = f"identical  {count(found.left.transitions, 'transition')}, {_end(found.left)}"
+        return [*ids, *shared, styled(told, "good"), *_others(found)]
+    assert found.seq is not None
+    line = f", line {found.line}" if found.line > 1 else ""
+    place = f"row {found.seq} ({found.source}), {found.field}{line}"
+    cause = f"{found.cause.replace('_', ' ')}: {CAUSES[found.cause]}"
+    lines = [
+        *ids,
+        *shared,
+        "",
+        *facts([("first differs", place, "strong"), ("cause", cause, "warn")], width()),
+    ]
+    lines += folded(found.detail, width())
+    lines += ["", *_side_line("A", found.left.text, "bad"), *_side_line("B", found.right.text, "good")]
+    lines += ["", *_ends(found), *_others(found)]
+    return lines
+
+
+def _side_line(name: str, text: str, style: str) -> list[str]:
+    shown = folded(one_line(text) or "(empty)", width() - 3)[:4]
+    return [styled(f"{name if index == 0 else ' '}  {line}", style) for index, line in enumerate(shown)]
+
+
+def _end(side: Side) -> str:
+    return f"{side.state} ({side.reason or side.status})"
+
+
+def _ends(found: RunDiff) -> list[str]:
+    """Return how both runs end, as a small table, and what that says."""
+    rows = [
+        [
+            Cell(name, "strong"),
+            Cell(_end(side)),
+            Cell(f"{side.transitions:,}"),
+            Cell(f"{side.steps:,}"),
+            Cell(f"{side.tokens:,}"),
+            Cell(f"{side.cost:,.4f}" if side.cost else ""),
+            Cell(duration(side.seconds)),
+        ]
+        for name, side in (("A", found.left), ("B", found.right))
+    ]
+    columns = [
+        Column(""),
+        Column("end"),
+        *(Column(head, right=True) for head in ("rows", "steps", "tokens", "cost", "time")),
+    ]
+    if found.decision_seq is None:
+        told = "every transition is the same"
+    else:
+        told = f"the first other transition is row {found.decision_seq}"
+    end = "same end" if found.same_end else "not the same end"
+    answer = "same answer" if found.same_answer else "other answer"
+    return [*table(columns, rows, width()), *folded(f"{told}; {end}, {answer}", width())]
+
+
+def _others(found: RunDiff) -> list[str]:
+    if not found.others:
+        return []
+    return folded(f"they differ in {', '.join(found.others)} too, which is not the cause", width())

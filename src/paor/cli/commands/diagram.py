@@ -1,0 +1,152 @@
+"""`paor diagram`: the machine, a run, a coverage, or the difference of two runs, as a picture."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ...fsm.coverage import Coverage
+from ...fsm.diagram import Format, Overlay
+from ...fsm.diagram import diagram as picture
+from ...fsm.drawing import coverage_of, covered, parted, walk
+from ...fsm.journal import Journal
+from ...states.errors import UsageError
+from ..support.journals import find_run, reading
+from ..support.json_input import text_file
+from ..support.streams import OK, command, keep_journals, say_bytes, say_json, tell, write_atomically
+
+FILE_ENDING = ".json"
+"""What tells a coverage file from a run."""
+
+
+@command(
+    "diagram",
+    "paor diagram --format svg --output machine.svg",
+    "paor diagram last",
+    "paor diagram --coverage all --format svg --output coverage.svg",
+    "paor diagram --coverage coverage.json",
+    "paor diagram last~1 --diff last",
+)
+@click.argument("names", metavar="[RUN]...", nargs=-1)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["mermaid", "dot", "svg"]),
+    default="mermaid",
+    help="Default mermaid.",
+)
+@click.option("--coverage", "covers", is_flag=True, help="What the RUNs have covered of the machine.")
+@click.option("--diff", "second", metavar="B", help="How RUN and the run B differ.")
+@click.option("--other", metavar="FILE", help="Journal of B, if it is another one.")
+@click.option("--output", metavar="FILE", help="Write there instead of to standard output.")
+def diagram(
+    names: tuple[str, ...],
+    form: Format,
+    covers: bool,
+    second: str | None,
+    other: str | None,
+    output: str | None,
+    journal: str,
+    as_json: bool,
+) -> int:
+    """
+    Draw the state machine, or what runs did on it.
+
+    Without RUN the machine itself, and no journal is read. With RUN the way it took: how often each edge, and in which
+    order. With --coverage what several runs have covered, every run of the journal without RUN or with the word all: rows
+    never taken and guard outcomes never seen stand out. A RUN that ends in .json is then a coverage file, as --json of
+    this command and the pytest plugin write them; what several say is added up. With --diff where two runs part, and why.
+
+    Exit codes: 0 drawn, 2 no such run or file, or nothing to draw, 4 a row cannot be read.
+    """
+    if covers and (second is not None or other is not None):
+        raise UsageError("--coverage and --diff are two pictures: draw one after the other")
+    if other is not None and second is None:
+        raise UsageError("--other names the journal of the run that --diff names")
+    if len(names) > 1 and not covers:
+        raise UsageError(
+            f"{len(names)} runs: add them up with --coverage, or compare two with: paor diagram A --diff B"
+        )
+    if second is not None and not names:
+        raise UsageError("--diff needs the run to compare with: paor diagram A --diff B")
+    if output is not None:
+        keep_journals("--output", output, journal, *([other] if other is not None else []))
+    if covers:
+        overlay, told = _covered(names, journal)
+    elif second is not None:
+        overlay, told = _parted(names[0], second, journal, other)
+    else:
+        overlay, told = _walked(names, journal)
+    text = picture(form, overlay)
+    if output is not None:
+        write_atomically(Path(output), text.encode())
+        tell(f"wrote {output} ({len(text.encode()):,} bytes)")
+    if as_json:
+        say_json(told | {"format": form, "diagram": text})
+    elif output is None:
+        say_bytes(text.encode())
+    return OK
+
+
+Drawn = tuple[Overlay | None, dict[str, Any]]
+"""What is laid over the machine, and what the JSON form says of it."""
+
+
+def _walked(names: Sequence[str], journal: str) -> Drawn:
+    if not names:
+        return None, {"run_id": None}
+    with reading(journal) as reader:
+        run_id = find_run(reader, names[0]).run_id
+        return walk(reader, run_id), {"run_id": run_id}
+
+
+def _covered(names: Sequence[str], journal: str) -> Drawn:
+    """Return the sum of the files and of the runs that are named."""
+    files = [name for name in names if name.endswith(FILE_ENDING)]
+    runs = [name for name in names if not name.endswith(FILE_ENDING)]
+    found = [_from_file(name) for name in files]
+    if runs or not files:
+        with reading(journal) as reader:
+            everything = not runs or "all" in runs
+            ids = None if everything else [find_run(reader, name).run_id for name in runs]
+            found.append(coverage_of(reader, ids))
+    total = sum(found[1:], start=found[0])
+    if not total.transitions:
+        raise UsageError("nothing to draw: not one transition was recorded")
+    return covered(total), {"run_id": None, "coverage": total.wire(), "percent": total.percent}
+
+
+def _from_file(name: str) -> Coverage:
+    """
+    Return the coverage that a file holds, or the ``coverage`` of what ``--json`` has printed.
+
+    Raises:
+        UsageError: It is something else; with its name.
+    """
+    text = text_file(name)
+    with suppress(ValueError, RecursionError):
+        data = json.loads(text)
+        if isinstance(data, dict) and isinstance(data.get("coverage"), dict):
+            text = json.dumps(data["coverage"])
+    try:
+        return Coverage.read(text)
+    except UsageError as error:
+        raise UsageError(f"{name}: {error}") from None
+
+
+@contextmanager
+def _second(path: str | None) -> Iterator[Journal | None]:
+    with nullcontext() if path is None else reading(path) as found:
+        yield found
+
+
+def _parted(left: str, right: str, journal: str, other: str | None) -> Drawn:
+    with reading(journal) as reader, _second(other) as second:
+        one, two = find_run(reader, left), find_run(second or reader, right)
+        overlay, found = parted(reader, one.run_id, two.run_id, second)
+    return overlay, {"run_id": one.run_id, "diff": found.wire()}

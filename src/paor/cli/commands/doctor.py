@@ -1,0 +1,205 @@
+"""`paor tools` and `paor doctor`: what is here to work with."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import sqlite3
+from collections.abc import Iterator, Sequence
+from importlib import metadata
+from typing import Any
+
+import click
+
+from ...fsm.intake import toolbox
+from ...fsm.journal import Journal
+from ...fsm.version import VERSION
+from ...states.errors import JournalError, UsageError
+from ...tools.catalog import Catalog
+from ...tools.tool import Tool
+from ...tools.web_search import backend_of
+from ..support.app import APP_HELP, asked_tools, engine_of
+from ..support.journals import reading
+from ..support.mcp_servers import McpFlags, mcp_offered, mcp_options
+from ..support.model_checks import Finding, model_findings
+from ..support.streams import (
+    OK,
+    command,
+    exit_code_of,
+    say,
+    say_json,
+    width,
+)
+from ..support.text import count, facts, folded, one_line, size, styled
+
+SQLITE_NEEDED = (3, 38, 0)
+"""The first with the operators ``->`` and ``->>``, which the views of a journal use."""
+
+
+@command("tools", "paor tools", "paor tools --app shop:engine --json")
+@click.option("--web", is_flag=True, help="Also those that paor run --web offers.")
+@mcp_options
+@click.option("--app", metavar="MODULE:ENGINE", help=APP_HELP)
+def tools(web: bool, app: str | None, journal: str, as_json: bool, **flags: Any) -> int:
+    """
+    List the tools that a run can use, as a model sees them: names and parameter names.
+
+    With --json also description, effect and the JSON Schema of the parameters.
+    """
+    with mcp_offered(McpFlags.taken(flags), app) as extra:
+        found = _tools_of(app, web=web, extra=extra)
+        catalog = Catalog([tool.spec() for tool in found])
+    if as_json:
+        say_json(
+            [
+                {
+                    "name": tool.name,
+                    "description": tool.description,
+                    "effect": tool.effect,
+                    "parameters": tool.parameters,
+                }
+                for tool in catalog
+            ]
+        )
+        return OK
+    lines: list[str] = []
+    for tool in catalog:
+        signature = catalog.line(tool).replace(",", ", ")
+        first, *more = folded(signature, width() - 4)
+        lines += [styled(first, "strong"), *(styled(f"    {line}", "strong") for line in more)]
+        about = " ".join(part for part in (tool.description, f"Effect: {tool.effect}.") if part)
+        lines += [styled(f"    {line}", "dim") for line in folded(one_line(about), width() - 4)]
+    say(*lines)
+    return OK
+
+
+def _tools_of(app: str | None, *, web: bool, extra: Sequence[Tool] = ()) -> list[Tool]:
+    own = (*asked_tools(app, web=web), *extra)
+    if app is None:
+        return list(toolbox(own, builtins=True).values())
+    with Journal(":memory:") as nowhere:
+        return list(engine_of(app, nowhere).tools)
+
+
+@command(
+    "doctor", "paor doctor", "paor doctor --journal runs.db --json", "paor doctor --ask --model openai:NAME"
+)
+@click.option("--model", metavar="M", help="Look at this model instead of the one that a run would use.")
+@click.option("--ask", is_flag=True, help="Also ask the model one question of a few tokens; may cost money.")
+def doctor(model: str | None, ask: bool, journal: str, as_json: bool) -> int:
+    """
+    Tell whether everything that paor needs is here, and which model a run would use.
+
+    Nothing is asked over a network without --ask.
+
+    Exit codes: 0 paor can work, also without optional parts and without a journal; 2 or 4 when it cannot.
+    """
+    findings = list(_findings(journal, model, ask=ask))
+    code = next((item.code for item in findings if item.state == "bad"), OK)
+    if as_json:
+        say_json(
+            {
+                "ok": code == OK,
+                "findings": [
+                    {"name": item.name, "state": item.state, "text": item.text} for item in findings
+                ],
+            }
+        )
+        return code
+    marks = {"ok": ("ok", "good"), "missing": ("--", "warn"), "bad": ("no", "bad")}
+    lines: list[str] = []
+    names = max(len(item.name) for item in findings)
+    for item in findings:
+        mark, style = marks[item.state]
+        first, *more = facts([(item.name.ljust(names), item.text, "")], width() - 4)
+        lines += [f"{styled(mark, style)}  {first}", *(f"    {line}" for line in more)]
+    say(*lines)
+    return code
+
+
+def _findings(journal: str, model: str | None, *, ask: bool) -> Iterator[Finding]:
+    yield Finding("paor", "ok", VERSION)
+    yield Finding("python", "ok", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
+    yield from _sqlite()
+    yield from _extras()
+    yield from model_findings(model, ask=ask)
+    yield _web()
+    yield _journal(journal)
+
+
+def _sqlite() -> Iterator[Finding]:
+    version = sqlite3.sqlite_version
+    needed = ".".join(map(str, SQLITE_NEEDED[:2]))
+    if sqlite3.sqlite_version_info >= SQLITE_NEEDED:
+        yield Finding("sqlite", "ok", f"{version} ({needed} or newer is needed for ->>)")
+    else:
+        yield Finding("sqlite", "bad", f"{version} is too old: {needed} or newer is needed for ->>")
+    connection = sqlite3.connect(":memory:")
+    try:
+        connection.execute("CREATE VIRTUAL TABLE words USING fts5(text)")
+    except sqlite3.Error:
+        yield Finding(
+            "fts5", "bad", "this SQLite has no full-text search, which the offline model ranks with"
+        )
+    else:
+        yield Finding("fts5", "ok", "full-text search, which the offline model ranks with")
+    finally:
+        connection.close()
+
+
+def _extras() -> Iterator[Finding]:
+    """Yield one finding for each extra that users can install, as the package's own metadata lists them."""
+    try:
+        about = metadata.metadata("paor")
+    except metadata.PackageNotFoundError:
+        yield Finding("extras", "missing", "paor is not installed as a package, so its extras are not known")
+        return
+    needs = [_requirement(line) for line in about.get_all("Requires-Dist") or ()]
+    for extra in sorted(set(about.get_all("Provides-Extra") or ()) - {"all", "dev"}):
+        wanted = [name for name, marker in needs if marker == extra]
+        there = {name: _version(name) for name in wanted}
+        name = f"paor[{extra}]"
+        if all(there.values()):
+            yield Finding(name, "ok", ", ".join(f"{package} {version}" for package, version in there.items()))
+        else:
+            lacking = ", ".join(package for package, version in there.items() if version is None)
+            yield Finding(name, "missing", f'without {lacking}: pip install "{name}"')
+
+
+def _requirement(line: str) -> tuple[str, str]:
+    """Return the package and the extra of a ``Requires-Dist`` line; the extra is empty for a plain requirement."""
+    name = re.match(r"[\w.-]+", line)
+    extra = re.search(r"extra\s*==\s*['\"]([\w.-]+)['\"]", line)
+    return name[0] if name else line, extra[1] if extra else ""
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _web() -> Finding:
+    """Return which search `paor run --web` would use, without asking it."""
+    try:
+        asked_tools(None, web=True)
+        name = backend_of(None).name
+    except UsageError as error:
+        return Finding("web", "missing", str(error))
+    keyless = ", which needs no key and is made for small loads" if name == "ddgs" else ""
+    return Finding("web", "ok", f"searches with {name}{keyless}; offered with --web only")
+
+
+def _journal(path: str) -> Finding:
+    if not os.path.lexists(path):
+        return Finding("journal", "ok", f"{path}: not there yet; the first run creates it")
+    try:
+        with reading(path) as reader:
+            rows = reader.runs()
+    except JournalError as error:
+        return Finding("journal", "bad", str(error), exit_code_of(error))
+    open_runs = sum(row.status in ("running", "waiting") for row in rows)
+    text = f"{path}: {count(len(rows), 'run')}, {size(os.path.getsize(path))}"
+    return Finding("journal", "ok", text + (f", {open_runs} not ended" if open_runs else ""))

@@ -1,0 +1,278 @@
+"""`paor fuzz`, and `paor replay --repro`: a failing case of an engine searched for, and taken again."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from ...fsm.engine import Engine
+from ...fuzz.oracles.reachable_rows import parted
+from ...fuzz.repro import FOLDER, Repro, load, told_steps
+from ...fuzz.sample_engine import sample_engine
+from ...fuzz.world.engine_under_test import PROCESS
+from ...states.errors import MissingExtra, UsageError
+from ..support.app import APP_HELP, app_of, is_machine, made_engine
+from ..support.streams import DIVERGED, OK, RUN_FAILED, command, say, say_json, tell, width
+from ..support.text import count, facts, folded, styled
+
+if TYPE_CHECKING:
+    from ...fsm.coverage import Coverage, RowCoverage
+    from ...fuzz.campaign import Found, Seen
+    from ...fuzz.machine import EngineMachine
+    from ...fuzz.world.world import Make
+
+EXAMPLES, STEPS = 300, 20
+SHOWN = 8
+"""Rows of the table that were never taken and are named; the rest is counted."""
+
+
+def _folder(context: click.Context, option: click.Parameter, value: str) -> str:
+    """Refuse what can be no folder before a search that would be lost with it."""
+    if not value.strip():
+        raise click.UsageError("--save: expected the name of a folder")
+    if os.path.exists(value) and not os.path.isdir(value):
+        raise click.UsageError(f"--save {value}: is no folder")
+    return value
+
+
+@command(
+    "fuzz",
+    "paor fuzz --examples 20",
+    "paor fuzz --app shop:make_engine --examples 500 --seed 7",
+    "paor fuzz --app shop_fuzz:ShopMachine --json",
+)
+@click.option("--app", metavar="MODULE:ENGINE", help=f"{APP_HELP} Or a subclass of EngineMachine.")
+@click.option(
+    "--examples",
+    type=click.IntRange(1, 1_000_000),
+    metavar="N",
+    default=EXAMPLES,
+    help=f"Default {EXAMPLES}.",
+)
+@click.option(
+    "--steps",
+    type=click.IntRange(1, 1_000),
+    metavar="N",
+    default=STEPS,
+    help=f"Steps of an example; default {STEPS}.",
+)
+@click.option(
+    "--seed", type=click.IntRange(0, 2**64 - 1), metavar="S", default=0, help="Another search; default 0."
+)
+@click.option(
+    "--save",
+    metavar="FOLDER",
+    default=FOLDER,
+    callback=_folder,
+    help=f"Where a failing case goes; default {FOLDER}.",
+)
+def fuzz(
+    app: str | None, examples: int, steps: int, seed: int, save: str, journal: str, as_json: bool
+) -> int:
+    """
+    Search for a way in which an engine goes wrong: replies, tool outcomes, answers, crashes, clocks drawn by hypothesis.
+
+    Its tools, policy and limits are its own, and its tools are really called; model, clock, ids and journal are stood in
+    for, so no model is asked and no journal is written. After every row what always holds is checked. The first case that
+    fails is made as small as can be and saved. Needs paor[fuzz].
+
+    Exit codes: 0 nothing found, 1 a failing case was found and saved, 2 usage.
+    """
+    search = _search()
+    make = _make_of(app)
+    _tell_of_unfinished(save)
+    file = Path(save, f"unfinished-{os.getpid()}.json")
+    with _shown(examples) as progress:
+        found = search(
+            make,
+            examples=examples,
+            steps=steps,
+            number=seed,
+            app=app or "",
+            progress=progress,
+            unfinished=file,
+        )
+    path = str(found.repro.save(save)) if found.repro is not None else None
+    modes: Sequence[str] = getattr(make, "modes", ())
+    if as_json:
+        say_json(_json(found, path, modes, app=app, seed=seed))
+    elif found.repro is None or path is None:
+        told = f"{count(found.examples, 'example')}, {count(found.rows, 'row')}, seed {seed}: nothing found"
+        say(f"{styled('ok', 'good')}  {told}", "", *_covered(found, modes))
+    else:
+        say(*_failed(found, found.repro, path, app), "", *_covered(found, modes))
+    return RUN_FAILED if found.repro is not None else OK
+
+
+def _search() -> Callable[..., Found]:
+    try:
+        from ...fuzz.campaign import search
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] != "hypothesis":
+            raise
+        raise MissingExtra('paor fuzz needs hypothesis: pip install "paor[fuzz]"') from None
+    return search
+
+
+def _tell_of_unfinished(folder: str) -> None:
+    """Tell of searches whose process ended while they called a tool; nobody was left to tell then."""
+    for path in sorted(Path(folder).glob("unfinished-*.json")):
+        tell(
+            f"paor fuzz: a search did not end, or still runs: {path} holds the case of its last call of a tool"
+        )
+
+
+def _make_of(app: str | None) -> Make | type[EngineMachine]:
+    """Return what makes the engine under test: a function, an engine that is there already, a machine."""
+    if app is None:
+        return sample_engine
+    found = app_of(app)
+    if isinstance(found, Engine):
+        return lambda journal: found
+    if is_machine(found):
+        return cast("type[EngineMachine]", found)
+    return lambda journal: made_engine(app, found, journal)
+
+
+@contextmanager
+def _shown(examples: int) -> Iterator[Callable[[Seen], None] | None]:
+    """Give what shows on a terminal how far a search is; None where there is none."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+
+    with Console(file=sys.stderr, highlight=False).status("starting") as status:
+
+        def show(seen: Seen) -> None:
+            words = "a case was found, making it smaller" if seen.failed else f"of {examples:,} examples"
+            status.update(f"{seen.examples:,} {words}, {count(seen.rows, 'row')}")
+
+        yield show
+
+
+def _covered(found: Found, modes: Sequence[str] = ()) -> list[str]:
+    """Return what a search over runs of *modes*, all without them, has covered, for people."""
+    table = found.coverage
+    missing, other = parted(table.missing_rows, modes)
+    possible = len(table.rows) - len(other)
+    near = sum(number for name, number in found.families.items() if name not in ("good", "closing"))
+    families = len([name for name in found.families if name not in ("good", "closing")])
+    requests = ", ".join(f"{number:,} {kind}" for kind, number in found.requests.items())
+    pairs = [
+        ("asked", requests or "nothing", ""),
+        ("near misses", f"{count(near, 'reply').replace('replys', 'replies')} of {families} families", ""),
+        ("rows taken", f"{possible - len(missing)} of {possible} of the table", ""),
+        ("guards", f"{table.guards_percent:g} % of their values seen, true and false", ""),
+    ]
+    if missing:
+        pairs.append(("never taken", _named(missing, table), "dim"))
+    if other:
+        runs = f"no run of {' or '.join(dict.fromkeys(modes))} takes"
+        pairs.append(("left out", f"{runs} {_named(other, table)}", "dim"))
+    return facts(pairs, width())
+
+
+def _named(rows: Sequence[RowCoverage], table: Coverage) -> str:
+    several = Counter((row.source, row.trigger) for row in table.rows)
+    names = [
+        row.name if several[row.source, row.trigger] > 1 else f"{row.source} {row.trigger}" for row in rows
+    ]
+    return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
+
+
+def _failed(found: Found, repro: Repro, path: str, app: str | None) -> list[str]:
+    """Return a failing case, for people."""
+    lines = [f"{styled('found', 'bad')}  {repro.invariant} at seq {repro.seq}"]
+    lines += [f"  {line}" for line in folded(repro.told, width() - 2)]
+    size = f"{count(len(repro.script), 'step')} and {count(len(repro.rows), 'row')}"
+    lines += ["", f"after {count(found.examples, 'example')}; the smallest case has {size}:"]
+    for line in told_steps(repro):
+        first, *more = folded(line, width() - 14) or [""]
+        lines += [first, *(f"{'':14}{item}" for item in more)]
+    lines += ["", f"saved   {path}", f"replay  {_command(path, app)}"]
+    return lines
+
+
+def _command(path: str, app: str | None) -> str:
+    named = f" --app {shlex.quote(app)}" if app else ""
+    return f"paor replay --repro {shlex.quote(path)}{named}"
+
+
+def _json(
+    found: Found, path: str | None, modes: Sequence[str], *, app: str | None, seed: int
+) -> dict[str, Any]:
+    table, repro = found.coverage, found.repro
+    missing, other = parted(table.missing_rows, modes)
+    failing = None
+    if repro is not None and path is not None:
+        failing = repro.wire()["violated"] | {
+            "repro": path,
+            "replay": _command(path, app),
+            "rows": len(repro.rows),
+            "steps": told_steps(repro),
+        }
+    return {
+        "app": app,
+        "covered": {
+            "families": found.families,
+            "guards_percent": table.guards_percent,
+            "requests": found.requests,
+            "rows_percent": table.rows_percent,
+            "never_taken": [row.name for row in missing],
+            "of_other_modes": [row.name for row in other],
+        },
+        "examples": found.examples,
+        "found": failing,
+        "rows": found.rows,
+        "seed": seed,
+    }
+
+
+def replay_repro(path: str, app: str | None, *, as_json: bool) -> int:
+    """
+    Take the steps of a repro file again; what it names is imported only if *app* names it, too.
+
+    Returns:
+        0 no longer fails, 3 still fails.
+
+    Raises:
+        UsageError: No repro file, or the engine that it was found with is not named.
+    """
+    repro = load(path)
+    if app is None and repro.app:
+        raise UsageError(
+            f"{path}: was found with --app {repro.app[:200]}; nothing that a file names is imported unless you name it"
+        )
+    make = _make_of(app)
+    if repro.invariant == "check" and not isinstance(make, type):
+        raise UsageError(
+            f"{path}: violates the claim of an EngineMachine, so --app has to name one, not {app or 'nothing'}"
+        )
+    if repro.invariant == PROCESS:
+        tell("paor replay: if no word follows, this process has ended, too")
+    with redirect_stdout(sys.stderr):  # tools are a host's own, and may print
+        violation = repro.run(make)
+    same = violation is not None and violation.invariant == repro.invariant
+    if as_json:
+        now = None
+        if violation is not None:
+            now = {"invariant": violation.invariant, "seq": violation.seq, "told": violation.told}
+        say_json(
+            {"file": path, "fails": violation is not None, "now": now, "violated": repro.wire()["violated"]}
+        )
+    elif violation is None:
+        say(f"{styled('no longer fails', 'good')}: {repro.invariant} was violated at seq {repro.seq}")
+    else:
+        word = "still fails" if same else "fails in another way"
+        say(f"{styled(word, 'bad')}: {violation.invariant} at seq {violation.seq}")
+        tell(*folded(violation.told, width()))
+    return OK if violation is None else DIVERGED

@@ -1,0 +1,264 @@
+"""`paor runs` and `paor replay`; the other commands that only read stand apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import click
+
+from ...fsm.drawing import objective_of
+from ...fsm.journal import Journal, RunRow
+from ...fsm.replay import Divergence, Replay
+from ...fsm.replay import replay as replay_run
+from ...fsm.replay_erased import Unchecked
+from ...states.errors import JournalDamaged, UsageError
+from ..support.app import APP_HELP, engine_of, looking
+from ..support.journals import ALONE, find_run, is_driven, reading
+from ..support.streams import (
+    DAMAGED,
+    DIVERGED,
+    NARROW,
+    OK,
+    SLIM,
+    command,
+    say,
+    say_json,
+    tell,
+    width,
+)
+from ..support.text import STATE_STYLES, Cell, Column, count, one_line, styled, table
+
+SHOWN = 20
+"""Runs that a list for people shows unless told otherwise."""
+
+
+def local_time(microseconds: int) -> str:
+    """Return a moment in the reader's time zone, to the second."""
+    try:
+        return datetime.fromtimestamp(microseconds / 1e6).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    except (OverflowError, OSError, ValueError):
+        return "?"
+
+
+def short_ids(rows: list[RunRow], shortest: int = 13) -> dict[str, str]:
+    """Return for each run id the shortest start, of at least *shortest* characters, that no other run has."""
+    ids = sorted(row.run_id for row in rows)
+    short = {}
+    for index, run_id in enumerate(ids):
+        near = [ids[place] for place in (index - 1, index + 1) if 0 <= place < len(ids)]
+        same = max((_shared(run_id, other) for other in near), default=0)
+        short[run_id] = run_id[: max(shortest, same + 1)].rstrip("-")
+    return short
+
+
+def _shared(one: str, other: str) -> int:
+    """Return how many characters two ids have in common at their start."""
+    return next(
+        (place for place, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), len(one)
+    )
+
+
+@command(
+    "runs",
+    "paor runs",
+    "paor runs --limit 0",
+    "paor runs --json --journal runs.db",
+)
+@click.option(
+    "--limit", type=click.IntRange(min=0), metavar="N", help=f"Newest N runs, 0 for all; default {SHOWN}."
+)
+def runs(limit: int | None, journal: str, as_json: bool) -> int:
+    """
+    List the runs of a journal, newest first.
+
+    With --json all of them, keys as the columns of the view "runs", times in microseconds since the epoch.
+    """
+    with reading(journal) as reader:
+        rows = reader.runs()
+        if as_json:
+            say_json([run_columns(row) for row in (rows[:limit] if limit else rows)])
+            return OK
+        if not rows:
+            tell(f"{reader.path}: the journal holds no run yet")
+            return OK
+        shown = rows[: SHOWN if limit is None else limit or len(rows)]
+        short = short_ids(rows)
+        cells = [_run_cells(reader, row, short[row.run_id]) for row in shown]
+    columns = [
+        Column("run"),
+        Column("started"),
+        Column("state"),
+        Column("rows", right=True),
+        Column("objective", wide=True),
+    ]
+    if width() < SLIM:
+        columns, cells = [columns[0], *columns[2:]], [[row[0], *row[2:]] for row in cells]
+    say(*table(columns, cells, width()))
+    if len(rows) > len(shown):
+        tell(styled(f"{count(len(rows) - len(shown), 'older run')}: paor runs --limit 0", "dim"))
+    return OK
+
+
+def mark_of(row: RunRow) -> str:
+    """Return where a run stands in its workflow or was forked, nothing for a run by itself."""
+    if row.parent_seq is not None:
+        return f"[fork at row {row.parent_seq}] "
+    if row.task == 0:
+        return f"[workflow, round {row.round}] "
+    return f"[round {row.round}, task {row.task}] " if row.workflow_id != row.run_id else ""
+
+
+def _run_cells(journal: Journal, row: RunRow, short: str) -> list[Cell]:
+    why = row.reason or (row.status if row.status in ("waiting", "running") else "")
+    if row.status == "running" and not is_driven(journal, row):
+        why = ALONE
+    state = f"{row.state} ({why})" if why else row.state
+    objective = objective_of(journal, row)
+    return [
+        Cell(short),
+        Cell(local_time(row.created_at)[5 if width() < NARROW else 0 : 16], "dim"),
+        Cell(state, STATE_STYLES.get(row.status, "")),
+        Cell(f"{row.head_seq + 1:,}"),
+        Cell(f"{mark_of(row)}{objective}", "") if objective is not None else Cell("(erased)", "dim"),
+    ]
+
+
+def run_columns(row: RunRow) -> dict[str, Any]:
+    """Return a run's columns as JSON-able data."""
+    return row._asdict() | {"head_hash": row.head_hash.hex()}
+
+
+@command(
+    "replay",
+    "paor replay",
+    "paor replay last",
+    "paor replay 0199d2b4-6f1e --app shop:engine --json",
+    "paor replay --repro .paor/repro/check-1f2e3d4c.json --app shop:engine",
+)
+@click.argument("name", metavar="[RUN]", required=False)
+@click.option(
+    "--app", metavar="MODULE:ENGINE", help=f"Compare with its prompts, schemas and policy. {APP_HELP}"
+)
+@click.option("--repro", metavar="FILE", help="A case that paor fuzz has saved; its steps are taken again.")
+def replay(name: str | None, app: str | None, repro: str | None, journal: str, as_json: bool) -> int:
+    """
+    Derive a run again from its recorded outcomes and compare every field with the record.
+
+    Offline: nothing is asked and nothing is performed. Without RUN, every run of the journal. Without --app, with
+    the run's own prompts, schemas and policy. Of a run of which something was erased, what is left is compared, and
+    what cannot be checked is named.
+
+    The first difference is shown, with --json all of them. Parts that have changed since the run was recorded are
+    named, too; alone they are no difference.
+
+    With --repro no journal is read: a case that paor fuzz has saved is taken again, with the engine that --app names.
+
+    Exit codes: 0 identical, or no longer fails; 3 diverged, or still fails; 4 a run whose record cannot be read.
+    """
+    if repro is not None:
+        if name is not None:
+            raise UsageError("--repro goes without a run: the file holds all steps")
+        if not repro:
+            raise UsageError("--repro: expected a file name")
+        from .fuzz import replay_repro
+
+        return replay_repro(repro, app, as_json=as_json)
+    with looking(app, journal) as reader:
+        engine = engine_of(app, reader) if app is not None else None
+        rows = [find_run(reader, name)] if name is not None else list(reversed(reader.runs()))
+        replays: list[Replay | str] = []
+        for row in rows:
+            try:
+                replays.append(replay_run(reader, row.run_id, engine))
+            except JournalDamaged as error:
+                replays.append(str(error))
+    if as_json:
+        found = [_replay_json(row, item) for row, item in zip(rows, replays, strict=True)]
+        say_json(found[0] if name is not None else found)
+    else:
+        for row, item in zip(rows, replays, strict=True):
+            say(*_replay_lines(row, item))
+        if not rows:
+            tell(f"{journal}: the journal holds no run yet")
+    if any(isinstance(item, str) for item in replays):
+        return DAMAGED
+    return DIVERGED if any(isinstance(item, Replay) and item.divergences for item in replays) else OK
+
+
+def _replay_lines(row: RunRow, item: Replay | str) -> list[str]:
+    if isinstance(item, str):
+        return [f"run {row.run_id}  {styled('not readable', 'bad')}", f"  {one_line(item)}"]
+    verdict = styled("identical", "good") if item.identical else styled("diverged", "bad")
+    if item.unchecked and not item.divergences:
+        verdict = styled("holds as far as it was not erased", "warn")
+    lines = [f"run {row.run_id}  {verdict}  {count(item.transitions, 'transition')}"]
+    if item.divergences:
+        lines += _first_lines(item.divergences[0])
+        rows = len({divergence.seq for divergence in item.divergences})
+        more = len(item.divergences) - 1
+        if more:
+            lines.append(
+                f"  and {count(more, 'more difference')} in {count(rows, 'row')}; all of them: --json"
+            )
+    for seq, parts in item.accepted:
+        lines.append(f"  {styled('accepted', 'warn')} from row {seq} on: {', '.join(parts)}")
+    told = [str(part) for part in item.changed if part.relevant]
+    lines += [f"  {styled('changed since', 'warn')}: {one_line(part)}" for part in told]
+    return lines + _unchecked_lines(item.unchecked)
+
+
+def _unchecked_lines(unchecked: Sequence[Unchecked]) -> list[str]:
+    """Return what could not be compared since it was erased, a line for each row."""
+    fields: dict[int, list[str]] = {}
+    for one in unchecked:
+        fields.setdefault(one.seq, []).append(one.field)
+    lines = []
+    for seq, names in sorted(fields.items()):
+        where = f"row {seq}" if seq >= 0 else "run"
+        lines.append(f"  {where}, not checked since it was erased: {', '.join(names)}")
+    return lines
+
+
+def _first_lines(first: Divergence) -> list[str]:
+    """Return the first difference for people: where it is, and below each other what was recorded and derived."""
+    place = f"row {first.seq}, {first.field}" if first.seq >= 0 else first.field
+    where = f" ({first.where})" if first.where else ""
+    return [
+        f"  {place}{where}",
+        f"    recorded  {one_line(first.expected)}",
+        f"    derived   {one_line(first.found)}",
+    ]
+
+
+def _replay_json(row: RunRow, item: Replay | str) -> dict[str, Any]:
+    if isinstance(item, str):
+        return {
+            "run_id": row.run_id,
+            "transitions": None,
+            "identical": False,
+            "divergences": [],
+            "unchecked": [],
+            "changed": [],
+            "accepted": [],
+            "error": item,
+        }
+    found = [
+        {"seq": one.seq, "field": one.field, "where": one.where, "expected": one.expected, "found": one.found}
+        for one in item.divergences
+    ]
+    changed = [
+        {"part": part.part, "visited": list(part.visited), "may_visit": part.may_visit}
+        for part in item.changed
+    ]
+    return {
+        "run_id": row.run_id,
+        "transitions": item.transitions,
+        "identical": item.identical,
+        "divergences": found,
+        "unchecked": [{"seq": one.seq, "field": one.field} for one in item.unchecked],
+        "changed": changed,
+        "accepted": [{"seq": seq, "parts": list(parts)} for seq, parts in item.accepted],
+        "error": None,
+    }

@@ -1,0 +1,279 @@
+"""`paor show`: what one run did, row by row, action by action, document by document."""
+
+from __future__ import annotations
+
+import base64
+import sys
+import time
+
+import click
+from rich.cells import cell_len
+
+from ...fsm.journal import Journal, RunRow, StoredDocument, Transition
+from ...fsm.journal_rows import transition_of
+from ...states.errors import UsageError
+from ..support.journals import ALONE, find_run, is_driven, reading, short_id
+from ..support.outcome import answer_lines
+from ..support.row_text import row_cells, row_columns
+from ..support.run_summary import Head, action_cells, action_columns, actions_of, is_given
+from ..support.streams import (
+    NARROW,
+    OK,
+    SLIM,
+    arrow,
+    command,
+    journal_flag,
+    say,
+    say_bytes,
+    say_json,
+    tell,
+    width,
+)
+from ..support.text import Cell, Column, facts, size, styled, table
+from .read import local_time, run_columns
+
+POLL_S = 0.2
+"""How often `--follow` looks for new rows."""
+
+SUMMARY_LEAST = 24
+"""Cells that a summary must have for the labels to stand beside it; they are also in `--documents`."""
+
+
+@command(
+    "show",
+    "paor show",
+    "paor show last --steps",
+    "paor show 0199d2b4-6f1e --documents",
+    "paor show last --content round1_task1_action3_report#0",
+    "paor show last --follow",
+)
+@click.argument("name", metavar="[RUN]", required=False)
+@click.option("--steps", is_flag=True, help="One line for each action.")
+@click.option("--documents", is_flag=True, help="The documents it was given and produced.")
+@click.option("--content", metavar="LABEL#POSITION|NUMBER", help="Print one document as it is.")
+@click.option("--follow", is_flag=True, help="Print rows as they come, until the run ends or waits.")
+def show(
+    name: str | None,
+    steps: bool,
+    documents: bool,
+    content: str | None,
+    follow: bool,
+    journal: str,
+    as_json: bool,
+) -> int:
+    """
+    Show what a run did: its head, then every transition with what decided it.
+
+    RUN is an id, an unambiguous start of one, or "last"; without it the newest run.
+    """
+    if sum((steps, documents, content is not None, follow)) > 1:
+        raise click.UsageError("--steps, --documents, --content and --follow exclude each other")
+    with reading(journal) as reader:
+        row = find_run(reader, name)
+        if content is not None:
+            _content(reader, row, content, as_json)
+        elif documents:
+            _documents(reader, row, as_json)
+        elif steps:
+            _steps(reader, row, as_json)
+        elif follow:
+            _follow(reader, row, as_json)
+        else:
+            _rows(reader, row, as_json)
+    return OK
+
+
+# -- rows --------------------------------------------------------------------------------------------------------
+
+
+def _rows(journal: Journal, row: RunRow, as_json: bool) -> None:
+    rows = journal.transitions(row.run_id)
+    head = Head.read(journal, row, rows)
+    if as_json:
+        say_json({"run": run_columns(row)} | head.wire() | {"transitions": [item._asdict() for item in rows]})
+        return
+    say(*facts(head.pairs(local_time), width()))
+    if rows:
+        say("", *_table(journal, rows, None, head=True))
+    _say_next(journal, row)
+
+
+def _say_next(journal: Journal, row: RunRow) -> None:
+    """Tell how a run that has not ended goes on."""
+    if row.status in ("running", "waiting"):
+        todo = "what it waits for"
+        if row.status == "running":
+            todo = "a process drives it; later" if is_driven(journal, row) else f"{ALONE}; go on"
+        tell(
+            f"{styled(f'{todo}:', 'dim')} paor resume {short_id(journal, row.run_id)}{journal_flag(journal.path)}"
+        )
+
+
+def _table(journal: Journal, rows: list[Transition], before: Transition | None, *, head: bool) -> list[str]:
+    narrow, sign = width() < NARROW, arrow()
+    cells = []
+    for row in rows:
+        cells.append(row_cells(journal, row, before, narrow=narrow, arrow=sign))
+        before = row
+    columns = row_columns(narrow=narrow, arrow=sign)
+    if width() < SLIM:
+        columns, cells = _without(NUMBERS, columns, cells)
+    return table(columns, cells, width(), wrap=True, head=head)
+
+
+NUMBERS = ("step", "tokens", "time")
+
+
+def _without(
+    heads: tuple[str, ...], columns: list[Column], rows: list[list[Cell]]
+) -> tuple[list[Column], list[list[Cell]]]:
+    """Return a table without the columns that have one of these headings."""
+    kept = [index for index, column in enumerate(columns) if column.head not in heads]
+    return [columns[index] for index in kept], [[row[index] for index in kept] for row in rows]
+
+
+def _follow(journal: Journal, row: RunRow, as_json: bool) -> None:
+    """Print the rows that are there, then each new one soon after it was committed."""
+    before: Transition | None = None
+    first, alone = True, False
+    while True:
+        row = journal.run(row.run_id)
+        rows = [transition_of(item) for item in journal.rows(row.run, before.seq + 1 if before else 0)]
+        if as_json:
+            for item in rows:
+                say_json(item._asdict(), compact=True)
+        elif rows or first:
+            say(*_table(journal, rows, before, head=first))
+            first = False
+        before = rows[-1] if rows else before
+        if row.status != "running" and (before is None or before.seq >= row.head_seq):
+            break
+        if row.status == "running" and not alone and not is_driven(journal, row):
+            alone = True
+            _say_next(journal, row)
+        time.sleep(POLL_S)
+    if not as_json:
+        head = Head.read(journal, row, [before] if before else [])
+        say(
+            "",
+            *facts(
+                [pair for pair in head.pairs(local_time) if pair[0] in ("state", "used", "waits for")],
+                width(),
+            ),
+        )
+        _say_next(journal, row)
+
+
+# -- actions and documents ---------------------------------------------------------------------------------------
+
+
+def _steps(journal: Journal, row: RunRow, as_json: bool) -> None:
+    actions = actions_of(journal, row, journal.transitions(row.run_id))
+    if as_json:
+        say_json([action.wire() for action in actions])
+        return
+    if not actions:
+        tell(f"run {row.run_id} has taken no action")
+        return
+    cells = [action_cells(action) for action in actions]
+    taken = sum(max(cell_len(line[index].text) for line in cells) for index in range(5))
+    labels = width() - taken - 10 >= SUMMARY_LEAST
+    if not labels:
+        cells = [[*line[:4], line[5]] for line in cells]
+    say(*table(action_columns(labels=labels), cells, width()))
+
+
+def _documents(journal: Journal, row: RunRow, as_json: bool) -> None:
+    documents = journal.documents(row.run_id)
+    if as_json:
+        say_json([document_wire(document) for document in documents])
+        return
+    if not documents:
+        tell(f"run {row.run_id} has no documents")
+        return
+    short = width() < NARROW
+    cells = [
+        [
+            Cell(str(item.number), "dim"),
+            Cell("given" if is_given(row, item.label) else "produced"),
+            Cell(f"{item.label}#{item.position}", "strong"),
+            Cell(_kind(item.mime) if short or len(item.mime) > 24 else item.mime, "dim"),
+            Cell(size(item.bytes)),
+            Cell(item.name),
+        ]
+        for item in documents
+    ]
+    columns = [
+        Column("#", right=True),
+        Column(""),
+        Column("reference"),
+        Column("type"),
+        Column("size", right=True),
+        Column("name", wide=True),
+    ]
+    if width() < SLIM:
+        columns, cells = _without(("",), columns, cells)
+    say(*table(columns, cells, width()))
+    name = short_id(journal, row.run_id)
+    tell(f"{styled('print one:', 'dim')} paor show {name} --content NUMBER{journal_flag(journal.path)}")
+
+
+OFFICE = {"wordprocessingml": "docx", "spreadsheetml": "xlsx", "presentationml": "pptx"}
+
+
+def _kind(mime: str) -> str:
+    """Return a media type in at most 16 characters."""
+    name = mime.rpartition("/")[2]
+    return next((short for part, short in OFFICE.items() if part in name), name[-16:])
+
+
+def document_wire(document: StoredDocument) -> dict[str, object]:
+    """Return a document's row as JSON-able data, with the reference that prompts use."""
+    names = ("number", "label", "position", "name", "mime", "bytes", "digest")
+    return {name: getattr(document, name) for name in names} | {
+        "reference": f"docItem:{document.label}#{document.position}"
+    }
+
+
+def _content(journal: Journal, row: RunRow, wanted: str, as_json: bool) -> None:
+    """Print one document: as it is into a file or pipe, made harmless on a terminal."""
+    document = _found(journal, row, wanted)
+    body = journal.document(row.run_id, document.number)
+    if body is None:
+        raise UsageError(f"{document.label}#{document.position}: has been erased")
+    if as_json:
+        content = {"text": body} if isinstance(body, str) else {"base64": base64.b64encode(body).decode()}
+        say_json(document_wire(document) | content)
+        return
+    data = body.encode("utf-8", "surrogatepass") if isinstance(body, str) else body
+    if not sys.stdout.isatty():
+        say_bytes(data)
+        return
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        kind = f"{document.mime}, {size(document.bytes)}"
+        raise UsageError(f"{document.name}: is not text ({kind}); send it to a file with > FILE") from None
+    say(*answer_lines(text))
+
+
+def _found(journal: Journal, row: RunRow, wanted: str) -> StoredDocument:
+    """
+    Return the document that *wanted* names.
+
+    Raises:
+        UsageError: None or several.
+    """
+    documents = journal.documents(row.run_id)
+    label, mark, position = wanted.removeprefix("docItem:").removeprefix("docList:").partition("#")
+    if not mark and wanted.isascii() and wanted.isdigit():
+        found = [item for item in documents if str(item.number) == wanted]
+    else:
+        found = [
+            item for item in documents if item.label == label and (not mark or str(item.position) == position)
+        ]
+    if len(found) > 1:
+        raise UsageError(f"{wanted}: there are {len(found)} documents under it; add #0 to #{len(found) - 1}")
+    if not found:
+        raise UsageError(f"{wanted}: run {row.run_id} has no such document; list them with --documents")
+    return found[0]

@@ -1,0 +1,186 @@
+"""`paor export` and `paor import`: runs as JSON lines, out of a journal and into one."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+import click
+
+from ...fsm.export import export_runs, in_order, line_bytes
+from ...fsm.import_lines import LINE_BYTES_MAX
+from ...fsm.journal import Journal
+from ...fsm.redaction import Redaction, rules_of_text
+from ...states.errors import PaorError, UsageError
+from ..support.journals import busy_timeout_s, find_run, reading
+from ..support.json_input import text_file
+from ..support.streams import (
+    OK,
+    command,
+    keep_journals,
+    reason,
+    say,
+    say_bytes,
+    say_json,
+    tell,
+    write_atomically,
+)
+from ..support.text import count
+
+
+@command(
+    "export",
+    "paor export last > run.jsonl",
+    "paor export 0199d2b4-6f1e --output run.jsonl",
+    "paor export --all --redact default --output runs.jsonl",
+    "paor export last --pytest --output test_run.py",
+)
+@click.argument("names", metavar="[RUN]...", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="Every run of the journal.")
+@click.option(
+    "--redact",
+    metavar="FILE|default",
+    multiple=True,
+    help="Leave out payloads with keys, tokens and passwords; FILE adds rules, NAME: REGULAR EXPRESSION a line.",
+)
+@click.option(
+    "--pytest", "as_test", is_flag=True, help="Print the run as a regression test, a Python file for pytest."
+)
+@click.option("--output", metavar="FILE", help="Write there instead of to standard output.")
+def export(
+    names: tuple[str, ...],
+    everything: bool,
+    redact: tuple[str, ...],
+    as_test: bool,
+    output: str | None,
+    journal: str,
+    as_json: bool,
+) -> int:
+    """
+    Print runs as JSON lines: of each its header, payloads, rows, documents, erasures and head.
+
+    The same bytes for the same runs, with or without --json; nothing of a host or process is in it. Without RUN the
+    newest. Before a fork stand the runs whose rows it shares. What --redact leaves out is exported as erased, with the names of the rules, so that the rest still
+    verifies.
+
+    With --pytest one run is told as a test that plays it again with scripted model and tools, without secrets: what
+    --redact knows is replaced, the shipped rules always. A run that cannot be told so is refused with the reason.
+    """
+    if everything and names:
+        raise click.UsageError("--all goes without RUN")
+    if as_test and (everything or len(names) > 1):
+        raise click.UsageError("--pytest takes one RUN")
+    if output is not None:
+        keep_journals("--output", output, journal)
+    redaction = _redaction(redact)
+    with reading(journal) as reader:
+        if as_test:
+            return _exported_test(reader, names[0] if names else None, redaction, output)
+        ids = in_order(reader) if everything else [find_run(reader, name).run_id for name in names or (None,)]
+        lines = (line_bytes(line) for line in export_runs(reader, ids, redaction))
+        if output is not None:
+            data = b"".join(lines)
+            write_atomically(Path(output), data)
+            tell(f"wrote {output} ({len(data):,} bytes)")
+        else:
+            for line in lines:
+                say_bytes(line)
+    return OK
+
+
+def _exported_test(reader: Journal, name: str | None, redaction: Redaction | None, output: str | None) -> int:
+    """Write one run as a regression test."""
+    from ...testing.regression import regression_test
+
+    data = regression_test(reader, find_run(reader, name).run_id, redaction).encode()
+    if output is not None:
+        write_atomically(Path(output), data)
+        tell(f"wrote {output} ({len(data):,} bytes)")
+    else:
+        say_bytes(data)
+    return OK
+
+
+def _redaction(given: tuple[str, ...]) -> Redaction | None:
+    rules: dict[str, str] = {}
+    for name in given:
+        if name != "default":
+            rules |= rules_of_text(text_file(name), name)
+    return Redaction(rules) if given else None
+
+
+@command(
+    "import",
+    "paor import runs.jsonl --journal archive.db",
+    "paor export last --journal a.db | paor import - --journal b.db",
+)
+@click.argument("file", metavar="FILE|-")
+def import_(file: str, journal: str, as_json: bool) -> int:
+    """
+    Take runs from JSON lines, as paor export prints them, into a journal: all of them or none.
+
+    Everything is verified first. A run that is here already is not written again; a longer version of it adds the
+    rows after those that are here.
+
+    Exit codes: 0 imported or known; 2 a line that is none; 4 lines that do not prove themselves, or a run that is
+    told otherwise here.
+    """
+    if os.path.isdir(journal):
+        raise UsageError(f"{journal}: is a directory, expected a journal file")
+    fresh = not os.path.exists(journal)
+    try:
+        with _opened(file) as lines, Journal(journal, busy_timeout_s=busy_timeout_s()) as writer:
+            done = writer.import_lines(lines)
+    except PaorError:
+        if fresh:
+            _take_back(journal)
+        raise
+    if as_json:
+        say_json([{"run_id": run.run_id, "how": run.how, "transitions": run.transitions} for run in done])
+        return OK
+    for run in done:
+        what = {
+            "new": f"imported, {count(run.transitions, 'transition')}",
+            "extended": f"extended by {count(run.transitions, 'transition')}",
+            "known": "is here already, nothing was written",
+        }[run.how]
+        say(f"run {run.run_id}  {what}")
+    return OK
+
+
+def _take_back(journal: str) -> None:
+    """Remove a journal that this command has made and in which nothing has come to stand."""
+    with suppress(PaorError, OSError):
+        with Journal(journal, read_only=True) as made:
+            if made.runs():
+                return
+        for ending in ("", "-wal", "-shm"):
+            Path(f"{journal}{ending}").unlink(missing_ok=True)
+
+
+@contextmanager
+def _opened(file: str) -> Iterator[Iterator[bytes]]:
+    """
+    Give the lines of a file or of standard input, none longer than what is refused.
+
+    Raises:
+        UsageError: It cannot be read.
+    """
+    try:
+        if file == "-":
+            yield _lines(sys.stdin.buffer)
+            return
+        with Path(file).open("rb") as stream:
+            yield _lines(stream)
+    except (OSError, ValueError) as error:
+        if isinstance(error, UsageError):
+            raise
+        raise UsageError(f"{file}: cannot be read ({reason(error)})") from None
+
+
+def _lines(stream: BinaryIO) -> Iterator[bytes]:
+    return iter(lambda: stream.readline(LINE_BYTES_MAX + 1), b"")

@@ -1,0 +1,96 @@
+"""`paor verify`: does a journal hold, by itself and against heads that were kept elsewhere?"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from ...fsm.heads import BYTES_MAX, Head, read, written
+from ...fsm.verify import Defect
+from ...states.errors import JournalDamaged, UsageError
+from ..support.journals import reading
+from ..support.streams import (
+    DAMAGED,
+    OK,
+    command,
+    keep_journals,
+    reason,
+    say,
+    say_json,
+    tell,
+    write_atomically,
+)
+from ..support.text import count, one_line, styled
+
+
+@command(
+    "verify",
+    "paor verify",
+    "paor verify --write-head heads.json",
+    "paor verify --head heads.json",
+    "paor verify --journal runs.db --json",
+)
+@click.option("--head", metavar="FILE", help="Heads of before: each must still stand in its chain.")
+@click.option("--write-head", metavar="FILE", help="Write the heads of all runs there, if everything holds.")
+def verify(head: str | None, write_head: str | None, journal: str, as_json: bool) -> int:
+    """
+    Check a whole journal: every hash, payload digest and derived column of every run.
+
+    What a chain cannot show by itself: that its end or a whole run is missing, or that it was made anew. Keep the heads
+    elsewhere (--write-head) and compare with them later (--head).
+
+    Exit codes: 0 everything holds, 4 with a line for each defect, 2 not a paor journal or no file of heads.
+    """
+    before = read(_bytes(head), one_line(head)) if head is not None else []
+    if write_head is not None:
+        keep_journals("--write-head", write_head, journal)
+    defects: list[Defect] = []
+    now: list[Head] = []
+    runs = transitions = 0
+    try:
+        with reading(journal) as reader:
+            now = (
+                reader.heads() if write_head is not None else []
+            )  # taken first, so that they are verified too
+            defects = reader.verify([*before, *now])
+            own = "head_seq - coalesce(parent_seq, -1)"  # the rows that a fork shares are its parent's
+            ((runs, transitions),) = reader.query(f"SELECT count(*), coalesce(sum({own}), 0) FROM runs")
+    except JournalDamaged as error:
+        defects = defects or [Defect("", "file", str(error))]
+    advice = re.compile("; run: paor verify.*")  # is what was done
+    defects = [replace(item, problem=advice.sub("", item.problem)) for item in defects]
+    if write_head is not None and not defects:
+        write_atomically(Path(write_head), written(now))
+    if as_json:
+        found = [{"run_id": item.run_id, "place": item.place, "problem": item.problem} for item in defects]
+        told = {"ok": not defects, "runs": runs, "transitions": transitions, "heads": len(before)}
+        say_json({**told, "defects": found})
+    elif defects:
+        say(*(one_line(str(item)) for item in defects))
+        tell(styled(f"{journal}: {count(len(defects), 'defect')}", "bad"))
+    else:
+        holds = "chain, payloads and columns hold" + (f", {count(len(before), 'head')} too" if before else "")
+        say(f"{styled('ok', 'good')}  {count(runs, 'run')}, {count(transitions, 'transition')}: {holds}")
+    if write_head is not None:
+        written_or_not = (
+            f"wrote {write_head} ({count(len(now), 'head')})" if not defects else "no heads were written"
+        )
+        tell(one_line(written_or_not))
+    return DAMAGED if defects else OK
+
+
+def _bytes(name: str) -> bytes:
+    """
+    Return what stands in a file, a byte more than is allowed at most.
+
+    Raises:
+        UsageError: It is missing, a directory, or cannot be read.
+    """
+    try:
+        with open(name, "rb") as opened:
+            return opened.read(BYTES_MAX + 1)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{one_line(name)}: cannot be read ({reason(error)})") from None

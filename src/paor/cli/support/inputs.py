@@ -1,0 +1,245 @@
+"""What `paor run` was given, by options or as JSON, checked before anything is started."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from ...fsm.fallback import fallback_of
+from ...fsm.flow_start import GivenWorkflow, given_workflow
+from ...fsm.intake import documents_of, mime_of, model_of, profile_of, restricted, templates_of, toolbox
+from ...fsm.journal_file import SYNCHRONOUS, Durability
+from ...fsm.starting import FORMATS, mode_of
+from ...prompts.model import Model
+from ...states.errors import UsageError
+from ...states.limits import Limits
+from ...states.settings import problems_of
+from ...states.spec import Mode
+from ...tools.convert import DOCX, ConversionError, convert
+from ...tools.tool import Document
+from .app import asked_tools
+from .json_input import BOUNDS, input_fields, standard_input, text_file
+
+READABLE = ("application/json", "application/xml", "application/pdf", DOCX)
+"""Kinds that can be read beside every ``text/``; see `paor.tools.convert`."""
+
+
+@dataclass(slots=True)
+class RunInput:
+    """
+    Everything that starts a run.
+
+    Attributes:
+        objective, success_criteria, documents, model, mode, tools, task_type, language, user_language, context,
+            connections, profile, stage, fallback: As `Engine.run` takes them.
+        workflow: The workflow file, read and checked, with its variables.
+        sources: Paths of the documents that were read from files.
+        prompt_template: Its text.
+        bounds: Fields of `Limits` that were given.
+        final_format: Of the last formatting action; the ending of *output* unless it was given.
+        output: Where the report goes.
+        durability, app: Of the engine.
+        web: Whether the web tools are offered.
+    """
+
+    objective: str = ""
+    success_criteria: list[str] = field(default_factory=list)
+    documents: list[Document] = field(default_factory=list)
+    sources: tuple[str, ...] = ()
+    model: Model | str | None = None
+    mode: Mode = "react"
+    tools: list[str] | None = None
+    task_type: str | None = None
+    language: str | None = None
+    user_language: str | None = None
+    context: str | None = None
+    connections: dict[str, Any] = field(default_factory=dict)
+    workflow: GivenWorkflow | None = None
+    prompt_template: str | None = None
+    bounds: dict[str, Any] = field(default_factory=dict)
+    final_format: str | None = None
+    profile: str | None = None
+    stage: str | None = None
+    fallback: str | None = None
+    output: Path | None = None
+    durability: Durability = "full"
+    app: str | None = None
+    web: bool = False
+
+    def limits(self, base: Limits) -> Limits:
+        """
+        Return *base* with the bounds that were given.
+
+        Raises:
+            UsageError: Some are out of their range or unknown; by name.
+        """
+        try:
+            return Limits.model_validate(base.model_dump() | self.bounds)
+        except ValidationError as error:
+            told = problems_of(error, Limits)
+            raise UsageError(f"limits: {told}" if told.startswith("unknown field") else told) from None
+
+
+def run_input(flags: Mapping[str, Any], source: str | None) -> RunInput:
+    """
+    Return what a run is started with.
+
+    Args:
+        flags: Values of the options under the names of `FIELDS`; None or empty where an option was not given.
+        source: ``--input``: JSON text, a file, or ``-``; an option given beside it wins.
+
+    Raises:
+        UsageError: Something that cannot be used, by name.
+    """
+    stdin = [source == "-", flags.get("objective") == "-", "-" in (flags.get("documents") or ())]
+    if sum(stdin) > 1:
+        raise UsageError("standard input (-) can be read once only")
+    values = input_fields(source) if source is not None else {}
+    given_flags = {name: value for name, value in flags.items() if value not in (None, (), [])}
+    if "prompt_template_file" in given_flags:
+        values.pop("prompt_template", None)
+    values |= given_flags
+    if values.get("objective") == "-":
+        values["objective"] = standard_input()
+    given = _typed(values)
+    _check(given, tools_known=given.app is None)
+    return given
+
+
+# -- values ------------------------------------------------------------------------------------------------------
+
+
+def _typed(values: Mapping[str, Any]) -> RunInput:
+    """Return the fields as what a run takes; files are read here."""
+    workflow = given_workflow(_workflow(values), values.get("variables"))
+    modes = {name: values.get(name) for name in ("mode", "react_mode", "workflow_mode")}
+    bounds = dict(values.get("limits") or {}) | {name: values[name] for name in BOUNDS if name in values}
+    given = RunInput(
+        objective=values.get("objective", ""),
+        success_criteria=[item.strip() for item in values.get("success_criteria", ())],
+        model=values.get("model"),
+        mode=mode_of(**modes) if workflow is None else workflow.mode(modes),
+        tools=_names(values["tools"]) if "tools" in values else None,
+        task_type=values.get("task_type"),
+        language=values.get("language"),
+        user_language=values.get("user_language"),
+        context=values.get("context"),
+        connections=dict(values.get("connections") or {}),
+        workflow=workflow,
+        prompt_template=_template(values),
+        bounds=bounds,
+        final_format=values.get("final_format"),
+        profile=values.get("profile"),
+        stage=values.get("stage"),
+        fallback=values.get("fallback"),
+        output=Path(values["output"]) if "output" in values else None,
+        durability=values.get("durability", "full"),
+        app=values.get("app"),
+        web=values.get("web", False),
+    )
+    size_max = given.limits(Limits()).document_bytes
+    given.documents = read_documents(values.get("documents", ()), size_max, any_kind=given.app is not None)
+    given.sources = tuple(
+        item for item in values.get("documents", ()) if isinstance(item, str) and item != "-"
+    )
+    return given
+
+
+def _names(names: list[str]) -> list[str]:
+    return [name.strip() for item in names for name in item.split(",") if name.strip()]
+
+
+def _workflow(values: Mapping[str, Any]) -> Path | str | dict[str, Any] | None:
+    """Return the workflow: as an option a file, as JSON a file too, its text, or its data."""
+    given: str | dict[str, Any] | None = values.get("workflow")
+    return Path(values["workflow_file"]) if "workflow_file" in values else given
+
+
+def _template(values: Mapping[str, Any]) -> str | None:
+    """
+    Return the text of the planning template, or None for the shipped one.
+
+    As JSON it is a text, and a file under ``promptTemplateFile``; one line that names a file is that
+    file. As an option it is a file.
+    """
+    text: str | None = values.get("prompt_template")
+    file = values.get("prompt_template_file")
+    if text and "\n" not in text and len(text) < 1000 and "\0" not in text and Path(text).is_file():
+        file, text = text, None
+    if text:
+        return text
+    if not file:
+        return None
+    content = text_file(file)
+    if not content.strip():
+        raise UsageError(f"{file}: the template is empty")
+    return content
+
+
+def read_documents(given: Any, size_max: int, *, any_kind: bool) -> list[Document]:
+    """
+    Read the input documents.
+
+    Args:
+        given: Paths, ``-`` for standard input, or ``{"name": ..., "content": ...}`` objects.
+        size_max: Bytes of one document.
+        any_kind: A host's tools may read kinds that paor's own cannot.
+
+    Raises:
+        UsageError: Missing, a directory, unreadable, empty, too large, or of a kind that cannot be read; by name.
+    """
+    documents = documents_of([_document(item) for item in given], size_max=size_max)
+    for document in documents:
+        if not any_kind and isinstance(document.data, bytes) and not readable(document.mime):
+            try:
+                convert(document.name, document.data)
+            except ConversionError as error:
+                raise UsageError(error.message) from None
+    return documents
+
+
+def readable(mime: str) -> bool:
+    """Return whether the built-in tools can read documents of this kind."""
+    return mime.startswith("text/") or mime in READABLE
+
+
+def _document(item: str | dict[str, Any]) -> str | Document:
+    if isinstance(item, dict):
+        name, content = item.get("name"), item.get("content")
+        if set(item) - {"name", "content", "mime"} or not (
+            isinstance(name, str) and name and isinstance(content, str)
+        ):
+            raise UsageError('documents: expected paths or objects {"name": TEXT, "content": TEXT}')
+        return Document(name, content, str(item.get("mime") or mime_of(name, content)))
+    if item == "-":
+        data = sys.stdin.buffer.read()
+        return Document("stdin", data, mime_of("stdin", data))
+    return item
+
+
+def _check(given: RunInput, *, tools_known: bool) -> None:
+    """Raise `UsageError` for what would otherwise only be found after the journal was opened."""
+    if not given.objective.strip():
+        raise UsageError("the objective is empty: give a text, - for standard input, or --input")
+    if not all(given.success_criteria):
+        raise UsageError("a criterion is empty")
+    if given.final_format and given.final_format.lower().lstrip(".") not in FORMATS:
+        raise UsageError(f"final format {given.final_format!r}: use one of {', '.join(FORMATS)}")
+    profile_of(given.profile, given.stage)
+    fallback_of(given.fallback, given.mode)
+    if given.durability not in SYNCHRONOUS:
+        raise UsageError(f"durability {given.durability!r}: expected one of {', '.join(SYNCHRONOUS)}")
+    if given.model is not None:
+        given.model = model_of(given.model)
+    if given.prompt_template is not None:
+        templates_of({}, given.prompt_template)
+    if tools_known or given.web:
+        tools = toolbox(asked_tools(given.app, web=given.web), builtins=True)
+        offered = restricted(tools, given.tools)
+        if given.workflow is not None:
+            given.workflow.offered(tools, offered)

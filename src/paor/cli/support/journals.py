@@ -1,0 +1,90 @@
+"""The journal that a command works on: opened for reading, its runs found by name."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ...fsm.journal import Journal, RunRow
+from ...states.errors import UnknownRun, UsageError
+
+
+def busy_timeout_s() -> float:
+    """
+    Return how long to wait for another process's lock: ``PAOR_BUSY_TIMEOUT_S`` seconds, or 30.
+
+    Raises:
+        UsageError: It is set to something else than seconds.
+    """
+    text = os.environ.get("PAOR_BUSY_TIMEOUT_S")
+    if not text:
+        return 30.0
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= 86_400:
+        raise UsageError(f"PAOR_BUSY_TIMEOUT_S={text!r}: expected seconds from 0 to 86400")
+    return seconds
+
+
+@contextmanager
+def reading(path: str) -> Iterator[Journal]:
+    """
+    Open a journal for reading only.
+
+    Raises:
+        NotAJournal: It is missing, or something else.
+    """
+    with Journal(path, read_only=True, busy_timeout_s=busy_timeout_s()) as journal:
+        yield journal
+
+
+def find_run(journal: Journal, name: str | None) -> RunRow:
+    """
+    Return a run by its id, an unambiguous prefix, ``last``, or ``last~1`` for the one before; None means the newest.
+
+    Raises:
+        UsageError: The name is empty, as of a variable that was never set.
+        UnknownRun: There is none.
+    """
+    if name is not None and not name.strip():
+        raise UsageError('RUN is empty; give an id, the start of one, or "last"')
+    back = re.fullmatch(r"last(?:~(\d{1,9}))?", name or "last")
+    if back is None:
+        return journal.run(str(name))
+    newest = journal.query(
+        "SELECT run_id FROM specs ORDER BY run DESC LIMIT 1 OFFSET ?", (int(back[1] or 0),)
+    )
+    if not newest and back[1] is not None:
+        raise UnknownRun(f"{journal.path}: the journal holds no run {name}; list them with: paor runs")
+    if not newest:
+        raise UnknownRun(f"{journal.path}: the journal holds no run yet; start one with: paor run OBJECTIVE")
+    return journal.run(newest[0][0])
+
+
+ALONE = "nobody drives it"
+"""Of a run that has not ended and does not wait: what a resume is for."""
+
+
+def is_driven(journal: Journal, row: RunRow) -> bool:
+    """
+    Whether some process drives a run now, as far as its lease tells: its owner may have died, or let it run out.
+
+    One that has written rows since *row* was read counts as driven: it may have ended meanwhile.
+    """
+    found = journal.query("SELECT owner, lease_until, fence FROM leases WHERE run = ?", (row.run,))
+    owner, until, fence = found[0] if found else (None, None, 0)
+    if owner is not None and not journal.leases.replaceable(owner, until, row.run, fence):
+        return True
+    return journal.run(row.run_id).head_seq > row.head_seq
+
+
+def short_id(journal: Journal, run_id: str, length: int = 13) -> str:
+    """Return the start of an id that names the same run; for a UUIDv7 its millisecond, if no other run began in it."""
+    same = journal.query(
+        "SELECT count(*) FROM specs WHERE substr(run_id, 1, ?) = ?", (length, run_id[:length])
+    )
+    return run_id[:length].rstrip("-") if same[0][0] == 1 else run_id

@@ -1,0 +1,148 @@
+"""The rows of a run as `paor show` shows them: what was asked, what came back, and what guard decided."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...fsm.journal import Journal, Transition
+from ...fsm.table import ROWS, rows_of
+from ...states.phase import PLANNING, REVIEWING, SPECIFYING
+from .run_summary import change_of
+from .text import Cell, Column, count, cut, duration
+
+TRIGGER_STYLES = {"finish": "good", "fail": "bad", "wait": "warn"} | dict.fromkeys(
+    ("reselect", "respecify", "refuse", "retry_step", "reassess", "retry"), "warn"
+)
+
+
+FAULT_CELLS = 200
+"""Cells of a model's fault that are shown; the rest stands in the journal."""
+
+
+def row_columns(*, narrow: bool, arrow: str) -> list[Column]:
+    """Return the columns of the rows' table; the same widths for every row, since they may come one by one."""
+    return [
+        Column("seq", right=True, least=3),
+        Column("trigger", least=10),
+        Column("to" if narrow else f"from {arrow} to", least=12 if narrow else 24),
+        Column("step", right=True, least=4),
+        Column("tokens", right=True, least=6),
+        Column("time", right=True, least=6),
+        Column("detail", wide=True),
+    ]
+
+
+def row_cells(
+    journal: Journal, row: Transition, before: Transition | None, *, narrow: bool, arrow: str
+) -> list[Cell]:
+    """Return one row of a run as cells; tokens and time are its own, not the run's."""
+    tokens = row.tokens_in + row.tokens_out
+    time_us = row.time_us
+    if before is not None:
+        tokens -= before.tokens_in + before.tokens_out
+        time_us -= before.time_us
+    way = row.dest if narrow else f"{row.source} {arrow} {row.dest}"
+    return [
+        Cell(str(row.seq), "dim"),
+        Cell(row.trigger, TRIGGER_STYLES.get(row.trigger, "strong")),
+        Cell(way),
+        Cell(str(row.step) if row.step else "", "dim"),
+        Cell(f"{tokens:,}" if tokens else "", "dim"),
+        Cell(duration(time_us / 1e6) if time_us >= 500 else "", "dim"),
+        Cell(detail_of(journal, row)),
+    ]
+
+
+def detail_of(journal: Journal, row: Transition) -> str:
+    """Return what was asked, what came back and what guard decided, in a few words."""
+    request, outcome = row.request, row.outcome
+    kind = str(request.get("kind", "none"))
+    parts = [] if kind in ("none", "tool") else [kind]
+    if kind in ("selection", "parameters") or row.trigger in ("specify", "wait", "format", "refuse"):
+        parts += _tool_of(journal, row)
+    if request.get("tool"):
+        parts.append(str(request["tool"]))
+    if request.get("attempt"):
+        parts.append(f"attempt {request['attempt'] + 1}")
+    parts += [
+        f"{name} {outcome[name]}" for name in ("invalid", "error", "stop", "duplicate") if outcome.get(name)
+    ]
+    if outcome.get("kind") == "fault":
+        parts.append(f"fault {outcome.get('code')}{_fault_of(journal, row)}")
+    if outcome.get("kind") in ("cancelled", "in_doubt", "asked"):
+        parts.append(str(outcome["kind"]).replace("_", " "))
+        parts += [str(outcome["why"]).replace("_", " ")] if outcome.get("why") else []
+        parts += ["effect in doubt"] if outcome.get("in_doubt") else []
+    if outcome.get("kind") == "unaffordable":
+        parts.append(f"not asked, {request.get('reserved')} tokens reserved")
+    if outcome.get("reconciled"):
+        parts.append(f"reconciled {str(outcome['reconciled']).replace('_', ' ')}")
+    if outcome.get("kind") == "answer":
+        parts.append(f"answer {outcome.get('action')}{_reason_of(journal, row)}")
+    if row.trigger == "execute" and outcome.get("ok"):
+        parts.append(count(int(outcome.get("documents", 0)), "document"))
+    guards = deciding(row.source, row.trigger, row.dest, row.guards)
+    return ", ".join(parts) + (f" [{', '.join(guards)}]" if guards else "")
+
+
+def _reason_of(journal: Journal, row: Transition) -> str:
+    """Return why somebody answered so, with a colon before; nothing when nobody said, or once erased."""
+    reply = change_of(journal, row).reply
+    return f": {cut(reply.reason, FAULT_CELLS)}" if reply and reply.reason else ""
+
+
+def _fault_of(journal: Journal, row: Transition) -> str:
+    """Return what the model's fault says, with a colon before; nothing once erased."""
+    place = row.outcome.get("message")
+    body = journal.payload(row.run, place["n"]).body if isinstance(place, dict) else None
+    return f": {cut(body, FAULT_CELLS)}" if isinstance(body, str) and body.strip() else ""
+
+
+def _tool_of(journal: Journal, row: Transition) -> list[str]:
+    """Return the tool that a row chose or is about, if it says so."""
+    change = change_of(journal, row)
+    found = change.selection or change.intent or change.result
+    return [found.tool] if found else []
+
+
+_EXPECTED = frozenset(
+    {"select", "answer", "specify", "execute", "observe", "proceed", "conclude", "provide", "format"}
+)
+
+
+def deciding(source: str, trigger: str, dest: str, guards: Mapping[str, bool]) -> list[str]:
+    """
+    Return the guards that explain why a row was taken, as ``NAME`` and ``not NAME``; nothing for the usual way.
+
+    For a row with guards its own, without those that only say that a limit was not reached; for the last row of a phase those that kept the rows before from fitting.
+    """
+    if trigger in _EXPECTED:
+        return []
+    for row in ROWS:
+        if (row.source, row.trigger, row.dest) != (source, trigger, dest):
+            continue
+        if all(guards.get(name) for name in row.conditions) and not any(
+            guards.get(name) for name in row.unless
+        ):
+            if row.guards:
+                return [name for name in row.guards if not name.endswith("_left")]
+            break
+    names: dict[str, None] = {}
+    for name in _nearest(source, guards):
+        row = next(row for row in rows_of(source) if row.trigger == name)
+        names |= {f"not {guard}": None for guard in row.conditions if guards.get(guard) is False}
+        names |= {guard: None for guard in row.unless if guards.get(guard) and not guard.endswith("_ok")}
+    return list(names)
+
+
+def _nearest(source: str, guards: Mapping[str, bool]) -> tuple[str, ...]:
+    """Return the rows before the last one of a phase that would have led on; their guards say why it was the last."""
+    if source == REVIEWING:
+        return (
+            ("reassess",)
+            if guards.get("reply_invalid")
+            else ("retry",)
+            if guards.get("review_retry")
+            else ("finish",)
+        )
+    return {PLANNING: ("select", "reselect"), SPECIFYING: ("specify", "respecify")}.get(source, ())

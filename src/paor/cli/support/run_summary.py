@@ -1,0 +1,309 @@
+"""What a journal says of one run, as `paor show` shows it: its head and its actions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from ...fsm.erasures import Erasure, numbers_of
+from ...fsm.journal import Journal, RunRow, Transition
+from ...fsm.journal_rows import transition_of
+from ...fsm.workflows import waiting_task
+from ...states.errors import JournalDamaged
+from ...states.phase import EXECUTING
+from ...states.reasons import REASONS
+from ...states.run import Change
+from ...states.spec import Spec
+from ...states.waiting import Question
+from .journals import ALONE, is_driven
+from .text import STATE_STYLES, Cell, Column, count, duration
+
+# -- reading -----------------------------------------------------------------------------------------------------
+
+
+def spec_of(journal: Journal, row: RunRow) -> Spec | None:
+    """
+    Return what a run was started with, None once erased.
+
+    Raises:
+        JournalDamaged: It cannot be read.
+    """
+    if journal.payload(row.run, journal.root_columns(row.run)["spec_payload"]).body is None:
+        return None
+    try:
+        return journal.spec(row.run_id)
+    except ValidationError as error:
+        told = f"its spec cannot be read ({error.error_count()} errors); run: paor verify"
+        raise JournalDamaged(f"run {row.run_id}: {told}") from None
+
+
+def is_given(row: RunRow, label: str) -> bool:
+    """Whether a run was given a document: an input, or what another task or round of its workflow produced."""
+    return not label.startswith(f"round{row.round}_task{row.task}_action") or "_action0_" in label
+
+
+def change_of(journal: Journal, row: Transition) -> Change:
+    """
+    Return what a row set; nothing once erased.
+
+    Raises:
+        JournalDamaged: It cannot be read.
+    """
+    try:
+        body = journal.payload(row.run, row.change["n"]).body
+        return Change.read(body) if body is not None else Change()
+    except (ValueError, KeyError, TypeError):
+        raise JournalDamaged(
+            f"run number {row.run}, row {row.seq}: what it set cannot be read; run: paor verify"
+        ) from None
+
+
+def asking(journal: Journal, row: RunRow) -> RunRow:
+    """Return the run whose question a waiting run waits for: a workflow's waiting task, else the run itself."""
+    task = waiting_task(journal, row)
+    return journal.run(task) if task is not None else row
+
+
+def question_of(journal: Journal, row: RunRow, change: Change) -> Question | None:
+    """Return what a run with this last change waits for, or None."""
+    asked = asking(journal, row)
+    if asked is not row:
+        rows = [transition_of(item) for item in journal.rows(asked.run, asked.head_seq)]
+        change = change_of(journal, rows[-1])
+    return change.question or None
+
+
+# -- the head ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """
+    What stands above the rows of a run.
+
+    Attributes:
+        row: Its line of the view ``runs``.
+        spec: None once erased.
+        last: Its last row, None before the first.
+        change: What that row set: the answer of a finished run, the question of a waiting one.
+        question: What it waits for, or None; of a workflow what its waiting task asks.
+        given, produced: Numbers of documents.
+        erasures: What was erased of it.
+        driven: Whether a process drives it now.
+    """
+
+    row: RunRow
+    spec: Spec | None
+    last: Transition | None
+    change: Change
+    question: Question | None
+    given: int
+    produced: int
+    erasures: tuple[Erasure, ...] = ()
+    driven: bool = True
+
+    @classmethod
+    def read(cls, journal: Journal, row: RunRow, rows: list[Transition]) -> Head:
+        """Return the head of a run with *rows*."""
+        last = rows[-1] if rows else None
+        labels = [document.label for document in journal.documents(row.run_id)]
+        spec = spec_of(journal, row)
+        given = sum(is_given(row, label) for label in labels)
+        change = change_of(journal, last) if last is not None else Change()
+        question = question_of(journal, row, change)
+        erasures = tuple(journal.erasures(row.run_id))
+        driven = is_driven(journal, row)
+        return cls(row, spec, last, change, question, given, len(labels) - given, erasures, driven)
+
+    def pairs(self, moment: Any) -> Iterator[tuple[str, str, str]]:
+        """
+        Yield name, value and style of every fact.
+
+        Args:
+            moment: Turns microseconds since the epoch into a text.
+        """
+        row, spec = self.row, self.spec
+        yield "run", row.run_id, "strong"
+        yield "objective", spec.objective if spec is not None else "(erased)", ""
+        if row.task == 0 or row.workflow_id != row.run_id:
+            place = f"round {row.round}, task {row.task}" if row.task else f"round {row.round}, all tasks"
+            yield "workflow", f"{place}, of {row.workflow_id}", ""
+        if row.parent_run_id is not None:
+            yield "fork", f"shares rows 0 to {row.parent_seq} of run {row.parent_run_id}", ""
+        yield "state", self.state, STATE_STYLES.get(row.status, "")
+        yield "model", spec.model if spec is not None else "", ""
+        yield (
+            "started",
+            moment(row.created_at) + (f", ended {moment(row.ended_at)}" if row.ended_at else ""),
+            "",
+        )
+        yield "used", ", ".join(self.used()), ""
+        numbers = ((self.given, "given"), (self.produced, "produced"))
+        yield "documents", ", ".join(f"{number:,} {text}" for number, text in numbers if number), ""
+        for erasure in self.erasures:
+            told = f"{count(len(numbers_of([erasure])), 'payload')} by {erasure.by}, {moment(erasure.at)}"
+            yield "erased", told + (f", {erasure.reason}" if erasure.reason else ""), "warn"
+        yield from self._criteria()
+        if self.question:
+            yield "waits for", f"{self.question.kind}: {self.question.message}", "warn"
+        answer = (self.change.answer or "") if row.status in ("done", "failed") else ""
+        yield "answer", "\n".join(line for line in answer.split("\n") if line.strip()), ""
+
+    @property
+    def state(self) -> str:
+        """The phase with its reason in words."""
+        row = self.row
+        if row.reason:
+            words = REASONS.get(row.reason)
+            return f"{row.state} ({row.reason}: {words})" if words else f"{row.state} ({row.reason})"
+        if self.question:
+            return f"{row.state} (waits: {self.question.kind})"
+        return f"{row.state} ({row.status if self.driven or row.status != 'running' else ALONE})"
+
+    def used(self) -> Iterator[str]:
+        """Yield what was used, and of how much where there is a limit."""
+        last, limits = self.last, self.spec.limits if self.spec is not None else None
+        steps, retries, tokens, cost, time_us = (
+            (last.step, last.retries, last.tokens_in + last.tokens_out, last.cost_micro, last.time_us)
+            if last is not None
+            else (0, 0, 0, 0, 0)
+        )
+        yield f"{steps:,} of {count(limits.max_steps, 'step')}" if limits else count(steps, "step")
+        if retries:
+            yield f"{retries} of {limits.max_retries} retries" if limits else f"{retries} retries"
+        budget = limits.token_budget if limits else None
+        yield f"{tokens:,} of {count(budget, 'token')}" if budget else count(tokens, "token")
+        seconds = limits.time_budget_s if limits else None
+        yield f"{duration(time_us / 1e6)} of {duration(seconds)}" if seconds else duration(time_us / 1e6)
+        money = limits.cost_budget if limits else None
+        if cost or money:
+            yield f"{cost / 1e6:,.4f} of {money:,.2f} cost" if money else f"{cost / 1e6:,.4f} cost"
+
+    def _criteria(self) -> Iterator[tuple[str, str, str]]:
+        met = str(self.last.counters.get("criteria", "")) if self.last is not None else ""
+        for index, text in enumerate(self.spec.success_criteria if self.spec is not None else ()):
+            fulfilled = met[index : index + 1] == "1"
+            mark = "met" if fulfilled else "open"
+            yield "criteria" if index == 0 else "", f"{mark}: {text}", "good" if fulfilled else ""
+
+    def wire(self) -> dict[str, Any]:
+        """Return the head as JSON-able data, without times of now."""
+        names = (
+            "objective",
+            "success_criteria",
+            "language",
+            "task_type",
+            "mode",
+            "model",
+            "context",
+            "final_format",
+        )
+        spec = self.spec
+        settings = None
+        if spec is not None:
+            settings = spec.model_dump(mode="json", include=set(names))
+            settings = {name: settings[name] for name in names}
+            settings |= {
+                "limits": spec.limits.model_dump(mode="json"),
+                "tools": [tool.name for tool in spec.tools],
+            }
+            settings |= {"engine": spec.engine, "machine": spec.machine}
+        question = self.question
+        return {
+            "spec": settings,
+            "answer": self.change.answer or None,
+            "waiting_for": question.wire() if question else None,
+            "documents_given": self.given,
+            "documents_produced": self.produced,
+            "erasures": [item._asdict() | {"hash": item.hash.hex()} for item in self.erasures],
+        }
+
+
+# -- actions -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One action of a run, from the row that observed it; of an erased one only what the rows say."""
+
+    seq: int
+    step: int
+    action: int
+    tool: str
+    outcome: str
+    label: str
+    documents_count: int
+    documents: tuple[str, ...]
+    summary: str
+
+    def wire(self) -> dict[str, Any]:
+        """Return the action as JSON-able data."""
+        return {name: getattr(self, name) for name in self.__slots__} | {"documents": list(self.documents)}
+
+
+def actions_of(journal: Journal, row: RunRow, rows: list[Transition]) -> list[Action]:
+    """Return the actions of a run in order; one that is not observed yet comes last."""
+    actions = []
+    ended: Transition | None = None
+    for item in rows:
+        if item.trigger in ("execute", "refuse"):
+            ended = item
+        elif item.trigger == "observe" and ended is not None:
+            actions.append(_observed(journal, item, ended))
+    if row.state == EXECUTING:
+        intent = next(
+            (
+                change.intent
+                for change in (change_of(journal, item) for item in reversed(rows))
+                if change.intent
+            ),
+            None,
+        )
+        if intent is not None:
+            state, last = ("in doubt" if row.status == "waiting" else "running"), rows[-1]
+            actions.append(
+                Action(last.seq, last.step, last.action, intent.tool, state, intent.label, 0, (), "")
+            )
+    return actions
+
+
+def _observed(journal: Journal, row: Transition, ended: Transition) -> Action:
+    message = change_of(journal, row).message
+    refused = ended.trigger == "refuse"
+    good = bool(ended.outcome.get("ok"))
+    return Action(
+        seq=row.seq,
+        step=row.step,
+        action=row.action,
+        tool=message.tool if message else str(ended.request.get("tool", "")),
+        outcome="ok" if good else "refused" if refused else "failed",
+        label=str(ended.outcome.get("label", "")),
+        documents_count=int(ended.outcome.get("documents", 0)),
+        documents=message.documents if message else (),
+        summary=message.summary if message else "(erased)",
+    )
+
+
+OUTCOME_STYLES = {"ok": "good", "failed": "bad", "refused": "warn", "in doubt": "warn"}
+
+
+def action_cells(action: Action) -> list[Cell]:
+    """Return one action as cells."""
+    summary = action.summary.removeprefix(f"{count(action.documents_count, 'document')}: ")
+    return [
+        Cell(str(action.action), "dim"),
+        Cell(action.tool, "strong"),
+        Cell(action.outcome, OUTCOME_STYLES.get(action.outcome, "")),
+        Cell(f"{action.documents_count:,}" if action.documents_count else ""),
+        Cell(action.label if action.documents_count or action.outcome in ("running", "in doubt") else ""),
+        Cell(summary, "dim"),
+    ]
+
+
+def action_columns(*, labels: bool) -> list[Column]:
+    """Return the columns of the actions' table, with or without the labels."""
+    columns = [Column("#", right=True), Column("tool"), Column("outcome"), Column("docs", right=True)]
+    return [*columns, *([Column("label")] if labels else []), Column("summary", wide=True)]

@@ -1,0 +1,119 @@
+"""
+A machine as a test case, and what is told of a case that fails: made small, saved, with the command that takes it again.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import unittest
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from .oracles.invariants import Violation
+from .repro import repro_of, told_steps
+from .shrinking import shrunk
+
+if TYPE_CHECKING:
+    from .machine import EngineMachine
+
+SETTINGS = settings(
+    max_examples=100,
+    stateful_step_count=20,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    report_multiple_bugs=False,
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),
+)
+"""Of `EngineMachine.TestCase`, unless a user sets other ones. What is found is made smaller by `shrinking`, step by step."""
+
+
+class TestCaseOf:
+    """Gives each class of machines a test case of its own."""
+
+    def __init__(self) -> None:
+        self._made: dict[type, type[unittest.TestCase]] = {}
+
+    def __get__(self, instance: object, owner: type[EngineMachine]) -> type[unittest.TestCase]:
+        if owner not in self._made:
+            self._made[owner] = _test_case(owner)
+        return self._made[owner]
+
+
+def _test_case(machine: type[EngineMachine]) -> type[unittest.TestCase]:
+    class EngineTestCase(unittest.TestCase):
+        settings = SETTINGS
+
+        def runTest(self) -> None:
+            machine.failure = None
+            try:
+                with quiet():
+                    run_state_machine_as_test(machine, settings=self.settings)
+                found = machine.failure  # hypothesis drops what is found while it stops an example
+            except Exception as error:
+                found = violation_in(error)
+                if found is None:
+                    raise
+            if found is not None:  # without hypothesis' own account, which has every draw
+                found = smallest(machine, found)
+                found.__notes__ = [saved(machine, found)]
+                raise found.with_traceback(None) from found.__cause__
+
+        vars(runTest)["is_hypothesis_test"] = True  # hypothesis' own plugin for pytest asks for this mark
+
+    EngineTestCase.__name__ = EngineTestCase.__qualname__ = f"{machine.__name__}.TestCase"
+    EngineTestCase.__module__ = machine.__module__
+    return EngineTestCase
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep paor's own log to itself: thousands of runs fail on purpose."""
+    logger, level = logging.getLogger("paor"), logging.getLogger("paor").level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+def violation_in(error: BaseException) -> Violation | None:
+    """Return the violation that ended a search, also one of several errors."""
+    if isinstance(error, Violation):
+        return error
+    found = map(violation_in, getattr(error, "exceptions", ()))
+    return next((violation for violation in found if violation is not None), None)
+
+
+def smallest(machine: type[EngineMachine], violation: Violation) -> Violation:
+    """Return the smallest violation of the same invariant."""
+    with quiet():
+        case = repro_of(violation)
+        return shrunk(
+            violation, lambda script, most: case._replace(script=script).run(machine, rows_max=most)
+        )
+
+
+def saved(machine: type[EngineMachine], violation: Violation) -> str:
+    """Save a failing case where the machine wants it; return what to tell people."""
+    app = machine.app or _importable(machine)
+    repro = repro_of(violation, app)
+    lines = told_steps(repro)
+    if machine.repro_folder is not None:
+        path = repro.save(machine.repro_folder)
+        named = f" --app {app or 'MODULE:ENGINE'}"
+        lines += [f"saved: {path}", f"replay: paor replay --repro {path}{named}"]
+    return "\n".join(lines)
+
+
+def _importable(machine: type[EngineMachine]) -> str:
+    """Return how ``--app`` names a class from the present folder, empty where it cannot."""
+    module, name = machine.__module__, machine.__qualname__
+    file = getattr(sys.modules.get(module), "__file__", None)
+    place = Path.cwd().joinpath(*module.split(".")).with_suffix(".py")
+    return f"{module}:{name}" if file is not None and Path(file) == place and "<" not in name else ""

@@ -1,0 +1,365 @@
+"""
+`EngineMachine`: hypothesis moves a user's own engine, rule by rule.
+
+There is one move for every trigger that something from outside can aim at, made from the table: where the run stands and
+what it needs tells which moves can be made. A move goes on by one row. Beside them are a crash, a jump of the clock, an
+answer, a cancellation; all of them are steps of a `World`, which holds the engine to what always holds. They are drawn by
+one rule, with weights: hypothesis would choose among rules evenly, and few runs would get anywhere.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    rule,
+)
+from hypothesis.strategies import DataObject, SearchStrategy
+
+from ..fsm.engine import Engine
+from ..fsm.journal import Journal
+from ..fsm.table import TABLE
+from ..prompts.model import ModelCall
+from ..states.errors import UsageError
+from ..tools.tool import Tool
+from .failing_case import TestCaseOf
+from .oracles.invariants import Violation, denied, fits
+from .repro import FOLDER
+from .sample_engine import sample_engine
+from .settings import check_attributes
+from .strategies.injected_faults import CALL
+from .strategies.outcomes import BUDGETS, LIMITS, answers, jumps, outcomes, settlements, tighter, tool_faults
+from .strategies.replies import AIMS, GOOD, Setting, replies
+from .strategies.reply_builder import Said
+from .world.world import World
+
+MODES = ("react",) * 5 + ("batch", "planner", "workflow")
+
+
+def seldom(others: int) -> SearchStrategy[bool]:
+    """Return False, and once in *others* and one True; a shrunk example is without it."""
+    return st.sampled_from((False,) * others + (True,))
+
+
+class EngineMachine(RuleBasedStateMachine):
+    """
+    Subclass it, return your engine, and run ``TestCase`` under pytest or unittest.
+
+        class Shop(EngineMachine):
+            def engine(self, journal):
+                return shop.make_engine(journal)
+
+        TestShop = Shop.TestCase
+
+    Attributes:
+        fakes: Patterns of tools whose functions are never called: drawn results stand in for theirs. ``("*",)`` for all.
+        faults: Whether tools may fail in ways that are not their own: time out, raise anything, ask in the middle.
+        modes: Modes that runs are started in; ``workflow`` for a plan of tasks. By default all, react most often.
+        objective, criteria, documents: Of every run; of the criteria any number is taken.
+        values: Values of arguments that mean something to your tools, by name: ids that exist, for example. Most calls
+            have them.
+        runs: Most runs of one example, one after the other in one journal; at most 100.
+        on_disk: Whether the journal is a file, opened anew after every crash, instead of memory; several times slower.
+        vary_limits: Whether runs also have smaller limits and budgets than the engine's own.
+        vary_policy: Whether runs also have tighter policies than the engine's own.
+        app: What to put after ``--app`` to name this engine, or this class; it stands in saved cases.
+        repro_folder: Where the shortest failing case is saved; None: nowhere.
+        failure: The last violation that any example has found.
+        TestCase: The same as a `unittest.TestCase`; its attribute ``settings`` takes those of hypothesis.
+        world: The engine under test with all that happened to it; for rules and invariants of your own.
+    """
+
+    fakes: ClassVar[Sequence[str]] = ()
+    faults: ClassVar[bool] = True
+    modes: ClassVar[Sequence[str]] = MODES
+    objective: ClassVar[str] = "Read the notes"
+    criteria: ClassVar[Sequence[str]] = ("names the day", "names the year")
+    documents: ClassVar[Sequence[tuple[str, str]]] = (
+        ("notes.txt", "Page 1: the supplier delivers on the 3rd."),
+    )
+    values: ClassVar[Mapping[str, Sequence[Any]]] = {}
+    runs: ClassVar[int] = 3
+    on_disk: ClassVar[bool] = False
+    vary_limits: ClassVar[bool] = True
+    vary_policy: ClassVar[bool] = True
+    app: ClassVar[str] = ""
+    repro_folder: ClassVar[str | None] = FOLDER
+    failure: ClassVar[Violation | None] = None
+    TestCase: Any = TestCaseOf()
+
+    def engine(self, journal: Journal) -> Engine:
+        """
+        Return the engine under test, as a new process would make it; called again after every crash.
+
+        Args:
+            journal: For the engine. Its model, clock and ids are replaced by the kit's.
+        """
+        return sample_engine(journal)
+
+    def prepare(self) -> None:
+        """Make what outlives a crash, before the first engine: the database behind your tools, for example."""
+
+    def check(self, world: World) -> None:
+        """Assert what must hold of your own things; called after every step, by default it asserts nothing."""
+
+    # -- one example -----------------------------------------------------------------------------------------------
+
+    def __init__(self) -> None:
+        super().__init__()
+        check_attributes(self)
+        self._called(self.prepare)
+        self._folder = tempfile.TemporaryDirectory(prefix="paor-fuzz-") if self.on_disk else None
+        path = os.path.join(self._folder.name, "runs.db") if self._folder is not None else ":memory:"
+        self.world = self._called(lambda: World(self.engine, self.check, path=path))
+        self._closing = "polite"
+        self._broken = False
+        self._runs, self._same = 0, False
+        self._faults = 0
+
+    def _called(self, make: Callable[[], Any]) -> Any:
+        """Call what a subclass has written, before there is anything to fuzz."""
+        try:
+            return make()
+        except UsageError:
+            raise
+        except Exception as error:
+            told = f"{type(error).__name__}: {error!s:.300}"
+            raise UsageError(f"prepare or engine of the machine raised {told}") from error
+
+    @initialize(data=st.data())
+    def begin(self, data: DataObject) -> None:
+        """Start a run."""
+        self._start(data)
+
+    def _start(self, data: DataObject) -> None:
+        self._runs += 1
+        self._faults = data.draw(st.sampled_from((4, 0, 2, 3, 6, 10, 20)))
+        engine = self.world.engine
+        step: dict[str, Any] = {"do": "start", "objective": self.objective}
+        mode = data.draw(st.sampled_from(self.modes))
+        step["mode"] = mode
+        count: int = data.draw(st.integers(0, len(self.criteria)))
+        if count:
+            step["criteria"] = list(self.criteria[:count])
+        wanted: bool = data.draw(st.booleans())
+        if self.documents and wanted:
+            step["documents"] = [list(pair) for pair in self.documents]
+        if self.vary_limits and not data.draw(seldom(3)):
+            limits = data.draw(LIMITS)
+            if data.draw(seldom(3)):
+                limits |= data.draw(BUDGETS)
+            step["limits"] = limits
+        if self.vary_policy:
+            policy = data.draw(tighter(engine.policy, [tool.name for tool in engine.tools]))
+            step |= {"policy": policy} if policy is not None else {}
+        if mode == "react" and data.draw(seldom(5)):
+            step["final_format"] = "md"
+        self._closing = data.draw(_CLOSINGS)
+        self._do(step)
+
+    def _do(self, step: dict[str, Any]) -> None:
+        """Take a step."""
+        try:
+            self.world.do(step)
+        except Violation as violation:
+            self._broken = True
+            type(self).failure = violation
+            raise
+        except (
+            KeyboardInterrupt,
+            UsageError,
+        ):  # the step is half done: what comes of it says nothing of the engine
+            self._broken = True
+            raise
+
+    def _move(self, data: DataObject, aim: str, *, lost: bool = False) -> None:
+        """Go on by one row, aimed at a trigger; *lost* for sure before it is written, else once in a while."""
+        aimed = [aim]
+
+        def tell(call: ModelCall) -> Said:
+            if not aim and (said := self._said_again(data, call.kind)) is not None:
+                return said
+            wanted = aimed.pop() if aimed and aimed[0] in AIMS[call.kind] else GOOD[call.kind]
+            return data.draw(replies(call.kind, self._setting(call), wanted))
+
+        def choose(tool: Tool, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+            fake = fits(tool.name, self.fakes)
+            if aim == "retry_step" and self.faults:
+                return data.draw(tool_faults())
+            if aim == "wait" and self.faults:
+                return data.draw(st.sampled_from(_WAITS))
+            return data.draw(outcomes(fake=fake, faults=False)) if fake else CALL
+
+        self.world.tell, self.world.choose = tell, choose
+        lost = lost or data.draw(seldom(24))
+        self._do({"do": "row"} | ({"lost": True} if lost else {}))
+
+    def _said_again(self, data: DataObject, kind: str) -> Said | None:
+        """Return the last good reply of a kind, once in a while: the same action, then with the same arguments."""
+        if kind == "selection":
+            self._same = data.draw(seldom(4))
+        found = self.world.echoes.get(kind) if self._same and kind in ("selection", "parameters") else None
+        return found._replace(good=None) if found is not None else None
+
+    def _setting(self, call: ModelCall) -> Setting:
+        """Return what a reply to *call* may know; of a workflow's tasks only what the engine knows."""
+        run = self.world.live
+        spec = run.spec if run is not None else None
+        own = run is not None and spec is not None and spec.task != 0
+        tools = spec.tools if own and spec else tuple(tool.spec() for tool in self.world.engine.tools)
+        policy = spec.policy if own and spec else self.world.engine.policy
+        task_type = spec.task_type if own and spec else None
+        labels = tuple((name, entry[1]) for name, entry in run.memory.labels.items()) if own and run else ()
+        selection = run.memory.selection if own and run else None
+        named = selection.tool if selection is not None else ""
+        schema = (call.schema or {}).get("properties", {}).get("parameters", {})
+        return Setting(
+            tools,
+            frozenset(tool.name for tool in tools if denied(policy, task_type, tool.name)),
+            spec.success_criteria if own and spec else (),
+            tuple(sorted((name, count) for name, count in labels if count)),
+            next((tool for tool in tools if tool.name == named), None),
+            schema,
+            bool(policy.file_roots),
+            self.values,
+        )
+
+    # -- moving ----------------------------------------------------------------------------------------------------
+
+    @rule(data=st.data())
+    def move(self, data: DataObject) -> None:
+        """Take one of the moves that can be taken where the run stands; most of them lead straight on."""
+        choices = [name for name, weight in self._moves() for _ in range(weight)]
+        name = data.draw(st.sampled_from(choices))
+        getattr(self, f"_do_{name}", lambda data: self._aim(data, name))(data)
+
+    def _moves(self) -> Iterator[tuple[str, int]]:
+        """Yield the names of possible moves, with how often each is taken; the plainest first."""
+        need, run = self.world.need, self.world.run
+        if need in ("start", "end"):
+            yield "nothing", 1
+            if self._runs < self.runs:
+                yield "again", 6
+        elif need == "question":
+            yield "answer", 8
+            if self.world.may_be_late:
+                yield "go_on", 2
+        else:
+            yield "go_on", 8
+            if self._faults > 0 and run is not None:
+                aims = [
+                    trigger
+                    for (source, trigger), needs in AIMED.items()
+                    if source == run.state and need in needs
+                ]
+                yield from ((trigger, _WEIGHTS.get(trigger, 3)) for trigger in aims)
+            yield "crash", 1
+            yield "lose_effect", 3
+        if need != "start":
+            yield "look", 1
+            yield "clock", 1
+        if need not in ("start", "end"):
+            yield "cancel", 1
+
+    def _aim(self, data: DataObject, trigger: str) -> None:
+        """Go on by one row, aimed at a trigger."""
+        self._faults -= trigger not in GOOD.values()
+        self._move(data, trigger)
+
+    def _do_nothing(self, data: DataObject) -> None:
+        """All runs have ended."""
+
+    def _do_again(self, data: DataObject) -> None:
+        self._start(data)
+
+    def _do_go_on(self, data: DataObject) -> None:
+        for _ in range(data.draw(st.integers(1, 8))):
+            if self.world.need in ("start", "end"):
+                return
+            self._move(data, "")
+            if self.world.need == "question":
+                return
+
+    def _do_crash(self, data: DataObject) -> None:
+        self._do({"do": "crash"})
+
+    def _do_lose_effect(self, data: DataObject) -> None:
+        """Go on until a tool is to be called, and lose the process after it has ended."""
+        for _ in range(6):
+            if self.world.need in ("start", "end", "question"):
+                return
+            is_tool = self.world.need == "tool"
+            self._move(data, "", lost=is_tool)
+            if is_tool:
+                return
+
+    def _do_clock(self, data: DataObject) -> None:
+        self._do({"do": "clock", **data.draw(jumps)})
+
+    def _do_cancel(self, data: DataObject) -> None:
+        if data.draw(seldom(3)):
+            self._do({"do": "cancel"})
+
+    def _do_look(self, data: DataObject) -> None:
+        if self.world.script[-1]["do"] != "look":
+            self._do({"do": "look"})
+
+    def _do_answer(self, data: DataObject) -> None:
+        question = self.world.question
+        if question is None:
+            return
+        if question.kind == "in_doubt":
+            self._do({"do": "settle", **data.draw(settlements)})
+        else:
+            self._do({"do": "answer", "answer": data.draw(answers(question))})
+
+    def teardown(self) -> None:
+        """Bring the run to its end, whatever happened."""
+        try:
+            if not self._broken:
+                self._do({"do": "finish", "how": self._closing})
+        finally:
+            self.world.close()
+            if self._folder is not None:
+                self._folder.cleanup()
+
+
+_CLOSINGS = st.one_of(st.sampled_from(["polite", "retry", "silence", "echo"]), st.integers(0, 80).map(str))
+"""How runs are brought to their end, see `scripts.closing`; half of them with near misses."""
+
+_WEIGHTS = {"fail": 1, "reselect": 9, "respecify": 9, "refuse": 6, "reassess": 9}
+"""How often a row is aimed at; replies that nearly are right have most families."""
+
+_WAITS = [
+    {"do": "raise", "what": "EffectUnknown"},
+    {"do": "ask", "message": "Which page?", "schema": {}, "state": {"page": 1}},
+]
+
+
+def _needs(source: str, trigger: str) -> frozenset[str]:
+    """Return what a run must need for a reply or an outcome to be aimed at a row."""
+    kinds = {
+        "Planning": ("selection", "plan", "task_plan"),
+        "Specifying": ("parameters",),
+        "Reviewing": ("refinement", "review"),
+    }.get(source, ())
+    found = {kind for kind in kinds if trigger in AIMS[kind]}
+    if (source, trigger) in (("Executing", "execute"), ("Executing", "retry_step"), ("Executing", "wait")):
+        found.add("tool")
+    if (source, trigger) == ("Observing", "observe"):
+        found |= {"recall", "nothing"}
+    if (source, trigger) in (("Specifying", "specify"), ("Reviewing", "next_step")):
+        found |= {"nothing", "recall"}
+    return frozenset(found)
+
+
+AIMED: dict[tuple[str, str], frozenset[str]] = {
+    (row.source, row.trigger): needs for row in TABLE if (needs := _needs(row.source, row.trigger))
+}
+"""Rows that a rule aims at, by source and trigger, with what the run must need."""

@@ -1,0 +1,361 @@
+"""
+What always holds of a run, by name, whatever a model, a tool, a person or a clock does.
+
+Those of `ROW` are held after every row, by what came in and what the row says; those of `REST` when a run has ended, waits,
+or has lost its driver, by the journal as a whole. They are written from the documentation, not from the engine's code: the
+rules of names, policy and duplicates stand here a second time, as short as they can be said.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ...fsm.journal_rows import Transition
+from ...fsm.replay import replay
+from ...fsm.resuming import restored
+from ...states.policy import ApprovalRule, Policy
+from ...states.reasons import REASONS
+from ...states.run import Run
+from ...states.spec import Spec
+from ..strategies.reply_builder import Said
+from .reference_model import ENDS, MODELLED, RunModel
+from .run_oracle import TRUTHS, Facts, chain_fits_the_format
+
+if TYPE_CHECKING:
+    from ..world.engine_under_test import Ground
+
+ACCEPTED = {
+    "selection": ("select", "answer"),
+    "plan": ("select", "answer", "wait"),
+    "task_plan": ("select", "answer"),
+    "parameters": ("specify", "wait"),
+    "refinement": ("proceed",),
+    "review": ("finish", "format", "retry"),
+}
+"""Triggers that only a reply of this kind that was understood can lead to."""
+
+ASKED_AGAIN = ("reselect", "respecify", "reassess")
+
+
+class Violation(AssertionError):
+    """
+    Something that should always hold did not.
+
+    Attributes:
+        invariant: Its name.
+        seq: Number of the row, or of the last one; -1 before the first.
+        run_id: Of the run.
+        told: What was found.
+        script: Every step of the world up to here.
+        rows: The run's rows as the journal tells them, for people.
+    """
+
+    def __init__(self, invariant: str, seq: int, run_id: str, told: str) -> None:
+        super().__init__(invariant, seq, run_id, told)
+        self.invariant, self.seq, self.run_id, self.told = invariant, seq, run_id, told
+        self.script: list[dict[str, Any]] = []
+        self.rows: list[dict[str, Any]] = []
+
+    def __str__(self) -> str:
+        return f"{self.invariant} at seq {self.seq}: {self.told}"
+
+
+@dataclass(slots=True)
+class Seen:
+    """
+    What a world has seen of one run.
+
+    Attributes:
+        run_id: Of the run.
+        spec: What it was started with.
+        model: The run in thirty lines.
+        rows: Its rows so far.
+        said: Of the newest row, what the model said for it; texts that tools asked for included.
+        tokens: Input and output tokens that were reported for rows of this run; None when that is not known.
+        calls: Duplicate-relevant calls that were begun: tool and arguments as JSON.
+        approved: Whether a person has said yes to the call that comes next.
+        success: Whether a completion review has said success.
+        met: Criteria that were said to be met.
+        call: Of the newest row, the call that the run is about: tool and arguments.
+        facts: What a reason to stop can depend on.
+    """
+
+    run_id: str
+    spec: Spec
+    model: RunModel
+    rows: list[Transition] = field(default_factory=list)
+    said: list[Said] = field(default_factory=list)
+    tokens: tuple[int, int] | None = (0, 0)
+    calls: list[tuple[str, str]] = field(default_factory=list)
+    approved: bool = False
+    success: bool = False
+    met: set[str] = field(default_factory=set)
+    call: tuple[str, Mapping[str, Any]] | None = None
+    facts: Facts = field(default_factory=Facts)
+
+    @property
+    def row(self) -> Transition:
+        """The newest row."""
+        return self.rows[-1]
+
+    @property
+    def before(self) -> Transition | None:
+        """The row before it."""
+        return self.rows[-2] if len(self.rows) > 1 else None
+
+    @property
+    def reply(self) -> Said | None:
+        """What the model said to the row's own request, None when it asked none."""
+        kind = self.row.request.get("kind")
+        found = [said for said in self.said if said.kind == kind and kind != "text"]
+        return found[-1] if found and self.row.outcome["kind"] in ("reply", "fault") else None
+
+
+# -- the rules, a second time --------------------------------------------------------------------------------------
+
+
+def same_name(name: str) -> str:
+    """Return the one spelling of a tool's name."""
+    return re.sub(r"[._:/-]+", ".", name.strip()).lower()
+
+
+def fits(name: str, patterns: Sequence[str]) -> bool:
+    """Whether a tool's name fits one of *patterns*, in which ``*`` stands for any characters."""
+    regular = [
+        ".*".join(re.escape(same_name(part)) if part else "" for part in p.split("*")) for p in patterns
+    ]
+    return any(re.fullmatch(pattern, same_name(name)) for pattern in regular)
+
+
+def denied(policy: Policy, task_type: str | None, tool: str) -> bool:
+    """Whether the policy forbids *tool*: deny wins over the task type, which wins over allow."""
+    listed = policy.task_types.get(task_type or "")
+    if fits(tool, policy.deny) or (listed is not None and not fits(tool, listed)):
+        return True
+    return bool(policy.allow) and not fits(tool, policy.allow)
+
+
+def asks_first(policy: Policy, tool: str) -> bool:
+    """Whether every call of *tool* needs a person's yes; rules about arguments are left to the engine."""
+    return fits(tool, [rule for rule in policy.approvals if not isinstance(rule, ApprovalRule)])
+
+
+def canonical(arguments: Mapping[str, Any]) -> str:
+    """Return arguments as one text, the same for equal ones."""
+    return json.dumps(arguments, sort_keys=True, default=str)
+
+
+# -- after every row -----------------------------------------------------------------------------------------------
+
+
+def budgets_never_overspent(seen: Seen) -> bool:
+    """No request is made once a budget is used up, those of tools included."""
+    before, limits = seen.before, seen.spec.limits
+    asked = seen.row.outcome["kind"] in ("reply", "fault") or any(said.kind == "text" for said in seen.said)
+    if before is None or not asked or before.counters.get("formatted"):
+        return True
+    tokens, cost = before.tokens_in + before.tokens_out, before.cost_micro
+    for said in seen.said:
+        if limits.token_budget is not None and tokens >= limits.token_budget:
+            return False
+        if limits.cost_budget_micro is not None and cost >= limits.cost_budget_micro:
+            return False
+        tokens, cost = tokens + sum(said.tokens), cost + said.cost_micro
+    return limits.time_budget_us is None or before.time_us < limits.time_budget_us
+
+
+def usage_adds_up(seen: Seen) -> bool:
+    """The row's tokens are the sum of what the model has reported so far."""
+    return seen.tokens is None or (seen.row.tokens_in, seen.row.tokens_out) == seen.tokens
+
+
+def denied_never_begun(seen: Seen) -> bool:
+    """No intent is committed for a tool that the policy forbids."""
+    if seen.row.trigger != "specify" or seen.call is None or seen.row.counters.get("formatted"):
+        return True
+    return not denied(seen.spec.policy, seen.spec.task_type, seen.call[0])
+
+
+def approved_before_it_begins(seen: Seen) -> bool:
+    """No intent is committed for a tool whose calls need a person's yes, unless there was one for this call."""
+    if seen.row.trigger != "specify" or seen.call is None or seen.spec.task == 0:
+        return True
+    return seen.approved or not asks_first(seen.spec.policy, seen.call[0])
+
+
+def duplicates_are_blocked(seen: Seen) -> bool:
+    """A call is not begun again once it stands often enough in a row, or within the window."""
+    if seen.row.trigger != "specify" or seen.call is None or seen.row.counters.get("formatted"):
+        return True
+    tool = next((tool for tool in seen.spec.tools if tool.name == seen.call[0]), None)
+    if tool is None or tool.repeat_allowed:
+        return True
+    limits = seen.spec.limits.model_copy(update=dict(tool.duplicate_limits))
+    key, begun = (seen.call[0], canonical(seen.call[1])), seen.calls
+    row = limits.consecutive_limit - 1
+    if begun[-row:] == [key] * row:
+        return False
+    return begun[-limits.window_size :].count(key) < limits.window_freq_limit
+
+
+def blocked_only_if_repeated(seen: Seen) -> bool:
+    """Nothing is blocked as a duplicate that was never begun before."""
+    if not seen.row.guards.get("duplicate") or seen.row.trigger != "refuse":
+        return True
+    reply = seen.reply
+    if reply is None or not reply.good or "arguments" not in reply.means:
+        return True
+    return any(tool == reply.means["tool"] for tool, _ in seen.calls)
+
+
+def replies_are_read_rightly(seen: Seen) -> bool:
+    """What was understood is not asked again, and what cannot be understood leads nowhere."""
+    reply = seen.reply
+    if reply is None or reply.fault or reply.good is None:
+        return True
+    if reply.good:
+        return seen.row.trigger not in ASKED_AGAIN
+    return seen.row.trigger not in ACCEPTED[reply.kind]
+
+
+def said_is_what_counts(seen: Seen) -> bool:
+    """A review that says retry or failed does not end well, a refinement that says stop does not go on."""
+    reply = seen.reply
+    if reply is None or not reply.good:
+        return True
+    status, decision = reply.means.get("status"), reply.means.get("decision")
+    if status == "success":
+        return seen.row.trigger in ("finish", "format")
+    if status is not None:
+        return seen.row.trigger in (("retry", "fail") if status == "retry" else ("fail",))
+    return decision != "stop" or seen.row.trigger != "proceed"
+
+
+def done_only_after_success(seen: Seen) -> bool:
+    """Done is reached after a completion review that said success, or out of budget with every criterion met."""
+    if seen.row.dest != "Done" or seen.success:
+        return True
+    return bool(seen.spec.success_criteria) and set(seen.spec.success_criteria) <= seen.met
+
+
+def only_declared_retries(seen: Seen) -> bool:
+    """A call is tried again at most as often as its tool, or the plan's step, declares."""
+    if seen.row.trigger != "retry_step" or seen.call is None:
+        return True
+    tool = next((tool for tool in seen.spec.tools if tool.name == seen.call[0]), None)
+    return seen.spec.mode != "react" or (tool is not None and seen.model.again <= tool.step_retries)
+
+
+ROW: dict[str, Callable[[Seen], bool]] = {
+    function.__name__: function
+    for function in (
+        budgets_never_overspent,
+        usage_adds_up,
+        denied_never_begun,
+        approved_before_it_begins,
+        duplicates_are_blocked,
+        blocked_only_if_repeated,
+        replies_are_read_rightly,
+        said_is_what_counts,
+        done_only_after_success,
+        only_declared_retries,
+    )
+}
+ROW |= TRUTHS
+"""What is held after every row, by name."""
+
+
+def broken_by(seen: Seen) -> Iterator[tuple[str, str]]:
+    """Yield the name of everything that the newest row of a run breaks, with what it was to be."""
+    for name, holds in seen.model.take(seen.row):
+        if not holds:
+            yield name, "the row is not what the run so far leads to"
+    seen.facts.judge(seen)
+    for name, check in ROW.items():
+        if not check(seen):
+            yield name, (check.__doc__ or "").strip()
+    seen.facts.take(seen)
+
+
+# -- when nothing moves --------------------------------------------------------------------------------------------
+
+
+def chain_verifies(world: Ground) -> Iterator[str]:
+    """The journal's own check finds no defect."""
+    yield from map(str, world.journal.verify())
+
+
+def replays_to_the_same(world: Ground) -> Iterator[str]:
+    """Every run is derived again from its record, row by row, and comes out the same."""
+    for row in world.moved():
+        yield from map(str, replay(world.journal, row.run_id).divergences)
+
+
+def journal_tells_the_state(world: Ground) -> Iterator[str]:
+    """What the journal tells of a run is what its driver held, and what was read of it row by row."""
+    for number in [row.run for row in world.moved()]:
+        seen = world.seen.get(number)
+        if seen is None or not seen.rows:
+            continue
+        run = restored(world.journal, seen.run_id)[0]
+        if (run.state, run.seq) != (seen.model.phase, seen.model.seq):
+            yield f"the journal tells {run.state} at row {run.seq}, the rows {seen.model.phase} at {seen.model.seq}"
+        held = world.held
+        if held is not None and (held.number, held.seq) == (number, run.seq) and held != run:
+            yield f"the journal tells something else than the driver held: {_difference(held, run)}"
+
+
+def _difference(held: Run, told: Run) -> str:
+    """Return the names of the counters and of the slots of memory in which two runs differ, with their values."""
+    parts = [
+        f"{name}: {getattr(one, name)!r:.120} and {getattr(other, name)!r:.120}"
+        for one, other in ((held.counters, told.counters), (held.memory, told.memory))
+        for name in one.__struct_fields__
+        if getattr(one, name) != getattr(other, name)
+    ]
+    return "; ".join(parts) or f"{held.state} and {told.state}"
+
+
+def every_end_says_why(world: Ground) -> Iterator[str]:
+    """An ended run has a reason of the closed list and a final message."""
+    for row in world.moved():
+        if row.state in ENDS:
+            result = world.result_of(row.run_id)
+            if result.reason not in REASONS:
+                yield f"the run ended for {result.reason!a}"
+            if not result.answer.strip():
+                yield "the run ended without a message"
+
+
+REST: dict[str, Callable[[Ground], Iterator[str]]] = {
+    function.__name__: function
+    for function in (
+        chain_verifies,
+        chain_fits_the_format,
+        journal_tells_the_state,
+        replays_to_the_same,
+        every_end_says_why,
+    )
+}
+"""What is held when a run has ended, waits, or has lost its driver, by name."""
+
+OTHERS = (
+    "denied_never_called",
+    "once_never_repeats",
+    "intent_before_effect",
+    "one_key_for_a_call",
+    "nothing_begins_after_a_cancel",
+    "ends_within_bounds",
+    "raises_nothing",
+    "a_cancel_ends_the_run",
+    "an_end_stays",
+    "wrong_answers_change_nothing",
+)
+"""What a world holds itself, at the moment in which it could break."""
+
+INVARIANTS: tuple[str, ...] = tuple(sorted({*MODELLED, *ROW, *REST, *OTHERS, "rows_never_change", "check"}))
+"""The names of all that is held."""

@@ -1,0 +1,312 @@
+"""
+What a run says of itself, held to what came in: why it stops, what is met, whose turn it is, what a tool is given.
+
+The row model (`model`) counts; here stands what the numbers mean. A reason must be true of the rows so far, and where
+nothing is a reason the run goes on. Like the other invariants these are written from the documentation: "In Reviewing" and
+"Limits" of docs/machine.md, the plans of docs/workflows.md, the safety of arguments of docs/howto/policy.md, the hash chain of
+docs/journal-format.md.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from ...fsm.journal_rows import Transition
+from ...fsm.record import HASHED, PREV_HASH
+from ..strategies.reply_builder import Said
+
+if TYPE_CHECKING:
+    from ..world.engine_under_test import Ground
+    from .invariants import Seen
+
+
+@dataclass(slots=True)
+class Facts:
+    """
+    What was seen of a run, as far as a reason can depend on it.
+
+    Attributes:
+        last: Trigger of the row before, and how often it came in a row.
+        decided: The reason of the stop that was decided, empty while the run goes on.
+        errors, refused: Calls that failed, or were refused for their parameters, in a row.
+        blocked: Calls that were blocked as duplicates.
+        stale, best: Scores in a row that did not rise, and the highest one.
+        scored: Whether every refinement so far was understood for sure.
+        criteria: The criteria's progress in the row before.
+        met: Criteria that were said to be met, for sure; *unsure* once a judgement may have been read either way.
+        plan: Steps of the plan in force, each a tool or another type, with its arguments; None when they are not known.
+        place: Of the plan's step that is being taken.
+    """
+
+    last: tuple[str, int] = ("", 0)
+    decided: str = ""
+    errors: int = 0
+    refused: int = 0
+    blocked: int = 0
+    stale: int = 0
+    best: float | None = None
+    scored: bool = True
+    criteria: str = ""
+    met: set[str] = field(default_factory=set)
+    unsure: bool = False
+    plan: list[Mapping[str, Any]] | None = None
+    place: int = 0
+
+    def again(self, trigger: str) -> int:
+        """Return how often *trigger* came in a row right before the newest row."""
+        return self.last[1] if self.last[0] == trigger else 0
+
+    def take(self, seen: Seen) -> None:
+        """Go on with the newest row, after what it says was held to what was seen before."""
+        row, reply = seen.row, seen.reply
+        self.last = (row.trigger, self.again(row.trigger) + 1)
+        if row.trigger == "conclude":
+            self.decided = str(row.outcome.get("stop", ""))
+        elif row.trigger == "answer":
+            self.decided = "model_stop"
+        elif row.trigger == "retry":
+            self.decided = ""
+        if row.trigger == "execute":
+            self.errors = 0 if row.outcome.get("ok") else self.errors + 1
+        if row.trigger == "specify":
+            self.refused = 0
+        elif row.trigger == "refuse":
+            denied = row.guards.get("action_allowed") is False
+            blocked = not denied and bool(row.guards.get("duplicate"))
+            self.blocked += blocked
+            self.refused = 0 if denied or blocked else self.refused + 1
+        self.criteria = str(row.counters.get("criteria", ""))
+        if row.trigger in ("select", "next_step"):
+            self._step(row, reply)
+
+    def judge(self, seen: Seen) -> None:
+        """Go on with what a judgement said, before the row that it led to is looked at."""
+        reply = seen.reply
+        if reply is None or reply.kind not in ("refinement", "review") or reply.fault:
+            return
+        if reply.good is None:
+            self.unsure, self.scored = True, False
+        if not reply.good:
+            return
+        self.met |= set(reply.means.get("met", ()))
+        if reply.kind == "refinement":
+            score = reply.means.get("score")
+            rises = score is not None and (self.best is None or score > self.best)
+            self.stale = 0 if score is None or rises else self.stale + 1
+            self.best = score if rises else self.best
+
+    def _step(self, row: Transition, reply: Said | None) -> None:
+        if row.trigger == "next_step":
+            self.place += 1
+            return
+        steps = reply.means.get("steps") if reply is not None and reply.good else None
+        self.plan, self.place = (list(steps) if steps is not None else None), 0
+
+
+# -- reasons -------------------------------------------------------------------------------------------------------
+
+
+def _is_read(seen: Seen, *, used_up: bool) -> bool:
+    """Whether the newest reply may not have been understood, and all its retries are used up."""
+    return seen.reply is None or seen.reply.good is None or (seen.reply.good is False and used_up)
+
+
+def _model_stops(seen: Seen) -> bool:
+    reply, limits = seen.reply, seen.spec.limits
+    if reply is None or seen.spec.mode != "react":
+        return True
+    stops = bool(reply.good) and reply.means.get("decision") == "stop"
+    return stops or _is_read(seen, used_up=seen.facts.again("reassess") >= limits.review_retries)
+
+
+def _review_fails(seen: Seen) -> bool:
+    reply, limits = seen.reply, seen.spec.limits
+    fails = reply is not None and bool(reply.good) and reply.means.get("status") == "failed"
+    return fails or _is_read(seen, used_up=seen.facts.again("reassess") >= limits.review_retries)
+
+
+def _is_stuck(seen: Seen) -> bool:
+    facts, limits = seen.facts, seen.spec.limits
+    asked = seen.model.asked >= limits.max_elicitations
+    return (
+        asked or facts.blocked >= limits.max_blocked_calls or facts.refused >= limits.max_consecutive_refused
+    )
+
+
+def _used_up(seen: Seen, name: str) -> bool:
+    """Whether a budget is used up, or with reservations perhaps too small for the next request."""
+    before, limits = seen.before, seen.spec.limits
+    if before is None or limits.reply_tokens is not None:
+        return limits.reply_tokens is not None
+    used = {
+        "token_budget": (before.tokens_in + before.tokens_out, limits.token_budget),
+        "time_budget": (before.time_us, limits.time_budget_us),
+        "cost_budget": (before.cost_micro, limits.cost_budget_micro),
+    }
+    count, budget = used[name]
+    return budget is not None and count >= budget
+
+
+def _all_met(seen: Seen) -> bool:
+    wanted = set(seen.spec.success_criteria)
+    return bool(wanted) and (seen.facts.unsure or wanted <= seen.facts.met)
+
+
+REASONS_TRUE: dict[str, Callable[[Seen], bool]] = {
+    "criteria_met": _all_met,
+    "model_stop": _model_stops,
+    "no_improvement": lambda seen: (
+        not seen.facts.scored or seen.facts.stale >= seen.spec.limits.no_improvement_limit
+    ),
+    "max_steps": lambda seen: seen.model.steps >= seen.spec.limits.max_steps,
+    "max_plans": lambda seen: seen.row.counters.get("plans", 0) >= seen.spec.limits.max_plans,
+    "selection_invalid": lambda seen: _is_read(
+        seen, used_up=seen.facts.again("reselect") >= seen.spec.limits.selection_retries
+    ),
+    "retries_exhausted": lambda seen: seen.model.retries >= seen.spec.limits.max_retries,
+    "review_failed": _review_fails,
+    "stuck": _is_stuck,
+    "consecutive_errors": lambda seen: seen.facts.errors >= seen.spec.limits.max_consecutive_errors,
+    "cancelled": lambda seen: seen.row.outcome["kind"] in ("cancelled", "answer"),
+    "model_error": lambda seen: seen.row.outcome["kind"] == "fault",
+    "internal_error": lambda seen: False,
+    **{f"{name}_budget": partial(_used_up, name=f"{name}_budget") for name in ("token", "time", "cost")},
+}
+"""Whether a reason is true of a run; one that is not here is not looked at."""
+
+
+def stops_for_a_reason(seen: Seen) -> bool:
+    """What stops or ends a run is true of it: no limit is met before its time, and nothing is asked less often than allowed."""
+    row = seen.row
+    if seen.spec.task == 0:
+        return True
+    if row.trigger == "refuse" and seen.reply is not None and seen.reply.good is False:
+        return seen.facts.again("respecify") >= seen.spec.limits.parameter_retries
+    if row.trigger == "conclude":
+        reason = str(row.outcome.get("stop", ""))
+    elif row.dest == "Failed":
+        reason = str(row.counters.get("stop", ""))
+        if reason == seen.facts.decided:
+            return True
+    else:
+        return True
+    is_true = REASONS_TRUE.get(reason)
+    return is_true is None or is_true(seen)
+
+
+def goes_on_only_without_a_reason(seen: Seen) -> bool:
+    """A run that met a limit, or whose criteria are all met, does not go on with another action."""
+    if seen.row.trigger != "proceed" or seen.spec.mode != "react" or seen.reply is None:
+        return True
+    met = bool(seen.spec.success_criteria) and set(seen.spec.success_criteria) <= seen.facts.met
+    stale = seen.facts.scored and seen.facts.stale >= seen.spec.limits.no_improvement_limit
+    return not met and not stale and seen.model.steps < seen.spec.limits.max_steps
+
+
+def criteria_stay_met(seen: Seen) -> bool:
+    """A criterion is met once somebody said so, and from then on."""
+    now, before = str(seen.row.counters.get("criteria", "")), seen.facts.criteria
+    if before and any(old == "1" and new != "1" for old, new in zip(before, now, strict=False)):
+        return False
+    if seen.facts.unsure:
+        return True
+    names = seen.spec.success_criteria
+    said = [name for name, mark in zip(names, now, strict=False) if mark == "1"]
+    return set(said) <= seen.facts.met
+
+
+# -- plans ---------------------------------------------------------------------------------------------------------
+
+
+def plans_are_followed(seen: Seen) -> bool:
+    """The steps of a plan are taken in order, each once and with its own arguments, and none is left out."""
+    plan, place, row = seen.facts.plan, seen.facts.place, seen.row
+    if plan is None or seen.spec.mode == "react" or row.counters.get("formatted"):
+        return True
+    if row.trigger == "next_step":
+        return place + 1 < len(plan)
+    if row.trigger == "proceed" or (row.trigger == "conclude" and row.outcome.get("stop") == "model_stop"):
+        return place + 1 >= len(plan)
+    if row.trigger != "specify" or seen.call is None:
+        return True
+    name, arguments = seen.call
+    args = plan[place].get("args", {})
+    plain = {key: value for key, value in args.items() if "$" not in json.dumps(value)}
+    return plan[place].get("name") == name and all(arguments.get(key) == plain[key] for key in plain)
+
+
+# -- arguments -----------------------------------------------------------------------------------------------------
+
+_PRIVATE = re.compile(r"localhost|127\.|10\.|192\.168\.|169\.254\.|\[::1\]|0\.0\.0\.0")
+
+
+def unsafe_values_reach_no_tool(seen: Seen) -> bool:
+    """No call is begun with a dangerous URL, a private host, user info, a NUL or a path that climbs, at any depth."""
+    policy = seen.spec.policy
+    if seen.row.trigger != "specify" or seen.call is None or policy.private_hosts:
+        return True
+    if set(policy.url_schemes) != {"http", "https"}:
+        return True
+    return not any(is_unsafe(name, text) for name, text in texts_in(seen.call[1]))
+
+
+def texts_in(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    """Yield every text in *value*, at any depth, with the name that it stands under."""
+    if isinstance(value, str):
+        yield name, value
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from texts_in(item, str(key))
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from texts_in(item, name)
+
+
+def is_unsafe(name: str, text: str) -> bool:
+    """Whether a text certainly must not reach a tool."""
+    lowered = text.lower()
+    if "\0" in text or re.match(r"(file|javascript|vbscript|data):\S", lowered):
+        return True
+    if re.match(r"https?://", lowered):
+        try:
+            host = urlsplit(lowered).netloc
+        except ValueError:
+            return False
+        return "@" in host or _PRIVATE.match(host) is not None
+    return name.lower().endswith(("path", "file", "filename", "dir")) and ".." in re.split(r"[/\\]", text)
+
+
+# -- the chain -----------------------------------------------------------------------------------------------------
+
+
+def chain_fits_the_format(world: Ground) -> Iterator[str]:
+    """Every row's hash is that of its columns as docs/journal-format.md says, worked out by code of its own."""
+    for run in world.journal.runs():
+        head = None
+        for row in world.journal.rows(run.run):
+            columns = dict(zip(HASHED, row[1:PREV_HASH], strict=True))
+            text = json.dumps(columns, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+            prev, own = row[PREV_HASH], row[PREV_HASH + 1]
+            if (head is not None and prev != head) or sha256(prev + text.encode()).digest() != own:
+                yield f"row {row[1]} of run {run.run_id} does not fit its hash"
+            head = own
+
+
+TRUTHS: dict[str, Callable[[Seen], bool]] = {
+    function.__name__: function
+    for function in (
+        stops_for_a_reason,
+        goes_on_only_without_a_reason,
+        criteria_stay_met,
+        plans_are_followed,
+        unsafe_values_reach_no_tool,
+    )
+}
+"""What is held after every row, by name; `Facts.judge` was called before, `Facts.take` is called after."""

@@ -1,0 +1,289 @@
+"""
+A failing case as a file: the steps that lead to it, what they break, and the rows that they wrote.
+
+The file is JSON and holds everything but the engine. Nothing in it is executed or imported: the engine that it names is
+shown to people, and used only when they name it themselves. What it says is checked before the first step is taken.
+
+Replaying is deterministic: the steps hold what every model, tool, person and clock said, ids and salts are seeded.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..fsm.version import VERSION
+from ..states.errors import UsageError
+from .oracles.invariants import Violation
+from .strategies.injected_faults import checked_happening
+from .strategies.reply_builder import Said
+from .world.engine_under_test import EnoughRows
+from .world.error_attribution import making
+from .world.world import DOS, Make, World
+
+FORMAT = "paor-repro"
+VERSION_OF_FORMAT = 1
+FOLDER = ".paor/repro"
+"""Where failing cases are saved unless told otherwise, under the current folder."""
+
+TEXT_MAX = 4_000
+"""Longer replies are stored compressed."""
+
+FILE_MAX = 20_000_000
+"""Largest file that is read."""
+
+STEPS_MAX = 10_000
+RUNS_MAX = 100
+"""Most runs of a case, which share a journal: what is looked at after each grows with all of them. `EngineMachine.runs` is 3."""
+
+
+class Repro(NamedTuple):
+    """
+    A failing case.
+
+    Attributes:
+        app: The engine that it was found with, as ``MODULE:NAME``; for people. Empty for paor's own.
+        invariant: What was violated.
+        seq: At which row.
+        told: What was found.
+        script: The steps.
+        rows: The rows that they wrote, in short.
+        engine: Version of paor.
+    """
+
+    app: str
+    invariant: str
+    seq: int
+    told: str
+    script: tuple[Mapping[str, Any], ...]
+    rows: tuple[Mapping[str, Any], ...] = ()
+    engine: str = VERSION
+
+    def wire(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {
+            "format": FORMAT,
+            "version": VERSION_OF_FORMAT,
+            "engine": self.engine,
+            "app": self.app,
+            "violated": {"invariant": self.invariant, "seq": self.seq, "told": self.told},
+            "script": [_packed_step(step) for step in self.script],
+            "rows": list(self.rows),
+        }
+
+    def save(self, folder: str | Path = FOLDER, name: str = "") -> Path:
+        """
+        Write the file; the same case has the same name and the same bytes.
+
+        Args:
+            folder: Where; it is made if it is not there.
+            name: Of the file; default by what is violated and by the steps.
+
+        Raises:
+            UsageError: It cannot be written.
+        """
+        text = json.dumps(self.wire(), indent=1) + "\n"
+        digest = f"{zlib.crc32(json.dumps([self.app, self.wire()['script']]).encode()):08x}"
+        path = Path(folder, name or f"{self.invariant}-{digest}.json")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="ascii")
+        except OSError as error:
+            raise UsageError(f"{path}: cannot be written ({error.strerror})") from None
+        return path
+
+    def run(self, make: Make | type[Any], *, rows_max: int | None = None) -> Violation | None:
+        """
+        Take the steps again; return what they violate now, None for nothing.
+
+        Args:
+            make: Returns the engine for a journal; or a subclass of `EngineMachine`, whose own claims are checked, too.
+            rows_max: Most rows that are written, all without it; steps that lead to more violate nothing.
+
+        Raises:
+            UsageError: A step cannot be taken with this engine.
+        """
+        if isinstance(make, type):
+            with making(make):
+                world = make().world
+        else:
+            world = World(make)
+        world.rows_max = rows_max
+        try:
+            world.play(self.script)
+        except Violation as violation:
+            return violation
+        except EnoughRows:
+            return None
+        finally:
+            world.close()
+        return None
+
+
+def repro_of(violation: Violation, app: str = "") -> Repro:
+    """Return the case that a violation was found with."""
+    script, rows = tuple(violation.script), tuple(violation.rows)
+    return Repro(app, violation.invariant, violation.seq, violation.told, script, rows)
+
+
+def told_steps(repro: Repro) -> list[str]:
+    """Return the steps as lines for people: what was said, what the tool did, and whether the process was lost then."""
+    lines = []
+    for number, step in enumerate(repro.script, 1):
+        said = [_told_said(item) for item in step.get("said", ())]
+        happened = [_told_happening(item) for item in step.get("happened", ())]
+        rest = {
+            name: value
+            for name, value in step.items()
+            if name not in ("do", "said", "happened", "limits", "policy", "objective", "lost")
+        }
+        told = [*(f"{name} {json.dumps(value):.100}" for name, value in rest.items()), *said, *happened]
+        told += ["the process is lost before the row is written"] if step.get("lost") else []
+        told = told or (["nothing is asked"] if step["do"] == "row" else [])
+        lines.append(f"{number:>3}  {step['do']:<7} {'; '.join(told)}".rstrip())
+    return lines
+
+
+def _told_said(said: Mapping[str, Any]) -> str:
+    family = said.get("family", "good")
+    mark = "" if family == "good" else f" ({family})"
+    what = f"cannot answer: {said['fault']}" if said.get("fault") else ascii(said["text"])[1:-1]
+    return f"{said['kind']}{mark} {what if len(what) <= 160 else what[:157] + '...'}"
+
+
+def _told_happening(happening: Mapping[str, Any]) -> str:
+    kind, what = happening["do"], happening.get("what")
+    if kind == "call":
+        return "the tool is called"
+    if kind == "ask":
+        return f"the tool asks: {ascii(happening['message'])[1:-1]:.100}"
+    if kind == "return":
+        return f"the tool is not called and returns {what or json.dumps(happening.get('value')):.100}"
+    return f"the tool is {'called and then' if kind == 'raise_after' else 'not called and'} raises {what}"
+
+
+def load(path: str | Path) -> Repro:
+    """
+    Read a file and check everything that it says.
+
+    Raises:
+        UsageError: It is missing, too large, no JSON, of another kind or version, or a step in it is none.
+    """
+    try:
+        data = Path(path).read_bytes()[: FILE_MAX + 1]
+    except (OSError, ValueError) as error:
+        told = getattr(error, "strerror", None) or "is not a file name"
+        raise UsageError(f"{path}: cannot be read ({told})") from None
+    if len(data) > FILE_MAX:
+        raise UsageError(f"{path}: has more than {FILE_MAX:,} bytes")
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        raise UsageError(f"{path}: is not a repro file: no JSON") from None
+    try:
+        return _repro_of(found)
+    except (KeyError, TypeError, ValueError) as error:
+        told = f"{error.args[0]!s:.120} is missing" if isinstance(error, KeyError) else f"{error!s:.200}"
+        raise UsageError(f"{path}: is not a repro file: {told}") from None
+
+
+def _repro_of(found: Any) -> Repro:
+    if not isinstance(found, Mapping) or found.get("format") != FORMAT:
+        raise ValueError(f"expected an object with the format {FORMAT!r}")
+    if found["version"] != VERSION_OF_FORMAT:
+        raise ValueError(f"its version is {found['version']!a:.20}, this paor knows {VERSION_OF_FORMAT}")
+    violated, script, rows = found["violated"], found["script"], found["rows"]
+    if not isinstance(violated, Mapping) or not isinstance(script, list) or not isinstance(rows, list):
+        raise TypeError("violated, script or rows are of another type")
+    name, seq, told = violated["invariant"], violated["seq"], violated["told"]
+    if not (isinstance(name, str) and re.fullmatch(r"\w{1,80}", name)) or type(seq) is not int:
+        raise ValueError("the invariant needs a name and a row")
+    if len(script) > STEPS_MAX:
+        raise ValueError(f"{len(script)} steps, at most {STEPS_MAX} are taken")
+    runs = sum(isinstance(step, Mapping) and step.get("do") == "start" for step in script)
+    if runs > RUNS_MAX:
+        raise ValueError(f"{runs} of its steps start a run, at most {RUNS_MAX} are taken")
+    steps = tuple(_checked_step(step) for step in script)
+    shown = tuple(row for row in rows if isinstance(row, Mapping))
+    return Repro(str(found["app"]), name, seq, str(told), steps, shown, str(found["engine"]))
+
+
+# -- steps ---------------------------------------------------------------------------------------------------------
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "do": (str,),
+    "said": (list,),
+    "happened": (list,),
+    "objective": (str,),
+    "mode": (str,),
+    "criteria": (list,),
+    "documents": (list,),
+    "limits": (dict,),
+    "policy": (dict,),
+    "final_format": (str,),
+    "task_type": (str,),
+    "stage": (str,),
+    "lost": (bool,),
+    "refused": (bool,),
+    "outcome": (str,),
+    "how": (str,),
+    "wall_us": (int,),
+    "active_us": (int,),
+    "answer": (object,),
+    "result": (object,),
+}
+"""Keys of steps and what they hold; a step has no others."""
+
+
+def _checked_step(step: Any) -> dict[str, Any]:
+    if not isinstance(step, Mapping) or step.get("do") not in DOS:
+        raise ValueError("a step that does nothing known")
+    for key, value in step.items():
+        if key not in _TYPES or not isinstance(value, _TYPES[key]):
+            raise ValueError(f"a step to {step['do']} with a wrong {key!a:.40}")
+    checked = dict(step)
+    if "said" in step:
+        checked["said"] = [Said.of(_unpacked(item)).wire() for item in step["said"]]
+    if "happened" in step:
+        checked["happened"] = [checked_happening(item) for item in step["happened"]]
+    return checked
+
+
+def _packed_step(step: Mapping[str, Any]) -> dict[str, Any]:
+    packed = dict(step)
+    if "said" in step:
+        packed["said"] = [_packed(item) for item in step["said"]]
+    return packed
+
+
+def _packed(said: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a reply with a long text compressed."""
+    text = said["text"]
+    if len(text) <= TEXT_MAX:
+        return dict(said)
+    body = zlib.compress(text.encode("utf-8", "surrogatepass"), 9)
+    return {name: value for name, value in said.items() if name != "text"} | {
+        "zlib": base64.b64encode(body).decode()
+    }
+
+
+def _unpacked(said: Any) -> dict[str, Any]:
+    if not isinstance(said, Mapping):
+        raise TypeError("a reply that is no object")
+    if "zlib" not in said:
+        return dict(said)
+    try:
+        unpacking = zlib.decompressobj()
+        body = unpacking.decompress(base64.b64decode(said["zlib"], validate=True), FILE_MAX)
+        text = body.decode("utf-8", "surrogatepass")
+    except (zlib.error, binascii.Error, TypeError, UnicodeDecodeError):
+        raise ValueError("a compressed reply that cannot be read") from None
+    if unpacking.unconsumed_tail:
+        raise ValueError("a compressed reply that is too long")
+    return {name: value for name, value in said.items() if name != "zlib"} | {"text": text}

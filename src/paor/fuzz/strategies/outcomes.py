@@ -1,0 +1,147 @@
+"""Strategies of everything else that comes from outside: tools, people, clocks, limits and policies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from ...states.policy import Policy
+from ...states.waiting import Question
+from ...tools.schema import ParameterSchema, SchemaError
+from .injected_faults import CALL, RAISED, RETURNED
+from .json_schema import arguments, weighted
+
+_ASKED = {"message": "Which page?", "schema": {"type": "object", "properties": {"page": {"type": "integer"}}}}
+
+FAULTS: SearchStrategy[dict[str, Any]] = st.one_of(
+    st.sampled_from(sorted(RAISED)).map(lambda what: {"do": "raise", "what": what}),
+    st.sampled_from(["ToolError", "TimeoutError", "KeyError"]).map(
+        lambda what: {"do": "raise_after", "what": what}
+    ),
+    st.just({"do": "ask", **_ASKED, "state": {"page": 1}}),
+)
+"""What can go wrong in a call of any tool: exceptions instead of it or after it, a question in the middle of it."""
+
+RESULTS: SearchStrategy[dict[str, Any]] = st.sampled_from(sorted(RETURNED)).map(
+    lambda what: {"do": "return", "what": what}
+)
+"""Values of every kind that stand in for a tool's own."""
+
+_PLAIN_RESULTS: SearchStrategy[dict[str, Any]] = st.sampled_from(["text", "data", "documents"]).map(
+    lambda what: {"do": "return", "what": what}
+)
+
+
+def outcomes(*, fake: bool, faults: bool = True) -> SearchStrategy[dict[str, Any]]:
+    """
+    Return what happens in a call of a tool, most of it good.
+
+    Args:
+        fake: Whether its function is never called, and something stands in for its result.
+        faults: Whether anything may go wrong that the tool itself does not do.
+    """
+    usual: SearchStrategy[dict[str, Any]] = _PLAIN_RESULTS if fake else st.just(CALL)
+    return weighted((6, usual), (int(fake), RESULTS), (int(faults), FAULTS))
+
+
+def tool_faults(names: Sequence[str] = tuple(sorted(RAISED))) -> SearchStrategy[dict[str, Any]]:
+    """Return calls that raise one of *names* instead of being made."""
+    return st.sampled_from(list(names)).map(lambda what: {"do": "raise", "what": what})
+
+
+def answers(question: Question) -> SearchStrategy[Any]:
+    """Return what people answer: what fits the question, most of the time; declines; what does not fit."""
+    wrong: list[Any] = [
+        "yes",
+        {"approve": "yes"},
+        {"action": "accept"},
+        {},
+        [],
+        17,
+        {"action": "accept", "content": 1},
+    ]
+    if question.kind == "approval":
+        yes, no = st.just({"approve": True}), st.just({"approve": False})
+        return weighted((4, yes), (1, no), (1, st.just({"action": "decline"})), (1, st.sampled_from(wrong)))
+    fitting = _fitting(question.answer_schema)
+    bare = st.sampled_from([{"action": "decline"}, {"action": "accept"}])
+    return weighted((4, fitting), (2, bare), (1, st.sampled_from(wrong)))
+
+
+def _fitting(schema: Mapping[str, Any]) -> SearchStrategy[Any]:
+    if schema.get("type", "object") == "object" and schema.get("properties"):
+        try:
+            ParameterSchema(schema)
+        except SchemaError:
+            return st.just({"answer": "page 3"})
+        return arguments(schema)
+    return st.sampled_from(["page 3", {"answer": "page 3"}, {"page": 3}])
+
+
+settlements: SearchStrategy[dict[str, Any]] = st.sampled_from(
+    [
+        {"outcome": "done", "result": "it was sent"},
+        {"outcome": "done", "result": {"receipt": 17}},
+        {"outcome": "retry"},
+        {"outcome": "fail", "result": "it was not sent"},
+        {"outcome": "perhaps"},
+    ]
+)
+"""What people find out about an effect in doubt."""
+
+_SECOND, _DAY = 1_000_000, 86_400_000_000
+jumps: SearchStrategy[dict[str, int]] = st.one_of(
+    st.sampled_from([1, 60, -60, 3601]).map(lambda seconds: {"wall_us": seconds * _SECOND, "active_us": 0}),
+    st.sampled_from([-400, 1, 400, 4000]).map(lambda days: {"wall_us": days * _DAY, "active_us": 0}),
+    st.sampled_from([1, 30, 5000]).map(lambda seconds: {"wall_us": 0, "active_us": seconds * _SECOND}),
+)
+"""Jumps of the wall clock, backwards too, and of the clock that budgets are held to."""
+
+LIMITS: SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {"max_steps": st.integers(1, 5)},
+    optional={
+        "selection_retries": st.integers(0, 2),
+        "parameter_retries": st.integers(0, 2),
+        "review_retries": st.integers(0, 2),
+        "max_retries": st.integers(0, 2),
+        "max_plans": st.integers(1, 3),
+        "max_elicitations": st.integers(0, 3),
+        "no_improvement_limit": st.integers(1, 2),
+        "max_consecutive_errors": st.integers(1, 3),
+        "max_consecutive_refused": st.integers(1, 3),
+        "max_blocked_calls": st.integers(1, 3),
+        "consecutive_limit": st.integers(2, 3),
+        "window_freq_limit": st.integers(1, 3),
+        "block_repeated_success": st.booleans(),
+        "observation_chars": st.sampled_from([400, 4000]),
+        "history_chars": st.sampled_from([0, 50, 4000]),
+        "elicitation_timeout_s": st.sampled_from([0.5, 60.0]),
+    },
+)
+"""Small bounds, so that short runs meet them."""
+
+BUDGETS: SearchStrategy[dict[str, Any]] = st.one_of(
+    st.integers(1, 200).map(lambda tokens: {"token_budget": tokens}),
+    st.sampled_from([20, 40, 60, 80, 120, 140]).map(lambda tokens: {"token_budget": tokens}),
+    st.sampled_from([{"cost_budget": 0.00002}, {"time_budget_s": 5.0}, {"time_budget_s": 0.01}]),
+    st.just({"token_budget": 5000, "reply_tokens": 200}),
+)
+"""Budgets that a short run uses up, some of them exactly, since most replies have 20 tokens."""
+
+
+def tighter(policy: Policy, names: Sequence[str]) -> SearchStrategy[dict[str, Any] | None]:
+    """Return policies that forbid more than *policy*, as JSON; None, most of the time, for itself."""
+    if not names:
+        return st.none()
+    whole = policy.model_dump(mode="json")
+    name = st.sampled_from(sorted(names))
+    patterns = st.one_of(name, name.map(lambda text: text.partition(".")[0] + ".*"))
+    more = st.one_of(
+        patterns.map(lambda pattern: whole | {"deny": [*whole["deny"], pattern]}),
+        name.map(lambda pattern: whole | {"approvals": [*whole["approvals"], pattern]}),
+        st.just(whole | {"approvals": [*whole["approvals"], "*"]}),
+    )
+    return weighted((3, st.none()), (1, more))

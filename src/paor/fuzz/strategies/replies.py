@@ -1,0 +1,337 @@
+"""
+Strategies of raw replies: what a model says to each kind of request, aimed at a row of the table.
+
+An aim is a trigger: the reply is one that should lead there, as far as the reply decides it. So the rules of
+`EngineMachine` follow from the table, and a row that no reply can reach is seen to have no aim.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
+
+from ...prompts.model import FAULT_CODES
+from ...states.actions import FORBIDDEN_FIELDS
+from ...states.spec import ToolSpec
+from ...tools.catalog import CONNECTION, DOCUMENT_LIST
+from .json_schema import NOTHING_KNOWN, Known, arguments, near_arguments, weighted
+from .near_misses import families, near_miss
+from .reply_builder import Said, faulty
+
+
+class Setting(NamedTuple):
+    """
+    What a reply may know of the run that asks.
+
+    Attributes:
+        tools: The tools that are offered.
+        denied: Names of those that the policy forbids.
+        criteria: The success criteria.
+        labels: Labels of documents that exist, with how many there are.
+        tool: The selected tool, for its parameters.
+        parameters: Schema of those, as the request has it.
+        known: Values that are known to mean something, by the name of an argument.
+        strict_paths: Whether the policy has folders of its own, so that no path is known to be safe.
+    """
+
+    tools: tuple[ToolSpec, ...] = ()
+    denied: frozenset[str] = frozenset()
+    criteria: tuple[str, ...] = ()
+    labels: tuple[tuple[str, int], ...] = ()
+    tool: ToolSpec | None = None
+    parameters: Mapping[str, Any] = {}
+    strict_paths: bool = False
+    known: Known = NOTHING_KNOWN
+
+    @property
+    def usable(self) -> tuple[ToolSpec, ...]:
+        """The tools that a selection can name and be accepted."""
+        return tuple(
+            tool
+            for tool in self.tools
+            if tool.name not in self.denied
+            and CONNECTION not in tool.parameters.get("required", ())
+            and (self.labels or DOCUMENT_LIST not in tool.parameters.get("required", ()))
+        )
+
+
+ANY = Setting()
+"""A run that is about nothing in particular."""
+
+AIMS: dict[str, tuple[str, ...]] = {
+    "selection": ("select", "answer", "reselect", "fail"),
+    "parameters": ("specify", "respecify", "refuse", "fail"),
+    "refinement": ("proceed", "conclude", "reassess", "fail"),
+    "review": ("finish", "retry", "reassess", "fail"),
+    "plan": ("select", "answer", "wait", "reselect", "fail"),
+    "task_plan": ("select", "reselect", "fail"),
+    "text": ("execute", "fail"),
+}
+"""Triggers that a reply of each kind can be aimed at."""
+
+GOOD = {"selection": "select", "parameters": "specify", "refinement": "proceed", "review": "finish"}
+GOOD |= {"plan": "select", "task_plan": "select", "text": "execute"}
+"""The aim of a reply with which a run simply goes on."""
+
+_SOME_PARAMETERS = {
+    "type": "object",
+    "properties": {"page": {"type": "integer"}, "text": {"type": "string"}},
+    "required": ["page"],
+}
+SOME_TOOLS = (ToolSpec(name="notes.read", parameters=_SOME_PARAMETERS), ToolSpec(name="notes.wait"))
+"""Tools for replies that are about none in particular."""
+
+_ANY_JSON: SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=10),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
+    max_leaves=10,
+)
+_KEYS = (
+    *("action", "actionObjective", "learnings", "requiredInputDocuments", "requiredConnection", "answer"),
+    *("parametersContext", "parametersSchema", "schema", "parameters", "decision", "reason", "hint"),
+    *("criteria", "score", "status", "improvements", "steps", "elicitation", "tasks", "overview"),
+)
+_ODD: tuple[Any, ...] = (
+    *("notes.read", "continue", "stop", "success", "retry", "failed", "", " ", None, True, 0, -1, 1e300),
+    *([], {}, [None], ["docList:x"], [{"criterion": "x", "met": True}], {"fields": None}, {"fields": [{}]}),
+    *({"fields": [{"name": "page", "type": "date"}]}, {"method": "a", "name": 1}, [{"type": "tool"}]),
+)
+
+_DRESSED = ("fence", "bare_fence", "prose", "thinking", "byte_order_mark", "extra_key", "injected")
+_TOKENS = st.sampled_from([(10, 10), (10, 10), (100, 20), (0, 0), (1000, 400)])
+
+
+def replies(kind: str, setting: Setting = ANY, aim: str = "") -> SearchStrategy[Said]:
+    """
+    Return replies to a *kind* of request.
+
+    Args:
+        kind: One of `said.KINDS`.
+        setting: What the run that asks is about.
+        aim: A trigger of `AIMS`; empty for any, most of them good.
+    """
+    if aim:
+        aimed: SearchStrategy[Said] = _REPLIES[kind, aim](setting)
+        return aimed
+    rest = [_REPLIES[kind, other](setting) for other in AIMS[kind] if other != "fail"]
+    return weighted((len(rest), _REPLIES[kind, GOOD[kind]](setting)), *[(1, other) for other in rest])
+
+
+def near_misses(kind: str, setting: Setting = ANY) -> SearchStrategy[Said]:
+    """Return good replies of a *kind* that something has happened to, of every family."""
+    names = sorted(families(kind))
+    return st.builds(near_miss, _good(kind, setting), st.sampled_from(names))
+
+
+def texts() -> SearchStrategy[str]:
+    """Return any text that a model may send: good replies, near misses, arbitrary words, arbitrary JSON, odd objects."""
+    setting = Setting(SOME_TOOLS, criteria=("names the day",), parameters=_SOME_PARAMETERS)
+    kinds = st.sampled_from(sorted(AIMS))
+    some = kinds.flatmap(lambda kind: st.one_of(replies(kind, setting), near_misses(kind, setting)))
+    return st.one_of(
+        some.map(lambda said: said.text),
+        some.map(lambda said: said.text),
+        st.text(max_size=60),
+        _ANY_JSON.map(json.dumps),
+        st.dictionaries(st.sampled_from(_KEYS), st.sampled_from(_ODD), max_size=8).map(json.dumps),
+    )
+
+
+def faults(kind: str) -> SearchStrategy[Said]:
+    """Return what stands for models that cannot answer."""
+    return st.sampled_from(FAULT_CODES).map(lambda code: faulty(kind, code))
+
+
+def _good(kind: str, setting: Setting) -> SearchStrategy[Said]:
+    plain: SearchStrategy[Said] = _PLAIN[kind](setting)
+    return plain
+
+
+@st.composite
+def _dressed(draw: DrawFn, plain: SearchStrategy[Said]) -> Said:
+    """Return good replies, some of them in packaging that a reader must see through, with usage of several sizes."""
+    said = draw(plain)
+    said = said._replace(tokens=draw(_TOKENS))
+    family = draw(st.sampled_from(("",) * 12 + _DRESSED))
+    return near_miss(said, family) if family and said.kind != "text" else said
+
+
+def _said(kind: str, data: Mapping[str, Any], *, good: bool | None = True, **means: Any) -> Said:
+    return Said(kind, json.dumps(data), good=good, means=means)
+
+
+# -- selection -----------------------------------------------------------------------------------------------------
+
+
+@st.composite
+def _selection(draw: DrawFn, setting: Setting) -> Said:
+    if not setting.usable:
+        return draw(_direct_answer(setting))
+    tool = draw(st.sampled_from(setting.usable))
+    data: dict[str, Any] = {"action": _spelled(draw, tool.name)}
+    compact = isinstance(data["action"], dict)
+    if not compact or draw(st.booleans()):
+        data |= {"actionObjective": f"use {tool.name}", "learnings": [], "requiredConnection": None}
+    needs = DOCUMENT_LIST in tool.parameters.get("required", ())
+    if setting.labels and (needs or draw(st.integers(0, 3)) == 3):
+        label, count = draw(st.sampled_from(setting.labels))
+        place = draw(st.integers(-1, count - 1))
+        data["requiredInputDocuments"] = [f"docItem:{label}#{place}" if place >= 0 else f"docList:{label}"]
+    if not compact and draw(st.integers(0, 2)) == 2:
+        data["parametersSchema"] = {"fields": _fields(tool)}
+    return _said("selection", data, action=tool.name)
+
+
+def _spelled(draw: DrawFn, name: str) -> str | dict[str, str]:
+    """Return a tool's name in one of the spellings that are all the same."""
+    method, _, rest = name.partition(".")
+    form = draw(st.sampled_from(["dot"] * 6 + ["object", "underscore", "merged"]))
+    if form == "object":
+        return {"method": method, "name": rest}
+    if form == "merged":
+        return {"method": method, "name": name}
+    return name.replace(".", "_") if form == "underscore" and name.count(".") == 1 else name
+
+
+def _fields(tool: ToolSpec) -> list[dict[str, Any]]:
+    """Return the fields of a `parametersSchema` that has all parameters of *tool* which Stage 2 may set."""
+    required = tool.parameters.get("required", ())
+    names = [name for name in tool.parameters.get("properties", {}) if name.lower() not in FORBIDDEN_FIELDS]
+    return [
+        {"name": name, "type": "string", "required": name in required, "description": name} for name in names
+    ]
+
+
+def _direct_answer(setting: Setting) -> SearchStrategy[Said]:
+    texts = st.sampled_from(["It is known already.", "Es ist der 3.", "# Answer\n\n- one\n- two"])
+    return texts.map(lambda text: _said("selection", {"action": None, "answer": text}, answer=text))
+
+
+@st.composite
+def _no_selection(draw: DrawFn, setting: Setting) -> Said:
+    """Return replies that name no tool that may be used: near misses, denied tools."""
+    forbidden, wanted = sorted(setting.denied), bool(draw(st.booleans()))
+    if forbidden and wanted:
+        name = draw(st.sampled_from(forbidden))
+        data = {"action": _spelled(draw, name), "actionObjective": f"use {name}"}
+        return _said("selection", data, good=False, action=name)
+    return draw(near_misses("selection", setting))
+
+
+# -- parameters ----------------------------------------------------------------------------------------------------
+
+
+@st.composite
+def _parameters(draw: DrawFn, setting: Setting) -> Said:
+    values = draw(arguments(setting.parameters, setting.known))
+    sure = setting.tool is not None and CONNECTION not in setting.tool.parameters.get("required", ())
+    name = setting.tool.name if setting.tool is not None else ""
+    data = {"schema": "parameters_v1", "parameters": values}
+    good = True if sure and not setting.strict_paths else None
+    return _said("parameters", data, good=good, tool=name, arguments=values)
+
+
+@st.composite
+def _wrong_values(draw: DrawFn, setting: Setting) -> Said:
+    how, values, fits = draw(near_arguments(setting.parameters, setting.known))
+    name = setting.tool.name if setting.tool is not None else ""
+    said = _said("parameters", {"schema": "parameters_v1", "parameters": values}, good=fits, tool=name)
+    return said._replace(family=f"values: {how}")
+
+
+def _no_parameters(setting: Setting) -> SearchStrategy[Said]:
+    return st.one_of(_wrong_values(setting), near_misses("parameters", setting))
+
+
+# -- refinement and review -----------------------------------------------------------------------------------------
+
+
+def _judged(draw: DrawFn, setting: Setting) -> tuple[dict[str, Any], list[str]]:
+    """Return the key ``criteria`` of a judgement and which of them it calls met."""
+    silent: bool = draw(st.booleans())
+    if not setting.criteria or silent:
+        return {}, []
+    some = st.lists(st.sampled_from(setting.criteria), unique=True, max_size=len(setting.criteria))
+    met: list[str] = draw(some)
+    listed = [{"criterion": item, "met": item in met, "evidence": "page 1"} for item in setting.criteria]
+    return {"criteria": listed}, met
+
+
+@st.composite
+def _refinement(draw: DrawFn, setting: Setting, decision: str) -> Said:
+    judged, met = _judged(draw, setting)
+    data: dict[str, Any] = {"decision": decision, "reason": f"the model says {decision}"} | judged
+    if draw(st.integers(0, 3)) == 3:
+        data["score"] = draw(st.sampled_from([0.1, 0.5, 0.9, 1]))
+    if draw(st.integers(0, 3)) == 3:
+        data |= {"hint": "read on"} if decision == "continue" else {"answer": "It is the 3rd."}
+    return _said("refinement", data, decision=decision, met=met, score=data.get("score"))
+
+
+@st.composite
+def _review(draw: DrawFn, setting: Setting, status: str) -> Said:
+    judged, met = _judged(draw, setting)
+    data: dict[str, Any] = {"status": status, "improvements": []} | judged
+    if status == "retry":
+        data["improvements"] = ["read page 2 as well"]
+    if draw(st.booleans()):
+        data["answer"] = "It is the 3rd."
+    return _said("review", data, status=status, met=met)
+
+
+# -- the rest ------------------------------------------------------------------------------------------------------
+
+
+_TEXTS = st.sampled_from(["A text written by a model.", "# Heading\n\nMore.", "", "  ", "x" * 5000])
+
+
+def _text(setting: Setting) -> SearchStrategy[Said]:
+    return st.builds(lambda text, tokens: Said("text", text, tokens=tokens), _TEXTS, _TOKENS)
+
+
+def _plans() -> Any:
+    from . import plan_replies
+
+    return plan_replies
+
+
+_PLAIN: dict[str, Any] = {
+    "selection": _selection,
+    "parameters": _parameters,
+    "refinement": lambda setting: _refinement(setting, "continue"),
+    "review": lambda setting: _review(setting, "success"),
+    "plan": lambda setting: _plans().plan(setting),
+    "task_plan": lambda setting: _plans().task_plan(setting),
+    "text": _text,
+}
+"""Good replies by kind, from a setting."""
+
+_REPLIES: dict[tuple[str, str], Any] = {
+    ("selection", "select"): lambda setting: _dressed(_selection(setting)),
+    ("selection", "answer"): lambda setting: _dressed(_direct_answer(setting)),
+    ("selection", "reselect"): _no_selection,
+    ("parameters", "specify"): lambda setting: _dressed(_parameters(setting)),
+    ("parameters", "respecify"): _no_parameters,
+    ("parameters", "refuse"): _wrong_values,
+    ("refinement", "proceed"): lambda setting: _dressed(_refinement(setting, "continue")),
+    ("refinement", "conclude"): lambda setting: _dressed(_refinement(setting, "stop")),
+    ("review", "finish"): lambda setting: _dressed(_review(setting, "success")),
+    ("review", "retry"): lambda setting: _dressed(_review(setting, "retry")),
+    ("plan", "select"): lambda setting: _dressed(_plans().plan(setting)),
+    ("plan", "answer"): lambda setting: _dressed(_plans().nothing_left()),
+    ("plan", "wait"): lambda setting: _dressed(_plans().question()),
+    ("plan", "reselect"): lambda setting: _plans().no_plan(setting),
+    ("task_plan", "select"): lambda setting: _dressed(_plans().task_plan(setting)),
+    ("text", "execute"): _text,
+    **{
+        (kind, "reassess"): lambda setting, kind=kind: near_misses(kind, setting)
+        for kind in ("refinement", "review")
+    },
+    ("task_plan", "reselect"): lambda setting: near_misses("task_plan", setting),
+    **{(kind, "fail"): lambda setting, kind=kind: faults(kind) for kind in AIMS},
+}
+_REPLIES["review", "fail"] = lambda setting: st.one_of(_dressed(_review(setting, "failed")), faults("review"))

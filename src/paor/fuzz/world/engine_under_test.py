@@ -1,0 +1,386 @@
+"""
+The ground of a world: an engine with the world's own ports, what comes in through them, and what is read of its rows.
+
+What is told and chosen by others (a model's replies, what happens in tools) is handed on and written into the step that
+is taken; rows are read from the journal, never from the driver, and held to `invariants` one by one.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ...fsm.drive import Drive
+from ...fsm.drivers import WriterPool
+from ...fsm.engine import Engine
+from ...fsm.journal import Journal
+from ...fsm.journal_rows import RunRow, transition_of
+from ...fsm.ports import SeededIds
+from ...fsm.result import Result, result_of_run
+from ...fsm.resuming import restored, run_before
+from ...prompts.model import ModelCall
+from ...states.events import Event
+from ...states.policy import Policy
+from ...states.run import Run
+from ...states.spec import Spec
+from ...tools.tool import Tool, ToolContext
+from ..oracles.invariants import REST, Seen, Violation, broken_by, canonical, denied
+from ..oracles.reference_model import RunModel
+from ..strategies.injected_faults import CALL
+from ..strategies.reply_builder import Said, faulty
+from .error_attribution import made, not_drawn
+from .test_doubles import Lost, TestClock, ToldModel, Watch, WorldJournal, watched
+
+ROWS_MAX = 2_000
+"""Most rows of a run whose limits would allow more."""
+
+MARGIN = 200
+"""Rows beyond those that the limits allow: effects in doubt are asked about as often as processes are lost."""
+
+PROCESS = "process_goes_on"
+"""What a case violates whose process ended; nobody can see it happen, so it is no part of `INVARIANTS`."""
+
+Make = Callable[[Journal], Engine]
+Step = dict[str, Any]
+
+
+class EnoughRows(BaseException):
+    """A world has written as many rows as it may (`Ground.rows_max`)."""
+
+
+class Ground:
+    """
+    What a `World` stands on.
+
+    Args:
+        make: Returns the engine under test for a journal, as ``--app`` takes it; called again after every crash. Its
+            tools, policy, limits, prompts and hooks are its own; model, clock, ids and journal are the world's.
+        check: Called with the world after every step; whatever it raises is a violation of the name ``check``.
+        path: Of the journal's file; by default it stays in memory. With one, every new process opens it anew.
+
+    Attributes:
+        script: Every step so far, as it happened.
+        seen: What was seen of every run, by its number.
+        tell: Called with every request to the model; returns what is said.
+        choose: Called with every call of a tool; returns what happens.
+        watch: Every call of a tool so far.
+        calling: Called before a tool's own function is, with the case as it stands if that ends the process.
+        rows_max: Most rows that are written before `EnoughRows` is raised, None for any number.
+        allowed: How often a person allowed an effect to be tried again, by its key.
+    """
+
+    def __init__(
+        self, make: Make, check: Callable[[Any], None] | None = None, *, path: str = ":memory:"
+    ) -> None:
+        self._make = make
+        self._check = check
+        self._path = path
+        self.journal = self._opened()
+        self.clock = TestClock()
+        self.script: list[Step] = []
+        self.seen: dict[int, Seen] = {}
+        self.tell: Callable[[ModelCall], Said] = lambda call: faulty(call.kind, "script_exhausted")
+        self.choose: Callable[[Tool, Mapping[str, Any]], Mapping[str, Any]] = lambda tool, arguments: CALL
+        self.watch = Watch(self._begins)
+        self.model = ToldModel(self._asked)
+        self.run_id = ""
+        self.allowed: dict[str, int] = {}
+        self.calling: Callable[[Violation], None] | None = None
+        self.rows_max: int | None = None
+        self._tighter: tuple[Sequence[Any], Sequence[Any]] | None = None
+        self._processes = 0
+        self._pending: list[Said] = []
+        self._committed: dict[int, list[list[Said]]] = {}
+        self._stream: Iterator[Event] | None = None
+        self._drive: Drive | None = None
+        self._hashes: dict[int, list[str]] = {}
+        self._held_at: dict[int, int] = {}
+        self._written: Counter[int] = Counter()
+        self._specs: dict[int, Spec] = {}
+        self._step: Step = {}
+        self._broken: BaseException | None = None
+        self._restored: Run | None = None
+        self._cancelled: int | None = None
+        self.engine = self._process()
+
+    # -- what it is ------------------------------------------------------------------------------------------------
+
+    def _process(self) -> Engine:
+        """Return the engine as a new process would make it, with the world's own ports."""
+        own = made(self._make, self.journal, self._processes)
+        engine = copy.copy(own)
+        self._processes += 1
+        engine.model, engine.journal = self.model, self.journal
+        engine._clock, engine._ids = self.clock, SeededIds(f"process {self._processes}")
+        engine._writers = WriterPool(self.journal)
+        engine._tools = {name: watched(tool, self.watch) for name, tool in own._tools.items()}
+        if self._tighter is not None:
+            engine._policy = engine.policy = _tightened(own.policy, *self._tighter)
+        return engine
+
+    def _opened(self) -> WorldJournal:
+        """Return the journal as a new process opens it."""
+        journal = WorldJournal(self._path)
+        journal.committed = self._committed_row
+        return journal
+
+    def _committed_row(self, run: int) -> None:
+        """Note with every row that is committed what was said for it."""
+        said, self._pending = self._pending, []
+        self._committed.setdefault(run, []).append(said)
+        self._cancelled = self._cancelled + 1 if self._cancelled is not None else None
+        live = self.live
+        if live is not None and live.number != run:  # a task: its workflow looks at it only when it has ended
+            try:
+                self._look_at_rows()
+            except Violation as violation:
+                raise self._kept(violation) from None
+        self._written[run] += 1
+        if self.rows_max is not None and self._written.total() > self.rows_max:
+            raise self._kept(EnoughRows())
+        if self._written[run] > MARGIN + rows_allowed(
+            self._spec_of(run)
+        ):  # of a task, in one step of its workflow
+            told = f"after {self._written[run]} rows the run has not ended"
+            raise self._kept(self._violation("ends_within_bounds", told))
+
+    @property
+    def live(self) -> Run | None:
+        """The run as its driver holds it, None without a driver."""
+        return self._drive.run if self._drive is not None and self._stream is not None else None
+
+    @property
+    def held(self) -> Run | None:
+        """The run as the last driver held it after its last row."""
+        return self._drive.run if self._drive is not None else None
+
+    def result_of(self, run_id: str) -> Result:
+        """Return what a run came to, from the journal alone."""
+        return result_of_run(restored(self.journal, run_id)[0], self.journal)
+
+    # -- the outside -----------------------------------------------------------------------------------------------
+
+    def _asked(self, call: ModelCall) -> Said:
+        self._hold_to_cancel(f"the model was asked for a {call.kind}", rows=1)
+        try:
+            said = self.tell(call)
+        except Exception as error:  # noqa: BLE001 - raised again when the step ends
+            raise self._kept(not_drawn(f"a reply to {call.kind}", error)) from None
+        said = worth(said, self.live)
+        self._pending.append(said)
+        if self._step.get("do") != "finish":
+            self._step.setdefault("said", []).append(said.wire())
+        return said
+
+    def _begins(self, tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> Mapping[str, Any]:
+        """Hold a call of a tool to what must be true before it begins; return what happens in it."""
+        self._hold_to_cancel(f"{tool.name} was called", rows=0)
+        live = self.live
+        own = live is not None and live.run_id == context.run_id
+        run = live if own and live is not None else restored(self.journal, context.run_id)[0]
+        if not run.counters.formatted:
+            spec, intent = run.spec, run.memory.intent
+            if denied(spec.policy, spec.task_type, tool.name):
+                raise self._kept(self._violation("denied_never_called", f"{tool.name} was called"))
+            head = self.journal.run(run.run_id)
+            wanted = (intent.tool, canonical(intent.arguments)) if intent is not None else ("", "")
+            if head.state != "Executing" or wanted != (tool.name, canonical(arguments)):
+                told = f"{tool.name} was called in {head.state} without a committed intent for this call"
+                raise self._kept(self._violation("intent_before_effect", told))
+            key = intent.idempotency_key if intent is not None else ""
+            if context.idempotency_key != key:
+                told = f"{tool.name} got the key {context.idempotency_key}, its intent has {key}"
+                raise self._kept(self._violation("one_key_for_a_call", told))
+            if tool.effect == "once":
+                self._begins_once(key, tool)
+        try:
+            happening = dict(self.choose(tool, arguments))
+        except Exception as error:  # noqa: BLE001 - raised again when the step ends
+            raise self._kept(not_drawn(f"what happens in {tool.name}", error)) from None
+        if self._step.get("do") != "finish":
+            self._step.setdefault("happened", []).append(happening)
+        if self.calling is not None and happening.get("do") in ("call", "raise_after"):
+            told = f"the process ended while {tool.name} was called, or soon after it"
+            self.calling(self._told(self._violation(PROCESS, told)))
+        return happening
+
+    def _hold_to_cancel(self, told: str, *, rows: int) -> None:
+        """A driver learns with its next row that its run was cancelled; no tool, and after that row nothing, begins."""
+        if self._cancelled is not None and self._cancelled >= rows:
+            told = f"{told} after the run was cancelled"
+            raise self._kept(self._violation("nothing_begins_after_a_cancel", told))
+
+    def _begins_once(self, key: str, tool: Tool) -> None:
+        begun = sum(call.key == key for call in self.watch.calls)
+        free = self.allowed.get(key, 0) + self.watch.not_begun.get(key, 0)
+        if begun > free:
+            told = f"{tool.name} has the effect once and was begun {begun + 1} times, {free} of them freely"
+            raise self._kept(self._violation("once_never_repeats", told))
+
+    # -- looking ---------------------------------------------------------------------------------------------------
+
+    def _heads(self) -> list[tuple[int, int]]:
+        return [(row.run, row.head_seq) for row in self.journal.runs()]
+
+    def _spec_of(self, number: int) -> Spec:
+        if number not in self._specs:
+            self._specs |= {row.run: self.journal.spec(row.run_id) for row in self.journal.runs()}
+        return self._specs[number]
+
+    def moved(self) -> list[RunRow]:
+        """
+        Return the runs that have rows since the whole journal was last held to everything.
+
+        What is derived from rows and payloads alone says the same of the others again, for `chain_verifies` and
+        `rows_never_change` hold all of them to be as they were.
+        """
+        return [row for row in self.journal.runs() if self._held_at.get(row.run) != row.head_seq]
+
+    def _number(self) -> int:
+        return self.journal.run(self.run_id).run
+
+    def _look_at_rows(self) -> None:
+        """Read what was committed since, and hold every row to what always holds."""
+        for head in reversed(self.journal.runs()):
+            seen = self.seen.get(head.run)
+            if seen is None:
+                spec = self.journal.spec(head.run_id)
+                seen = self.seen[head.run] = Seen(head.run_id, spec, RunModel(spec.limits))
+            said = self._committed.pop(head.run, [])
+            rows = self.journal.own_rows(head.run, len(seen.rows))
+            for place, values in enumerate(rows):
+                seen.said = said[place] if place < len(said) else []
+                seen.rows.append(transition_of(values))
+                self._take(seen)
+
+    def _take(self, seen: Seen) -> None:
+        """Go on with one row of a run."""
+        row = seen.row
+        self._count(seen)
+        run = self.live
+        if run is None and row.trigger in ("specify", "refuse"):  # the driver is gone, its row is there
+            run = run_before(self.journal, seen.run_id, row.seq + 1)
+        if run is not None and run.run_id == seen.run_id and run.memory.intent is not None:
+            seen.call = run.memory.intent.tool, run.memory.intent.arguments
+        elif row.trigger in ("specify", "refuse"):
+            seen.call = None
+        for name, told in broken_by(seen):
+            raise self._violation(name, told, seen)
+        if row.trigger in ("specify", "refuse"):
+            seen.approved = False
+        if row.trigger == "execute" and seen.call is not None:
+            seen.calls.append((seen.call[0], canonical(seen.call[1])))
+
+    def _count(self, seen: Seen) -> None:
+        """Go on with what the model said: tokens, success, criteria."""
+        row, reply = seen.row, seen.reply
+        if row.outcome["kind"] in ("reply", "fault", "result") or not seen.said:
+            used = [said.tokens for said in seen.said]
+            if seen.tokens is not None and seen.spec.task != 0:
+                seen.tokens = (
+                    seen.tokens[0] + sum(item[0] for item in used),
+                    seen.tokens[1] + sum(item[1] for item in used),
+                )
+        else:
+            seen.tokens = None
+        if seen.spec.task == 0 or (row.outcome["kind"] in ("reply", "fault") and not seen.said):
+            seen.tokens = None
+        if reply is not None and reply.good is not False:
+            seen.success = seen.success or reply.means.get("status") == "success" or reply.good is None
+            seen.met |= set(reply.means.get("met", ()))
+            if reply.good is None:
+                seen.met |= set(seen.spec.success_criteria)
+
+    def _rest(self, *checks: Callable[[Ground], Iterator[str]]) -> None:
+        """Hold the whole journal to what always holds when nothing moves, or to some of it."""
+        for check in checks or tuple(REST.values()):
+            for told in check(self):
+                raise self._violation(check.__name__, told)
+        for head in self.journal.runs():
+            hashes = [row.hash for row in self.journal.transitions(head.run_id)]
+            before = self._hashes.get(head.run, [])
+            if hashes[: len(before)] != before:
+                raise self._violation("rows_never_change", "a row is not what it was")
+            self._hashes[head.run] = hashes
+        if not checks:
+            self._held_at = dict(self._heads())
+
+    def _violation(self, name: str, told: str, seen: Seen | None = None) -> Violation:
+        if seen is None:
+            found = [item for item in self.seen.values() if item.run_id == self.run_id]
+            seen = found[0] if found else None
+        seq = seen.rows[-1].seq if seen is not None and seen.rows else -1
+        return Violation(name, seq, seen.run_id if seen is not None else "", told)
+
+    def _told(self, violation: Violation) -> Violation:
+        """Return *violation* with the script and the rows that led to it."""
+        violation.script = copy.deepcopy(self.script)
+        violation.rows = [
+            {"run": number, "seq": row.seq, "trigger": row.trigger, "source": row.source, "dest": row.dest}
+            for number, seen in sorted(self.seen.items())
+            for row in seen.rows
+        ]
+        return violation
+
+    def _raise_broken(self) -> None:
+        """Raise what was found in the middle of a call; the engine would take it for the call's own error."""
+        broken, self._broken = self._broken, None
+        if broken is not None:
+            raise broken
+
+    def _kept(self, error: BaseException) -> Lost:
+        """Keep *error* for the end of the step, and return what ends the call without anybody catching it."""
+        self._broken = self._broken or error
+        return Lost()
+
+
+def _tightened(policy: Policy, deny: Sequence[Any], approvals: Sequence[Any]) -> Policy:
+    """
+    Return *policy* with more that is denied and more that needs a yes.
+
+    Nothing else of a step's policy counts: a saved case may come from anywhere, and its calls reach real tools.
+    """
+    more = {"deny": deny, "approvals": approvals}
+    whole = {
+        name: (*getattr(policy, name), *(rule for rule in rules if rule not in getattr(policy, name)))
+        for name, rules in more.items()
+    }
+    return policy.model_copy(update=whole)
+
+
+def rows_allowed(spec: Spec) -> int:
+    """Return how many rows a run may have by its limits, generously counted."""
+    limits = spec.limits
+    again = limits.selection_retries + limits.parameter_retries + limits.review_retries
+    tools = max((tool.step_retries for tool in spec.tools), default=0)
+    per_step = 8 + again + tools + 2
+    ends = (limits.max_retries + 1) * (6 + again) + 2 * limits.max_elicitations + 20
+    return min(ROWS_MAX, (limits.max_steps + 1) * per_step + ends)
+
+
+def worth(said: Said, run: Run | None) -> Said:
+    """
+    Return a reply with what is known of it in *run*: in a script with fewer steps it may answer another request.
+
+    A reply that was made for another tool, for another policy or with documents that are not there may be read either way.
+    """
+    if run is None or run.spec.task == 0 or said.good is None:
+        return said
+    selection, policy = run.memory.selection, run.spec.policy
+    tool, names = said.means.get("tool"), [said.means.get("action")]
+    if said.kind == "parameters":
+        other = bool(tool) and selection is not None and selection.tool != tool
+        return said._replace(good=None) if other else said
+    if said.kind == "plan" and said.family == "good":
+        names = re.findall(r'"name": "([^"]+)"', said.text)
+    forbidden = any(denied(policy, run.spec.task_type, name) for name in names if name)
+    as_made = forbidden is (said.good is False) or not any(names)
+    labels = (
+        re.findall(r'doc(?:List|Item):([^"#]+)', said.text) if said.good and said.kind == "selection" else ()
+    )
+    return (
+        said if as_made and all(label in run.memory.labels for label in labels) else said._replace(good=None)
+    )

@@ -1,0 +1,77 @@
+"""Whose error it is: the test machinery's, a user's own function's, the kit's own drawing's; none says anything of the engine."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ...fsm.engine import Engine
+from ...fsm.journal import Journal
+from ...states.errors import UsageError
+from ..oracles.invariants import Violation
+
+
+def is_foreign(error: BaseException) -> bool:
+    """Whether an error is the test machinery's own, not the engine's: hypothesis stops an example by raising."""
+    kind = type(error)
+    ends = kind.__module__.startswith("_pytest") and kind.__name__ in ("Exit", "Skipped")
+    return kind.__module__.startswith("hypothesis") or ends or isinstance(error, Violation)
+
+
+def is_own_code(error: BaseException) -> bool:
+    """Whether an error was raised in code that is neither paor's nor hypothesis'."""
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    module = str(place.tb_frame.f_globals.get("__name__", "")) if place is not None else ""
+    return module.partition(".")[0] not in ("", "hypothesis", __name__.partition(".")[0])
+
+
+def not_drawn(what: str, error: Exception) -> Exception:
+    """Return what to tell of *error* in the kit's own drawing, which is nothing that the engine has done."""
+    if is_foreign(error) or isinstance(error, UsageError):
+        return error
+    return UsageError(f"{what} could not be drawn: {type(error).__name__}: {error!s:.200}")
+
+
+@contextmanager
+def making(machine: type) -> Iterator[None]:
+    """Tell of an error in the constructor of a user's machine as that."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, UsageError) or is_foreign(error):
+            raise
+        told = f"{type(error).__name__}: {error!s:.300}"
+        raise UsageError(f"{machine.__name__} cannot be made: {told}") from error
+
+
+def made(make: Callable[[Journal], Any], journal: Journal, before: int) -> Engine:
+    """
+    Return the engine that a user's function makes for a journal.
+
+    Args:
+        make: The function.
+        journal: For the engine.
+        before: How often it was called in this case before.
+
+    Raises:
+        UsageError: It raised, or returned something else.
+    """
+    try:
+        engine = make(journal)
+    except UsageError:
+        raise
+    except (Exception, SystemExit) as error:
+        if is_foreign(error):
+            raise
+        name = getattr(make, "__qualname__", type(make).__name__).rpartition("<locals>.")[2]
+        again = f"; it was call {before + 1} of it in this case, for a new process" if before else ""
+        raise UsageError(f"{name} raised {type(error).__name__}: {error!s:.300}{again}") from error
+    if inspect.iscoroutine(engine):
+        engine.close()  # without a warning that it was never awaited
+    if not isinstance(engine, Engine):
+        raise UsageError(f"the engine under test is of type {type(engine).__name__}, expected an Engine")
+    return engine

@@ -1,0 +1,243 @@
+"""The parts of a world that stand in for the outside: watched tools, a model that is told what to say, clock, journal."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from ...fsm.committer import Entry
+from ...fsm.journal import Journal
+from ...prompts.model import ModelCall, ModelUnavailable, Reply
+from ...states.outcomes import Usage
+from ...tools.tool import Tool, ToolContext
+from ..strategies.injected_faults import RETURNED, raised
+from ..strategies.reply_builder import Said
+
+START_US = 1_767_225_600_000_000
+"""Where every world's clock begins: 1 January 2026."""
+
+
+class Lost(BaseException):
+    """The process is gone: nothing in it goes on."""
+
+
+class TestClock:
+    """
+    A clock that goes on by a millisecond with every reading, and jumps when it is told to.
+
+    Attributes:
+        wall_us, active_us_now: What the next readings go on from.
+    """
+
+    __test__ = False
+
+    def __init__(self) -> None:
+        self.wall_us = START_US
+        self.active_us_now = 0
+
+    def now_us(self) -> int:
+        """Return the next reading of the wall clock; it may have gone back."""
+        self.wall_us += 1000
+        return self.wall_us
+
+    def active_us(self) -> int:
+        """Return the next reading of the other clock."""
+        self.active_us_now += 1000
+        return self.active_us_now
+
+    def jump(self, wall_us: int, active_us: int) -> None:
+        """Move both clocks; the wall clock stays within the years 1970 to 2200."""
+        self.wall_us = min(max(0, self.wall_us + wall_us), 7_258_118_400_000_000)
+        self.active_us_now = max(0, self.active_us_now + active_us)
+
+
+class WorldJournal(Journal):
+    """
+    A journal for any number of engines one after the other, in memory unless a file is named.
+
+    Args:
+        path: Of the file.
+
+    Attributes:
+        lose: Whether the process is lost instead of the next commit.
+        committed: Called with the number of the run after every commit.
+    """
+
+    def __init__(self, path: str = ":memory:") -> None:
+        super().__init__(path, "off")
+        self.lose = False
+        self.committed: Callable[[int], None] = lambda run: None
+
+    def append(self, entry: Entry) -> None:
+        """Commit one transition, or lose the process with it."""
+        if self.lose:
+            self.lose = False
+            raise Lost
+        super().append(entry)
+        self.committed(entry.record.run)
+
+    def close(self) -> None:
+        """Stay open: an engine that closes its journal ends, the file does not."""
+
+    def discard(self) -> None:
+        """Close it for good."""
+        super().close()
+
+
+class ToldModel:
+    """
+    A model that says what it is told to.
+
+    Args:
+        tell: Called with every request; returns what is said.
+        name: For the journal; that of the model that it stands in for.
+    """
+
+    def __init__(self, tell: Callable[[ModelCall], Said], name: str = "fuzz") -> None:
+        self._tell = tell
+        self.name = name
+
+    def ask(self, call: ModelCall) -> Reply:
+        """Answer."""
+        said = self._tell(call)
+        usage = Usage(1, *said.tokens, said.cost_micro)
+        if said.fault:
+            raise ModelUnavailable(said.fault, "the model cannot be reached", usage)
+        return Reply(said.text, usage, said.finish)  # type: ignore[arg-type]
+
+    async def aask(self, call: ModelCall) -> Reply:
+        """Answer; nothing is waited for."""
+        return self.ask(call)
+
+
+class Call(NamedTuple):
+    """
+    One call of a tool's function, or what was put in its place.
+
+    Attributes:
+        tool: Its name.
+        effect: Its effect class.
+        run_id, key: The run, and the idempotency key.
+        arguments: What it got.
+        happening: What came of it.
+    """
+
+    tool: str
+    effect: str
+    run_id: str
+    key: str
+    arguments: Mapping[str, Any]
+    happening: Mapping[str, Any]
+
+
+class Watch:
+    """
+    What watched tools report to.
+
+    Args:
+        choose: Called with a tool, its arguments and its context before it is called; returns what is to happen.
+
+    Attributes:
+        calls: Every call so far.
+        not_begun: Idempotency keys by how often their effect certainly did not begin.
+        raised: The last exception of a tool's own function, for whoever wants to see it.
+    """
+
+    def __init__(self, choose: Callable[[Tool, Mapping[str, Any], ToolContext], Mapping[str, Any]]) -> None:
+        self.choose = choose
+        self.calls: list[Call] = []
+        self.not_begun: dict[str, int] = {}
+        self.raised: BaseException | None = None
+
+    def begins(self, tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> Mapping[str, Any]:
+        """Note a call; return what is to happen in it."""
+        happening = self.choose(tool, arguments, context)
+        call = Call(
+            tool.name, tool.effect, context.run_id, context.idempotency_key, dict(arguments), happening
+        )
+        self.calls.append(call)
+        if happening["do"] == "ask" or (happening["do"] == "raise" and happening["what"] == "NotStarted"):
+            self.does_not_begin(call.key)
+        return happening
+
+    def does_not_begin(self, key: str) -> None:
+        """Note that an effect certainly did not happen, and may be tried again."""
+        self.not_begun[key] = self.not_begun.get(key, 0) + 1
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class WatchedTool(Tool):
+    """
+    A user's tool whose calls are watched, and in whose place something else may happen.
+
+    Attributes:
+        watch: What it reports to.
+    """
+
+    watch: Watch = dataclasses.field(default=None, repr=False)  # type: ignore[assignment]
+
+    def invoke(self, arguments: Mapping[str, Any], context: ToolContext) -> Any:
+        """Call the function as a run does, or do what happens in its place."""
+        happening = self.watch.begins(self, arguments, context)
+        kind = happening["do"]
+        if kind in ("raise", "ask"):
+            raise raised(happening)
+        if kind == "return":
+            return happening["value"] if "value" in happening else RETURNED[happening["what"]]()
+        try:
+            value = super().invoke(arguments, context)
+        except Exception as error:
+            self._told(error, context)
+            raise
+        if inspect.isawaitable(value):
+            return self._awaited(value, happening, context)
+        if kind == "raise_after":
+            raise raised(happening)
+        return value
+
+    async def _awaited(self, value: Any, happening: Mapping[str, Any], context: ToolContext) -> Any:
+        try:
+            value = await value
+        except Exception as error:
+            self._told(error, context)
+            raise
+        if happening["do"] == "raise_after":
+            raise raised(happening)
+        return value
+
+    def _told(self, error: Exception, context: ToolContext) -> None:
+        from ...states.errors import AnswerNeeded, NotStarted
+
+        self.watch.raised = error
+        if isinstance(error, NotStarted | AnswerNeeded):
+            self.watch.does_not_begin(context.idempotency_key)
+
+
+def watched(tool: Tool, watch: Watch) -> WatchedTool:
+    """Return *tool* with its calls reported to *watch*; its reconciliation, too."""
+    given = {field.name: getattr(tool, field.name) for field in dataclasses.fields(Tool)}
+    if tool.reconcile is not None:
+        given["reconcile"] = _reconciling(tool.reconcile, watch)
+    return WatchedTool(**given, watch=watch)
+
+
+def _reconciling(reconcile: Callable[[str], Any], watch: Watch) -> Callable[[str], Any]:
+    """Return a reconciliation that reports when it says that nothing has happened."""
+
+    async def later(key: str, value: Any) -> Any:
+        value = await value
+        if value is None:
+            watch.does_not_begin(key)
+        return value
+
+    def asked(key: str) -> Any:
+        value = reconcile(key)
+        if inspect.isawaitable(value):
+            return later(key, value)
+        if value is None:
+            watch.does_not_begin(key)
+        return value
+
+    return asked

@@ -1,0 +1,389 @@
+"""
+A world: one engine on a journal in memory, moved row by row by steps that are plain JSON.
+
+The steps are everything that comes from outside: what a model says, what happens in tools, what people answer, jumps of
+the clock, crashes. A world writes every step down as it happened, so that the same steps move another world, in any
+process, to the same rows. After every row it holds the run to `invariants`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from pydantic import ValidationError
+
+from ...fsm.drive import Drive
+from ...fsm.loop import Steps
+from ...fsm.machine import request_of
+from ...fsm.resuming import restored
+from ...fsm.runner import Going, Start
+from ...fsm.workflows import waiting_task
+from ...states.errors import InvalidAnswer, UsageError
+from ...states.events import RunEnded, TransitionTaken
+from ...states.limits import Limits
+from ...states.policy import Policy
+from ...states.requests import ModelRequest, Nothing, Recall
+from ...states.run import Run
+from ...states.waiting import Question
+from ..oracles.invariants import Violation, journal_tells_the_state
+from ..strategies.injected_faults import CALL, checked_happening
+from ..strategies.reply_builder import Said
+from .engine_under_test import EnoughRows, Ground, Make, Step, rows_allowed
+from .error_attribution import is_foreign
+from .scripts import closing, happening_in_turn, in_turn
+from .test_doubles import Lost
+
+__all__ = ["DOS", "Make", "Step", "World"]
+
+DOS = ("start", "row", "answer", "settle", "cancel", "crash", "clock", "look", "finish")
+"""What a step can do."""
+
+
+class World(Ground):
+    """
+    One engine, moved row by row; see `Ground` for its arguments and what can be read of it.
+
+    Attributes:
+        need: What is needed next: ``start``, a kind of model request, ``tool``, ``recall``, ``nothing``, ``question``, ``end``.
+    """
+
+    @property
+    def run(self) -> Run | None:
+        """The run as it stands, None before the first."""
+        if not self.run_id:
+            return None
+        if self.live is not None:
+            return self.live
+        if self._restored is None:
+            self._restored = restored(self.journal, self.run_id)[0]
+        return self._restored
+
+    @property
+    def need(self) -> str:
+        """What is needed next."""
+        run = self.run
+        if run is None:
+            return "start"
+        if run.final:
+            return "end"
+        if run.waiting_for is not None:
+            return "question"
+        request = request_of(run)
+        if isinstance(request, ModelRequest):
+            return request.kind
+        return (
+            "recall" if isinstance(request, Recall) else "nothing" if isinstance(request, Nothing) else "tool"
+        )
+
+    @property
+    def question(self) -> Question | None:
+        """What somebody is asked; of a workflow what its task asks."""
+        run = self.run
+        if run is None or run.final or run.waiting_for is None:
+            return None
+        task = waiting_task(self.journal, self.journal.run(run.run_id))
+        return restored(self.journal, task)[0].waiting_for if task is not None else run.waiting_for
+
+    @property
+    def may_be_late(self) -> bool:
+        """Whether what somebody is asked counts as declined after a time."""
+        run = self.run
+        return (
+            self.need == "question" and run is not None and run.spec.limits.elicitation_timeout_s is not None
+        )
+
+    # -- steps -----------------------------------------------------------------------------------------------------
+
+    def do(self, step: Mapping[str, Any]) -> None:
+        """
+        Take one step; what happened in it is added to the script.
+
+        Args:
+            step: ``do`` names it, see `DOS`; the other keys are those of the method.
+
+        Raises:
+            Violation: Something that always holds did not.
+        """
+        kind = step.get("do")
+        if kind not in DOS:
+            raise UsageError(f"a step of a world that is none: {kind!a:.80}")
+        self._step = dict(step)
+        self.script.append(self._step)
+        try:
+            getattr(self, f"_{kind}")(step)
+            self._raise_broken()
+            self._hold_to_check()
+        except Violation as violation:
+            raise self._told(violation) from violation.__cause__
+        except (KeyboardInterrupt, UsageError):
+            raise
+        except Exception as error:
+            if is_foreign(error):
+                raise
+            name, told = type(error).__name__, str(error)
+            raise self._told(self._violation("raises_nothing", f"{name}: {told:.500}")) from error
+        except BaseException as error:
+            self._interrupt()  # to the run the process is lost
+            if is_foreign(error) or isinstance(error, EnoughRows | Lost | SystemExit):
+                raise  # hypothesis, or who asked for fewer rows, stops it in the middle of a call
+            told = f"{type(error).__name__}, which is no Exception and ends the process: {error!s:.500}"
+            raise self._told(self._violation("raises_nothing", told)) from error
+
+    def _interrupt(self) -> None:
+        """Lose the process in the middle of a step, so that the run can still be brought to its end."""
+        self._step["lost"], self.journal.lose, self._pending = True, False, []
+        self._drop()
+        self.engine = self._process()
+
+    def _hold_to_check(self) -> None:
+        """Hold the world to what its user claims."""
+        if self._check is None:
+            return
+        try:
+            self._check(self)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # pytest.fail raises no Exception
+            if is_foreign(error):
+                raise
+            told = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise self._violation("check", told) from error
+
+    def play(self, script: Sequence[Mapping[str, Any]]) -> None:
+        """
+        Take the steps of a script as they were written down.
+
+        Raises:
+            Violation: As `do`.
+        """
+        for step in script:
+            said = [Said.of(item) for item in step.get("said", ())]
+            happened = [checked_happening(item) for item in step.get("happened", ())]
+            self.tell = in_turn(said)
+            self.choose = happening_in_turn(happened)
+            self.do({name: value for name, value in step.items() if name not in ("said", "happened")})
+
+    def close(self) -> None:
+        """Let go of the run and the journal."""
+        self._drop()
+        self.journal.discard()
+
+    def _start(self, step: Mapping[str, Any]) -> None:
+        """Start a run; a step that the engine refuses starts nothing."""
+        self._drop()
+        options = {
+            name: step[name] for name in ("mode", "final_format", "task_type", "stage") if step.get(name)
+        }
+        try:
+            if step.get("limits") is not None:
+                options["limits"] = Limits(**{**self.engine.limits.model_dump(), **step["limits"]})
+            drawn = Policy(**step["policy"]) if step.get("policy") is not None else None
+            documents = [(str(name), str(text)) for name, text in step.get("documents", ())]
+        except (ValidationError, TypeError, ValueError) as error:
+            if isinstance(error, UsageError):
+                raise
+            raise UsageError(f"limits, policy or documents of a step: {error}") from None
+        self._tighter = (drawn.deny, drawn.approvals) if drawn is not None else None
+        self.engine = self._process()
+        given = (str(step.get("objective", "Read the notes")), tuple(step.get("criteria", ())), documents)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of a mode that is old and works
+            if options.get("mode") == "workflow":
+                del options["mode"]
+                start = self.engine._workflow(*given, None, options)
+            else:
+                start = self.engine._prepared(*given, **options)
+        self.run_id, self._cancelled = "", None
+        self._hold(start, resumed=False)
+        self._advance(until_row=False)
+
+    def _row(self, step: Mapping[str, Any]) -> None:
+        """Go on by one row; with ``lost`` the process is lost before that is committed."""
+        self.journal.lose = bool(step.get("lost"))
+        try:
+            if self._stream is None:
+                self._go_on({})
+            self._advance()
+        except Lost:
+            self._crash(step)
+        self.journal.lose = False
+
+    def _answer(self, step: Mapping[str, Any]) -> None:
+        """Answer a question; a wrong answer changes nothing."""
+        self._given({"answer": step.get("answer")}, step)
+
+    def _settle(self, step: Mapping[str, Any]) -> None:
+        """Say what became of an effect in doubt."""
+        question = self.question
+        if step.get("outcome") == "retry" and question is not None and question.key is not None:
+            self.allowed[question.key] = self.allowed.get(question.key, 0) + 1
+        self._given({"outcome": step.get("outcome"), "result": step.get("result")}, step)
+
+    def _given(self, options: dict[str, Any], step: Mapping[str, Any]) -> None:
+        if self.need != "question":
+            return
+        before, question = self._heads(), self.question
+        asking = [seen for seen in self.seen.values() if seen.rows and seen.row.trigger == "wait"]
+        if question is not None and question.kind == "approval":
+            answer = options.get("answer")
+            content = answer.get("content", answer) if isinstance(answer, Mapping) else None
+            for seen in asking:  # of a workflow the run and its task
+                seen.approved = isinstance(content, Mapping) and content.get("approve") is True
+        try:
+            self._go_on(options)
+            self._look_at_rows()  # a task has gone on by itself, perhaps to its next question
+            self.journal.lose = bool(step.get("lost"))
+            self._advance()
+        except InvalidAnswer as error:
+            self._step["refused"] = True
+            for seen in asking:
+                seen.approved = False
+            if self._heads() != before:
+                raise self._violation("wrong_answers_change_nothing", str(error)) from None
+        except Lost:
+            self._crash(step)
+        self.journal.lose = False
+
+    def _cancel(self, step: Mapping[str, Any]) -> None:
+        """Ask for the run's end, from beside the driver if there is one."""
+        if self.need in ("start", "end"):
+            return
+        self._restored, self._cancelled = None, 0
+        with suppress(Lost):  # what was broken is raised when the step ends
+            self.engine.cancel(self.run_id)
+            self._restored = None
+            if self._stream is not None:
+                self._drain()
+        self._raise_broken()
+        self._look_at_rows()
+        if (run := self.run) is not None and run.reason != "cancelled":
+            raise self._violation("a_cancel_ends_the_run", f"it was cancelled in {run.state}, and goes on")
+        self._rest()
+
+    def _crash(self, step: Mapping[str, Any]) -> None:
+        """Lose the process where it stands; another one takes over with the next step."""
+        self._drop()
+        self._pending = []
+        if self._path != ":memory:":
+            self.journal.discard()
+            self.journal = self._opened()
+        self.engine = self._process()
+        self._look_at_rows()
+        self._rest(journal_tells_the_state)
+
+    def _clock(self, step: Mapping[str, Any]) -> None:
+        """Have the clocks jump."""
+        self.clock.jump(int(step.get("wall_us", 0)), int(step.get("active_us", 0)))
+
+    def _look(self, step: Mapping[str, Any]) -> None:
+        """Ask for a run that has ended or waits, and answer what nobody asked: nothing changes."""
+        if self.need not in ("end", "question") or self.may_be_late:
+            return
+        before = self._heads()
+        first = self.engine.resume(self.run_id)
+        if self.need == "end":
+            again = self.engine.cancel(self.run_id)
+            if again.wire() != first.wire() or self._heads() != before:
+                raise self._violation(
+                    "an_end_stays", "asking for an ended run gave another result or new rows"
+                )
+        elif self._heads() != before:
+            raise self._violation("an_end_stays", "looking at a run that waits wrote rows")
+
+    def _finish(self, step: Mapping[str, Any]) -> None:
+        """Bring the run to its end as ``how`` says, and hold it to its bounds; each row is a step of the script."""
+        if self.need in ("start", "end"):
+            return
+        how, count = step.get("how", "polite"), 0
+        echoes = self.echoes
+        self.tell = lambda call: closing(call, how, echoes)
+        self.choose = lambda tool, arguments: CALL
+        most, last = self._rows_allowed(), self.script.pop()
+        while self.need not in ("start", "end"):
+            if self.need == "question":
+                question = self.question
+                doubt = question is not None and question.kind == "in_doubt"
+                options = {"outcome": "fail"} if doubt else {"answer": {"action": "decline"}}
+                self._goes_on({"do": "settle" if doubt else "answer"} | options)
+                self._given(options, {})
+            else:
+                self._goes_on({"do": "row"})
+                self._row({})
+            self._raise_broken()
+            count += 1
+            if count > most:
+                self._goes_on(last)
+                raise self._violation("ends_within_bounds", f"after {count} more rows the run has not ended")
+        self._rest()
+
+    def _goes_on(self, step: Step) -> None:
+        """Add a step to the script that the world has chosen itself."""
+        self._step = step
+        self.script.append(step)
+
+    # -- driving ---------------------------------------------------------------------------------------------------
+
+    def _hold(self, start: Start, *, resumed: bool) -> None:
+        def held() -> tuple[Drive, Steps]:
+            self._drive, walk = start()
+            return self._drive, walk
+
+        self._stream = self.engine._driven(held, resumed=resumed)
+
+    def _go_on(self, options: dict[str, Any]) -> None:
+        """Take the run up again where its journal ends."""
+        self._drop()
+        task = self.engine._task_to_answer(self.run_id, options.get("answer"), options.get("outcome"))
+        if task is not None:
+            self.engine.resume(task, **options)
+            options = {}
+        going = self.engine._going_on(self.run_id, **options)
+        if isinstance(going, Going):
+            self._hold(going.start, resumed=going.resumed)
+
+    def _advance(self, *, until_row: bool = True) -> None:
+        """Have the driver go on to its next row, and to its end when that was the last one."""
+        if self._stream is None:
+            return
+        for event in self._stream:
+            if not self.run_id:
+                self.run_id = event.run_id
+            if isinstance(event, TransitionTaken) or not until_row:
+                break
+        self._look_at_rows()
+        run = self.live
+        if run is not None and (run.final or run.waiting_for is not None):
+            self._drain()
+            self._rest()
+
+    def _drain(self) -> None:
+        """Let the driver end."""
+        self._restored = None
+        if self._stream is not None:
+            for event in self._stream:
+                if isinstance(event, RunEnded) and event.run_id == self.run_id:
+                    self._last = event.result
+            self._stream = None
+
+    def _drop(self) -> None:
+        """Let go of the driver as it stands: between two rows."""
+        self._restored = None
+        if self._stream is not None:
+            self._stream.close()  # type: ignore[attr-defined]
+        self._stream = None
+
+    @property
+    def echoes(self) -> dict[str, Said]:
+        """The last good reply of each kind in this world, for a run that is brought to its end."""
+        said = [Said.of(item) for step in self.script for item in step.get("said", ())]
+        return {item.kind: item for item in said if item.good}
+
+    def _rows_allowed(self) -> int:
+        """Return how many rows a run may still have by its limits, generously counted."""
+        run = self.run
+        if run is None:
+            return 0
+        return rows_allowed(run.spec)

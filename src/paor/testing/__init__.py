@@ -1,0 +1,58 @@
+"""
+Scripted worlds for tests of agents: replies, tools with given outcomes, and what a run did, so that one line asserts it.
+
+    from paor import Engine, ScriptedModel
+    from paor.testing import call, refine, review, scripted_tool, walk
+
+    find = scripted_tool("orders.find", ["It is in Leeds."])
+    script = [*call("orders.find", order_id="O-1"), refine("stop"), review("success", answer="Leeds.")]
+    with Engine(ScriptedModel(script), [find], "runs.db") as engine:
+        seen = walk(engine.journal, engine.run("Where is O-1?").run_id)
+    assert seen.tools == ("orders.find",)
+
+Needs no pytest; the fixtures of `paor.pytest_plugin` are made of it. The other modules of this room are the crash matrix
+(`crash_matrix`), the export of a run as a test (`regression`) and the coverage report of the plugin. May import the four
+folders, nothing of `paor.cli` and `paor.fuzz`. Start reading at `scripted`.
+"""
+
+from __future__ import annotations
+
+from ..fsm.listening import listen
+from .scripted import (
+    Asked,
+    Asks,
+    Call,
+    Walk,
+    answer,
+    call,
+    parameters,
+    plan,
+    play,
+    problems,
+    refine,
+    review,
+    scripted_tool,
+    select,
+    step,
+    walk,
+)
+
+__all__ = [
+    "Asked",
+    "Asks",
+    "Call",
+    "Walk",
+    "answer",
+    "call",
+    "listen",
+    "parameters",
+    "plan",
+    "play",
+    "problems",
+    "refine",
+    "review",
+    "scripted_tool",
+    "select",
+    "step",
+    "walk",
+]

@@ -1,0 +1,198 @@
+"""
+Where a process can be killed: before and after every journal write, every model call and every call of a tool.
+
+The seams are the narrow ones of the product: the one place that opens a connection, the model, and `Tool.invoke`. They
+are found by what a statement does to the file, not by a list of statements, so that a new write is a new point.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any, Protocol
+
+from ..fsm import journal_file
+from ..prompts.model import ModelCall, Reply
+from ..tools.tool import Tool
+
+_WRITES = ("INSERT", "UPDATE", "DELETE", "REPLACE", "CREATE", "DROP", "ALTER", "VACUUM")
+RENEWER = "paor-lease"
+"""Thread whose writes come by the clock; they are points only where it is asked for."""
+
+
+class Points:
+    """
+    A counter of the places that a process has passed, which kills it at one of them.
+
+    Args:
+        target: Number of the point, from 1, at which the process ends; 0: none.
+        renewals: Whether the renewal of a lease counts, and nothing else.
+
+    Attributes:
+        names: Every point that was passed, such as ``write before COMMIT``.
+    """
+
+    def __init__(self, target: int = 0, *, renewals: bool = False) -> None:
+        self.target = target
+        self.names: list[str] = []
+        self._renewals = renewals
+        self._lock = threading.Lock()
+
+    def pass_by(self, name: str) -> None:
+        """Count a point; at the target the process ends like one that loses its power: at once, without cleaning up."""
+        if (threading.current_thread().name == RENEWER) != self._renewals:
+            return
+        with self._lock:
+            self.names.append(name)
+            if len(self.names) == self.target:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    @contextmanager
+    def around(self, name: str) -> Iterator[None]:
+        """Give a point before and one after something, also after something that raised."""
+        self.pass_by(f"{name}, before")
+        try:
+            yield
+        finally:
+            self.pass_by(f"{name}, after")
+
+    def count(self, kind: str) -> int:
+        """Return how many points have a name that starts with *kind*."""
+        return sum(name.startswith(kind) for name in self.names)
+
+
+class Watched(sqlite3.Connection):
+    """A connection whose every statement that changes the file is between two points."""
+
+    points: Points
+
+    def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
+        """Execute a statement."""
+        name = self._write(sql)
+        if name is None:
+            return super().execute(sql, *values)
+        with self.points.around(name):
+            return super().execute(sql, *values)
+
+    def executemany(self, sql: str, *values: Any) -> sqlite3.Cursor:
+        """Execute a statement for each of many."""
+        name = self._write(sql)
+        if name is None:
+            return super().executemany(sql, *values)
+        with self.points.around(name):
+            return super().executemany(sql, *values)
+
+    def commit(self) -> None:
+        """Commit, if there is anything."""
+        if not self.in_transaction:
+            return super().commit()
+        with self.points.around("write COMMIT"):
+            return super().commit()
+
+    def _write(self, sql: str) -> str | None:
+        """Return the name of what *sql* makes lasting, None when it changes nothing, or nothing yet."""
+        words = sql.split(None, 2)
+        verb = words[0].upper()
+        if self.in_transaction:
+            return "write COMMIT" if verb in ("COMMIT", "END", "RELEASE") else None
+        if verb == "PRAGMA" and "journal_mode" in sql:
+            return "switch to a log"
+        return f"write {verb} {words[1]}" if verb in _WRITES else None
+
+
+class WatchedModel:
+    """A model between two points, which takes its time."""
+
+    def __init__(self, model: Any, points: Points) -> None:
+        self._model = model
+        self._points = points
+        self.name = model.name
+
+    def ask(self, call: ModelCall) -> Reply:
+        """Ask."""
+        with self._points.around(f"model {call.kind}"):
+            reply: Reply = self._model.ask(call)
+            return reply
+
+    async def aask(self, call: ModelCall) -> Reply:
+        """Do the same."""
+        with self._points.around(f"model {call.kind}"):
+            reply: Reply = await self._model.aask(call)
+            return reply
+
+
+class Ledger(Protocol):
+    """What is told of every call of a tool, between its two points."""
+
+    def begun(self, tool: Tool, arguments: Any, context: Any) -> None:
+        """Note that a call begins."""
+        ...
+
+    def ended(self, tool: Tool, context: Any, value: Any) -> None:
+        """Note what it returned."""
+        ...
+
+    def raised(self, tool: Tool, context: Any, error: BaseException) -> None:
+        """Note what it raised."""
+        ...
+
+
+@contextmanager
+def watching(points: Points, ledger: Ledger | None = None) -> Iterator[None]:
+    """
+    Pass *points* with every write of a journal and every call of a tool that is opened or made within.
+
+    Args:
+        points: What is passed.
+        ledger: Told of the calls as well, after the point before and before the point after.
+    """
+    connect = sqlite3.connect
+    watched = type("Watched", (Watched,), {"points": points})
+
+    def opened(*args: Any, **options: Any) -> sqlite3.Connection:
+        connection: sqlite3.Connection = connect(*args, **{**options, "factory": watched})
+        return connection
+
+    invoke = Tool.invoke
+
+    @contextmanager
+    def called(self: Tool, arguments: Any, context: Any) -> Iterator[Callable[[Any], None]]:
+        points.pass_by(f"tool {self.name}, before")
+        if ledger is not None:
+            ledger.begun(self, arguments, context)
+        try:
+            yield lambda value: ledger.ended(self, context, value) if ledger is not None else None
+        except BaseException as error:
+            if ledger is not None:
+                ledger.raised(self, context, error)
+            raise
+        finally:
+            points.pass_by(f"tool {self.name}, after")
+
+    def invoked(self: Tool, arguments: Any, context: Any) -> Any:
+        if self.is_async:
+            return awaited(self, arguments, context)
+        with called(self, arguments, context) as ended:
+            value = invoke(self, arguments, context)
+            ended(value)
+            return value
+
+    async def awaited(self: Tool, arguments: Any, context: Any) -> Any:
+        with called(self, arguments, context) as ended:
+            value = await invoke(self, arguments, context)
+            ended(value)
+            return value
+
+    replaced = SimpleNamespace(**{**vars(sqlite3), "connect": opened})
+    setattr(journal_file, "sqlite3", replaced)  # noqa: B010 - a module's import is no attribute of its own to mypy
+    Tool.invoke = invoked  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        setattr(journal_file, "sqlite3", sqlite3)  # noqa: B010
+        Tool.invoke = invoke  # type: ignore[method-assign]

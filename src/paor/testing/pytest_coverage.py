@@ -1,0 +1,155 @@
+"""Coverage of the machine over a test session: gathered as runs are let go of, summed over processes, told and written."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import pytest
+
+from ..fsm.coverage import Coverage, coverage
+from ..fsm.journal import Journal
+from ..fsm.journal_rows import transition_of
+from ..fsm.listening import listen
+from ..states.errors import PaorError
+
+if TYPE_CHECKING:
+    from ..fsm.diagram import Format
+
+DRAWN: dict[str, Format] = {".svg": "svg", ".mmd": "mermaid", ".dot": "dot"}
+"""Forms in which the coverage is drawn, by the ending of the file's name."""
+
+ENDINGS = (".json", *DRAWN)
+
+SHOWN = 40
+"""Most lines on what is missing; the rest is counted."""
+
+
+class Gathering:
+    """
+    The coverage of one process, and of those whose coverage it takes in.
+
+    Args:
+        least: Percent below which the session fails; None: never.
+        files: Where it is written.
+    """
+
+    def __init__(self, least: float | None, files: Sequence[Path]) -> None:
+        self.least = least
+        self.total = Coverage.empty()
+        self._files = files
+        self._told = list[str]()
+        self._failed = False
+        self._lock = threading.Lock()
+        self._stop: Callable[[], None] = lambda: None
+
+    @classmethod
+    def begun(cls, least: str | None, files: Sequence[str]) -> Self:
+        """
+        Return one that listens from now on.
+
+        Raises:
+            pytest.UsageError: No percentage, or a file of another ending, or one that cannot be written.
+        """
+        paths = [Path(name) for name in files]
+        for path in paths:
+            if path.suffix.lower() not in ENDINGS:
+                raise pytest.UsageError(
+                    f"--paor-cov-report={path}: expected a name with {', '.join(ENDINGS)}"
+                )
+            if path.is_dir() or not path.absolute().parent.is_dir():
+                raise pytest.UsageError(f"--paor-cov-report={path}: cannot be written there")
+        found = cls(_percent(least), paths)
+        found._stop = listen(found.heard)
+        return found
+
+    def heard(self, journal: Journal, run: int, first: int) -> None:
+        """Count the rows that a driver has written."""
+        with self._lock:
+            try:
+                rows = [transition_of(row) for row in journal.own_rows(run, first)]
+            except (PaorError, ValueError):  # closed, or not written: nothing that could be counted
+                return
+            self._add(coverage(rows))
+
+    def take(self, wire: str | None) -> None:
+        """Add what another process has gathered."""
+        if wire is not None:
+            with self._lock:
+                self._add(Coverage.read(wire))
+
+    def _add(self, more: Coverage) -> None:
+        self.total = self.total + more
+
+    def wire(self) -> str:
+        """Return what was gathered, for another process."""
+        return self.total.wire_json()
+
+    def stop(self) -> None:
+        """Listen no more."""
+        self._stop()
+
+    def too_little(self) -> bool:
+        """Return whether less is covered than was asked for."""
+        return self.least is not None and self.total.percent < self.least
+
+    def write(self) -> bool:
+        """Write the files; return whether that could be done. What went wrong is told in the summary."""
+        for path in self._files:
+            try:
+                path.write_text(_form(self.total, path.suffix.lower()), encoding="utf-8")
+                self._told.append(f"wrote {path}")
+            except OSError as error:
+                self._told.append(f"FAIL    {path} cannot be written ({error.strerror or error})")
+                self._failed = True
+        return not self._failed
+
+    def lines(self) -> list[str]:
+        """Return the summary: what is covered, and what is not."""
+        total = self.total
+        rows, outcomes = total.missing_rows, total.missing_outcomes
+        possible = len(total.possible)
+        both = "each seen true and seen false where its row is tried"
+        told = [
+            f"rows    {len(total.rows) - len(rows):>3} of {len(total.rows):>3}  {total.rows_percent:5.1f} %",
+            f"guards  {possible - len(outcomes):>3} of {possible:>3}  {total.guards_percent:5.1f} %  ({both})",
+        ]
+        missing = [f"never taken: {row.name}" for row in rows]
+        missing += [
+            f"never {str(outcome.value).lower()}: {outcome.guard}, at {total.rows[outcome.place].name}"
+            for outcome in outcomes
+        ]
+        told += missing[:SHOWN]
+        if len(missing) > SHOWN:
+            told.append(f"and {len(missing) - SHOWN} more; --paor-cov-report=FILE.json has all")
+        told += [
+            f"not in the table of this version: {step.source} {step.trigger} {step.dest}, {step.count} times"
+            for step in total.foreign
+        ]
+        told += self._told
+        told.append(f"TOTAL   {total.percent:.1f} % in {total.transitions:,} transitions")
+        if self.too_little():
+            told.append(f"FAIL    less than --paor-cov-fail-under={self.least:g}")
+        return told
+
+
+def _percent(given: str | None) -> float | None:
+    if given is None:
+        return None
+    try:
+        value = float(given)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 100:
+        raise pytest.UsageError(f"--paor-cov-fail-under={given}: expected percent from 0 to 100")
+    return value
+
+
+def _form(total: Coverage, ending: str) -> str:
+    if ending == ".json":
+        return total.wire_json()
+    from ..fsm.drawing import diagram
+
+    return diagram(form=DRAWN[ending], coverage=total)

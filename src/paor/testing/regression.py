@@ -1,0 +1,155 @@
+"""
+A recorded run as a regression test: its inputs, replies, tool outcomes and answers, told to scripts.
+
+A test is only written when it passes: what would be written is played here first, and must take the same transitions
+and call the same tools as the record. What looks like a secret is replaced by a word of its own, the same everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..fsm.excerpts import Excerpts
+from ..fsm.journal import Journal
+from ..fsm.redaction import EXCERPT, Redaction
+from ..states.errors import PaorError, UsageError
+from .python_literals import changed
+from .regression_file import source_of
+from .scenario import Scenario, scenario_of
+from .scripted import Walk, walk
+
+
+def regression_test(journal: Journal, run_id: str, redaction: Redaction | None = None) -> str:
+    """
+    Return the source of a test that plays a run again.
+
+    Args:
+        journal: That holds it.
+        run_id: Its id.
+        redaction: Rules of what must not stand in it; None: those that are shipped.
+
+    Raises:
+        UsageError: The run cannot be told as a script, and why.
+        UnknownRun: There is none.
+    """
+    row = journal.run(run_id)
+    _check(journal, row.run_id)
+    rules = redaction if redaction is not None else Redaction()
+    try:
+        recorded = walk(journal, row.run_id)
+        scenario, hidden = _without_secrets(scenario_of(journal, row.run_id), rules)
+        played = _played(scenario, recorded, hidden)
+        text = source_of(scenario, played, row.run_id)
+    except RecursionError:
+        raise UsageError(f"run {row.run_id}: its data is nested too deeply for a test") from None
+    if rules.found_in(text):
+        raise UsageError(
+            f"run {row.run_id}: a secret would stand in the test, in a form that cannot be replaced"
+        )
+    return text
+
+
+def _played(scenario: Scenario, recorded: Walk, hidden: int) -> Walk:
+    """
+    Return what a scenario does when it is played.
+
+    Raises:
+        UsageError: It is not what is recorded.
+    """
+    try:
+        played = scenario.played()
+    except (PaorError, AssertionError, TypeError) as error:
+        told = f"playing it ended with {type(error).__name__}: {error}"
+        raise UsageError(_unlike(recorded.run_id, hidden, told)) from None
+    if (place := _first_difference(recorded, played)) is not None:
+        raise UsageError(_unlike(recorded.run_id, hidden, place))
+    return played
+
+
+def _unlike(run_id: str, hidden: int, place: str) -> str:
+    why = f"; {hidden} texts were replaced since they look like secrets" if hidden else ""
+    return f"run {run_id}: as a script it would not do what is recorded: {place}{why}"
+
+
+def _first_difference(recorded: Walk, played: Walk) -> str | None:
+    """Return where a script leaves the record, None when it does not."""
+    for number, (one, other) in enumerate(_longest(recorded.triggers, played.triggers)):
+        if one != other:
+            return f"row {number} is {one}, played {other}"
+    for number, (one, other) in enumerate(_longest(recorded.tools, played.tools), 1):
+        if one != other:
+            return f"call {number} is {one}, played {other}"
+    ends = (recorded.state, recorded.reason), (played.state, played.reason)
+    return None if ends[0] == ends[1] else f"it ended in {ends[0]}, played {ends[1]}"
+
+
+def _longest(one: Sequence[str], other: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for place in range(max(len(one), len(other))):
+        yield tuple(names[place] if place < len(names) else "nothing" for names in (one, other))  # type: ignore[misc]
+
+
+def _check(journal: Journal, run_id: str) -> None:
+    """
+    Refuse what cannot be told as a script.
+
+    Raises:
+        UsageError: And why.
+    """
+    row = journal.run(run_id)
+    name = f"run {row.run_id}"
+    if row.status not in ("done", "failed"):
+        raise UsageError(f"{name} is {row.status}; a test is made of a run that has ended")
+    if len(journal.lineage(row.run)) > 1:
+        raise UsageError(f"{name} is a fork, which begins in another run; a test is made of a run of its own")
+    if row.task == 0:
+        raise UsageError(
+            f"{name} is a workflow that drives other runs; export its first task, or runs of their own"
+        )
+    if (row.round, row.task) != (1, 1):
+        raise UsageError(
+            f"{name} is task {row.task} of round {row.round}: it begins with what other runs have left"
+        )
+    if row.reason == "time_budget":
+        raise UsageError(f"{name} ended since its time was used up, which a script cannot show")
+    if any(payload.body is None for payload in journal.iterate_payloads(row.run, 200)):
+        raise UsageError(f"{name}: something of it has been erased")
+    rows = journal.transitions(row.run_id)
+    if any("spec" in item.request for item in rows):
+        raise UsageError(f"{name}: changes of prompts, tools or policy were accepted on its way")
+
+
+def _without_secrets(scenario: Scenario, rules: Redaction) -> tuple[Scenario, int]:
+    """Return a scenario without what looks like a secret, and how many texts were changed."""
+    values = {name: getattr(scenario, name) for name in Scenario.__slots__}
+    secrets: dict[str, str] = {}
+
+    def gather(text: str | bytes) -> str | bytes:
+        for name, hits in rules.found_in(text).items():
+            for hit in hits:
+                secrets.setdefault(hit, name)
+        return text
+
+    changed(list(values.values()), gather)
+    if not secrets:
+        return scenario, 0
+    ordered = sorted(secrets, key=len, reverse=True)
+    numbers = {secret: number for number, secret in enumerate(secrets, 1)}
+    index, count = Excerpts(ordered, least=EXCERPT), [0]
+
+    def hide(text: str | bytes) -> str | bytes:
+        found: Any = text
+        for secret in ordered:
+            mark = f"redacted-{numbers[secret]}"
+            found = (
+                found.replace(secret.encode(), mark.encode())
+                if isinstance(found, bytes)
+                else found.replace(secret, mark)
+            )
+        if rules.found_in(found) or index.stand_in(found):
+            found = b"redacted" if isinstance(text, bytes) else "redacted"
+        count[0] += found != text
+        return found  # type: ignore[no-any-return]
+
+    return replace(scenario, **{name: changed(value, hide) for name, value in values.items()}), count[0]

@@ -1,0 +1,83 @@
+"""The file of a regression test: what `paor export --pytest` writes of a scenario."""
+
+from __future__ import annotations
+
+import re
+
+from ..fsm.version import VERSION
+from .python_literals import CALLABLE, names_in, source
+from .scenario import Scenario
+from .scripted import Walk
+
+HEAD = '''"""
+A recorded run as a regression test, as `paor export --pytest` has written it.
+
+The model and the tools are scripts that say again what they said then; nothing is asked and nothing is done. It fails
+when the run takes another way, calls other tools, or comes to another end. Tools are stubs: their code is not tested.
+"""
+
+from __future__ import annotations
+
+'''
+
+BODY = '''
+
+def test_run_{name}(tmp_path):
+    """The run of paor {version}; its phases, its calls and its answer are as they were."""
+    with Engine(
+        ScriptedModel(REPLIES),
+        tools(),
+        Journal(tmp_path / "runs.db", "off"),
+        clock=SteppingClock(step_us=1),
+        ids=SeededIds(),
+        builtins=False,
+        **OPTIONS,
+    ) as engine:
+        seen = play(engine, RUN, ANSWERS)
+        assert problems(engine.journal) == []
+    assert seen.phases == PHASES
+    assert seen.triggers == TRIGGERS
+    assert [(call.tool, call.arguments) for call in seen.calls] == CALLS
+    assert (seen.state, seen.reason) == END
+    assert seen.answer == ANSWER
+'''
+
+
+def source_of(scenario: Scenario, played: Walk, run_id: str) -> str:
+    """
+    Return the source of a test that plays a scenario again.
+
+    Args:
+        scenario: That is played.
+        played: What it does.
+        run_id: Of the run that it tells; the test is named after it.
+    """
+    constants = {
+        "RUN": scenario.run,
+        "OPTIONS": scenario.options,
+        "REPLIES": scenario.replies,
+        "ANSWERS": scenario.answers,
+        "PHASES": played.phases,
+        "TRIGGERS": played.triggers,
+        "CALLS": [(call.tool, dict(call.arguments)) for call in played.calls],
+        "END": (played.state, played.reason),
+        "ANSWER": played.answer,
+    }
+    written = [f"{name} = {source(value, 0)}\n" for name, value in constants.items()]
+    tools = f"\n\ndef tools():\n    return {source(scenario.tools, 4)}\n"
+    body = "\n".join(written) + tools
+    names = names_in([*constants.values(), scenario.tools])
+    imports = _imports(names, uses_json="json.loads(" in body)
+    name = re.sub(r"[^0-9a-z]", "_", run_id.lower())[:40]
+    return HEAD + imports + "\n" + body + BODY.format(name=name, version=VERSION)
+
+
+def _imports(names: set[str], *, uses_json: bool) -> str:
+    places = {"paor": {"Engine", "Journal", "ScriptedModel", "SeededIds", "SteppingClock"}}
+    places["paor.testing"] = {"play", "problems"}
+    for name in names:
+        places[CALLABLE[name]].add(name.partition(".")[0])
+    lines = ["import json\n"] if uses_json else []
+    for place, found in places.items():
+        lines.append(f"from {place} import (\n" + "".join(f"    {name},\n" for name in sorted(found)) + ")")
+    return "\n".join(lines) + "\n"
