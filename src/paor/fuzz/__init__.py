@@ -19,12 +19,11 @@ hypothesis; a repro file is replayed without it.
     strategies      what is drawn: replies, outcomes, answers, values
     oracles         what is right: invariants and a reference model
     world           the engine under test and its doubles
-    machine         `EngineMachine`; `settings` checks its attributes
+    machine         `EngineMachine`
     campaign        the same from code, for the command line
     failing_case    a machine as a test case, and what it reports
     shrinking       a smaller case that fails in the same way
     repro           a failing case as a file
-    crash_dump      what is left of a search whose process ends
     sample_engine   an engine to try the kit on
 
 May import the four folders, nothing of `paor.cli`. Start reading at `machine`, then `world.world`.
@@ -37,14 +36,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .campaign import Found, machine_of, search
     from .machine import EngineMachine
-    from .oracles.invariants import INVARIANTS, Violation
+    from .oracles.invariants import INVARIANTS
+    from .oracles.seen import Violation
     from .repro import Repro, load, repro_of
     from .strategies.injected_faults import RAISED, RETURNED
     from .strategies.json_schema import arguments, near_arguments
     from .strategies.near_misses import families, near_miss
     from .strategies.outcomes import BUDGETS, FAULTS, LIMITS, RESULTS, answers, jumps, outcomes, settlements
-    from .strategies.replies import AIMS, Setting, faults, near_misses, replies, texts
+    from .strategies.replies import AIMS, faults, near_misses, replies, texts
     from .strategies.reply_builder import FAMILIES, KINDS, Said
+    from .strategies.setting import Setting
     from .world.world import World
 
 __all__ = [
@@ -90,10 +91,8 @@ _PLACES = {
         "search",
     ),
     ".machine": ("EngineMachine",),
-    ".oracles.invariants": (
-        "INVARIANTS",
-        "Violation",
-    ),
+    ".oracles.invariants": ("INVARIANTS",),
+    ".oracles.seen": ("Violation",),
     ".repro": (
         "Repro",
         "load",
@@ -121,9 +120,9 @@ _PLACES = {
         "outcomes",
         "settlements",
     ),
+    ".strategies.setting": ("Setting",),
     ".strategies.replies": (
         "AIMS",
-        "Setting",
         "faults",
         "near_misses",
         "replies",

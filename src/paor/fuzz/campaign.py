@@ -19,10 +19,9 @@ from ..fsm.engine import Engine
 from ..fsm.journal import Journal
 from ..fsm.journal_rows import Transition
 from ..states.errors import UsageError
-from .crash_dump import Unfinished
 from .failing_case import SETTINGS, quiet, smallest, violation_in
 from .machine import EngineMachine
-from .oracles.invariants import Violation
+from .oracles.seen import Violation
 from .repro import Repro, repro_of
 from .sample_engine import sample_engine
 from .world.error_attribution import is_own_code, making
@@ -234,3 +233,33 @@ def machine_of(make: Make) -> type[EngineMachine]:
             return make(journal)
 
     return Machine
+
+
+class Unfinished:
+    """
+    The file of one search, which holds the case that is being tried: what is left when its process ends.
+
+    A tool that ends its process, or kills it, ends the search too, and nobody is left to report. So the file is written
+    before a tool of the engine's own is called, and deleted when the search has ended.
+
+    Args:
+        path: Of the file. A place that cannot be written is left alone: it is no reason not to search.
+        app: What the engine is called on the command line.
+    """
+
+    def __init__(self, path: Path, app: str) -> None:
+        self._path, self._app = path, app
+        self._made = [folder for folder in (path.parent, *path.parent.parents) if not folder.exists()]
+
+    def write(self, case: Violation) -> None:
+        """Write the case in which a tool is now called."""
+        with suppress(UsageError):
+            repro_of(case, self._app).save(self._path.parent, self._path.name)
+
+    def drop(self) -> None:
+        """Leave nothing behind: the search has come to its end."""
+        with suppress(OSError):
+            self._path.unlink()
+        for folder in self._made:
+            with suppress(OSError):  # something is in it
+                folder.rmdir()

@@ -1,6 +1,4 @@
-"""
-A machine as a test case, and what is told of a case that fails: made small, saved, with the command that takes it again.
-"""
+"""A machine as a test case, and the report of a case that fails: shrunk, saved, with the command that replays it."""
 
 from __future__ import annotations
 
@@ -10,17 +8,17 @@ import unittest
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from .oracles.invariants import Violation
+from .oracles.seen import Violation
 from .repro import repro_of, told_steps
 from .shrinking import shrunk
 
-if TYPE_CHECKING:
-    from .machine import EngineMachine
+Machine = type[Any]
+"""A subclass of `EngineMachine`, which has a test case itself."""
 
 SETTINGS = settings(
     max_examples=100,
@@ -39,13 +37,13 @@ class TestCaseOf:
     def __init__(self) -> None:
         self._made: dict[type, type[unittest.TestCase]] = {}
 
-    def __get__(self, instance: object, owner: type[EngineMachine]) -> type[unittest.TestCase]:
+    def __get__(self, instance: object, owner: Machine) -> type[unittest.TestCase]:
         if owner not in self._made:
             self._made[owner] = _test_case(owner)
         return self._made[owner]
 
 
-def _test_case(machine: type[EngineMachine]) -> type[unittest.TestCase]:
+def _test_case(machine: Machine) -> type[unittest.TestCase]:
     class EngineTestCase(unittest.TestCase):
         settings = SETTINGS
 
@@ -90,7 +88,7 @@ def violation_in(error: BaseException) -> Violation | None:
     return next((violation for violation in found if violation is not None), None)
 
 
-def smallest(machine: type[EngineMachine], violation: Violation) -> Violation:
+def smallest(machine: Machine, violation: Violation) -> Violation:
     """Return the smallest violation of the same invariant."""
     with quiet():
         case = repro_of(violation)
@@ -99,7 +97,7 @@ def smallest(machine: type[EngineMachine], violation: Violation) -> Violation:
         )
 
 
-def saved(machine: type[EngineMachine], violation: Violation) -> str:
+def saved(machine: Machine, violation: Violation) -> str:
     """Save a failing case where the machine wants it; return what to tell people."""
     app = machine.app or _importable(machine)
     repro = repro_of(violation, app)
@@ -111,7 +109,7 @@ def saved(machine: type[EngineMachine], violation: Violation) -> str:
     return "\n".join(lines)
 
 
-def _importable(machine: type[EngineMachine]) -> str:
+def _importable(machine: Machine) -> str:
     """Return how ``--app`` names a class from the present folder, empty where it cannot."""
     module, name = machine.__module__, machine.__qualname__
     file = getattr(sys.modules.get(module), "__file__", None)

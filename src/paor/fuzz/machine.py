@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from hypothesis import strategies as st
@@ -29,14 +29,16 @@ from ..prompts.model import ModelCall
 from ..states.errors import UsageError
 from ..tools.tool import Tool
 from .failing_case import TestCaseOf
-from .oracles.invariants import Violation, denied, fits
-from .repro import FOLDER
+from .oracles.invariants import denied, fits
+from .oracles.reachable_rows import NEVER
+from .oracles.seen import Violation
+from .repro import FOLDER, RUNS_MAX
 from .sample_engine import sample_engine
-from .settings import check_attributes
 from .strategies.injected_faults import CALL
 from .strategies.outcomes import BUDGETS, LIMITS, answers, jumps, outcomes, settlements, tighter, tool_faults
-from .strategies.replies import AIMS, GOOD, Setting, replies
+from .strategies.replies import AIMS, GOOD, replies
 from .strategies.reply_builder import Said
+from .strategies.setting import Setting
 from .world.world import World
 
 MODES = ("react",) * 5 + ("batch", "planner", "workflow")
@@ -363,3 +365,35 @@ AIMED: dict[tuple[str, str], frozenset[str]] = {
     (row.source, row.trigger): needs for row in TABLE if (needs := _needs(row.source, row.trigger))
 }
 """Rows that a rule aims at, by source and trigger, with what the run must need."""
+
+
+_LISTS = ("fakes", "modes", "criteria", "documents")
+
+
+def check_attributes(machine: Any) -> None:
+    """
+    Check the attributes of an `EngineMachine`.
+
+    Raises:
+        UsageError: One is of another type, such as a text where a list is expected, or has a value that none can have.
+    """
+    for name in _LISTS:
+        _check_list(name, getattr(machine, name))
+    if not machine.modes:
+        raise UsageError("modes of the machine are empty, expected at least one")
+    for mode in machine.modes:
+        if mode not in NEVER:
+            raise UsageError(f"modes of the machine have {mode!a:.80}, expected {', '.join(NEVER)}")
+    if not isinstance(machine.values, Mapping):
+        raise UsageError(
+            f"values of the machine are of type {type(machine.values).__name__}, expected lists by name"
+        )
+    for name, values in machine.values.items():
+        _check_list(f"values[{name!a:.80}]", values)
+    if type(machine.runs) is not int or not 1 <= machine.runs <= RUNS_MAX:
+        raise UsageError(f"runs of the machine are {machine.runs!a:.80}, expected 1 to {RUNS_MAX}")
+
+
+def _check_list(name: str, value: object) -> None:
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise UsageError(f"{name} of the machine are of type {type(value).__name__}, expected a list")

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from ..fsm.version import VERSION
 from ..states.errors import UsageError
-from .oracles.invariants import Violation
+from .oracles.seen import Violation
 from .strategies.injected_faults import checked_happening
 from .strategies.reply_builder import Said
 from .world.engine_under_test import EnoughRows

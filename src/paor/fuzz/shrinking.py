@@ -14,7 +14,7 @@ from typing import Any
 
 from ..prompts.json_reading import read_object
 from ..states.errors import PaorError
-from .oracles.invariants import Violation
+from .oracles.seen import Violation
 from .strategies.injected_faults import CALL
 from .strategies.reply_builder import Said
 

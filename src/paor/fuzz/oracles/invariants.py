@@ -11,22 +11,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ...fsm.journal_rows import Transition
 from ...fsm.replay import replay
 from ...fsm.resuming import restored
 from ...states.policy import ApprovalRule, Policy
 from ...states.reasons import REASONS
 from ...states.run import Run
-from ...states.spec import Spec
-from ..strategies.reply_builder import Said
-from .reference_model import ENDS, MODELLED, RunModel
-from .run_oracle import TRUTHS, Facts, chain_fits_the_format
-
-if TYPE_CHECKING:
-    from ..world.engine_under_test import Ground
+from .reference_model import ENDS, MODELLED
+from .run_oracle import TRUTHS, chain_fits_the_format
+from .seen import Observed, Seen
 
 ACCEPTED = {
     "selection": ("select", "answer"),
@@ -39,80 +33,6 @@ ACCEPTED = {
 """Triggers that only a reply of this kind that was understood can lead to."""
 
 ASKED_AGAIN = ("reselect", "respecify", "reassess")
-
-
-class Violation(AssertionError):
-    """
-    Something that should always hold did not.
-
-    Attributes:
-        invariant: Its name.
-        seq: Number of the row, or of the last one; -1 before the first.
-        run_id: Of the run.
-        told: What was found.
-        script: Every step of the world up to here.
-        rows: The run's rows as the journal tells them, for people.
-    """
-
-    def __init__(self, invariant: str, seq: int, run_id: str, told: str) -> None:
-        super().__init__(invariant, seq, run_id, told)
-        self.invariant, self.seq, self.run_id, self.told = invariant, seq, run_id, told
-        self.script: list[dict[str, Any]] = []
-        self.rows: list[dict[str, Any]] = []
-
-    def __str__(self) -> str:
-        return f"{self.invariant} at seq {self.seq}: {self.told}"
-
-
-@dataclass(slots=True)
-class Seen:
-    """
-    What a world has seen of one run.
-
-    Attributes:
-        run_id: Of the run.
-        spec: What it was started with.
-        model: The run in thirty lines.
-        rows: Its rows so far.
-        said: Of the newest row, what the model said for it; texts that tools asked for included.
-        tokens: Input and output tokens that were reported for rows of this run; None when that is not known.
-        calls: Duplicate-relevant calls that were begun: tool and arguments as JSON.
-        approved: Whether a person has said yes to the call that comes next.
-        success: Whether a completion review has said success.
-        met: Criteria that were said to be met.
-        call: Of the newest row, the call that the run is about: tool and arguments.
-        facts: What a reason to stop can depend on.
-    """
-
-    run_id: str
-    spec: Spec
-    model: RunModel
-    rows: list[Transition] = field(default_factory=list)
-    said: list[Said] = field(default_factory=list)
-    tokens: tuple[int, int] | None = (0, 0)
-    calls: list[tuple[str, str]] = field(default_factory=list)
-    approved: bool = False
-    success: bool = False
-    met: set[str] = field(default_factory=set)
-    call: tuple[str, Mapping[str, Any]] | None = None
-    facts: Facts = field(default_factory=Facts)
-
-    @property
-    def row(self) -> Transition:
-        """The newest row."""
-        return self.rows[-1]
-
-    @property
-    def before(self) -> Transition | None:
-        """The row before it."""
-        return self.rows[-2] if len(self.rows) > 1 else None
-
-    @property
-    def reply(self) -> Said | None:
-        """What the model said to the row's own request, None when it asked none."""
-        kind = self.row.request.get("kind")
-        found = [said for said in self.said if said.kind == kind and kind != "text"]
-        return found[-1] if found and self.row.outcome["kind"] in ("reply", "fault") else None
 
 
 # -- the rules, a second time --------------------------------------------------------------------------------------
@@ -284,18 +204,18 @@ def broken_by(seen: Seen) -> Iterator[tuple[str, str]]:
 # -- when nothing moves --------------------------------------------------------------------------------------------
 
 
-def chain_verifies(world: Ground) -> Iterator[str]:
+def chain_verifies(world: Observed) -> Iterator[str]:
     """The journal's own check finds no defect."""
     yield from map(str, world.journal.verify())
 
 
-def replays_to_the_same(world: Ground) -> Iterator[str]:
+def replays_to_the_same(world: Observed) -> Iterator[str]:
     """Every run is derived again from its record, row by row, and comes out the same."""
     for row in world.moved():
         yield from map(str, replay(world.journal, row.run_id).divergences)
 
 
-def journal_tells_the_state(world: Ground) -> Iterator[str]:
+def journal_tells_the_state(world: Observed) -> Iterator[str]:
     """What the journal tells of a run is what its driver held, and what was read of it row by row."""
     for number in [row.run for row in world.moved()]:
         seen = world.seen.get(number)
@@ -320,7 +240,7 @@ def _difference(held: Run, told: Run) -> str:
     return "; ".join(parts) or f"{held.state} and {told.state}"
 
 
-def every_end_says_why(world: Ground) -> Iterator[str]:
+def every_end_says_why(world: Observed) -> Iterator[str]:
     """An ended run has a reason of the closed list and a final message."""
     for row in world.moved():
         if row.state in ENDS:
@@ -331,7 +251,7 @@ def every_end_says_why(world: Ground) -> Iterator[str]:
                 yield "the run ended without a message"
 
 
-REST: dict[str, Callable[[Ground], Iterator[str]]] = {
+REST: dict[str, Callable[[Observed], Iterator[str]]] = {
     function.__name__: function
     for function in (
         chain_verifies,

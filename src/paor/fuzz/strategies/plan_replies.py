@@ -11,9 +11,8 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from ...states.spec import ToolSpec
 from ...tools.catalog import CONNECTION, DOCUMENT_LIST
 from .json_schema import Known, arguments, near_arguments
-from .near_misses import near_miss
-from .replies import ANY, Setting, near_misses
 from .reply_builder import Said
+from .setting import ANY, Setting
 
 QUESTION = {
     "message": "Which page?",
@@ -91,14 +90,14 @@ def question() -> SearchStrategy[Said]:
 
 
 @st.composite
-def no_plan(draw: DrawFn, setting: Setting = ANY) -> Said:
-    """Return replies that are no plan: near misses, plans with tools that are denied."""
+def no_plan(draw: DrawFn, near_misses: SearchStrategy[Said], setting: Setting = ANY) -> Said:
+    """Return replies that are no plan: the *near_misses* of one, plans with tools that are denied."""
     forbidden = [tool for tool in setting.tools if tool.name in setting.denied]
     wanted: bool = draw(st.booleans())
     if forbidden and wanted:
         steps = [_call(draw, draw(st.sampled_from(forbidden)), setting.known)]
         return Said("plan", json.dumps({"steps": steps}), good=False)
-    return draw(near_misses("plan", setting))
+    return draw(near_misses)
 
 
 @st.composite
@@ -113,6 +112,3 @@ def task_plan(draw: DrawFn, setting: Setting = ANY) -> Said:
         )
     data = {"overview": "read on", "languageUserDetected": "en", "tasks": tasks}
     return Said("task_plan", json.dumps(data))
-
-
-__all__ = ["near_miss", "no_plan", "nothing_left", "plan", "question", "task_plan"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
@@ -18,49 +18,11 @@ from ...prompts.model import FAULT_CODES
 from ...states.actions import FORBIDDEN_FIELDS
 from ...states.spec import ToolSpec
 from ...tools.catalog import CONNECTION, DOCUMENT_LIST
-from .json_schema import NOTHING_KNOWN, Known, arguments, near_arguments, weighted
+from . import plan_replies
+from .json_schema import arguments, near_arguments, weighted
 from .near_misses import families, near_miss
 from .reply_builder import Said, faulty
-
-
-class Setting(NamedTuple):
-    """
-    What a reply may know of the run that asks.
-
-    Attributes:
-        tools: The tools that are offered.
-        denied: Names of those that the policy forbids.
-        criteria: The success criteria.
-        labels: Labels of documents that exist, with how many there are.
-        tool: The selected tool, for its parameters.
-        parameters: Schema of those, as the request has it.
-        known: Values that are known to mean something, by the name of an argument.
-        strict_paths: Whether the policy has folders of its own, so that no path is known to be safe.
-    """
-
-    tools: tuple[ToolSpec, ...] = ()
-    denied: frozenset[str] = frozenset()
-    criteria: tuple[str, ...] = ()
-    labels: tuple[tuple[str, int], ...] = ()
-    tool: ToolSpec | None = None
-    parameters: Mapping[str, Any] = {}
-    strict_paths: bool = False
-    known: Known = NOTHING_KNOWN
-
-    @property
-    def usable(self) -> tuple[ToolSpec, ...]:
-        """The tools that a selection can name and be accepted."""
-        return tuple(
-            tool
-            for tool in self.tools
-            if tool.name not in self.denied
-            and CONNECTION not in tool.parameters.get("required", ())
-            and (self.labels or DOCUMENT_LIST not in tool.parameters.get("required", ()))
-        )
-
-
-ANY = Setting()
-"""A run that is about nothing in particular."""
+from .setting import ANY, Setting
 
 AIMS: dict[str, tuple[str, ...]] = {
     "selection": ("select", "answer", "reselect", "fail"),
@@ -110,7 +72,7 @@ def replies(kind: str, setting: Setting = ANY, aim: str = "") -> SearchStrategy[
     Return replies to a *kind* of request.
 
     Args:
-        kind: One of `said.KINDS`.
+        kind: One of `reply_builder.KINDS`.
         setting: What the run that asks is about.
         aim: A trigger of `AIMS`; empty for any, most of them good.
     """
@@ -293,19 +255,13 @@ def _text(setting: Setting) -> SearchStrategy[Said]:
     return st.builds(lambda text, tokens: Said("text", text, tokens=tokens), _TEXTS, _TOKENS)
 
 
-def _plans() -> Any:
-    from . import plan_replies
-
-    return plan_replies
-
-
 _PLAIN: dict[str, Any] = {
     "selection": _selection,
     "parameters": _parameters,
     "refinement": lambda setting: _refinement(setting, "continue"),
     "review": lambda setting: _review(setting, "success"),
-    "plan": lambda setting: _plans().plan(setting),
-    "task_plan": lambda setting: _plans().task_plan(setting),
+    "plan": lambda setting: plan_replies.plan(setting),
+    "task_plan": lambda setting: plan_replies.task_plan(setting),
     "text": _text,
 }
 """Good replies by kind, from a setting."""
@@ -321,11 +277,11 @@ _REPLIES: dict[tuple[str, str], Any] = {
     ("refinement", "conclude"): lambda setting: _dressed(_refinement(setting, "stop")),
     ("review", "finish"): lambda setting: _dressed(_review(setting, "success")),
     ("review", "retry"): lambda setting: _dressed(_review(setting, "retry")),
-    ("plan", "select"): lambda setting: _dressed(_plans().plan(setting)),
-    ("plan", "answer"): lambda setting: _dressed(_plans().nothing_left()),
-    ("plan", "wait"): lambda setting: _dressed(_plans().question()),
-    ("plan", "reselect"): lambda setting: _plans().no_plan(setting),
-    ("task_plan", "select"): lambda setting: _dressed(_plans().task_plan(setting)),
+    ("plan", "select"): lambda setting: _dressed(plan_replies.plan(setting)),
+    ("plan", "answer"): lambda setting: _dressed(plan_replies.nothing_left()),
+    ("plan", "wait"): lambda setting: _dressed(plan_replies.question()),
+    ("plan", "reselect"): lambda setting: plan_replies.no_plan(near_misses("plan", setting), setting),
+    ("task_plan", "select"): lambda setting: _dressed(plan_replies.task_plan(setting)),
     ("text", "execute"): _text,
     **{
         (kind, "reassess"): lambda setting, kind=kind: near_misses(kind, setting)

@@ -27,8 +27,9 @@ from ...states.policy import Policy
 from ...states.run import Run
 from ...states.spec import Spec
 from ...tools.tool import Tool, ToolContext
-from ..oracles.invariants import REST, Seen, Violation, broken_by, canonical, denied
+from ..oracles.invariants import REST, broken_by, canonical, denied
 from ..oracles.reference_model import RunModel
+from ..oracles.seen import Seen, Violation
 from ..strategies.injected_faults import CALL
 from ..strategies.reply_builder import Said, faulty
 from .error_attribution import made, not_drawn

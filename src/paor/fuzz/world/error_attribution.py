@@ -10,7 +10,7 @@ from typing import Any
 from ...fsm.engine import Engine
 from ...fsm.journal import Journal
 from ...states.errors import UsageError
-from ..oracles.invariants import Violation
+from ..oracles.seen import Violation
 
 
 def is_foreign(error: BaseException) -> bool:

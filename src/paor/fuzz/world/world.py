@@ -28,7 +28,8 @@ from ...states.policy import Policy
 from ...states.requests import ModelRequest, Nothing, Recall
 from ...states.run import Run
 from ...states.waiting import Question
-from ..oracles.invariants import Violation, journal_tells_the_state
+from ..oracles.invariants import journal_tells_the_state
+from ..oracles.seen import Violation
 from ..strategies.injected_faults import CALL, checked_happening
 from ..strategies.reply_builder import Said
 from .engine_under_test import EnoughRows, Ground, Make, Step, rows_allowed

@@ -1,0 +1,192 @@
+"""What was seen of a run, what is wrong with it, and what an oracle may ask of the engine under test."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from ...fsm.journal import Journal
+from ...fsm.journal_rows import RunRow, Transition
+from ...fsm.result import Result
+from ...states.run import Run
+from ...states.spec import Spec
+from ..strategies.reply_builder import Said
+from .reference_model import RunModel
+
+
+class Violation(AssertionError):
+    """
+    Something that should always hold did not.
+
+    Attributes:
+        invariant: Its name.
+        seq: Number of the row, or of the last one; -1 before the first.
+        run_id: Of the run.
+        told: What was found.
+        script: Every step of the world up to here.
+        rows: The run's rows as the journal tells them, for people.
+    """
+
+    def __init__(self, invariant: str, seq: int, run_id: str, told: str) -> None:
+        super().__init__(invariant, seq, run_id, told)
+        self.invariant, self.seq, self.run_id, self.told = invariant, seq, run_id, told
+        self.script: list[dict[str, Any]] = []
+        self.rows: list[dict[str, Any]] = []
+
+    def __str__(self) -> str:
+        return f"{self.invariant} at seq {self.seq}: {self.told}"
+
+
+@dataclass(slots=True)
+class Facts:
+    """
+    What was seen of a run, as far as a reason can depend on it.
+
+    Attributes:
+        last: Trigger of the row before, and how often it came in a row.
+        decided: The reason of the stop that was decided, empty while the run goes on.
+        errors, refused: Calls that failed, or were refused for their parameters, in a row.
+        blocked: Calls that were blocked as duplicates.
+        stale, best: Scores in a row that did not rise, and the highest one.
+        scored: Whether every refinement so far was understood for sure.
+        criteria: The criteria's progress in the row before.
+        met: Criteria that were said to be met, for sure; *unsure* once a judgement may have been read either way.
+        plan: Steps of the plan in force, each a tool or another type, with its arguments; None when they are not known.
+        place: Of the plan's step that is being taken.
+    """
+
+    last: tuple[str, int] = ("", 0)
+    decided: str = ""
+    errors: int = 0
+    refused: int = 0
+    blocked: int = 0
+    stale: int = 0
+    best: float | None = None
+    scored: bool = True
+    criteria: str = ""
+    met: set[str] = field(default_factory=set)
+    unsure: bool = False
+    plan: list[Mapping[str, Any]] | None = None
+    place: int = 0
+
+    def again(self, trigger: str) -> int:
+        """Return how often *trigger* came in a row right before the newest row."""
+        return self.last[1] if self.last[0] == trigger else 0
+
+    def take(self, seen: Seen) -> None:
+        """Go on with the newest row, after what it says was held to what was seen before."""
+        row, reply = seen.row, seen.reply
+        self.last = (row.trigger, self.again(row.trigger) + 1)
+        if row.trigger == "conclude":
+            self.decided = str(row.outcome.get("stop", ""))
+        elif row.trigger == "answer":
+            self.decided = "model_stop"
+        elif row.trigger == "retry":
+            self.decided = ""
+        if row.trigger == "execute":
+            self.errors = 0 if row.outcome.get("ok") else self.errors + 1
+        if row.trigger == "specify":
+            self.refused = 0
+        elif row.trigger == "refuse":
+            denied = row.guards.get("action_allowed") is False
+            blocked = not denied and bool(row.guards.get("duplicate"))
+            self.blocked += blocked
+            self.refused = 0 if denied or blocked else self.refused + 1
+        self.criteria = str(row.counters.get("criteria", ""))
+        if row.trigger in ("select", "next_step"):
+            self._step(row, reply)
+
+    def judge(self, seen: Seen) -> None:
+        """Go on with what a judgement said, before the row that it led to is looked at."""
+        reply = seen.reply
+        if reply is None or reply.kind not in ("refinement", "review") or reply.fault:
+            return
+        if reply.good is None:
+            self.unsure, self.scored = True, False
+        if not reply.good:
+            return
+        self.met |= set(reply.means.get("met", ()))
+        if reply.kind == "refinement":
+            score = reply.means.get("score")
+            rises = score is not None and (self.best is None or score > self.best)
+            self.stale = 0 if score is None or rises else self.stale + 1
+            self.best = score if rises else self.best
+
+    def _step(self, row: Transition, reply: Said | None) -> None:
+        if row.trigger == "next_step":
+            self.place += 1
+            return
+        steps = reply.means.get("steps") if reply is not None and reply.good else None
+        self.plan, self.place = (list(steps) if steps is not None else None), 0
+
+
+@dataclass(slots=True)
+class Seen:
+    """
+    What a world has seen of one run.
+
+    Attributes:
+        run_id: Of the run.
+        spec: What it was started with.
+        model: The run in thirty lines.
+        rows: Its rows so far.
+        said: Of the newest row, what the model said for it; texts that tools asked for included.
+        tokens: Input and output tokens that were reported for rows of this run; None when that is not known.
+        calls: Duplicate-relevant calls that were begun: tool and arguments as JSON.
+        approved: Whether a person has said yes to the call that comes next.
+        success: Whether a completion review has said success.
+        met: Criteria that were said to be met.
+        call: Of the newest row, the call that the run is about: tool and arguments.
+        facts: What a reason to stop can depend on.
+    """
+
+    run_id: str
+    spec: Spec
+    model: RunModel
+    rows: list[Transition] = field(default_factory=list)
+    said: list[Said] = field(default_factory=list)
+    tokens: tuple[int, int] | None = (0, 0)
+    calls: list[tuple[str, str]] = field(default_factory=list)
+    approved: bool = False
+    success: bool = False
+    met: set[str] = field(default_factory=set)
+    call: tuple[str, Mapping[str, Any]] | None = None
+    facts: Facts = field(default_factory=Facts)
+
+    @property
+    def row(self) -> Transition:
+        """The newest row."""
+        return self.rows[-1]
+
+    @property
+    def before(self) -> Transition | None:
+        """The row before it."""
+        return self.rows[-2] if len(self.rows) > 1 else None
+
+    @property
+    def reply(self) -> Said | None:
+        """What the model said to the row's own request, None when it asked none."""
+        kind = self.row.request.get("kind")
+        found = [said for said in self.said if said.kind == kind and kind != "text"]
+        return found[-1] if found and self.row.outcome["kind"] in ("reply", "fault") else None
+
+
+class Observed(Protocol):
+    """The engine under test, as far as an invariant of the whole journal reads it."""
+
+    seen: dict[int, Seen]
+
+    @property
+    def journal(self) -> Journal:
+        """The journal of its runs."""
+
+    @property
+    def held(self) -> Run | None:
+        """The run as the last driver held it after its last row."""
+
+    def moved(self) -> Sequence[RunRow]:
+        """Return the runs that have rows since the whole journal was last checked."""
+
+    def result_of(self, run_id: str) -> Result:
+        """Return the result of a run, from the journal alone."""

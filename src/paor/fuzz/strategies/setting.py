@@ -1,0 +1,50 @@
+"""What a reply may know of the run that asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from ...states.spec import ToolSpec
+from ...tools.catalog import CONNECTION, DOCUMENT_LIST
+from .json_schema import NOTHING_KNOWN, Known
+
+
+class Setting(NamedTuple):
+    """
+    What a reply may know of the run that asks.
+
+    Attributes:
+        tools: The tools that are offered.
+        denied: Names of those that the policy forbids.
+        criteria: The success criteria.
+        labels: Labels of documents that exist, with how many there are.
+        tool: The selected tool, for its parameters.
+        parameters: Schema of those, as the request has it.
+        known: Values that are known to mean something, by the name of an argument.
+        strict_paths: Whether the policy has folders of its own, so that no path is known to be safe.
+    """
+
+    tools: tuple[ToolSpec, ...] = ()
+    denied: frozenset[str] = frozenset()
+    criteria: tuple[str, ...] = ()
+    labels: tuple[tuple[str, int], ...] = ()
+    tool: ToolSpec | None = None
+    parameters: Mapping[str, Any] = {}
+    strict_paths: bool = False
+    known: Known = NOTHING_KNOWN
+
+    @property
+    def usable(self) -> tuple[ToolSpec, ...]:
+        """The tools that a selection can name and be accepted."""
+        return tuple(
+            tool
+            for tool in self.tools
+            if tool.name not in self.denied
+            and CONNECTION not in tool.parameters.get("required", ())
+            and (self.labels or DOCUMENT_LIST not in tool.parameters.get("required", ()))
+        )
+
+
+ANY = Setting()
+"""A run that is about nothing in particular."""
