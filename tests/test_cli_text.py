@@ -94,3 +94,27 @@ def test_facts_leave_empty_values_out_and_are_bounded(width: int) -> None:
 def test_a_value_with_too_many_lines_ends_with_a_mark_of_its_own() -> None:
     """The first words of a line that is not shown would look like a part of the one before."""
     assert facts([("a", "- one\n- two\n- three", "")], 40, lines_max=2)[-1].endswith("- two …")
+
+
+def test_a_table_that_does_not_fit_shrinks_its_wide_column_only() -> None:
+    """On a very narrow terminal its lines are longer than that, since no number may be lost."""
+    columns = [Column("tokens", right=True), Column("label"), Column("text", wide=True)]
+    row = [Cell("5,210", "dim"), Cell("round1_task1_action1_text", "strong"), Cell("words " * 20)]
+    lines = [click.unstyle(line) for line in table(columns, [row], 20)]
+    assert lines == ["tokens  label                      text", " 5,210  round1_task1_action1_text  words w…"]
+
+
+@given(st.text(), st.integers(20, 60))
+def test_no_cell_breaks_a_table_or_controls_a_terminal(text: str, width: int) -> None:
+    """Whatever is in it: one line a row, no markup, no escape but colours."""
+    lines = table([Column("#"), Column("text", wide=True)], [[Cell("1"), Cell(text, "good")]], width)
+    assert len(lines) == 2 and click.unstyle(lines[0]).split() == ["#", "text"]
+    assert all(char.isprintable() or ord(char) > 0x9F for char in click.unstyle(lines[1]))
+    assert cell_len(click.unstyle(lines[1])) <= width
+
+
+def test_text_is_no_markup_and_separators_of_lines_are_line_feeds() -> None:
+    assert (
+        table([Column("a", wide=True)], [[Cell("[bold]x[/bold] :smile:")]], 60)[1] == "[bold]x[/bold] :smile:"
+    )
+    assert harmless("one\u2028two\u2029three\u202e") == "one\ntwo\nthree\ufffd"

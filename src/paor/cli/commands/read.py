@@ -93,9 +93,7 @@ def runs(limit: int | None, journal: str, as_json: bool) -> int:
         Column("rows", right=True),
         Column("objective", wide=True),
     ]
-    if width() < SLIM:
-        columns, cells = [columns[0], *columns[2:]], [[row[0], *row[2:]] for row in cells]
-    say(*table(columns, cells, width()))
+    say(*table(columns, cells, width(), without=("started",) if width() < SLIM else ()))
     if len(rows) > len(shown):
         tell(styled(f"{count(len(rows) - len(shown), 'older run')}: paor runs --limit 0", "dim"))
     return OK

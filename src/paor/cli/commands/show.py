@@ -7,7 +7,6 @@ import sys
 import time
 
 import click
-from rich.cells import cell_len
 
 from ...fsm.journal import Journal, RunRow, StoredDocument, Transition
 from ...fsm.journal_rows import transition_of
@@ -15,7 +14,7 @@ from ...states.errors import UsageError
 from ..support.journals import ALONE, find_run, is_driven, reading, short_id
 from ..support.outcome import answer_lines
 from ..support.row_text import row_cells, row_columns
-from ..support.run_summary import Head, action_cells, action_columns, actions_of, is_given
+from ..support.run_summary import ACTION_COLUMNS, Head, action_cells, actions_of, is_given
 from ..support.streams import (
     NARROW,
     OK,
@@ -34,9 +33,6 @@ from .read import local_time, run_columns
 
 POLL_S = 0.2
 """How often `--follow` looks for new rows."""
-
-SUMMARY_LEAST = 24
-"""Cells that a summary must have for the labels to stand beside it; they are also in `--documents`."""
 
 
 @command(
@@ -116,20 +112,11 @@ def _table(journal: Journal, rows: list[Transition], before: Transition | None, 
         cells.append(row_cells(journal, row, before, narrow=narrow, arrow=sign))
         before = row
     columns = row_columns(narrow=narrow, arrow=sign)
-    if width() < SLIM:
-        columns, cells = _without(NUMBERS, columns, cells)
-    return table(columns, cells, width(), wrap=True, head=head)
+    return table(columns, cells, width(), wrap=True, head=head, without=NUMBERS if width() < SLIM else ())
 
 
 NUMBERS = ("step", "tokens", "time")
-
-
-def _without(
-    heads: tuple[str, ...], columns: list[Column], rows: list[list[Cell]]
-) -> tuple[list[Column], list[list[Cell]]]:
-    """Return a table without the columns that have one of these headings."""
-    kept = [index for index, column in enumerate(columns) if column.head not in heads]
-    return [columns[index] for index in kept], [[row[index] for index in kept] for row in rows]
+"""Columns that a slim terminal has no room for."""
 
 
 def _follow(journal: Journal, row: RunRow, as_json: bool) -> None:
@@ -176,11 +163,7 @@ def _steps(journal: Journal, row: RunRow, as_json: bool) -> None:
         tell(f"run {row.run_id} has taken no action")
         return
     cells = [action_cells(action) for action in actions]
-    taken = sum(max(cell_len(line[index].text) for line in cells) for index in range(5))
-    labels = width() - taken - 10 >= SUMMARY_LEAST
-    if not labels:
-        cells = [[*line[:4], line[5]] for line in cells]
-    say(*table(action_columns(labels=labels), cells, width()))
+    say(*table(ACTION_COLUMNS, cells, width(), without=("label",) if width() < NARROW else ()))
 
 
 def _documents(journal: Journal, row: RunRow, as_json: bool) -> None:
@@ -211,9 +194,7 @@ def _documents(journal: Journal, row: RunRow, as_json: bool) -> None:
         Column("size", right=True),
         Column("name", wide=True),
     ]
-    if width() < SLIM:
-        columns, cells = _without(("",), columns, cells)
-    say(*table(columns, cells, width()))
+    say(*table(columns, cells, width(), without=("",) if width() < SLIM else ()))
     name = short_id(journal, row.run_id)
     tell(f"{styled('print one:', 'dim')} paor show {name} --content NUMBER{journal_flag(journal.path)}")
 

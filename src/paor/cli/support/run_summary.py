@@ -303,7 +303,12 @@ def action_cells(action: Action) -> list[Cell]:
     ]
 
 
-def action_columns(*, labels: bool) -> list[Column]:
-    """Return the columns of the actions' table, with or without the labels."""
-    columns = [Column("#", right=True), Column("tool"), Column("outcome"), Column("docs", right=True)]
-    return [*columns, *([Column("label")] if labels else []), Column("summary", wide=True)]
+ACTION_COLUMNS = (
+    Column("#", right=True),
+    Column("tool"),
+    Column("outcome"),
+    Column("docs", right=True),
+    Column("label"),
+    Column("summary", wide=True),
+)
+"""Columns of the table of actions; labels are in the table of documents, too."""

@@ -1,30 +1,43 @@
 """
-Text for people: foreign text made harmless, numbers with units, columns and wrapping.
+Text for people: foreign text made harmless, numbers with units, tables and wrapping by rich.
 
-Objectives, answers, names and messages come from users, models and tools. On a terminal a control character in
-them could move the cursor, recolour or hide what stands there, so each becomes a visible picture of itself.
+Objectives, answers, names and messages come from users, models and tools. On a terminal a control character in them
+could move the cursor, recolour or hide what is printed, so each becomes a visible picture of itself, and that before rich
+sees the text: rich drops some control characters and prints others.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
-import click
-from rich.cells import cell_len, chop_cells, set_cell_size
+from rich.cells import cell_len, set_cell_size
+from rich.color import ColorSystem
+from rich.console import Console, OverflowMethod, RenderableType
+from rich.style import Style
+from rich.table import Table
+from rich.text import Text
 
 CUT = "…"
+WIDE_LEAST = 8
+"""Cells that text has at least, however narrow the terminal is."""
+
 _PICTURES = {code: chr(0x2400 + code) for code in range(32) if chr(code) not in "\n\t"} | {0x7F: "\u2421"}
 _HIDDEN = [*range(0x80, 0xA0), 0x061C, *range(0x202A, 0x202F), *range(0x2066, 0x206A), *range(0xD800, 0xE000)]
-_HARMLESS = _PICTURES | dict.fromkeys(_HIDDEN, "\ufffd")
+_SEPARATORS = {0x2028: "\n", 0x2029: "\n"}
+_HARMLESS = _PICTURES | dict.fromkeys(_HIDDEN, "\ufffd") | _SEPARATORS
 """C0 controls as their pictures; C1 controls, direction overrides and lone surrogates as the replacement mark."""
+
+_TRAILING = re.compile(r" +(\x1b\[0m)? *$")
+"""Spaces at the end of a line, within a colour or after it."""
 
 _BULLET = re.compile(r"\s*(?:[-*+>] |\d{1,3}[.)] )?")
 
 
 def harmless(text: str) -> str:
-    """Return *text* with every control character but line feed and tab made visible."""
+    """Return *text* with every control character but line feed and tab made visible; line separators are line feeds."""
     return text.replace("\r\n", "\n").translate(_HARMLESS)
 
 
@@ -43,29 +56,40 @@ def cut(text: str, width: int) -> str:
 
 def folded(text: str, width: int) -> list[str]:
     """Return *text* as lines of at most *width* cells, broken at spaces where there are any."""
-    lines: list[str] = []
-    for paragraph in harmless(text).expandtabs(4).split("\n"):
-        lines += _paragraph(paragraph, max(8, width))
-    return lines
+    paragraphs = harmless(text).expandtabs(4).split("\n")
+    return [line for paragraph in paragraphs for line in _paragraph(paragraph, max(WIDE_LEAST, width))]
 
 
 def _paragraph(text: str, width: int) -> list[str]:
     """Wrap one line; what follows hangs under the text of a list item."""
-    if cell_len(text) <= width:
-        return [text.rstrip()]
-    match = _BULLET.match(text)
-    hang = " " * min(len(match[0]) if match else 0, width // 2)
-    lines, line = [], ""
-    for word in re.findall(r"\s*\S+", text):
-        if line.strip() and cell_len(line) + cell_len(word) > width:
-            lines.append(line.rstrip())
-            word = hang + word.lstrip()
-            line = ""
-        line += word
-        if cell_len(line) > width:
-            *whole, line = chop_cells(line, width)
-            lines += whole
-    return [*lines, line.rstrip()]
+    bullet = _BULLET.match(text)
+    lead = bullet[0] if bullet and len(bullet[0]) <= width // 2 else ""
+    lines = Text(text[len(lead) :]).wrap(_console(width), width - cell_len(lead), overflow="fold")
+    heads = (lead if index == 0 else " " * len(lead) for index in range(len(lines)))
+    return [f"{head}{line.plain}".rstrip() for head, line in zip(heads, lines, strict=True)] or [""]
+
+
+@lru_cache(maxsize=8)
+def _console(width: int) -> Console:
+    """Return a console for lines of *width* cells; `streams` decides later whether colours are printed."""
+    return Console(
+        width=width,
+        color_system="standard",
+        force_terminal=True,
+        legacy_windows=False,
+        markup=False,
+        emoji=False,
+        highlight=False,
+        _environ={},
+    )
+
+
+def _rendered(renderable: RenderableType, width: int) -> list[str]:
+    """Return what rich draws, line by line, without spaces at the ends."""
+    console = _console(width)
+    with console.capture() as captured:
+        console.print(renderable)
+    return [_TRAILING.sub(r"\1", line) for line in captured.get().removesuffix("\n").split("\n")]
 
 
 def count(number: int, noun: str) -> str:
@@ -103,21 +127,21 @@ class Cell(NamedTuple):
     style: str = ""
 
 
-STYLES: dict[str, dict[str, object]] = {
-    "": {},
-    "head": {"dim": True},
-    "dim": {"dim": True},
-    "strong": {"bold": True},
-    "good": {"fg": "green"},
-    "bad": {"fg": "red"},
-    "warn": {"fg": "yellow"},
+STYLES = {
+    "": "",
+    "head": "dim",
+    "dim": "dim",
+    "strong": "bold",
+    "good": "green",
+    "bad": "red",
+    "warn": "yellow",
 }
+"""What the names of styles mean to rich."""
 
 
 def styled(text: str, style: str) -> str:
     """Return *text* with the colours of *style*; what is printed without colours takes them out again."""
-    options = STYLES[style]
-    return click.style(text, **options) if options and text else text  # type: ignore[arg-type]
+    return Style.parse(STYLES[style]).render(text, color_system=ColorSystem.STANDARD) if style else text
 
 
 STATE_STYLES = {"done": "good", "failed": "bad", "waiting": "warn", "running": ""}
@@ -148,9 +172,10 @@ def table(
     *,
     wrap: bool = False,
     head: bool = True,
+    without: Collection[str] = (),
 ) -> list[str]:
     """
-    Return a table as lines of at most *width* cells.
+    Return a table as lines of at most *width* cells, drawn by rich.
 
     Args:
         columns: Left to right; one of them may be wide.
@@ -158,51 +183,35 @@ def table(
         width: Cells of the terminal.
         wrap: Wrap the wide column's text over further lines instead of cutting it.
         head: Whether the headings come first.
+        without: Headings of columns that are left out, on a narrow terminal.
     """
-    cells = [[Cell(one_line(cell.text), cell.style) for cell in row] for row in rows]
-    used = [
-        index
-        for index, column in enumerate(columns)
-        if column.wide or column.least or any(row[index].text for row in cells)
-    ]
-    columns = [columns[index] for index in used]
-    cells = [[row[index] for index in used] for row in cells]
-    widths = [
-        max([column.least, cell_len(column.head), *(cell_len(row[index].text) for row in cells)])
-        for index, column in enumerate(columns)
-    ]
-    fixed = sum(own for own, column in zip(widths, columns, strict=True) if not column.wide) + 2 * (
-        len(columns) - 1
-    )
-    widths = [
-        max(8, min(own, width - fixed)) if column.wide else own
-        for own, column in zip(widths, columns, strict=True)
-    ]
-    lines = (
-        _row([Cell(column.head, "head") for column in columns], columns, widths, wrap=False) if head else []
-    )
-    for row in cells:
-        lines += _row(row, columns, widths, wrap=wrap)
-    return lines
+    lines = [[Cell(one_line(cell.text), cell.style) for cell in row] for row in rows]
+    drawn = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=head, header_style="none")
+    used, needed = [], -2
+    for index, column in enumerate(columns):
+        texts = [row[index].text for row in lines]
+        if column.head in without or not (column.wide or column.least or any(texts)):
+            continue
+        own = max(map(cell_len, (column.head, *texts)))
+        # only the wide column shrinks: rich alone would shrink the others to nothing on a narrow terminal
+        least = WIDE_LEAST if column.wide else max(column.least, own)
+        used.append(index)
+        needed += least + 2
+        drawn.add_column(
+            Text(column.head, STYLES["head"]),
+            justify="right" if column.right else "default",
+            min_width=least,
+            no_wrap=not column.wide,
+        )
+    for row in lines:
+        drawn.add_row(*(_text(row[index], wrap=wrap and columns[index].wide) for index in used))
+    return _rendered(drawn, max(width, needed))
 
 
-def _row(row: Sequence[Cell], columns: Sequence[Column], widths: Sequence[int], *, wrap: bool) -> list[str]:
-    """Return one row of a table, in more lines when a cell is wrapped."""
-    stacks = [
-        (folded(cell.text, own) if wrap and column.wide else [cut(cell.text, own)])
-        for cell, column, own in zip(row, columns, widths, strict=True)
-    ]
-    lines = []
-    for level in range(max(map(len, stacks))):
-        texts = [stack[level] if level < len(stack) else "" for stack in stacks]
-        parts = [
-            (" " * (own - cell_len(text)) + styled(text, cell.style))
-            if column.right
-            else (styled(text, cell.style) + " " * (own - cell_len(text)))
-            for text, cell, column, own in zip(texts, row, columns, widths, strict=True)
-        ]
-        lines.append("  ".join(parts).rstrip())
-    return lines
+def _text(cell: Cell, *, wrap: bool) -> Text:
+    """Return a cell for rich: on one line, or folded at spaces where there are any."""
+    overflow: OverflowMethod = "fold" if wrap else "ellipsis"
+    return Text(cell.text, STYLES[cell.style], no_wrap=not wrap, overflow=overflow)
 
 
 def facts(pairs: Iterable[tuple[str, str, str]], width: int, *, lines_max: int = 4) -> list[str]:
