@@ -35,7 +35,7 @@ from paor import (
     replay,
 )
 from paor.fsm.intake import model_of
-from paor.prompts import client_settings
+from paor.prompts.clients import settings
 from paor.prompts.json_reading import read_object
 from paor.prompts.plan_schemas import PLAN
 from paor.prompts.plans import read_plan
@@ -402,7 +402,7 @@ def test_the_price_list_of_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_
         OpenAIModel("local", base_url="http://127.0.0.1:9/v1")
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(UsageError, match="not UTF-8"):
-        client_settings.price_list(path)
+        settings.price_list(path)
 
 
 # -- being made --------------------------------------------------------------------------------------------------
@@ -441,7 +441,7 @@ def test_without_key_or_sdk_one_line_says_what_to_do(monkeypatch: pytest.MonkeyP
     with pytest.raises(UsageError, match="set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL"):
         AnthropicModel("claude-sonnet-5-5")
     for name in ("openai", "anthropic"):
-        monkeypatch.setattr(f"paor.prompts.{name}.find_spec", lambda _: None)
+        monkeypatch.setattr(f"paor.prompts.clients.{name}.find_spec", lambda _: None)
         with pytest.raises(MissingExtra, match=rf'pip install "paor\[{name}\]"'):
             model_of(f"{name}:x")
 

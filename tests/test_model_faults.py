@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from paor import AnthropicModel, Engine, ModelCall, ModelUnavailable, OpenAIModel, PromptMessage, replay
-from paor.prompts import exchange, http
+from paor.prompts.clients import http
+from paor.prompts.clients.wire import exchange
 from paor.prompts.plans import read_plan
 from paor.prompts.replies import Invalid
 

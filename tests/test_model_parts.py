@@ -11,19 +11,27 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from paor import Usage, UsageError
-from paor.prompts.exchange import Exchange
-from paor.prompts.faults import Fault, backoff_s, lacking, retry_after_s, status_fault, told_fault, words_of
-from paor.prompts.heard import Heard, Interface, decoded
+from paor.prompts.clients.prices import prices_of
+from paor.prompts.clients.wire.chat_completions import ChatWire
+from paor.prompts.clients.wire.exchange import Exchange
+from paor.prompts.clients.wire.faults import (
+    Fault,
+    backoff_s,
+    lacking,
+    retry_after_s,
+    status_fault,
+    told_fault,
+    words_of,
+)
+from paor.prompts.clients.wire.interface import Heard, Interface, decoded
+from paor.prompts.clients.wire.messages import MessagesWire
+from paor.prompts.clients.wire.responses import ResponsesWire
+from paor.prompts.clients.wire.secrets import Scrubber
+from paor.prompts.clients.wire.sse import SseReader
 from paor.prompts.model import FAULT_CODES, checked_reply, request_label
-from paor.prompts.prices import prices_of
 from paor.prompts.replies import Invalid, read_refinement, read_review, read_selection
-from paor.prompts.secrets import Scrubber
-from paor.prompts.sse import SseReader
 from paor.prompts.strict import strict_schema
 from paor.prompts.task_plans import read_task_plan
-from paor.prompts.wire_chat import ChatWire
-from paor.prompts.wire_messages import MessagesWire
-from paor.prompts.wire_responses import ResponsesWire
 from paor.prompts.wire_schemas import REFINEMENT, REVIEW, SELECTION, reply_schema
 
 from .model_server import WIRES

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from ._cli_io import USAGE
 from .fsm.intake import automatic, model_of
-from .prompts.client_settings import checked_url, price_list, shown_url
-from .prompts.clients import RemoteModel
+from .prompts.clients.client import RemoteModel
+from .prompts.clients.prices import MILLION
+from .prompts.clients.settings import checked_url, price_list, shown_url
 from .prompts.model import Model, ModelCall, ModelUnavailable, PromptMessage
-from .prompts.prices import MILLION
 from .states.errors import UsageError
 
 VARIABLES = {

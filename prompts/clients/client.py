@@ -16,11 +16,22 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..states.budgets import prompt_tokens
-from ..states.errors import UsageError
-from ..states.outcomes import Usage
-from .beside import BESIDE
-from .client_settings import (
+from ...states.budgets import prompt_tokens
+from ...states.errors import UsageError
+from ...states.outcomes import Usage
+from ..model import (
+    CallStopped,
+    ModelCall,
+    ModelUnavailable,
+    Notice,
+    Reply,
+    estimated_usage,
+    prompt_bytes,
+)
+from .background_loop import BESIDE
+from .connection import Attempt, Connection
+from .prices import Price
+from .settings import (
     Port,
     SystemPort,
     checked_url,
@@ -33,19 +44,8 @@ from .client_settings import (
     url_secrets,
     whole,
 )
-from .connection import Attempt, Connection
-from .faults import Fault, backoff_s, lacking, one_line
-from .heard import Asked, Heard, as_json
-from .model import (
-    CallStopped,
-    ModelCall,
-    ModelUnavailable,
-    Notice,
-    Reply,
-    estimated_usage,
-    prompt_bytes,
-)
-from .prices import Price
+from .wire.faults import Fault, backoff_s, lacking, one_line
+from .wire.interface import Asked, Heard, as_json
 
 LOGGER = logging.getLogger("paor.models")
 STRUCTURES = ("auto", "schema", "object", "tool", "none")

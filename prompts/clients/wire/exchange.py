@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from msgspec.structs import replace
 
 from .faults import Fault, one_line
-from .heard import Heard, Interface, bad_body, decoded
+from .interface import Heard, Interface, bad_body, decoded
 from .secrets import Scrubber, StreamScrubber
 from .sse import Event, SseReader
 

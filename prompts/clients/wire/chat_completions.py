@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..states.outcomes import Usage
+from ....states.outcomes import Usage
+from ...model import Finish, ModelCall
+from ...strict import strict_schema
 from .faults import Fault, told_fault
-from .heard import (
+from .interface import (
     Asked,
     Heard,
     as_json,
@@ -24,8 +26,6 @@ from .heard import (
     sendable,
     text_in,
 )
-from .model import Finish, ModelCall
-from .strict import strict_schema
 
 _FINISHES: dict[str, Finish] = {
     "length": "length",

@@ -17,8 +17,8 @@ from typing import Any
 
 import httpx2
 
-from .faults import Fault, one_line, status_fault
-from .secrets import Scrubber
+from .wire.faults import Fault, one_line, status_fault
+from .wire.secrets import Scrubber
 
 BODY_BYTES = 32 * 2**20
 """Most bytes of a response, unpacked."""

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any
 
-from ..states.errors import MissingExtra, UsageError
-from .client_settings import Port
-from .clients import RemoteModel
+from ...states.errors import MissingExtra, UsageError
+from .client import RemoteModel
 from .connection import CONNECT_S, Attempt
-from .heard import Interface
-from .wire_chat import ChatWire
-from .wire_responses import ResponsesWire
+from .settings import Port
+from .wire.chat_completions import ChatWire
+from .wire.interface import Interface
+from .wire.responses import ResponsesWire
 
 KEY, BASE_URL = "OPENAI_API_KEY", "OPENAI_BASE_URL"
 NO_KEY = "none"

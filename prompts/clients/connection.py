@@ -15,12 +15,12 @@ from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
-from .client_settings import Port
-from .exchange import Exchange
-from .faults import Fault
-from .heard import Heard, Interface
-from .model import CallStopped, ModelCall, request_label
-from .secrets import Scrubber
+from ..model import CallStopped, ModelCall, request_label
+from .settings import Port
+from .wire.exchange import Exchange
+from .wire.faults import Fault
+from .wire.interface import Heard, Interface
+from .wire.secrets import Scrubber
 
 CONNECT_S = 10.0
 """Longest time to connect."""

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from .model import CallStopped
+from ..model import CallStopped
 
 POLL_S = 0.1
 """Seconds between two looks."""

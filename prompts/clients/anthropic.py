@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any
 
-from ..states.errors import MissingExtra, UsageError
-from .client_settings import Port
-from .clients import RemoteModel
+from ...states.errors import MissingExtra, UsageError
+from .client import RemoteModel
 from .connection import CONNECT_S, Attempt
-from .heard import Interface
-from .wire_messages import MessagesWire
+from .settings import Port
+from .wire.interface import Interface
+from .wire.messages import MessagesWire
 
 KEY, TOKEN, BASE_URL = "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL"
 NO_KEY = "none"

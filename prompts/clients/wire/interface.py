@@ -8,9 +8,9 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from ..states.outcomes import Usage
+from ....states.outcomes import Usage
+from ...model import Finish, ModelCall
 from .faults import Fault
-from .model import Finish, ModelCall
 
 TOKENS_MAX = 2**40
 """More tokens than this are a wrong number."""
