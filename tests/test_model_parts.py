@@ -23,11 +23,11 @@ from paor.prompts.clients.wire.faults import (
     told_fault,
     words_of,
 )
-from paor.prompts.clients.wire.interface import Heard, Interface, decoded
+from paor.prompts.clients.wire.interface import ParsedReply, Interface, decoded
 from paor.prompts.clients.wire.messages import MessagesWire
 from paor.prompts.clients.wire.responses import ResponsesWire
 from paor.prompts.clients.wire.secrets import Scrubber
-from paor.prompts.clients.wire.sse import SseReader
+
 from paor.prompts.model import FAULT_CODES, checked_reply, request_label
 from paor.prompts.replies import Invalid, read_refinement, read_review, read_selection
 from paor.prompts.strict import strict_schema
@@ -119,7 +119,7 @@ BODIES = st.recursive(
 each_interface = pytest.mark.parametrize("interface", INTERFACES, ids=lambda one: type(one).__name__)
 
 
-def came(result: Heard | Fault) -> None:
+def came(result: ParsedReply | Fault) -> None:
     """Check that what an exchange came to can be journaled."""
     if isinstance(result, Fault):
         assert result.code in FAULT_CODES and "\n" not in result.message
@@ -180,7 +180,7 @@ def test_however_a_stream_is_cut_into_pieces_it_is_heard_alike(
     for start, end in zip([0, *cuts], [*cuts, len(whole)], strict=True):
         exchange.feed(whole[start:end])
     result = exchange.end()
-    assert isinstance(result, Heard) and result.text == text == "".join(shown)
+    assert isinstance(result, ParsedReply) and result.text == text == "".join(shown)
 
 
 @given(wire=st.sampled_from(WIRES), data=st.data())

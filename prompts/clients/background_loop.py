@@ -35,7 +35,7 @@ class LoopThread:
 
         Args:
             work: Runs on the loop.
-            is_cancelled: Asked from this thread every tenth of a second; what it raises ends the work, too.
+            is_cancelled: RequestOptions from this thread every tenth of a second; what it raises ends the work, too.
 
         Raises:
             CallStopped: *is_cancelled* was true; *work* has ended before.

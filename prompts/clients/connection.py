@@ -1,5 +1,8 @@
 """
-One attempt over an SDK, sync and async: opened, read, and what it came to; nothing that a server does raises.
+One attempt over an SDK, sync and async: opened, read by the SDK's own stream, and what came of it as a value.
+
+Nothing that a server does raises. Between the response and the SDK's stream stands a `Body`, which bounds the bytes, the
+time and a run that was cancelled: the SDK's reader has no bound of its own, and in a sync client nothing else can stop it.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from msgspec import Struct
@@ -19,11 +22,19 @@ from ..model import CallStopped, ModelCall, request_label
 from .settings import Port
 from .wire.exchange import Exchange
 from .wire.faults import Fault
-from .wire.interface import Heard, Interface
+from .wire.interface import Interface, ParsedReply
 from .wire.secrets import Scrubber
+
+if TYPE_CHECKING:
+    from .http import AsyncBody, Body, SyncBody
 
 CONNECT_S = 10.0
 """Longest time to connect."""
+NO_KEY = "none"
+"""What a server of one's own is given where there is no key."""
+
+Outcome = tuple[ParsedReply | Fault, str | None]
+"""What an attempt came to, and the server's id of it."""
 
 
 class Attempt(Struct, frozen=True):
@@ -32,6 +43,16 @@ class Attempt(Struct, frozen=True):
     body: dict[str, Any]
     timeout_s: float
     call: ModelCall
+
+
+class _Response:
+    """A response of which the head has come: its exchange, its id, its content type, and its body while it is read."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self.exchange = exchange
+        self.request_id: str | None = None
+        self.content_type = ""
+        self.body: Body | None = None
 
 
 class Connection(ABC):
@@ -44,13 +65,27 @@ class Connection(ABC):
         client, async_client: Made by the host; None: made on first use, the async ones one for each event loop.
 
     Attributes:
+        provider: Name of the provider and of its SDK.
+        home: Its address.
+        sdk_client: Name of the SDK's client.
         modules: Of the SDK, imported before the first attempt so that no time of it is spent on that.
+        unnamed: Members of a body for which the SDK's method has no parameter.
     """
 
+    provider = ""
+    home = ""
+    sdk_client = ""
     modules: tuple[str, ...] = ()
+    unnamed: tuple[str, ...] = ()
+    base_url: str | None
+    _key: str
+    _timeout_s: float
+    _extra: dict[str, Any]
+    _headers: dict[str, str]
 
     def __init__(self, port: Port, secrets: frozenset[str], client: Any, async_client: Any) -> None:
         self._port = port
+        self._interface = self._wire()
         self._secrets = secrets
         self._scrub = Scrubber(sorted(secrets))
         self._client, self._async_given = client, async_client
@@ -58,22 +93,7 @@ class Connection(ABC):
         self._lock = threading.Lock()
         self._prepared = False
 
-    # -- what a provider brings ------------------------------------------------------------------------------------
-
-    @property
-    @abstractmethod
-    def _interface(self) -> Interface:
-        """Which interface the server speaks."""
-
-    @abstractmethod
-    def _made(self, *, is_async: bool) -> Any:
-        """Return a client of the SDK, its own retries off."""
-
-    @abstractmethod
-    def _open(self, client: Any, attempt: Attempt) -> Any:
-        """Return the context manager of the response to an attempt, its body not read."""
-
-    # -- one attempt -----------------------------------------------------------------------------------------------
+    # -- the SDK ---------------------------------------------------------------------------------------------------
 
     def _ready(self) -> None:
         """Do what is done once before the first attempt: the SDK is imported, its logs are held back."""
@@ -85,6 +105,23 @@ class Connection(ABC):
 
                 quiet(self._secrets)
                 self._prepared = True
+
+    def _made(self, *, is_async: bool) -> Any:
+        """Return a client of the SDK, its own retries off: attempts are counted, budgeted and journaled here."""
+        from .http import abound, bound, trust
+
+        sdk, kind = import_module(self.provider), "Async" if is_async else ""
+        hooks = {"response": [abound if is_async else bound]}
+        http = getattr(sdk, f"Default{kind}HttpxClient")(
+            event_hooks=hooks, verify=trust(), follow_redirects=False
+        )
+        return getattr(sdk, kind + self.sdk_client)(
+            api_key=self._key or NO_KEY,
+            base_url=self.base_url or self.home,
+            max_retries=0,
+            timeout=self._timeout_s,
+            http_client=http,
+        )
 
     def _sync_client(self) -> Any:
         with self._lock:
@@ -101,81 +138,128 @@ class Connection(ABC):
                 self._async_clients[loop] = self._made(is_async=True)
             return self._async_clients[loop]
 
-    def _attempted(self, attempt: Attempt) -> tuple[Heard | Fault, str | None]:
+    @abstractmethod
+    def _wire(self) -> Interface:
+        """Return the interface that the server speaks."""
+
+    @abstractmethod
+    def _resource(self, client: Any) -> Any:
+        """Return what of the SDK's client makes requests of that interface."""
+
+    def _open(self, client: Any, attempt: Attempt) -> Any:
+        """Return the context manager of the response to an attempt, its body not read."""
+        import httpx2
+
+        body = dict(attempt.body)
+        extra = {name: body.pop(name) for name in self.unnamed if name in body} | self._extra
+        return self._resource(client).with_streaming_response.create(
+            **body,
+            extra_body=extra or None,
+            extra_headers={"Accept-Encoding": "gzip", **self._headers},
+            timeout=httpx2.Timeout(attempt.timeout_s, connect=min(CONNECT_S, attempt.timeout_s)),
+        )
+
+    def _events(self, client: Any, body: SyncBody | AsyncBody) -> Any:
+        """Return the SDK's stream of typed events over *body*."""
+        import httpx2
+
+        sdk = import_module(self.provider)
+        kind = sdk.AsyncStream if body.is_async else sdk.Stream
+        response = httpx2.Response(200, stream=body, request=httpx2.Request("POST", self.home))
+        return kind(cast_to=self._interface.types()[0], response=response, client=client)
+
+    # -- one attempt -----------------------------------------------------------------------------------------------
+
+    def _attempted(self, attempt: Attempt) -> Outcome:
         """Make one attempt and return what it came to, with the server's id of it; never raises for a server."""
-        exchange: Exchange | None = None
-        request_id: str | None = None
-        broken: Fault | None = None
+        from .http import SyncBody
+
+        came = _Response(Exchange(self._interface, attempt.call.on_text, self._scrub))
+        end = self._port.now() + attempt.timeout_s
+
+        def watch() -> None:
+            if attempt.call.is_cancelled is not None and attempt.call.is_cancelled():
+                raise CallStopped("the run is cancelled")
+            if self._port.now() > end:
+                raise TimeoutError
+
         try:
             self._ready()
-            opened: AbstractContextManager[Any] = self._open(self._sync_client(), attempt)
-            end = self._port.now() + attempt.timeout_s
+            client = self._sync_client()
+            opened: AbstractContextManager[Any] = self._open(client, attempt)
             with opened as response:
-                exchange, request_id = self._begun(response, attempt)
-                for data in response.iter_bytes():
-                    if attempt.call.is_cancelled is not None and attempt.call.is_cancelled():
-                        raise CallStopped("the run is cancelled")
-                    exchange.feed(data)
-                    if exchange.done:
-                        break
-                    if self._port.now() > end:
-                        broken = Fault("timeout", "the reply took too long", True)
-                        break
+                self._begun(came, response)
+                came.body = body = SyncBody(response.iter_bytes(), watch)
+                if self._is_stream(came, attempt):
+                    for event in self._events(client, body):
+                        body.forget()
+                        if came.exchange.take(event):
+                            break
+                else:
+                    for _ in body:
+                        pass
         except CallStopped:
             raise
         except Exception as error:  # whatever a foreign library raises is a fault of this attempt
-            broken, told = self._broken(error, begun=exchange is not None)
-            request_id = request_id or told
-        return self._ended(exchange, broken, request_id)
+            return self._broken(came, error)
+        return self._ended(came, None)
 
-    async def _aattempted(self, attempt: Attempt) -> tuple[Heard | Fault, str | None]:
+    async def _aattempted(self, attempt: Attempt) -> Outcome:
         """Do the same without blocking the event loop."""
-        exchange: Exchange | None = None
-        request_id: str | None = None
-        broken: Fault | None = None
+        from .http import AsyncBody
+
+        came = _Response(Exchange(self._interface, attempt.call.on_text, self._scrub))
         try:
             if not self._prepared:
                 await asyncio.to_thread(self._ready)  # an import of seconds
-            opened: AbstractAsyncContextManager[Any] = self._open(self._async_client(), attempt)
-            async with asyncio.timeout(attempt.timeout_s):
-                async with opened as response:
-                    exchange, request_id = self._begun(response, attempt)
-                    async for data in response.iter_bytes():
-                        exchange.feed(data)
-                        if exchange.done:
+            client = self._async_client()
+            opened: AbstractAsyncContextManager[Any] = self._open(client, attempt)
+            async with asyncio.timeout(attempt.timeout_s), opened as response:
+                self._begun(came, response)
+                came.body = body = AsyncBody(response.iter_bytes())
+                if self._is_stream(came, attempt):
+                    async for event in self._events(client, body):
+                        body.forget()
+                        if came.exchange.take(event):
                             break
-        except TimeoutError:
-            broken = Fault("timeout", "the reply took too long", True)
+                else:
+                    async for _ in body:
+                        pass
         except Exception as error:  # whatever a foreign library raises is a fault of this attempt
-            broken, told = self._broken(error, begun=exchange is not None)
-            request_id = request_id or told
-        return self._ended(exchange, broken, request_id)
+            return self._broken(came, error)
+        return self._ended(came, None)
 
-    def _begun(self, response: Any, attempt: Attempt) -> tuple[Exchange, str | None]:
+    def _begun(self, came: _Response, response: Any) -> None:
         headers = {name.lower(): value for name, value in response.headers.items()}
-        exchange = Exchange(self._interface, headers, attempt.call.on_text, self._scrub)
-        return exchange, self._label(headers)
+        came.request_id, came.content_type = self._label(headers), headers.get("content-type", "").lower()
+
+    def _is_stream(self, came: _Response, attempt: Attempt) -> bool:
+        return bool(attempt.body.get("stream")) or "event-stream" in came.content_type
 
     def _label(self, headers: Mapping[str, str]) -> str | None:
         """Return the id in a response's headers, if it is one and no secret."""
         found = headers.get("x-request-id") or headers.get("request-id")
         return request_label(self._scrub(found)) if found else None
 
-    def _broken(self, error: Exception, *, begun: bool) -> tuple[Fault, str | None]:
+    def _broken(self, came: _Response, error: Exception) -> Outcome:
+        """Return what an attempt came to that ended by *error*."""
         from .http import fault_of
 
-        response = getattr(error, "response", None)
-        headers = getattr(response, "headers", None)
-        label = self._label({name.lower(): value for name, value in headers.items()}) if headers else None
-        return fault_of(error, self._port.wall(), begun=begun), label
+        headers = getattr(getattr(error, "response", None), "headers", None)
+        if headers and came.request_id is None:
+            came.request_id = self._label({name.lower(): value for name, value in headers.items()})
+        return self._ended(came, fault_of(error, self._port.wall(), came.body))
 
-    def _ended(
-        self, exchange: Exchange | None, broken: Fault | None, request_id: str | None
-    ) -> tuple[Heard | Fault, str | None]:
-        if exchange is None:
+    def _ended(self, came: _Response, broken: Fault | None) -> Outcome:
+        """Return what an attempt came to: *broken*, a stream's reply as far as it is whole, or a whole body's."""
+        body, streamed = came.body, came.exchange.begun or "event-stream" in came.content_type
+        if body is None:
             assert broken is not None, "an attempt without a response has a reason"
-            return broken, request_id
-        result = exchange.end(broken)
-        if request_id is None and isinstance(result, Heard):
-            request_id = request_label(self._scrub(result.id))
-        return result, request_id
+            return broken, came.request_id
+        if streamed:
+            result = came.exchange.end(broken)
+        else:
+            result = broken or came.exchange.whole(body.beginning(), came.content_type)
+        if came.request_id is None and isinstance(result, ParsedReply):
+            came.request_id = request_label(self._scrub(result.id))
+        return result, came.request_id
