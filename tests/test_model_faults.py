@@ -133,9 +133,9 @@ STREAM_FAULTS: dict[str, tuple[Any, str, bool]] = {
     "stalls": (lambda wire: streamed(wire.events(TEXT)[:4], then=lambda connection: connection.hold()), "timeout", True),
     "drips for ever": (drip, "timeout", True),
     "an event of no JSON": (
-        lambda wire: streamed([*wire.events(TEXT)[:3], b"data: {nonsense}\n\n", *wire.events(TEXT)[3:]]), "bad_body", True
+        lambda wire: streamed([*wire.events(TEXT)[:3], b"event: message_delta\ndata: {nonsense}\n\n", *wire.events(TEXT)[3:]]), "bad_body", True
     ),
-    "an event of a list": (lambda wire: streamed([b"data: [1]\n\n", *wire.events(TEXT)]), "bad_body", True),
+    "an event of a list": (lambda wire: streamed([b"event: message_start\ndata: [1]\n\n", *wire.events(TEXT)]), "bad_body", True),
     "an error within": (
         lambda wire: streamed([*wire.events(TEXT)[:3], event(wire.error("full", type="overloaded_error"), "error")]),
         "overloaded", True,

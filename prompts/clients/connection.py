@@ -54,6 +54,17 @@ class _Response:
         self.content_type = ""
         self.body: Body | None = None
 
+    @property
+    def is_events(self) -> bool:
+        """Whether the server says that it streams."""
+        return "event-stream" in self.content_type
+
+    def take(self, event: Any) -> bool:
+        """Take an event of the SDK's stream and return whether it was the last one."""
+        assert self.body is not None, "events come of a body"
+        self.body.forget()
+        return self.exchange.take(event)
+
 
 class Connection(ABC):
     """
@@ -188,16 +199,11 @@ class Connection(ABC):
             client = self._sync_client()
             opened: AbstractContextManager[Any] = self._open(client, attempt)
             with opened as response:
-                self._begun(came, response)
-                came.body = body = SyncBody(response.iter_bytes(), watch)
-                if self._is_stream(came, attempt):
-                    for event in self._events(client, body):
-                        body.forget()
-                        if came.exchange.take(event):
-                            break
-                else:
-                    for _ in body:
-                        pass
+                is_stream = self._begun(came, attempt, response)
+                came.body = body = SyncBody(response.iter_bytes(), watch, is_stream=is_stream)
+                for event in self._events(client, body) if is_stream else body:
+                    if is_stream and came.take(event):
+                        break
         except CallStopped:
             raise
         except Exception as error:  # whatever a foreign library raises is a fault of this attempt
@@ -215,26 +221,20 @@ class Connection(ABC):
             client = self._async_client()
             opened: AbstractAsyncContextManager[Any] = self._open(client, attempt)
             async with asyncio.timeout(attempt.timeout_s), opened as response:
-                self._begun(came, response)
-                came.body = body = AsyncBody(response.iter_bytes())
-                if self._is_stream(came, attempt):
-                    async for event in self._events(client, body):
-                        body.forget()
-                        if came.exchange.take(event):
-                            break
-                else:
-                    async for _ in body:
-                        pass
+                is_stream = self._begun(came, attempt, response)
+                came.body = body = AsyncBody(response.iter_bytes(), is_stream=is_stream)
+                async for event in self._events(client, body) if is_stream else body:
+                    if is_stream and came.take(event):
+                        break
         except Exception as error:  # whatever a foreign library raises is a fault of this attempt
             return self._broken(came, error)
         return self._ended(came, None)
 
-    def _begun(self, came: _Response, response: Any) -> None:
+    def _begun(self, came: _Response, attempt: Attempt, response: Any) -> bool:
+        """Note what the head of a response says, and return whether its body may be a stream."""
         headers = {name.lower(): value for name, value in response.headers.items()}
         came.request_id, came.content_type = self._label(headers), headers.get("content-type", "").lower()
-
-    def _is_stream(self, came: _Response, attempt: Attempt) -> bool:
-        return bool(attempt.body.get("stream")) or "event-stream" in came.content_type
+        return bool(attempt.body.get("stream")) or came.is_events
 
     def _label(self, headers: Mapping[str, str]) -> str | None:
         """Return the id in a response's headers, if it is one and no secret."""
@@ -252,7 +252,7 @@ class Connection(ABC):
 
     def _ended(self, came: _Response, broken: Fault | None) -> Outcome:
         """Return what an attempt came to: *broken*, a stream's reply as far as it is whole, or a whole body's."""
-        body, streamed = came.body, came.exchange.begun or "event-stream" in came.content_type
+        body, streamed = came.body, came.exchange.begun or came.is_events
         if body is None:
             assert broken is not None, "an attempt without a response has a reason"
             return broken, came.request_id

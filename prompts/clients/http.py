@@ -22,6 +22,8 @@ from .wire.secrets import Scrubber
 
 BODY_BYTES = 32 * 2**20
 """Most bytes of a response, unpacked."""
+EVENT_BYTES, EVENT_LINES = 4 * 2**20, 1_000
+"""Most bytes and lines of one event of a stream: the Anthropic SDK copies an event anew with each line and each piece."""
 ERROR_BYTES = 64 * 2**10
 """How much of an error's body is read; what follows is not asked for."""
 
@@ -39,18 +41,21 @@ class Body:
 
     Attributes:
         is_async: Whether it is read on an event loop.
+        is_stream: Whether it may be a stream; of a body that is none nothing goes on, all is kept.
         ended: Whether the response has ended; what cannot be read then was cut off.
     """
 
     is_async = False
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_stream: bool) -> None:
+        self.is_stream = is_stream
         self.ended = False
-        self._bytes = 0
+        self._bytes = self._event_bytes = self._event_lines = 0
+        self._begins: bytes = b""
         self._kept: list[bytes] | None = []
 
     def counted(self, data: bytes) -> bytes:
-        """Return what of the next bytes goes on, within the bound."""
+        """Return what of the next bytes goes on to the reader, within the bounds; nothing of a body that is JSON."""
         if not self._bytes:
             data = data.removeprefix(b"\xef\xbb\xbf")
         self._bytes += len(data)
@@ -58,7 +63,22 @@ class Body:
             raise BodyTooLarge(f"the response has more than {BODY_BYTES:,} bytes")
         if self._kept is not None:
             self._kept.append(data)
+        self._begins = self._begins or data.lstrip()[:1]
+        if not self.is_stream or self._begins in (b"{", b"["):
+            return b""
+        self._count_event(data)
         return data
+
+    def _count_event(self, data: bytes) -> None:
+        """Count the event that goes on with *data*, and each that begins in it; blank lines are where events end."""
+        lines = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        for place, part in enumerate(lines.split(b"\n\n")):
+            if place or lines[:1] == b"\n":
+                self._event_bytes = self._event_lines = 0
+            self._event_bytes += len(part)
+            self._event_lines += part.count(b"\n")
+            if self._event_bytes > EVENT_BYTES or self._event_lines > EVENT_LINES:
+                raise BodyTooLarge(f"an event has more than {EVENT_BYTES:,} bytes or {EVENT_LINES:,} lines")
 
     def forget(self) -> None:
         """Keep no bytes any more: it is a stream."""
@@ -72,8 +92,8 @@ class Body:
 class SyncBody(Body, httpx2.SyncByteStream):
     """The same for a thread; *watch* is called before each piece and raises what ends the reading."""
 
-    def __init__(self, pieces: Iterator[bytes], watch: Callable[[], None]) -> None:
-        super().__init__()
+    def __init__(self, pieces: Iterator[bytes], watch: Callable[[], None], *, is_stream: bool) -> None:
+        super().__init__(is_stream=is_stream)
         self._pieces, self._watch = pieces, watch
 
     def __iter__(self) -> Iterator[bytes]:
@@ -89,8 +109,8 @@ class AsyncBody(Body, httpx2.AsyncByteStream):
 
     is_async = True
 
-    def __init__(self, pieces: AsyncIterator[bytes]) -> None:
-        super().__init__()
+    def __init__(self, pieces: AsyncIterator[bytes], *, is_stream: bool) -> None:
+        super().__init__(is_stream=is_stream)
         self._pieces = pieces
 
     async def __aiter__(self) -> AsyncIterator[bytes]:

@@ -2,8 +2,7 @@
 One attempt as it comes in: the events of the SDK's stream or a whole body in, the reply or what went wrong out; pure.
 
 A server may ignore that it was asked for a stream, and label its body wrongly. So a body is read as a stream when one was
-asked for or its content type says that it is one, and one without any event is then read as a whole. The two cannot be
-mistaken for each other: no line of a JSON text begins with the name of a field of server-sent events.
+asked for or its content type says that it is one, and one without any event is then read as a whole.
 """
 
 from __future__ import annotations
