@@ -352,18 +352,18 @@ class RemoteModel(Connection):
 
     # -- answering -------------------------------------------------------------------------------------------------
 
-    def _replied(self, call: ModelCall, progress: CallProgress, heard: ParsedReply) -> Reply:
-        text = self._scrub(progress.said + heard.text)
-        usage = heard.usage
+    def _replied(self, call: ModelCall, progress: CallProgress, parsed: ParsedReply) -> Reply:
+        text = self._scrub(progress.said + parsed.text)
+        usage = parsed.usage
         if usage is None or not (
             usage.tokens_in or usage.tokens_out
         ):  # who tells nothing reads and writes all the same
             self._add_usage(call, progress, estimated_usage(call, text))
-        reply = Reply(text, progress.usage, heard.finish, progress.request_id, progress.attempts)
+        reply = Reply(text, progress.usage, parsed.finish, progress.request_id, progress.attempts)
         if LOGGER.isEnabledFor(logging.DEBUG):
             used = progress.usage or Usage()
-            told = f"answered ({heard.finish}), {used.tokens_in} tokens in, {used.tokens_out} out"
-            self._log(logging.DEBUG, call, "reply", heard.finish, told, progress.attempts)
+            told = f"answered ({parsed.finish}), {used.tokens_in} tokens in, {used.tokens_out} out"
+            self._log(logging.DEBUG, call, "reply", parsed.finish, told, progress.attempts)
         return reply
 
     def _unavailable(
