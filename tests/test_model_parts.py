@@ -28,7 +28,7 @@ from paor.prompts.clients.prices import prices_of
 from paor.prompts.clients.wire.chat_completions import ChatWire
 from paor.prompts.clients.wire.exchange import Exchange
 from paor.prompts.clients.wire.faults import (
-    Fault,
+    AttemptFault,
     backoff_s,
     lacking,
     retry_after_s,
@@ -177,11 +177,11 @@ def canned(name: str) -> Canned:
     return Canned(Wire(name))
 
 
-def came(result: ParsedReply | Fault | Reply | ModelUnavailable) -> None:
+def came(result: ParsedReply | AttemptFault | Reply | ModelUnavailable) -> None:
     """Check that what an exchange came to can be journaled."""
     if isinstance(result, ModelUnavailable):
         assert result.code in FAULT_CODES and result.code != "unexpected", result.message
-    elif isinstance(result, Fault):
+    elif isinstance(result, AttemptFault):
         assert result.code in FAULT_CODES and "\n" not in result.message
     else:
         assert isinstance(result.text, str)
@@ -289,17 +289,17 @@ def test_the_back_off_is_bounded(attempt: int, jitter: float) -> None:
 
 def test_what_is_lacking_must_have_been_sent_and_be_named() -> None:
     """An error of another kind leaves requests as they are."""
-    refused = Fault("bad_request", "HTTP 400: temperature is not supported", status=400)
+    refused = AttemptFault("bad_request", "HTTP 400: temperature is not supported", status=400)
     assert lacking(refused, {"temperature"}) == ("temperature", True) and lacking(refused, {"effort"}) is None
     for status, words in (
         (400, "max_tokens is too large: 5000"),
         (401, "unknown key"),
         (429, "schema not supported"),
     ):
-        assert lacking(Fault("x", words, status=status), {"max_tokens", "structure"}) is None
-    wrong = Fault("bad_request", "HTTP 400: failed to parse grammar", status=400)
+        assert lacking(AttemptFault("x", words, status=status), {"max_tokens", "structure"}) is None
+    wrong = AttemptFault("bad_request", "HTTP 400: failed to parse grammar", status=400)
     assert lacking(wrong, {"structure"}) == ("structure", False)
-    assert lacking(Fault("bad_request", "no", status=500), {"structure"}) is None
+    assert lacking(AttemptFault("bad_request", "no", status=500), {"structure"}) is None
 
 
 # -- schemas -----------------------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ from ..model import (
     estimated_usage,
     prompt_bytes,
 )
-from .background_loop import BESIDE
+from .background_loop import BACKGROUND
 from .connection import Attempt, Connection
 from .prices import Price
 from .settings import (
@@ -46,7 +46,7 @@ from .settings import (
     url_secrets,
     whole,
 )
-from .wire.faults import Fault, backoff_s, lacking, one_line
+from .wire.faults import AttemptFault, backoff_s, lacking, one_line
 from .wire.interface import ParsedReply, RequestOptions, as_json
 
 LOGGER = logging.getLogger("paor.models")
@@ -205,7 +205,7 @@ class RemoteModel(Connection):
             CallStopped: `ModelCall.is_cancelled` has become true; the exchange is closed.
         """
         if call.is_cancelled is not None and not self._has_given:
-            return BESIDE.wait(self.aask(call), call.is_cancelled)
+            return BACKGROUND.wait(self.aask(call), call.is_cancelled)
         plan, came = self._plan(call), None
         while True:
             if call.is_cancelled is not None and call.is_cancelled():
@@ -253,7 +253,7 @@ class RemoteModel(Connection):
                 body["messages"] = [*body["messages"], *progress.turns]
             left = self._timeout_s if end is None else min(self._timeout_s, end - self._port.now())
             progress.attempts += 1
-            came: tuple[ParsedReply | Fault, str | None] = yield Attempt(body, max(left, 0.001), call)
+            came: tuple[ParsedReply | AttemptFault, str | None] = yield Attempt(body, max(left, 0.001), call)
             result, request_id = came
             progress.request_id = request_id or progress.request_id
             self._add_usage(call, progress, result.usage)
@@ -296,7 +296,9 @@ class RemoteModel(Connection):
             call.on_text is not None if self._stream is None else self._stream,
         )
 
-    def _learnt(self, call: ModelCall, options: RequestOptions, fault: Fault, features: set[str]) -> bool:
+    def _learnt(
+        self, call: ModelCall, options: RequestOptions, fault: AttemptFault, features: set[str]
+    ) -> bool:
         """Remember what the server does not take; return whether to ask again without it."""
         found = lacking(fault, features)
         if found is None:
@@ -328,14 +330,14 @@ class RemoteModel(Connection):
         size = prompt_bytes(call.messages) + len(as_json(progress.turns)) + len(more)
         return tokens + prompt_tokens(size) + options.max_tokens <= call.tokens_left
 
-    def _hint(self, fault: Fault) -> str:
+    def _hint(self, fault: AttemptFault) -> str:
         """Return what else may be wrong when a server has no such place."""
         below = self.base_url is not None and "/v1" in self.base_url
         if self.provider != "openai" or self.official or below or fault.status not in (404, 405):
             return ""
         return " (most compatible servers listen below /v1, and base_url does not end so)"
 
-    def _wait(self, progress: CallProgress, fault: Fault, end: float | None) -> float | str:
+    def _wait(self, progress: CallProgress, fault: AttemptFault, end: float | None) -> float | str:
         """Return the seconds until the next attempt, or why there is none."""
         if not fault.again:
             return ""
@@ -367,7 +369,7 @@ class RemoteModel(Connection):
         return reply
 
     def _unavailable(
-        self, call: ModelCall, progress: CallProgress, fault: Fault, more: str
+        self, call: ModelCall, progress: CallProgress, fault: AttemptFault, more: str
     ) -> ModelUnavailable:
         usage = replace(progress.usage or Usage(), calls=progress.attempts)
         told = f"no answer ({fault.code}), attempts: {progress.attempts}"

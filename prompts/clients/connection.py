@@ -21,7 +21,7 @@ from msgspec import Struct
 from ..model import CallStopped, ModelCall, request_label
 from .settings import Port
 from .wire.exchange import Exchange
-from .wire.faults import Fault
+from .wire.faults import AttemptFault
 from .wire.interface import Interface, ParsedReply
 from .wire.secrets import Scrubber
 
@@ -33,7 +33,7 @@ CONNECT_S = 10.0
 NO_KEY = "none"
 """What a server of one's own is given where there is no key."""
 
-Outcome = tuple[ParsedReply | Fault, str | None]
+AttemptResult = tuple[ParsedReply | AttemptFault, str | None]
 """What an attempt came to, and the server's id of it."""
 
 
@@ -46,7 +46,7 @@ class Attempt(Struct, frozen=True):
 
 
 class _Response:
-    """A response of which the head has come: its exchange, its id, its content type, and its body while it is read."""
+    """One response: its exchange, and once its head has come the server's id of it, its content type and its body."""
 
     def __init__(self, exchange: Exchange) -> None:
         self.exchange = exchange
@@ -181,7 +181,7 @@ class Connection(ABC):
 
     # -- one attempt -----------------------------------------------------------------------------------------------
 
-    def _attempted(self, attempt: Attempt) -> Outcome:
+    def _attempted(self, attempt: Attempt) -> AttemptResult:
         """Make one attempt and return what it came to, with the server's id of it; never raises for a server."""
         from .http import SyncBody
 
@@ -198,19 +198,20 @@ class Connection(ABC):
             self._ready()
             client = self._sync_client()
             opened: AbstractContextManager[Any] = self._open(client, attempt)
-            with opened as response:
+            with opened as response:  # leaving it closes the connection, whatever the SDK's stream has done
                 is_stream = self._begun(came, attempt, response)
+                # from here on an error is one within the reply, of which what was heard may be whole
                 came.body = body = SyncBody(response.iter_bytes(), watch, is_stream=is_stream)
                 for event in self._events(client, body) if is_stream else body:
                     if is_stream and came.take(event):
                         break
-        except CallStopped:
+        except CallStopped:  # before all others: a run that was cancelled is no fault of the server
             raise
         except Exception as error:  # whatever a foreign library raises is a fault of this attempt
             return self._broken(came, error)
         return self._ended(came, None)
 
-    async def _aattempted(self, attempt: Attempt) -> Outcome:
+    async def _aattempted(self, attempt: Attempt) -> AttemptResult:
         """Do the same without blocking the event loop."""
         from .http import AsyncBody
 
@@ -241,7 +242,7 @@ class Connection(ABC):
         found = headers.get("x-request-id") or headers.get("request-id")
         return request_label(self._scrub(found)) if found else None
 
-    def _broken(self, came: _Response, error: Exception) -> Outcome:
+    def _broken(self, came: _Response, error: Exception) -> AttemptResult:
         """Return what an attempt came to that ended by *error*."""
         from .http import fault_of
 
@@ -250,7 +251,7 @@ class Connection(ABC):
             came.request_id = self._label({name.lower(): value for name, value in headers.items()})
         return self._ended(came, fault_of(error, self._port.wall(), came.body))
 
-    def _ended(self, came: _Response, broken: Fault | None) -> Outcome:
+    def _ended(self, came: _Response, broken: AttemptFault | None) -> AttemptResult:
         """Return what an attempt came to: *broken*, a stream's reply as far as it is whole, or a whole body's."""
         body, streamed = came.body, came.exchange.begun or came.is_events
         if body is None:

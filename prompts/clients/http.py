@@ -1,7 +1,7 @@
 """
 The edge of the model clients that knows the SDKs' HTTP library: bodies of bounded size, errors as faults, quiet logs.
 
-Imported only together with an SDK, since `httpx2` comes with it.
+Imported only together with an SDK, since the extras of both bring `httpx2`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 import httpx2
 
-from .wire.faults import Fault, one_line, status_fault, told_fault
+from .wire.faults import AttemptFault, one_line, status_fault, told_fault
 from .wire.interface import MALFORMED, bad_body
 from .wire.secrets import Scrubber
 
@@ -100,7 +100,7 @@ class SyncBody(Body, httpx2.SyncByteStream):
         for data in self._pieces:
             self._watch()
             yield self.counted(data)
-        self.ended = True
+        self.ended = True  # before the last line: what the reader finds from now on was cut off by the end
         yield b"\n\n"
 
 
@@ -155,7 +155,7 @@ def trust() -> ssl.SSLContext:
 # -- errors ------------------------------------------------------------------------------------------------------
 
 
-def fault_of(error: BaseException, now_s: float, body: Body | None) -> Fault:
+def fault_of(error: BaseException, now_s: float, body: Body | None) -> AttemptFault:
     """
     Return what an exception of an SDK, its HTTP library or the readers means.
 
@@ -172,34 +172,34 @@ def fault_of(error: BaseException, now_s: float, body: Body | None) -> Fault:
     if told is not None and body is not None:
         return told_fault(told)
     if isinstance(error, BodyTooLarge):
-        return Fault("bad_body", str(error))
+        return AttemptFault("bad_body", str(error))
     if isinstance(error, TimeoutError):
-        return Fault("timeout", "the reply took too long", True)
+        return AttemptFault("timeout", "the reply took too long", True)
     if isinstance(error, MALFORMED) and body is not None:
         if body.ended:
-            return Fault("cut_stream", "the stream ended within an event", True)
+            return AttemptFault("cut_stream", "the stream ended within an event", True)
         return bad_body("an event is no JSON object of its interface")
     return _transport_fault(error, begun=body is not None)
 
 
-def _transport_fault(error: BaseException, *, begun: bool) -> Fault:
+def _transport_fault(error: BaseException, *, begun: bool) -> AttemptFault:
     """Return what an error of the HTTP library means, which the SDKs wrap into their own."""
     cause = error
     while not isinstance(cause, httpx2.HTTPError | httpx2.InvalidURL) and cause.__cause__ is not None:
         cause = cause.__cause__
     if isinstance(cause, httpx2.DecodingError):
-        return Fault("bad_body", "the response cannot be unpacked", True)
+        return AttemptFault("bad_body", "the response cannot be unpacked", True)
     if isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.ProxyError):
-        return Fault("unreachable", f"no connection{_place(cause)}: {_reason(cause)}", True)
+        return AttemptFault("unreachable", f"no connection{_place(cause)}: {_reason(cause)}", True)
     if isinstance(cause, httpx2.TimeoutException):
-        return Fault("timeout", "the server did not answer in time", True)
+        return AttemptFault("timeout", "the server did not answer in time", True)
     if isinstance(cause, httpx2.TransportError):
         if begun:
-            return Fault("cut_stream", f"the connection broke within the reply: {_told(cause)}", True)
-        return Fault("unreachable", f"the connection broke: {_told(cause)}", True)
+            return AttemptFault("cut_stream", f"the connection broke within the reply: {_told(cause)}", True)
+        return AttemptFault("unreachable", f"the connection broke: {_told(cause)}", True)
     if isinstance(cause, httpx2.HTTPError | httpx2.InvalidURL):
-        return Fault("unreachable", _told(cause))
-    return Fault("unexpected", f"{type(error).__name__}: {_told(error)}")
+        return AttemptFault("unreachable", _told(cause))
+    return AttemptFault("unexpected", f"{type(error).__name__}: {_told(error)}")
 
 
 def _place(error: httpx2.TransportError) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ....states.outcomes import Usage
 from ...model import Finish, ModelCall
 from ...strict import strict_schema
-from .faults import Fault, told_fault
+from .faults import AttemptFault, told_fault
 from .interface import (
     ParsedReply,
     RequestOptions,
@@ -150,7 +150,7 @@ class ChatReader:
         call["function"]["name"] += text_in(function.get("name"))
         call["function"]["arguments"] += text_in(function.get("arguments"))
 
-    def whole(self, reply: ChatCompletion) -> ParsedReply | Fault:
+    def whole(self, reply: ChatCompletion) -> ParsedReply | AttemptFault:
         """Return what a whole response is."""
         self.usage = counted(reply.usage, "prompt", "completion")
         if not reply.choices:
@@ -163,7 +163,7 @@ class ChatReader:
         text, refusal = _content(choice.message.content), text_in(choice.message.refusal)
         return _parsed(text, refusal, calls, choice.finish_reason, self.usage, text_in(reply.id))
 
-    def end(self) -> ParsedReply | Fault:
+    def end(self) -> ParsedReply | AttemptFault:
         """Return the whole; without a reason of its end it is not whole."""
         if self._finish is None:
             return cut_stream(self.usage)

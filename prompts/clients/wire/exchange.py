@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from .faults import Fault, one_line
+from .faults import AttemptFault, one_line
 from .interface import MALFORMED, Interface, ParsedReply, bad_body, decoded
 from .secrets import Scrubber, StreamScrubber
 
@@ -50,7 +50,7 @@ class Exchange:
         if text and self._on_text is not None:
             self._on_text(text)
 
-    def end(self, broken: Fault | None) -> ParsedReply | Fault:
+    def end(self, broken: AttemptFault | None) -> ParsedReply | AttemptFault:
         """Return what the events so far come to; *broken* is why there were no more, if that was before the last one."""
         try:
             result = self._reader.end()
@@ -63,7 +63,7 @@ class Exchange:
             return result
         return result if broken is None else replace(broken, usage=usage)
 
-    def whole(self, body: bytes, content_type: str) -> ParsedReply | Fault:
+    def whole(self, body: bytes, content_type: str) -> ParsedReply | AttemptFault:
         """Return what a body that was no stream comes to."""
         if not body.strip():
             return bad_body("it is empty")

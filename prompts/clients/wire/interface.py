@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from ....states.outcomes import Usage
 from ...model import Finish, ModelCall
-from .faults import Fault
+from .faults import AttemptFault
 
 TOKENS_MAX = 2**40
 """More tokens than this are a wrong number."""
@@ -85,12 +85,12 @@ class ReplyReader(Protocol):
         """Take one event of the SDK's stream and return the text that it adds to the reply."""
         ...
 
-    def whole(self, reply: Any) -> ParsedReply | Fault:
+    def whole(self, reply: Any) -> ParsedReply | AttemptFault:
         """Return what a reply that was not streamed is."""
         ...
 
-    def end(self) -> ParsedReply | Fault:
-        """Return what the events so far make; a `Fault` when they make no whole reply."""
+    def end(self) -> ParsedReply | AttemptFault:
+        """Return what the events so far make; a `AttemptFault` when they make no whole reply."""
         ...
 
 
@@ -196,11 +196,11 @@ def decoded(text: str | bytes) -> dict[str, Any]:
     return data
 
 
-def bad_body(what: str, usage: Usage | None = None) -> Fault:
+def bad_body(what: str, usage: Usage | None = None) -> AttemptFault:
     """Return the fault of a response that is not as its interface has it; another attempt may be."""
-    return Fault("bad_body", f"the response cannot be read: {what}", True, usage=usage)
+    return AttemptFault("bad_body", f"the response cannot be read: {what}", True, usage=usage)
 
 
-def cut_stream(usage: Usage | None = None) -> Fault:
+def cut_stream(usage: Usage | None = None) -> AttemptFault:
     """Return the fault of a stream that ended before the reply did."""
-    return Fault("cut_stream", "the stream ended before the reply was whole", True, usage=usage)
+    return AttemptFault("cut_stream", "the stream ended before the reply was whole", True, usage=usage)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ....states.outcomes import Usage
 from ...model import Finish, ModelCall
 from ...strict import strict_schema
-from .faults import Fault, one_line, told_fault
+from .faults import AttemptFault, one_line, told_fault
 from .interface import (
     ParsedReply,
     RequestOptions,
@@ -154,7 +154,7 @@ class MessagesReader:
         """Take over the numbers of a usage; they are totals."""
         self._usage |= {name: value for name, value in members(usage).items() if value is not None}
 
-    def whole(self, reply: Message) -> ParsedReply | Fault:
+    def whole(self, reply: Message) -> ParsedReply | AttemptFault:
         """Return what a whole response is."""
         self._count(reply.usage)
         content: Any = reply.content
@@ -164,7 +164,7 @@ class MessagesReader:
         self._message = {name: getattr(reply, name) for name in ("id", "stop_reason", "stop_details")}
         return self._parsed([members(block) for block in content])
 
-    def end(self) -> ParsedReply | Fault:
+    def end(self) -> ParsedReply | AttemptFault:
         """Return the whole; without a stop reason it is not whole."""
         if "stop_reason" not in self._message:
             return cut_stream(self.usage)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ....states.outcomes import Usage
 from ...model import Finish, ModelCall
 from .chat_completions import named_schema
-from .faults import Fault, told_fault
+from .faults import AttemptFault, told_fault
 from .interface import (
     ParsedReply,
     RequestOptions,
@@ -101,13 +101,13 @@ class ResponsesReader:
             self.usage = counted(members(response).get("usage"), "input", "output") or self.usage
         return ""
 
-    def end(self) -> ParsedReply | Fault:
+    def end(self) -> ParsedReply | AttemptFault:
         """Return the whole; without the last event it is not whole."""
         if self._error is not None:
             return told_fault(members(self._error), self.usage)
         return cut_stream(self.usage) if self._last is None else self.whole(self._last)
 
-    def whole(self, reply: Response) -> ParsedReply | Fault:
+    def whole(self, reply: Response) -> ParsedReply | AttemptFault:
         """Return what a whole response is."""
         self.usage, id = counted(reply.usage, "input", "output"), text_in(reply.id)
         if reply.status in ("failed", "cancelled") or (reply.error and not reply.output):
