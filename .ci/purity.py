@@ -64,8 +64,8 @@ PURE = (
 """Files that must be pure; each pattern must match one, so that a renamed file does not leave the gate unseen."""
 
 MODEL_CLIENTS = {
-    *("prompts/openai.py", "prompts/anthropic.py", "prompts/http.py"),
-    *("prompts/clients.py", "prompts/connection.py", "prompts/client_settings.py", "prompts/beside.py"),
+    f"prompts/clients/{name}.py"
+    for name in ("client", "connection", "settings", "http", "background_loop", "openai", "anthropic")
 }
 """The edges among the prompts: they talk to a server, so only the project-wide bans hold for them."""
 

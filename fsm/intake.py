@@ -315,11 +315,11 @@ def model_of(given: Model | str | None) -> Model:
     if kind == "script":
         return scripted_model(Path(rest))
     if kind == "openai" and rest:
-        from ..prompts.openai import OpenAIModel
+        from ..prompts.clients.openai import OpenAIModel
 
         return OpenAIModel(rest)
     if kind == "anthropic" and rest:
-        from ..prompts.anthropic import AnthropicModel
+        from ..prompts.clients.anthropic import AnthropicModel
 
         return AnthropicModel(rest)
     raise UsageError(f"unknown model {given!r}; use openai:NAME, anthropic:NAME, offline or script:FILE")

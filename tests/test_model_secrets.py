@@ -26,7 +26,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paor import AnthropicModel, Engine, Event, ModelText, ModelUnavailable, OpenAIModel, RunEnded
-from paor.prompts.secrets import REDACTED, Scrubber, StreamScrubber
+from paor.prompts.clients.wire.secrets import REDACTED, Scrubber, StreamScrubber
 
 from .model_server import KEY, WIRES, Behaviour, QuickPort, Wire, model_server, plain, streamed
 from .worlds import PARAMETERS, SELECT, STOP, SUCCESS, TOOLS

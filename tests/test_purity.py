@@ -277,8 +277,8 @@ def test_which_files_must_be_pure() -> None:
     for name in ("states/run.py", "prompts/offline.py", "tools/schema.py", "fsm/machine.py", "fsm/replay.py"):
         assert whats("import time", name) == ["import time"]
     for name in (
-        "prompts/openai.py",
-        "prompts/anthropic.py",
+        "prompts/clients/openai.py",
+        "prompts/clients/anthropic.py",
         "tools/convert.py",
         "fsm/ports.py",
         "tests/test_x.py",

@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from .fsm.why import Why, WhyNot, why, why_not
     from .fsm.workflow_reading import load_workflow
     from .fsm.workflows import Task
-    from .prompts.anthropic import AnthropicModel
+    from .prompts.clients.anthropic import AnthropicModel
+    from .prompts.clients.openai import OpenAIModel
     from .prompts.model import CallStopped, Model, ModelCall, ModelUnavailable, Notice, PromptMessage, Reply
     from .prompts.offline import OfflineModel
-    from .prompts.openai import OpenAIModel
     from .prompts.scripted import ScriptedModel
     from .states.actions import WebFact
     from .states.errors import (
@@ -241,7 +241,7 @@ _PLACES = {
     ".fsm.workflow_reading": ("load_workflow",),
     ".fsm.workflows": ("Task",),
     ".fsm.validate": ("validate",),
-    ".prompts.anthropic": ("AnthropicModel",),
+    ".prompts.clients.anthropic": ("AnthropicModel",),
     ".prompts.model": (
         "CallStopped",
         "Model",
@@ -252,7 +252,7 @@ _PLACES = {
         "Reply",
     ),
     ".prompts.offline": ("OfflineModel",),
-    ".prompts.openai": ("OpenAIModel",),
+    ".prompts.clients.openai": ("OpenAIModel",),
     ".prompts.scripted": ("ScriptedModel",),
     ".states.actions": ("WebFact",),
     ".states.errors": (

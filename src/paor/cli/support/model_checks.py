@@ -8,10 +8,10 @@ from importlib import metadata
 from typing import NamedTuple
 
 from ...fsm.intake import automatic, model_of
-from ...prompts.client_settings import checked_url, price_list, shown_url
-from ...prompts.clients import RemoteModel
+from ...prompts.clients.client import RemoteModel
+from ...prompts.clients.prices import MILLION
+from ...prompts.clients.settings import checked_url, price_list, shown_url
 from ...prompts.model import Model, ModelCall, ModelUnavailable, PromptMessage
-from ...prompts.prices import MILLION
 from ...states.errors import UsageError
 from .streams import USAGE
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from ..states.errors import UsageError
+from ...states.errors import UsageError
 from .prices import Prices, prices_of
 
 PRICES_BYTES = 4_000_000
@@ -77,6 +77,12 @@ def whole(value: object, name: str, least: int, most: int) -> int:
 def number(value: object, name: str, least: float, most: float) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
         raise UsageError(f"{name} must be a number from {least:,} to {most:,}, not {value!r}")
+    return value
+
+
+def one_of(value: object, name: str, known: tuple[str, ...]) -> str:
+    if not isinstance(value, str) or value not in known:
+        raise UsageError(f"{name}={value!r}: use {', '.join(known)}")
     return value
 
 

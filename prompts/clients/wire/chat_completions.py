@@ -1,0 +1,172 @@
+"""
+OpenAI Chat Completions, as OpenAI and compatible servers speak it: requests as data, replies read from the SDK's objects.
+
+Source: the types of the installed SDK, openai 3.54 (``openai.types.chat``), and what llama.cpp's server answers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ....states.outcomes import Usage
+from ...model import Finish, ModelCall
+from ...strict import strict_schema
+from .faults import AttemptFault, told_fault
+from .interface import (
+    ParsedReply,
+    RequestOptions,
+    as_json,
+    bad_body,
+    count,
+    counted,
+    cut_stream,
+    members,
+    sendable,
+    text_in,
+)
+
+if TYPE_CHECKING:
+    from openai.types.chat import ChatCompletion, ChatCompletionChunk
+    from openai.types.chat.chat_completion_chunk import ChoiceDeltaToolCall
+
+_FINISHES: dict[str, Finish] = {
+    "length": "length",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "content_filter": "content_filter",
+}
+
+
+class ChatWire:
+    """``POST /chat/completions``."""
+
+    structures = ("schema", "object", "none")
+
+    def body(self, call: ModelCall, options: RequestOptions) -> tuple[dict[str, Any], set[str]]:
+        """Return the body, and which features of it can be left out."""
+        features: set[str] = set()
+        messages = [{"role": message.role, "content": sendable(message.text)} for message in call.messages]
+        body: dict[str, Any] = {"model": options.model, "messages": messages}
+        newer, older = "max_completion_tokens", "max_tokens"
+        names = (newer, older) if options.official else (older, newer)
+        limit = next((name for name in names if options.takes(name)), older)
+        body[limit] = options.max_tokens
+        features |= {limit} - options.without
+        if options.temperature is not None and options.takes("temperature"):
+            body["temperature"] = options.temperature
+            features.add("temperature")
+        if options.effort is not None and options.takes("effort"):
+            body["reasoning_effort"] = options.effort
+            features.add("effort")
+        if call.schema is not None and options.structure == "object":
+            body["response_format"] = {"type": "json_object"}
+            features.add("structure")
+        elif call.schema is not None and options.structure == "schema":
+            named = named_schema(call, official=options.official)
+            body["response_format"] = {"type": "json_schema", "json_schema": named}
+            features.add("structure")
+        if options.stream:
+            body["stream"] = True
+            if options.takes("stream_options"):
+                body["stream_options"] = {"include_usage": True}
+                features.add("stream_options")
+        return body, features
+
+    def types(self) -> tuple[Any, Any]:
+        """Return the SDK's types of a stream's events and of a whole reply."""
+        from openai.types.chat import ChatCompletion, ChatCompletionChunk
+
+        return ChatCompletionChunk, ChatCompletion
+
+    def reader(self) -> ChatReader:
+        """Return what reads one reply."""
+        return ChatReader()
+
+
+def named_schema(call: ModelCall, *, official: bool) -> dict[str, Any]:
+    """Return a call's schema with its name: strict where that is possible, else as advice."""
+    assert call.schema is not None
+    optional = "refuse" if call.kind == "parameters" else "null"
+    strict = strict_schema(call.schema, optional=optional, limits=True) if official else None
+    return {"name": call.kind, "schema": strict or call.schema, "strict": strict is not None or not official}
+
+
+def _content(content: object) -> str:
+    """Return the text of a message: a text, or, as some servers have it, the texts among its parts."""
+    if isinstance(content, list):
+        return "".join(text_in(members(part).get("text")) for part in content)
+    return text_in(content)
+
+
+def _parsed(
+    text: str, refusal: str, calls: list[Any], finish: object, usage: Usage | None, id: str
+) -> ParsedReply:
+    """Return the reply of a message, whichever way it came."""
+    end = _FINISHES.get(text_in(finish), "stop")
+    if refusal:
+        return ParsedReply(text or refusal, "refusal", usage, id)
+    if calls and end not in ("length", "content_filter"):
+        message = {"role": "assistant", "content": text or None, "tool_calls": calls}
+        return ParsedReply(as_json(message), "tool_calls", usage, id)
+    return ParsedReply(text, "stop" if end == "tool_calls" else end, usage, id)
+
+
+class ChatReader:
+    """Reads one chat completion; the SDK itself ends a stream at ``[DONE]``."""
+
+    done = False
+
+    def __init__(self) -> None:
+        self.usage: Usage | None = None
+        self._id = ""
+        self._text: list[str] = []
+        self._refusal: list[str] = []
+        self._calls: dict[int, dict[str, Any]] = {}
+        self._finish: str | None = None
+
+    def add(self, chunk: ChatCompletionChunk) -> str:
+        """Take one chunk and return the text that it adds."""
+        self._id = self._id or text_in(chunk.id)
+        self.usage = counted(chunk.usage, "prompt", "completion") or self.usage
+        if not chunk.choices:
+            return ""
+        choice = chunk.choices[0]
+        self._finish = text_in(choice.finish_reason) or self._finish
+        if not choice.delta:
+            return ""
+        self._text.append(_content(choice.delta.content))
+        self._refusal.append(text_in(choice.delta.refusal))
+        for call in choice.delta.tool_calls or ():
+            self._add_call(call)
+        return self._text[-1]
+
+    def _add_call(self, part: ChoiceDeltaToolCall) -> None:
+        """Add a piece of a tool call; its arguments come in pieces, too."""
+        index = part.index if type(part.index) is int else len(self._calls)
+        empty = {"id": "", "type": "function", "function": {"name": "", "arguments": ""}}
+        call = self._calls.setdefault(count(index), empty)
+        call["id"] = call["id"] or text_in(part.id)
+        function = members(part.function)
+        call["function"]["name"] += text_in(function.get("name"))
+        call["function"]["arguments"] += text_in(function.get("arguments"))
+
+    def whole(self, reply: ChatCompletion) -> ParsedReply | AttemptFault:
+        """Return what a whole response is."""
+        self.usage = counted(reply.usage, "prompt", "completion")
+        if not reply.choices:
+            error = getattr(reply, "error", None)
+            return told_fault(error, self.usage) if error else bad_body("it has no choices", self.usage)
+        choice = reply.choices[0]
+        calls = [members(call) for call in choice.message.tool_calls or ()]
+        if choice.message.function_call:
+            calls.append({"type": "function", "function": members(choice.message.function_call)})
+        text, refusal = _content(choice.message.content), text_in(choice.message.refusal)
+        return _parsed(text, refusal, calls, choice.finish_reason, self.usage, text_in(reply.id))
+
+    def end(self) -> ParsedReply | AttemptFault:
+        """Return the whole; without a reason of its end it is not whole."""
+        if self._finish is None:
+            return cut_stream(self.usage)
+        calls = [self._calls[index] for index in sorted(self._calls)]
+        refusal = "".join(self._refusal)
+        return _parsed("".join(self._text), refusal, calls, self._finish, self.usage, self._id)

@@ -1,0 +1,81 @@
+"""
+One attempt as it comes in: the events of the SDK's stream or a whole body in, the reply or what went wrong out; pure.
+
+A server may ignore that it was asked for a stream, and label its body wrongly. So a body is read as a stream when one was
+asked for or its content type says that it is one, and one without any event is then read as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec.structs import replace
+
+from .faults import AttemptFault, one_line
+from .interface import MALFORMED, Interface, ParsedReply, bad_body, decoded
+from .secrets import Scrubber, StreamScrubber
+
+_MENDED = ("cut_stream", "timeout")
+"""How a stream may break without loss once the reason of the reply's end has come."""
+
+
+class Exchange:
+    """
+    What one response comes to.
+
+    Args:
+        interface: Which the server speaks.
+        on_text: Called with each piece of text, without secrets.
+        scrub: Takes secrets out.
+
+    Attributes:
+        begun: Whether an event has come.
+    """
+
+    def __init__(self, interface: Interface, on_text: Callable[[str], None] | None, scrub: Scrubber) -> None:
+        self.begun = False
+        self._interface = interface
+        self._reader = interface.reader()
+        self._on_text = on_text
+        self._shown = StreamScrubber(scrub)
+
+    def take(self, event: Any) -> bool:
+        """Take the next event of the stream and return whether it was the last one; raises `MALFORMED`."""
+        self.begun = True
+        self._show(self._shown.feed(self._reader.add(event)))
+        return self._reader.done
+
+    def _show(self, text: str) -> None:
+        if text and self._on_text is not None:
+            self._on_text(text)
+
+    def end(self, broken: AttemptFault | None) -> ParsedReply | AttemptFault:
+        """Return what the events so far come to; *broken* is why there were no more, if that was before the last one."""
+        try:
+            result = self._reader.end()
+            usage = self._reader.usage
+        except MALFORMED:
+            return bad_body("its events are not as its interface has them")
+        mended = broken is None or (broken.code in _MENDED and not broken.status)
+        if isinstance(result, ParsedReply) and mended:
+            self._show(self._shown.end())
+            return result
+        return result if broken is None else replace(broken, usage=usage)
+
+    def whole(self, body: bytes, content_type: str) -> ParsedReply | AttemptFault:
+        """Return what a body that was no stream comes to."""
+        if not body.strip():
+            return bad_body("it is empty")
+        try:
+            data = decoded(body)
+        except ValueError as error:
+            what = "no JSON object" if str(error) == "no JSON object" else "no JSON"
+            return bad_body(f"it is {what} (content type {one_line(content_type)[:80] or 'unknown'})")
+        try:
+            result = self._reader.whole(self._interface.types()[1].construct(**data))
+        except MALFORMED:
+            return bad_body("it is not as its interface has it")
+        if isinstance(result, ParsedReply):
+            self._show(self._shown.feed(result.text) + self._shown.end())
+        return result

@@ -1,0 +1,206 @@
+"""What each interface of a server offers: a request's body, the reader of its replies; and how their numbers are read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from ....states.outcomes import Usage
+from ...model import Finish, ModelCall
+from .faults import AttemptFault
+
+TOKENS_MAX = 2**40
+"""More tokens than this are a wrong number."""
+
+
+class ParsedReply(Struct, frozen=True):
+    """
+    A reply that came whole.
+
+    Attributes:
+        text: What the model said, or its message as JSON when it called tools.
+        finish: Why it ended.
+        usage: As the server counts it, None if it did not.
+        id: The server's id of the reply.
+        paused: Content of a turn that the server interrupted and wants to be sent back; None otherwise.
+    """
+
+    text: str
+    finish: Finish = "stop"
+    usage: Usage | None = None
+    id: str = ""
+    paused: list[Any] | None = None
+
+
+class RequestOptions(Struct, frozen=True):
+    """
+    What of a client's settings goes into a request.
+
+    Attributes:
+        model: Name at the provider.
+        max_tokens: Most tokens of the reply.
+        temperature, effort: Sent if not None.
+        structure: How the schema is sent: ``schema``, ``object``, ``tool`` or ``none``.
+        without: Features that this server does not take.
+        official: Whether the server is the provider's own.
+        stream: Whether the reply is streamed.
+    """
+
+    model: str
+    max_tokens: int
+    temperature: float | None = None
+    effort: str | None = None
+    structure: str = "none"
+    without: frozenset[str] = frozenset()
+    official: bool = True
+    stream: bool = False
+
+    def takes(self, feature: str) -> bool:
+        """Return whether *feature* may be in a request."""
+        return feature not in self.without
+
+
+class ReplyReader(Protocol):
+    """
+    Reads one reply, of a stream or whole, from the objects of the SDK.
+
+    The SDK makes its objects without checking them: a server that sends other types than the SDK declares makes `add`,
+    `whole` and `end` raise any of `MALFORMED`, which whoever calls them takes for a body that cannot be read.
+    """
+
+    @property
+    def done(self) -> bool:
+        """Whether its last event has come."""
+        ...
+
+    @property
+    def usage(self) -> Usage | None:
+        """What the server has counted so far."""
+        ...
+
+    def add(self, event: Any) -> str:
+        """Take one event of the SDK's stream and return the text that it adds to the reply."""
+        ...
+
+    def whole(self, reply: Any) -> ParsedReply | AttemptFault:
+        """Return what a reply that was not streamed is."""
+        ...
+
+    def end(self) -> ParsedReply | AttemptFault:
+        """Return what the events so far make; a `AttemptFault` when they make no whole reply."""
+        ...
+
+
+class Interface(Protocol):
+    """One of the interfaces that servers offer; pure."""
+
+    @property
+    def structures(self) -> tuple[str, ...]:
+        """Ways to send a schema, the best one first."""
+        ...
+
+    def body(self, call: ModelCall, options: RequestOptions) -> tuple[dict[str, Any], set[str]]:
+        """Return a request's body, and which features of it can be left out."""
+        ...
+
+    def types(self) -> tuple[Any, Any]:
+        """Return the SDK's types of a stream's events and of a whole reply."""
+        ...
+
+    def reader(self) -> ReplyReader:
+        """Return what reads one reply."""
+        ...
+
+
+MALFORMED = (ValueError, TypeError, AttributeError, LookupError, RecursionError)
+"""What an object of other types than the SDK declares raises where it is read."""
+
+
+def text_in(value: object) -> str:
+    """Return *value* if it is a text, else the empty one."""
+    return value if isinstance(value, str) else ""
+
+
+def members(value: Any) -> dict[str, Any]:
+    """Return the members of an object of the SDK as the server sent them; of no object none."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    return dict(value.to_dict(warnings=False)) if hasattr(value, "to_dict") else {}
+
+
+def count(value: object) -> int:
+    """Return *value* if it is a usable number of tokens, else 0."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value if type(value) is int and 0 <= value <= TOKENS_MAX else 0
+
+
+def counted(usage: Any, read: str, written: str) -> Usage | None:
+    """
+    Return the usage of an object of OpenAI's, whose input tokens include the cached ones; None without one.
+
+    Args:
+        usage: As the SDK has it.
+        read, written: What this interface calls input and output.
+    """
+    data = members(usage)
+    if f"{read}_tokens" not in data:
+        return None
+    details, more = (
+        members(data.get(f"{read}_tokens_details")),
+        members(data.get(f"{written}_tokens_details")),
+    )
+    return Usage(
+        1,
+        count(data[f"{read}_tokens"]),
+        count(data.get(f"{written}_tokens")),
+        tokens_cached=count(details.get("cached_tokens")),
+        tokens_cache_write=count(details.get("cache_write_tokens")),
+        tokens_reasoning=count(more.get("reasoning_tokens")),
+    )
+
+
+def prompt(call: ModelCall) -> tuple[str, list[dict[str, str]]]:
+    """Return the system text of a request, and its other messages."""
+    system = "\n\n".join(sendable(item.text) for item in call.messages if item.role == "system")
+    rest = [item for item in call.messages if item.role != "system"]
+    return system, [{"role": item.role, "content": sendable(item.text)} for item in rest]
+
+
+def sendable(text: str) -> str:
+    """Return *text* in a form that can be sent: lone surrogates have none in UTF-8."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def as_json(value: object) -> str:
+    """Return *value* as one line of JSON."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=False)
+
+
+def decoded(text: str | bytes) -> dict[str, Any]:
+    """
+    Return the JSON object that *text* is.
+
+    Raises:
+        ValueError: It is none.
+    """
+    try:
+        data = json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+    if type(data) is not dict:
+        raise ValueError("no JSON object")
+    return data
+
+
+def bad_body(what: str, usage: Usage | None = None) -> AttemptFault:
+    """Return the fault of a response that is not as its interface has it; another attempt may be."""
+    return AttemptFault("bad_body", f"the response cannot be read: {what}", True, usage=usage)
+
+
+def cut_stream(usage: Usage | None = None) -> AttemptFault:
+    """Return the fault of a stream that ended before the reply did."""
+    return AttemptFault("cut_stream", "the stream ended before the reply was whole", True, usage=usage)

@@ -1,0 +1,135 @@
+"""
+OpenAI Responses: requests as data, replies read from the SDK's objects.
+
+Source: the types of the installed SDK, openai 3.54 (``openai.types.responses``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ....states.outcomes import Usage
+from ...model import Finish, ModelCall
+from .chat_completions import named_schema
+from .faults import AttemptFault, told_fault
+from .interface import (
+    ParsedReply,
+    RequestOptions,
+    as_json,
+    bad_body,
+    counted,
+    cut_stream,
+    members,
+    prompt,
+    text_in,
+)
+
+if TYPE_CHECKING:
+    from openai.types.responses import Response
+
+_LAST = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
+
+
+class ResponsesWire:
+    """``POST /responses``; nothing is stored at the provider."""
+
+    structures = ("schema", "object", "none")
+
+    def body(self, call: ModelCall, options: RequestOptions) -> tuple[dict[str, Any], set[str]]:
+        """Return the body, and which features of it can be left out."""
+        features: set[str] = set()
+        system, messages = prompt(call)
+        body: dict[str, Any] = {"model": options.model, "input": messages}
+        body["max_output_tokens"] = options.max_tokens
+        if system:
+            body["instructions"] = system
+        if options.takes("store"):
+            body["store"] = False
+            features.add("store")
+        if options.temperature is not None and options.takes("temperature"):
+            body["temperature"] = options.temperature
+            features.add("temperature")
+        if options.effort is not None and options.takes("effort"):
+            body["reasoning"] = {"effort": options.effort}
+            features.add("effort")
+        if call.schema is not None and options.structure == "object":
+            body["text"] = {"format": {"type": "json_object"}}
+            features.add("structure")
+        elif call.schema is not None and options.structure == "schema":
+            named = named_schema(call, official=options.official)
+            body["text"] = {"format": {"type": "json_schema", **named}}
+            features.add("structure")
+        if options.stream:
+            body["stream"] = True
+        return body, features
+
+    def types(self) -> tuple[Any, Any]:
+        """Return the SDK's types of a stream's events and of a whole reply."""
+        from openai.types.responses import Response, ResponseStreamEvent
+
+        return ResponseStreamEvent, Response
+
+    def reader(self) -> ResponsesReader:
+        """Return what reads one reply."""
+        return ResponsesReader()
+
+
+class ResponsesReader:
+    """Reads one response; items and texts that were streamed stand in for an output that its last event leaves out."""
+
+    def __init__(self) -> None:
+        self.done = False
+        self.usage: Usage | None = None
+        self._text: list[str] = []
+        self._items: list[Any] = []
+        self._last: Response | None = None
+        self._error: object = None
+
+    def add(self, event: Any) -> str:
+        """Take one event and return the text that it adds."""
+        if event.type == "error":
+            self._error, self.done = event, True
+        elif event.type == "response.output_text.delta":
+            self._text.append(text_in(event.delta))
+            return self._text[-1]
+        elif event.type == "response.output_item.done":
+            self._items.append(event.item)
+        elif event.type in _LAST:
+            self._last, self.done = event.response, True
+        elif text_in(event.type).startswith("response."):
+            response = getattr(event, "response", None)
+            self.usage = counted(members(response).get("usage"), "input", "output") or self.usage
+        return ""
+
+    def end(self) -> ParsedReply | AttemptFault:
+        """Return the whole; without the last event it is not whole."""
+        if self._error is not None:
+            return told_fault(members(self._error), self.usage)
+        return cut_stream(self.usage) if self._last is None else self.whole(self._last)
+
+    def whole(self, reply: Response) -> ParsedReply | AttemptFault:
+        """Return what a whole response is."""
+        self.usage, id = counted(reply.usage, "input", "output"), text_in(reply.id)
+        if reply.status in ("failed", "cancelled") or (reply.error and not reply.output):
+            error = members(reply.error) or {"message": f"the response is {reply.status}"}
+            return told_fault(error, self.usage)
+        told: Any = reply.output
+        output, streamed = list(told or self._items), "".join(self._text)
+        if reply.status in ("queued", "in_progress") or (told is None and not (output or streamed)):
+            return bad_body("it has no output", self.usage)
+        parts = [part for item in output if item.type == "message" for part in item.content or ()]
+        texts = [
+            text_in(getattr(part, "text", None)) for part in parts if part.type in ("output_text", "text")
+        ]
+        refusal = "".join(text_in(part.refusal) for part in parts if part.type == "refusal")
+        if refusal:
+            return ParsedReply("".join(texts) or refusal, "refusal", self.usage, id)
+        text = "".join(texts) or streamed
+        if reply.status == "incomplete":
+            reason = members(reply.incomplete_details).get("reason")
+            finish: Finish = "content_filter" if reason == "content_filter" else "length"
+            return ParsedReply(text, finish, self.usage, id)
+        if any(item.type == "function_call" for item in output):
+            said = {"id": id, "output": [members(item) for item in output]}
+            return ParsedReply(as_json(said), "tool_calls", self.usage, id)
+        return ParsedReply(text, "stop", self.usage, id)
