@@ -89,6 +89,7 @@ COMMANDS = {
     "replay": ("_cli_read", "Derive runs again and compare with the record."),
     "why": ("_cli_audit", "Explain what decided a row of a run."),
     "diff": ("_cli_audit", "Compare two runs: where they part, and why."),
+    "query": ("_cli_query", "Ask the journal a question in SQL."),
     "export": ("_cli_transfer", "Print runs as JSON lines."),
     "import": ("_cli_transfer", "Take runs from JSON lines into a journal."),
     "erase": ("_cli_erase", "Erase what runs hold; the journal still verifies."),
