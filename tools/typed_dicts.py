@@ -53,4 +53,5 @@ def _copied(annotation: Any) -> Any:
             kind = get_args(kind)[0]
         mark = Required if name in annotation.__required_keys__ else NotRequired
         fields[name] = mark[modern(kind)]
-    return type(ConfigDict)(annotation.__name__, (), {"__annotations__": fields})
+    made: Any = type(ConfigDict)
+    return made(annotation.__name__, (), {"__annotations__": fields})
