@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..states.errors import UsageError
 from .expression_values import FUNCTIONS, NUMBER_MAX
+from .workflow_extra import need_workflow_extra
 
 if TYPE_CHECKING:
     from lark import Lark
@@ -170,7 +171,9 @@ def parse_expression(text: str) -> Expression:
     Raises:
         ExpressionError: It is empty, too long, too deep, no expression, calls what is no function, or calls one with
             too few or too many arguments.
+        MissingExtra: The extra ``workflow`` is not installed.
     """
+    need_workflow_extra()
     from lark.exceptions import UnexpectedInput
 
     if len(text) > TEXT_MAX:

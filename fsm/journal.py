@@ -17,6 +17,7 @@ from ..states.actions import DocumentRef, StoredText
 from ..states.errors import JournalBusy, LeaseHeld, UsageError
 from ..states.spec import Spec
 from .committer import INSERT_DOCUMENT, INSERT_PAYLOAD, Committer, Entry
+from .journal_db import DatabaseOfJournal
 from .journal_file import SYNCHRONOUS, Durability, open_reader, open_writer
 from .journal_reading import JournalReader
 from .journal_rows import RunRow, StoredDocument, Transition, document_row
@@ -25,6 +26,8 @@ from .payloads import Payload
 from .record import root_hash
 
 if TYPE_CHECKING:
+    from sqlite_utils import Database
+
     from .erase import ErasureResult, Others
     from .heads import Head
     from .importing import Imported
@@ -78,7 +81,20 @@ class Journal(JournalReader):
             connection = open_writer(path, durability=durability, busy_timeout_s=busy_timeout_s)
         super().__init__(Committer(connection, path), path, standing=standing, busy_timeout_s=busy_timeout_s)
         self.leases = LeaseBook(self._committer, path, lease_s)
+        self._database = DatabaseOfJournal(self._committer, path, self.place, busy_timeout_s=busy_timeout_s)
         self._open = True
+
+    @property
+    def db(self) -> Database:
+        """
+        The journal as a `sqlite_utils.Database` that can only read, for its tables and the views ``v_runs``, ``v_steps``,
+        ``v_actions`` and ``v_usage``: ``journal.db["v_runs"].rows``, ``journal.db.query("SELECT ...")``.
+
+        It has a connection of its own, so it reads beside runs that go on; of a journal in memory it is a copy. Ask for
+        it anew instead of keeping it: of a file that nobody has open it shows the state at that moment. Writing,
+        attaching files and loading extensions raise `sqlite3.DatabaseError`. Closed with the journal.
+        """
+        return self._database.get()
 
     def verify(self, heads: Sequence[Head] = ()) -> list[Any]:
         """
@@ -211,6 +227,7 @@ class Journal(JournalReader):
             return
         self._open = False
         self.leases.close()
+        self._database.close()
         with self._committer.lock:
             self._committer.connection.close()
 

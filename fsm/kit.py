@@ -85,6 +85,8 @@ class Kit:
 def _flow_of(spec: Spec) -> Flow:
     """Return the workflow file of a spec; what it takes is imported on first use."""
     from ..states.workflow import Workflow
+    from .workflow_extra import need_workflow_extra
     from .workflow_flow import Flow
 
+    need_workflow_extra()
     return Flow(Workflow.model_validate(spec.workflow))

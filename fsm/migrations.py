@@ -4,6 +4,11 @@ The steps that bring a journal's schema up to date, one a transaction; sqlite-ut
 A step adds columns, tables and views. Rows that exist are never rewritten, so their hashes stay. A step that is cut
 short leaves the file as it was before it, and whoever opens the file next takes it again. No copy of the old file is
 kept: it would hold what may have to be erased later.
+
+A step is written with sqlite-utils: tables with `create_table(..., strict=True)`, views with `create_view`. The first one
+is SQL, since sqlite-utils writes no CHECK, no UNIQUE and no type ANY, and since the text of the schema is compared by
+`verify` and by the independent script. The library's own `Migrations` is not used: it keeps the time of each step in a
+table of its own, so that two journals of the same run would differ, and it takes no lock before it looks what is missing.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import orjson
-from pydantic_core import to_jsonable_python
+from pydantic import TypeAdapter
 
 from ..states.actions import DocumentRef, Intent, ToolResult, WebFact
 from ..states.errors import AnswerNeeded, NotStarted, ToolError
@@ -22,6 +22,7 @@ from .payloads import JSON, Stager
 ERROR_CHARS = 500
 QUESTION_CHARS = 4000
 """Longest question of a tool; a person is to read it."""
+_ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)
 _JSON_OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
 
 
@@ -67,7 +68,7 @@ def _plain(value: Any) -> Any:
     if callable(value) or isinstance(value, Iterator | BaseException):
         raise TypeError(type(value).__name__)
     try:
-        return to_jsonable_python(value)
+        return _ANYTHING.dump_python(value, mode="json", by_alias=True)
     except Exception:
         raise TypeError(type(value).__name__) from None
 

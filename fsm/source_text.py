@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from ..states.errors import UsageError
 from .expression_values import NUMBER_MAX
+from .workflow_extra import need_workflow_extra
 
 CHARS_MAX = 262_144
 """Largest file in characters: a plan of 1,000 steps has about 200,000."""
@@ -99,6 +100,7 @@ def read_source(text: str) -> Source:
     Raises:
         SourceError: No YAML, more than one document, a tag, an anchor or alias, a key twice or one that is no text,
             a number beyond a double, or too large or deep.
+        MissingExtra: It is YAML, and the extra ``workflow`` is not installed; JSON is read without.
     """
     if len(text) > CHARS_MAX:
         raise SourceError("limit", f"{len(text)} characters, at most {CHARS_MAX} are read", Place(1, 1))
@@ -176,6 +178,7 @@ _NOT_JSON = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)|0o[0-7]+|0x[0-
 
 def _yaml_marks(text: str) -> Iterator[_Mark]:
     """Yield the marks of a YAML document."""
+    need_workflow_extra()
     import yaml
 
     keys: list[bool | None] = []  # per open collection: is a key next? None in a list

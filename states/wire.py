@@ -7,7 +7,7 @@ writes and the journal gives back: a struct that costs a tenth of it to make and
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import msgspec
 from pydantic import BaseModel, ConfigDict
@@ -15,7 +15,6 @@ from pydantic.alias_generators import to_camel
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler
-    from pydantic_core import CoreSchema
 
 
 class Wire(BaseModel):
@@ -89,12 +88,13 @@ class Stored(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc
         return _ENCODER.encode(self).decode()
 
     @classmethod
-    def __get_pydantic_core_schema__(cls, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(cls, source: object, handler: GetCoreSchemaHandler) -> Any:
         """Let a pydantic model hold the record."""
-        from pydantic_core import core_schema
+        from pydantic import PlainSerializer, PlainValidator
 
-        out = core_schema.plain_serializer_function_ser_schema(lambda record: record.wire())
-        return core_schema.no_info_plain_validator_function(cls.of, serialization=out)
+        return handler.generate_schema(
+            Annotated[Any, PlainValidator(cls.of), PlainSerializer(lambda record: record.wire())]
+        )
 
 
 def _plain(value: Any) -> Any:

@@ -32,7 +32,6 @@ FOREIGN = (
     "snowballstemmer",
     "sqlite3",
     "transitions",
-    "uuid_utils",
     "yaml",
 )
 """What most tests import of others; a child imports what is not here by itself."""

@@ -436,6 +436,7 @@ def test_every_command_has_help_with_an_example_and_the_common_options(shell: Sh
         "replay",
         "why",
         "diff",
+        "query",
         "export",
         "import",
         "erase",

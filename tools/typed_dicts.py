@@ -1,4 +1,8 @@
-"""`typing.TypedDict` for pydantic, which wants `typing_extensions.TypedDict` before Python 3.12."""
+"""
+`typing.TypedDict` for pydantic, which wants `typing_extensions.TypedDict` before Python 3.12.
+
+The class that makes those is taken from pydantic's own `ConfigDict`, so that paor does not depend on typing_extensions.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +20,12 @@ from typing import (
     is_typeddict,
 )
 
-import typing_extensions
+from pydantic import ConfigDict
 
 
 def modern(annotation: Any) -> Any:
     """
-    Return *annotation* with every `typing.TypedDict` in it replaced by an equal one of typing_extensions.
+    Return *annotation* with every `typing.TypedDict` in it replaced by an equal one that pydantic takes.
 
     Raises:
         RecursionError: A `typing.TypedDict` that refers to itself.
@@ -49,4 +53,5 @@ def _copied(annotation: Any) -> Any:
             kind = get_args(kind)[0]
         mark = Required if name in annotation.__required_keys__ else NotRequired
         fields[name] = mark[modern(kind)]
-    return typing_extensions.TypedDict(annotation.__name__, fields)  # type: ignore[operator]
+    made: Any = type(ConfigDict)
+    return made(annotation.__name__, (), {"__annotations__": fields})

@@ -19,7 +19,7 @@ from ..states.policy import Policy
 from .policy import unsafe_url
 from .tool import Document, Tool, ToolContext, ToolOutput
 from .web_backends import missing_extra
-from .web_connect import Deadline, Resolver, resolve
+from .web_bounds import Deadline, Resolver, resolve
 from .web_enrich import Enricher
 from .web_enrich import enrich as enriched_by_words
 from .web_fetch import Fetcher
@@ -55,7 +55,7 @@ def web_tools(
         MissingExtra: The extra ``web`` is not installed.
         UsageError: An unknown search, or one without its key or address.
     """
-    missing_extra("trafilatura", "protego", "lxml_html_clean")
+    missing_extra("httpx", "httpcore", "trafilatura", "protego", "lxml_html_clean")
     if not (isinstance(enrich, bool) or callable(enrich)):
         raise UsageError("web_tools: enrich is True, False or a function of a query and pages")
     hook = (enriched_by_words if enrich else None) if isinstance(enrich, bool) else enrich

@@ -16,10 +16,8 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-import httpx
-
 from ..states.errors import MissingExtra, ToolError, UsageError
-from .web_connect import Deadline
+from .web_bounds import Deadline
 from .web_search import SearchHit, SearchQuery, SearchReply
 
 REPLY_BYTES = 10_000_000
@@ -58,6 +56,7 @@ class TavilySearch:
 
     Raises:
         UsageError: There is no key, or the address is none.
+        MissingExtra: The extra ``web`` is not installed.
     """
 
     name = "tavily"
@@ -69,6 +68,7 @@ class TavilySearch:
         if not (self._key.isascii() and self._key.isprintable()):
             raise UsageError("tavily: the key holds characters that no key has")
         self._url, _ = _address(base_url or os.environ.get("TAVILY_BASE_URL") or _TAVILY, "tavily")
+        missing_extra("httpx")
 
     def search(self, query: SearchQuery) -> SearchReply:
         """Return what the server finds; see `SearchBackend`."""
@@ -112,6 +112,7 @@ class SearxngSearch:
 
     Raises:
         UsageError: There is no address, or it is none.
+        MissingExtra: The extra ``web`` is not installed.
     """
 
     name = "searxng"
@@ -121,6 +122,7 @@ class SearxngSearch:
         if not address:
             raise UsageError("searxng: no address; set SEARXNG_URL, or use another search")
         self._url, self._auth = _address(address, "searxng")
+        missing_extra("httpx")
 
     def search(self, query: SearchQuery) -> SearchReply:
         """Return what the server finds; see `SearchBackend`."""
@@ -233,6 +235,8 @@ def _asked(
     Raises:
         ToolError: It does not answer, refuses, or answers something else; in our words, not in the server's.
     """
+    import httpx
+
     deadline, body = Deadline(query.timeout_s), bytearray()
     try:
         with (

@@ -5,25 +5,18 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
-
-import httpx
 
 from ..states.errors import ToolError
 from ..states.policy import Policy
 from .policy import unsafe_url
-from .web_connect import (
-    TROUBLE,
-    CheckedBackend,
-    CheckedTransport,
-    Deadline,
-    Refused,
-    Resolver,
-    resolve,
-    told,
-)
+from .web_bounds import Deadline, Refused, Resolver, resolve
 from .web_manners import ROBOTS_BYTES, Cache, Pace, Rules, robots_url, rules_of
 from .web_settings import WebSettings
+
+if TYPE_CHECKING:
+    import httpx
 
 _ACCEPT = "text/html,application/xhtml+xml,text/*;q=0.9,application/pdf;q=0.8,*/*;q=0.5"
 _TYPES = ("text/", "application/json", "application/xml", "application/xhtml+xml", "application/pdf")
@@ -95,6 +88,10 @@ class Fetcher:
 
     def _followed(self, url: str, policy: Policy, deadline: Deadline, *, rules: bool = False) -> Fetched:
         """Return the answer at *url* or where it redirects to; *rules*: it is a robots.txt, asked for at once."""
+        import httpx
+
+        from .web_connect import TROUBLE, CheckedBackend, CheckedTransport, told
+
         backend = CheckedBackend(policy, deadline, self._resolver)
         headers = {
             "User-Agent": self.settings.user_agent,

@@ -89,6 +89,7 @@ COMMANDS = {
     "replay": ("read", "Derive runs again and compare with the record."),
     "why": ("audit", "Explain what decided a row of a run."),
     "diff": ("audit", "Compare two runs: where they part, and why."),
+    "query": ("query", "Ask the journal a question in SQL."),
     "export": ("transfer", "Print runs as JSON lines."),
     "import": ("transfer", "Take runs from JSON lines into a journal."),
     "erase": ("erase", "Erase what runs hold; the journal still verifies."),

@@ -1,0 +1,186 @@
+"""A lean core: what is imported is declared, what is declared is imported, and the core works with nothing else."""
+
+from __future__ import annotations
+
+import ast
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+from paor import Engine, Journal
+
+from .lean import EXTRAS, PROJECT, core, names, paor_lean, plain, run_lean
+from .pages import ROOT, blocks_of
+from .test_house import FACE, FLOORS, modules
+
+CORE_MAX = 9
+INSTALL_MAX = 25
+
+OPTIONAL = {
+    "paor._pytest_coverage": "test",
+    "paor.pytest_plugin": "test",
+    "paor.fuzz": "fuzz",
+    "paor.fsm.fuzz": "fuzz",
+    "paor.fsm.expression_building": "workflow",
+    "paor.prompts.http": "openai",
+    "paor.tools.web_connect": "web",
+}
+"""Modules, or packages of them, that need an extra to be imported; all others need none."""
+
+NOT_IMPORTED = {"lxml-html-clean"}
+"""Declared and not imported by paor: lxml passes the import of its part ``lxml.html.clean`` on to it."""
+
+
+def sources() -> list[Path]:
+    """Return every module of the package, each once."""
+    folders = [ROOT / floor for floor in FLOORS]
+    return [*FACE.glob("*.py"), *(path for folder in folders for path in folder.rglob("*.py"))]
+
+
+def imported(path: Path) -> Iterator[tuple[str, bool]]:
+    """Yield the foreign modules that a file imports, and whether it does so when it is imported itself."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    first = {node for node in tree.body}
+    for node in ast.walk(tree):
+        found = (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+            if isinstance(node, ast.ImportFrom) and node.level == 0
+            else []
+        )
+        for name in found:
+            yield name.partition(".")[0], node in first
+
+
+def foreign() -> dict[str, list[str]]:
+    """Return for every distribution that is imported the files that do, as ``file`` or, within a function, ``(file)``."""
+    owners = packages_distributions()
+    found: dict[str, list[str]] = defaultdict(list)
+    for path in sources():
+        for module, first in imported(path):
+            if module in sys.stdlib_module_names:
+                continue
+            name = path.relative_to(ROOT).as_posix()
+            for owner in set(owners.get(module, [f"module {module}"])):
+                found[plain(owner)].append(name if first else f"({name})")
+    return found
+
+
+def test_every_package_that_is_imported_is_declared() -> None:
+    """By the core or an extra: what another dependency brings along may be gone with its next version."""
+    declared = names(PROJECT["dependencies"]).union(
+        *(names(EXTRAS[extra]) for extra in EXTRAS if extra != "dev")
+    )
+    assert {name: where for name, where in foreign().items() if name not in declared} == {}
+
+
+def test_every_package_that_is_declared_is_imported() -> None:
+    """A dependency that nothing imports any more is a download for nothing."""
+    declared = names(PROJECT["dependencies"]).union(
+        *(names(EXTRAS[extra]) for extra in EXTRAS if extra != "dev")
+    )
+    assert declared - set(foreign()) - {"paor"} == NOT_IMPORTED
+
+
+def test_the_core_is_small() -> None:
+    """What a plain install brings, counted where it was resolved."""
+    assert len(PROJECT["dependencies"]) <= CORE_MAX, PROJECT["dependencies"]
+    assert len(core()) <= INSTALL_MAX, sorted(core())
+
+
+def test_the_extra_all_has_all() -> None:
+    """But the one for those who develop paor, which has it."""
+    (line,) = EXTRAS["all"]
+    listed = line.removeprefix("paor[").removesuffix("]").split(",")
+    assert sorted(listed) == sorted(set(EXTRAS) - {"all", "dev"})
+    assert "paor[all]" in EXTRAS["dev"]
+
+
+def test_every_module_of_the_core_can_be_imported_without_any_extra(tmp_path: Path) -> None:
+    """The others say so with an error of import, and are exactly the ones that are known to need an extra."""
+    program = f"""
+import importlib
+for name in {modules()!r}:
+    try:
+        importlib.import_module(name)
+    except ImportError as error:
+        print(name)
+"""
+    done = run_lean(program, tmp_path)
+    assert done.returncode == 0, done.stderr
+    failed = set(done.stdout.split())
+    roots = {next((root for root in OPTIONAL if f"{name}.".startswith(f"{root}.")), name) for name in failed}
+    assert roots == set(OPTIONAL)
+
+
+def test_every_public_name_is_there_without_any_extra(tmp_path: Path) -> None:
+    """What needs an extra says so when it is used."""
+    assert run_lean("from paor import *", tmp_path).stderr == ""
+
+
+def test_the_first_example_needs_no_extra(tmp_path: Path) -> None:
+    """The README's, with what it prints."""
+    block = blocks_of("README.md")[0]
+    done = run_lean(block.text, tmp_path)
+    assert (done.stdout.strip(), done.stderr) == ((block.prints or "").strip(), "")
+
+
+def test_no_mode_needs_an_extra(tmp_path: Path) -> None:
+    """With a text as its document; nor does anything that reads the journal."""
+    (tmp_path / "a.txt").write_text(
+        "The invoice is due on 3 May 2026. The tenant must pay the rent monthly.\n"
+    )
+    run = "run 'Summarise the obligations and deadlines' --document a.txt --model offline --mode"
+    readers = ("runs", "show", "verify", "replay", "export", "why", "diagram", "doctor", "tools")
+    ran = paor_lean(tmp_path, *(f"{run} {mode}" for mode in ("react", "batch", "planner")))
+    assert [(said.code, "3 May 2026" in said.out) for said in ran] == [(0, True)] * 3, ran
+    assert [said.code for said in paor_lean(tmp_path, *readers)] == [0] * len(readers)
+
+
+NEEDS = {
+    "run x --workflow flow.yaml --model offline": "workflow",
+    "run x --workflow flow.json --model offline": "workflow",
+    "validate flow.yaml": "workflow",
+    "run x --web --model offline": "web",
+    "tools --web": "web",
+    "run x --model openai:m": "openai",
+    "run x --model anthropic:m": "anthropic",
+    "tools --mcp ./server.py": "mcp",
+    "fuzz": "fuzz",
+    "run x --model offline --output report.docx": "documents",
+}
+
+
+def test_what_needs_an_extra_says_so_in_one_line(tmp_path: Path) -> None:
+    """With the command that installs it; nothing is written."""
+    (tmp_path / "flow.yaml").write_text("init: {n: '${1 + 1}'}\n")
+    (tmp_path / "flow.json").write_text(json.dumps({"init": {"n": "${1 + 1}"}}))
+    for (line, extra), (code, out, err) in zip(NEEDS.items(), paor_lean(tmp_path, *NEEDS), strict=True):
+        assert (code, out, err.count("\n")) == (2, "", 1), (line, err)
+        assert f'pip install "paor[{extra}]"' in err, (line, err)
+    assert list(tmp_path.glob("*.db")) == []
+
+
+FLOW = """
+stage:
+  ask:
+    elicitation: {message: 'Which ${1 + 1}?', requestedSchema: {type: object}}
+"""
+
+
+def test_a_run_with_a_workflow_waits_for_the_extra(tmp_path: Path) -> None:
+    """Without it the run is neither driven on nor ended: its rows stay as they are, and can be read."""
+    with Engine("offline", journal=tmp_path / "paor.db") as engine:
+        assert engine.run("x", workflow=FLOW).status == "waiting"
+    with Journal(tmp_path / "paor.db", read_only=True) as journal:
+        before = journal.query("SELECT * FROM transitions")
+    for code, _, err in paor_lean(tmp_path, "resume last --answer '{}'", "replay"):
+        assert (code, err.count("\n"), 'pip install "paor[workflow]"' in err) == (2, 1, True), err
+    readers = ("runs", "show --steps", "verify", "doctor", "export")
+    assert [said.code for said in paor_lean(tmp_path, *readers)] == [0] * len(readers)
+    with Journal(tmp_path / "paor.db", read_only=True) as journal:
+        assert journal.query("SELECT * FROM transitions") == before
