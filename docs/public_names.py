@@ -233,7 +233,10 @@ def _found(tree: ast.Module, name: str) -> ast.stmt:
 
 def _home_of(name: str, home: str) -> ModuleType:
     """Return the module in which a name is defined, through the modules that only pass it on."""
-    module = importlib.import_module(home or f"paor{paor._MODULES[name]}")
+    module = importlib.import_module(home or "paor")
+    lazy: dict[str, str] = getattr(module, "_MODULES", {})
+    if name in lazy:
+        return _home_of(name, f"{module.__name__}{lazy[name]}")
     for node in _tree(module).body:
         if isinstance(node, ast.ImportFrom) and name in [item.name for item in node.names]:
             place = "." * node.level + (node.module or "")

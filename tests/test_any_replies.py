@@ -28,7 +28,7 @@ from paor import (
     tool,
 )
 from paor.fuzz import FAMILIES, EngineMachine, Said, Setting, World, near_miss, replies, search
-from paor.fuzz.world.test_doubles import ToldModel
+from paor.fuzz.world.test_doubles import FakeModel
 
 from .worlds import CONTINUE, PARAMETERS, SELECT
 
@@ -133,7 +133,7 @@ def test_sync_and_async_runs_write_the_same_rows(stream: list[dict[str, Said]]) 
     for is_async in (False, True):
         called: Counter[str] = Counter()
         with Engine(
-            ToldModel(lambda call: stream[call.number % len(stream)].get(call.kind, Said(call.kind, "?"))),
+            FakeModel(lambda call: stream[call.number % len(stream)].get(call.kind, Said(call.kind, "?"))),
             tools_into(called),
             Journal(":memory:", "off"),
             Limits(max_steps=4),

@@ -42,7 +42,7 @@ from paor.fuzz.machine import AIMED, EngineMachine
 from paor.fuzz.oracles import invariants
 from paor.fuzz.oracles.invariants import OTHERS, REST, ROW, same_name
 from paor.fuzz.oracles.invariants import fits as fits_pattern
-from paor.fuzz.repro import told_steps
+from paor.fuzz.repro import step_lines
 from paor.fuzz.sample_engine import TOOLS, sample_engine
 from paor.fuzz.shrinking import ROWS_MORE, shrunk
 from paor.fuzz.world.world import World
@@ -692,7 +692,7 @@ def test_a_case_is_told_in_words_that_a_stranger_understands() -> None:
         ROW_STEP | {"happened": [{"do": "ask", "message": "Which\npage?"}]},
         ROW_STEP,
     )
-    told = told_steps(Repro("", "check", 1, "", script))
+    told = step_lines(Repro("", "check", 1, "", script))
     assert [line.split(None, 2)[1] for line in told] == ["start", *["row"] * 6]
     assert [line.split(None, 2)[2] for line in told[1:]] == [
         "the tool is called; the process is lost before the row is written",

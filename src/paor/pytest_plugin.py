@@ -68,12 +68,12 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any, error: object) -> None:
     """Take in what a process of pytest-xdist has gathered; called in the one that gives out the tests."""
-    told: Mapping[str, Any] = getattr(node, "workeroutput", None) or {}
-    for line in told.get("paor_crash_reports", ()):
+    message: Mapping[str, Any] = getattr(node, "workeroutput", None) or {}
+    for line in message.get("paor_crash_reports", ()):
         node.config.stash.setdefault(_REPORTS, []).append(line)
     gathering = node.config.stash.get(_GATHERING, None)
     if gathering is not None:
-        gathering.take(told.get("paor_coverage"))
+        gathering.take(message.get("paor_coverage"))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -9,7 +9,7 @@ The testing kit: hypothesis drives your own engine, and finds the shortest way i
 
     TestShop = Shop.TestCase  # for pytest and unittest
 
-Needs ``pip install "paor[fuzz]"``. How it works is told in docs/fuzzing.md.
+Needs ``pip install "paor[fuzz]"``. docs/fuzzing.md says how it works.
 
 A `World` holds one engine on a journal in memory and moves it row by row. Everything that comes from outside (replies of
 a model, outcomes of tools, answers of people, clocks, crashes) is a step, and every step is plain JSON: hypothesis draws

@@ -55,7 +55,7 @@ same seed would give another search to whoever is the first.
 
 class Found(NamedTuple):
     """
-    What a search came to.
+    The result of a search.
 
     Attributes:
         examples: Examples that were run, those of shrinking included.
@@ -162,8 +162,8 @@ def search(
             raise machine.refused from None
         if found is None and isinstance(error, Exception) and is_own_code(error):
             words = (str(error).strip() or "no words").splitlines()[0]
-            told = f"a rule or invariant of {base.__name__} raised {type(error).__name__}: {words:.300}"
-            raise UsageError(f"{told}; only what check raises is saved") from error
+            message = f"a rule or invariant of {base.__name__} raised {type(error).__name__}: {words:.300}"
+            raise UsageError(f"{message}; only what check raises is saved") from error
         if found is None:
             raise
         with redirect_stdout(StringIO()), suppress(KeyboardInterrupt):  # what was found is not lost with it

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from .oracles.seen import Violation
-from .repro import repro_of, told_steps
+from .repro import repro_of, step_lines
 from .shrinking import shrunk
 
 Machine = type[Any]
@@ -101,7 +101,7 @@ def saved(machine: Machine, violation: Violation) -> str:
     """Save a failing case where the machine wants it; return what to tell people."""
     app = machine.app or _importable(machine)
     repro = repro_of(violation, app)
-    lines = told_steps(repro)
+    lines = step_lines(repro)
     if machine.repro_folder is not None:
         path = repro.save(machine.repro_folder)
         named = f" --app {app or 'MODULE:ENGINE'}"

@@ -131,8 +131,8 @@ class EngineMachine(RuleBasedStateMachine):
         except UsageError:
             raise
         except Exception as error:
-            told = f"{type(error).__name__}: {error!s:.300}"
-            raise UsageError(f"prepare or engine of the machine raised {told}") from error
+            message = f"{type(error).__name__}: {error!s:.300}"
+            raise UsageError(f"prepare or engine of the machine raised {message}") from error
 
     @initialize(data=st.data())
     def begin(self, data: DataObject) -> None:

@@ -30,7 +30,7 @@ from .world.world import DOS, Make, World
 FORMAT = "paor-repro"
 VERSION_OF_FORMAT = 1
 FOLDER = ".paor/repro"
-"""Where failing cases are saved unless told otherwise, under the current folder."""
+"""Where failing cases are saved by default, under the current folder."""
 
 TEXT_MAX = 4_000
 """Longer replies are stored compressed."""
@@ -132,32 +132,32 @@ def repro_of(violation: Violation, app: str = "") -> Repro:
     return Repro(app, violation.invariant, violation.seq, violation.told, script, rows)
 
 
-def told_steps(repro: Repro) -> list[str]:
+def step_lines(repro: Repro) -> list[str]:
     """Return the steps as lines for people: what was said, what the tool did, and whether the process was lost then."""
     lines = []
     for number, step in enumerate(repro.script, 1):
-        said = [_told_said(item) for item in step.get("said", ())]
-        happened = [_told_happening(item) for item in step.get("happened", ())]
+        said = [_reply_text(item) for item in step.get("said", ())]
+        happened = [_fault_text(item) for item in step.get("happened", ())]
         rest = {
             name: value
             for name, value in step.items()
             if name not in ("do", "said", "happened", "limits", "policy", "objective", "lost")
         }
-        told = [*(f"{name} {json.dumps(value):.100}" for name, value in rest.items()), *said, *happened]
-        told += ["the process is lost before the row is written"] if step.get("lost") else []
-        told = told or (["nothing is asked"] if step["do"] == "row" else [])
-        lines.append(f"{number:>3}  {step['do']:<7} {'; '.join(told)}".rstrip())
+        message = [*(f"{name} {json.dumps(value):.100}" for name, value in rest.items()), *said, *happened]
+        message += ["the process is lost before the row is written"] if step.get("lost") else []
+        message = message or (["nothing is asked"] if step["do"] == "row" else [])
+        lines.append(f"{number:>3}  {step['do']:<7} {'; '.join(message)}".rstrip())
     return lines
 
 
-def _told_said(said: Mapping[str, Any]) -> str:
+def _reply_text(said: Mapping[str, Any]) -> str:
     family = said.get("family", "good")
     mark = "" if family == "good" else f" ({family})"
     what = f"cannot answer: {said['fault']}" if said.get("fault") else ascii(said["text"])[1:-1]
     return f"{said['kind']}{mark} {what if len(what) <= 160 else what[:157] + '...'}"
 
 
-def _told_happening(happening: Mapping[str, Any]) -> str:
+def _fault_text(happening: Mapping[str, Any]) -> str:
     kind, what = happening["do"], happening.get("what")
     if kind == "call":
         return "the tool is called"
@@ -178,8 +178,8 @@ def load(path: str | Path) -> Repro:
     try:
         data = Path(path).read_bytes()[: FILE_MAX + 1]
     except (OSError, ValueError) as error:
-        told = getattr(error, "strerror", None) or "is not a file name"
-        raise UsageError(f"{path}: cannot be read ({told})") from None
+        message = getattr(error, "strerror", None) or "is not a file name"
+        raise UsageError(f"{path}: cannot be read ({message})") from None
     if len(data) > FILE_MAX:
         raise UsageError(f"{path}: has more than {FILE_MAX:,} bytes")
     try:
@@ -189,8 +189,8 @@ def load(path: str | Path) -> Repro:
     try:
         return _repro_of(found)
     except (KeyError, TypeError, ValueError) as error:
-        told = f"{error.args[0]!s:.120} is missing" if isinstance(error, KeyError) else f"{error!s:.200}"
-        raise UsageError(f"{path}: is not a repro file: {told}") from None
+        message = f"{error.args[0]!s:.120} is missing" if isinstance(error, KeyError) else f"{error!s:.200}"
+        raise UsageError(f"{path}: is not a repro file: {message}") from None
 
 
 def _repro_of(found: Any) -> Repro:
@@ -201,7 +201,7 @@ def _repro_of(found: Any) -> Repro:
     violated, script, rows = found["violated"], found["script"], found["rows"]
     if not isinstance(violated, Mapping) or not isinstance(script, list) or not isinstance(rows, list):
         raise TypeError("violated, script or rows are of another type")
-    name, seq, told = violated["invariant"], violated["seq"], violated["told"]
+    name, seq, message = violated["invariant"], violated["seq"], violated["told"]
     if not (isinstance(name, str) and re.fullmatch(r"\w{1,80}", name)) or type(seq) is not int:
         raise ValueError("the invariant needs a name and a row")
     if len(script) > STEPS_MAX:
@@ -211,7 +211,7 @@ def _repro_of(found: Any) -> Repro:
         raise ValueError(f"{runs} of its steps start a run, at most {RUNS_MAX} are taken")
     steps = tuple(_checked_step(step) for step in script)
     shown = tuple(row for row in rows if isinstance(row, Mapping))
-    return Repro(str(found["app"]), name, seq, str(told), steps, shown, str(found["engine"]))
+    return Repro(str(found["app"]), name, seq, str(message), steps, shown, str(found["engine"]))
 
 
 # -- steps ---------------------------------------------------------------------------------------------------------

@@ -61,8 +61,8 @@ class CrashReport:
     @property
     def headline(self) -> str:
         """One line that sums it up."""
-        told = f"{len(self.killed)} of {len(self.points)} points killed in {self.processes} processes"
-        return f"{told}, {len(self.failures)} failures" if self.failures else f"{told}, all ended alike"
+        message = f"{len(self.killed)} of {len(self.points)} points killed in {self.processes} processes"
+        return f"{message}, {len(self.failures)} failures" if self.failures else f"{message}, all ended alike"
 
     def __str__(self) -> str:
         lines = [f"crash matrix of {self.app}: {self.headline}", *self.failures[:SHOWN]]
@@ -223,8 +223,8 @@ class _Matrix:
         odd = [*whole["problems"], *self._differences(again, whole)]
         names, covered = tuple(whole["points"]), Coverage.read(whole["coverage"])
         if odd:
-            told = [f"two runs that nobody killed differ, or do not hold: {line}" for line in odd]
-            return CrashReport(app, names, (), self._processes, tuple(told), covered.wire_json())
+            message = [f"two runs that nobody killed differ, or do not hold: {line}" for line in odd]
+            return CrashReport(app, names, (), self._processes, tuple(message), covered.wire_json())
         targets = _spread(len(names), self._case.points)
         killed, failures = list[int](), list[str]()
         with ThreadPoolExecutor(self._count) as pool:
@@ -277,19 +277,19 @@ class _Matrix:
 
     def _differences(self, found: Mapping[str, Any], whole: Mapping[str, Any]) -> list[str]:
         """Return where a run that was taken up is not what the uninterrupted one is."""
-        compared, told = self._case.compared, list[str]()
+        compared, message = self._case.compared, list[str]()
         if "world" in compared and found.get("world") != whole.get("world"):
-            told.append(f"world: {_short(found['world'])}, expected {_short(whole['world'])}")
+            message.append(f"world: {_short(found['world'])}, expected {_short(whole['world'])}")
         if len(found["facts"]) != len(whole["facts"]):
-            return [*told, f"{len(found['facts'])} runs, expected {len(whole['facts'])}"]
+            return [*message, f"{len(found['facts'])} runs, expected {len(whole['facts'])}"]
         for number, (run, expected) in enumerate(zip(found["facts"], whole["facts"], strict=True), 1):
             where = f"run {number}, " if len(whole["facts"]) > 1 else ""
-            told += [
+            message += [
                 f"{where}{name}: {_short(run[name])}, expected {_short(expected[name])}"
                 for name in compared
                 if name != "world" and run[name] != expected[name]
             ]
-        return told
+        return message
 
 
 def _twice(
@@ -376,7 +376,7 @@ def _checked(
     ignore: Sequence[str],
     timeout_s: float,
 ) -> _Case:
-    """Return the case that was asked for, in the form in which a fresh process is told of it."""
+    """Return the case that was asked for, in the form in which a fresh process gets it."""
     for name, value in (("app", app), ("start", start), ("resume", resume), ("world", world)):
         if (value is not None or name == "app") and not (isinstance(value, str) and value.find(":") > 0):
             raise UsageError(f"{name}: expected MODULE:NAME, such as my_app:engine, not {value!a:.80}")

@@ -127,7 +127,7 @@ class WatchedModel:
 
 
 class Ledger(Protocol):
-    """What is told of every call of a tool, between its two points."""
+    """What is reported of every call of a tool, between its two points."""
 
     def begun(self, tool: Tool, arguments: Any, context: Any) -> None:
         """Note that a call begins."""

@@ -64,7 +64,7 @@ def in_child(job: dict[str, Any]) -> dict[str, Any]:
         os.close(out)
         _child(job, into)
     os.close(into)
-    told, late = _read(out, pid, job["timeout_s"])
+    message, late = _read(out, pid, job["timeout_s"])
     if late:
         os.kill(pid, signal.SIGKILL)
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
@@ -73,7 +73,7 @@ def in_child(job: dict[str, Any]) -> dict[str, Any]:
     _, status = os.waitpid(pid, 0)
     if late:
         return {"ended": 0, "error": f"it was still running after {job['timeout_s']:g} seconds"}
-    return {"ended": os.waitstatus_to_exitcode(status), **(json.loads(told) if told else {})}
+    return {"ended": os.waitstatus_to_exitcode(status), **(json.loads(message) if message else {})}
 
 
 def _read(pipe: int, pid: int, timeout_s: float) -> tuple[bytes, bool]:
@@ -96,7 +96,7 @@ def _read(pipe: int, pid: int, timeout_s: float) -> tuple[bytes, bool]:
 
 
 def _child(job: dict[str, Any], into: int) -> None:
-    """Do a job, tell what it came to, and end without going back to the server's loop."""
+    """Do a job, report its result, and end without going back to the server's loop."""
     code = 1
     try:
         os.setsid()
@@ -106,16 +106,16 @@ def _child(job: dict[str, Any], into: int) -> None:
             os.dup2(descriptor, own)
         from .crash_worker import perform
 
-        told: dict[str, Any] = perform(job)
+        message: dict[str, Any] = perform(job)
         code = 0
-    except BaseException as error:  # noqa: BLE001 - told to whoever gave the job
+    except BaseException as error:  # noqa: BLE001 - reported to whoever gave the job
         traceback.print_exc()
-        told = {"error": f"{type(error).__name__}: {error}"}
+        message = {"error": f"{type(error).__name__}: {error}"}
     try:
         sys.stdout.flush()
         sys.stderr.flush()
         with os.fdopen(into, "wb") as pipe:
-            pipe.write(json.dumps(told).encode())
+            pipe.write(json.dumps(message).encode())
     finally:
         os._exit(code)
 

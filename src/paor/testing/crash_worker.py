@@ -34,7 +34,7 @@ WAITS_MAX = 200
 
 class Notes:
     """
-    JSON lines that outlive the process: each call of a tool, and each row that a caller was told of.
+    JSON lines that outlive the process: each call of a tool, and each row that was reported to a caller.
 
     Args:
         folder: Of the case.
@@ -220,7 +220,7 @@ def _settled(engine: Engine, job: Mapping[str, Any], notes: Notes, result: Resul
             return result
         given = job["answers"].get(question.kind)
         if question.kind == "in_doubt":
-            options = _told(notes, question.key or "", given)
+            options = _answer_in_doubt(notes, question.key or "", given)
         elif given is None:
             raise UsageError(
                 f"the run waits for an {question.kind} ({question.message}); give answers={{{question.kind!r}: ...}}"
@@ -231,7 +231,7 @@ def _settled(engine: Engine, job: Mapping[str, Any], notes: Notes, result: Resul
     raise UsageError(f"the run has waited {WAITS_MAX} times")
 
 
-def _told(notes: Notes, key: str, given: Mapping[str, Any] | None) -> dict[str, Any]:
+def _answer_in_doubt(notes: Notes, key: str, given: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return what somebody would say of an effect in doubt who had looked."""
     last = notes.outcome(key)
     if last is None or "begun" in last or last.get("kind") == "not_started":
@@ -252,7 +252,7 @@ def _told(notes: Notes, key: str, given: Mapping[str, Any] | None) -> dict[str, 
 
 
 def _lost(journal: Journal, notes: Notes) -> list[str]:
-    """Return the rows that a caller was told of and that are not in the journal."""
+    """Return the rows that were reported to a caller and are not in the journal."""
     known = {row.run_id: journal.transitions(row.run_id) for row in journal.runs()}
     lost = []
     for run_id, seq, trigger, dest in (entry["seen"] for entry in notes if "seen" in entry):
@@ -268,7 +268,7 @@ def _checked(journal: Journal) -> list[str]:
 
 
 def facts(journal: Journal) -> list[dict[str, Any]]:
-    """Return what every run of a journal came to, by what does not differ between two files that say the same."""
+    """Return the outcome of every run of a journal, by what does not differ between two files that say the same."""
     rows = sorted(journal.runs(), key=lambda row: (row.round, row.task, row.run))
     return [_facts(journal, row.run_id) for row in rows]
 

@@ -1,4 +1,4 @@
-"""Coverage of the machine over a test session: gathered as runs are let go of, summed over processes, told and written."""
+"""Coverage of the machine over a test session: gathered as runs are released, summed over processes, reported and written."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Gathering:
         return self.least is not None and self.total.percent < self.least
 
     def write(self) -> bool:
-        """Write the files; return whether that could be done. What went wrong is told in the summary."""
+        """Write the files; return whether that could be done. What went wrong is in the summary."""
         for path in self._files:
             try:
                 path.write_text(_form(self.total, path.suffix.lower()), encoding="utf-8")
@@ -112,7 +112,7 @@ class Gathering:
         rows, outcomes = total.missing_rows, total.missing_outcomes
         possible = len(total.possible)
         both = "each seen true and seen false where its row is tried"
-        told = [
+        message = [
             f"rows    {len(total.rows) - len(rows):>3} of {len(total.rows):>3}  {total.rows_percent:5.1f} %",
             f"guards  {possible - len(outcomes):>3} of {possible:>3}  {total.guards_percent:5.1f} %  ({both})",
         ]
@@ -121,18 +121,18 @@ class Gathering:
             f"never {str(outcome.value).lower()}: {outcome.guard}, at {total.rows[outcome.place].name}"
             for outcome in outcomes
         ]
-        told += missing[:SHOWN]
+        message += missing[:SHOWN]
         if len(missing) > SHOWN:
-            told.append(f"and {len(missing) - SHOWN} more; --paor-cov-report=FILE.json has all")
-        told += [
+            message.append(f"and {len(missing) - SHOWN} more; --paor-cov-report=FILE.json has all")
+        message += [
             f"not in the table of this version: {step.source} {step.trigger} {step.dest}, {step.count} times"
             for step in total.foreign
         ]
-        told += self._told
-        told.append(f"TOTAL   {total.percent:.1f} % in {total.transitions:,} transitions")
+        message += self._told
+        message.append(f"TOTAL   {total.percent:.1f} % in {total.transitions:,} transitions")
         if self.too_little():
-            told.append(f"FAIL    less than --paor-cov-fail-under={self.least:g}")
-        return told
+            message.append(f"FAIL    less than --paor-cov-fail-under={self.least:g}")
+        return message
 
 
 def _percent(given: str | None) -> float | None:

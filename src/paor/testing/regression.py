@@ -1,5 +1,5 @@
 """
-A recorded run as a regression test: its inputs, replies, tool outcomes and answers, told to scripts.
+A recorded run as a regression test: its inputs, replies, tool outcomes and answers, written as scripts.
 
 A test is only written when it passes: what would be written is played here first, and must take the same transitions
 and call the same tools as the record. What looks like a secret is replaced by a word of its own, the same everywhere.
@@ -31,7 +31,7 @@ def regression_test(journal: Journal, run_id: str, redaction: Redaction | None =
         redaction: Rules of what must not stand in it; None: those that are shipped.
 
     Raises:
-        UsageError: The run cannot be told as a script, and why.
+        UsageError: The run cannot be written as a script, and why.
         UnknownRun: There is none.
     """
     row = journal.run(run_id)
@@ -61,8 +61,8 @@ def _played(scenario: Scenario, recorded: Walk, hidden: int) -> Walk:
     try:
         played = scenario.played()
     except (PaorError, AssertionError, TypeError) as error:
-        told = f"playing it ended with {type(error).__name__}: {error}"
-        raise UsageError(_unlike(recorded.run_id, hidden, told)) from None
+        message = f"playing it ended with {type(error).__name__}: {error}"
+        raise UsageError(_unlike(recorded.run_id, hidden, message)) from None
     if (place := _first_difference(recorded, played)) is not None:
         raise UsageError(_unlike(recorded.run_id, hidden, place))
     return played
@@ -92,7 +92,7 @@ def _longest(one: Sequence[str], other: Sequence[str]) -> Iterator[tuple[str, st
 
 def _check(journal: Journal, run_id: str) -> None:
     """
-    Refuse what cannot be told as a script.
+    Refuse what cannot be written as a script.
 
     Raises:
         UsageError: And why.

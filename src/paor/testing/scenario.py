@@ -1,4 +1,4 @@
-"""A recorded run as a script: what it was given, what the model said, what tools came to, what people answered."""
+"""A recorded run as a script: what it was given, what the model said, the outcomes of tools, what people answered."""
 
 from __future__ import annotations
 

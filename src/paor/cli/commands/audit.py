@@ -66,7 +66,7 @@ def _why_head(found: Why) -> list[str]:
         title = f"run {found.run_id}, row {found.seq}: {styled(found.trigger, 'strong')}, {way}"
     else:
         title = f"run {found.run_id}, row {found.seq}: not decided yet"
-    pairs = [("stood in", where, ""), ("asked for", found.request, ""), ("came back", found.outcome, "")]
+    pairs = [("phase", where, ""), ("request", found.request, ""), ("outcome", found.outcome, "")]
     return [title, *facts(pairs, width())]
 
 
@@ -75,8 +75,8 @@ def _why_lines(found: Why) -> list[str]:
     lines = [*_why_head(found), *_candidate_lines(tried)]
     rest = [f"{item.trigger} {arrow()} {item.dest}" for item in found.candidates if item.fate == "later"]
     if rest:
-        told = f"not tried, since {found.trigger} was taken: {', '.join(rest)}"
-        lines += ["", *(styled(line, "dim") for line in folded(told, width()))]
+        message = f"not tried, since {found.trigger} was taken: {', '.join(rest)}"
+        lines += ["", *(styled(line, "dim") for line in folded(message, width()))]
     return lines
 
 
@@ -87,8 +87,8 @@ def _candidate_lines(items: Sequence[Candidate]) -> list[str]:
     columns = [Column("", least=2), Column("", least=names), Column("", least=5), Column("", wide=True)]
     lines = []
     for item in items:
-        told, style = FATES[item.fate]
-        head = f"{_way(item):<{ways}}  {told:<8}"
+        message, style = FATES[item.fate]
+        head = f"{_way(item):<{ways}}  {message:<8}"
         meaning = cut(item.meaning, max(8, width() - cell_len(head) - 2))
         taken = item.fate == "taken"
         lines += ["", f"{styled(head, style if not taken else 'good')}  {styled(meaning, 'dim')}"]
@@ -163,8 +163,8 @@ def _diff_lines(found: RunDiff, names: tuple[str, str]) -> list[str]:
     ids = [f"A  run {found.left.run_id}", f"B  run {found.right.run_id}"]
     shared = [f"they share rows 0 to {found.shared - 1}"] if found.shared else []
     if found.identical:
-        told = f"identical  {count(found.left.transitions, 'transition')}, {_end(found.left)}"
-        return [*ids, *shared, styled(told, "good"), *_others(found)]
+        message = f"identical  {count(found.left.transitions, 'transition')}, {_end(found.left)}"
+        return [*ids, *shared, styled(message, "good"), *_others(found)]
     assert found.seq is not None
     line = f", line {found.line}" if found.line > 1 else ""
     place = f"row {found.seq} ({found.source}), {found.field}{line}"
@@ -210,12 +210,12 @@ def _ends(found: RunDiff) -> list[str]:
         *(Column(head, right=True) for head in ("rows", "steps", "tokens", "cost", "time")),
     ]
     if found.decision_seq is None:
-        told = "every transition is the same"
+        message = "every transition is the same"
     else:
-        told = f"the first other transition is row {found.decision_seq}"
+        message = f"the first other transition is row {found.decision_seq}"
     end = "same end" if found.same_end else "not the same end"
     answer = "same answer" if found.same_answer else "other answer"
-    return [*table(columns, rows, width()), *folded(f"{told}; {end}, {answer}", width())]
+    return [*table(columns, rows, width()), *folded(f"{message}; {end}, {answer}", width())]
 
 
 def _others(found: RunDiff) -> list[str]:

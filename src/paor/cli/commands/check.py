@@ -60,8 +60,8 @@ def _proven(found: Check) -> list[str]:
         lines.append(f"    {world.world}: {world.states:,} states, {world.edges:,} edges")
     beyond = {name: value for world in found.worlds for name, value in world.beyond.items()}
     if beyond:
-        told = ", ".join(f"{name} {value:,}" for name, value in sorted(beyond.items()))
-        lines.append(f"    for limits of any size by saturation: {told}")
+        message = ", ".join(f"{name} {value:,}" for name, value in sorted(beyond.items()))
+        lines.append(f"    for limits of any size by saturation: {message}")
     if found.unused:
         lines.append(f"    with these limits never taken: {', '.join(found.unused)}")
     return lines

@@ -77,17 +77,17 @@ def diagram(
     if output is not None:
         keep_journals("--output", output, journal, *([other] if other is not None else []))
     if covers:
-        overlay, told = _covered(names, journal)
+        overlay, message = _covered(names, journal)
     elif second is not None:
-        overlay, told = _parted(names[0], second, journal, other)
+        overlay, message = _parted(names[0], second, journal, other)
     else:
-        overlay, told = _walked(names, journal)
+        overlay, message = _walked(names, journal)
     text = picture(form, overlay)
     if output is not None:
         write_atomically(Path(output), text.encode())
         tell(f"wrote {output} ({len(text.encode()):,} bytes)")
     if as_json:
-        say_json(told | {"format": form, "diagram": text})
+        say_json(message | {"format": form, "diagram": text})
     elif output is None:
         say_bytes(text.encode())
     return OK

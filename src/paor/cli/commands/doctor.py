@@ -31,7 +31,7 @@ from ..support.streams import (
     say_json,
     width,
 )
-from ..support.text import count, facts, folded, one_line, size, styled
+from ..support.text import Cell, Column, count, folded, one_line, size, styled, table
 
 SQLITE_NEEDED = (3, 38, 0)
 """The first with the operators ``->`` and ``->>``, which the views of a journal use."""
@@ -108,13 +108,8 @@ def doctor(model: str | None, ask: bool, journal: str, as_json: bool) -> int:
         )
         return code
     marks = {"ok": ("ok", "good"), "missing": ("--", "warn"), "bad": ("no", "bad")}
-    lines: list[str] = []
-    names = max(len(item.name) for item in findings)
-    for item in findings:
-        mark, style = marks[item.state]
-        first, *more = facts([(item.name.ljust(names), item.text, "")], width() - 4)
-        lines += [f"{styled(mark, style)}  {first}", *(f"    {line}" for line in more)]
-    say(*lines)
+    cells = [[Cell(*marks[item.state]), Cell(item.name), Cell(item.text)] for item in findings]
+    say(*table([Column(""), Column(""), Column("", wide=True)], cells, width(), wrap=True, head=False))
     return code
 
 

@@ -21,7 +21,7 @@ from ..support.outcome import check_output
 from ..support.progress import Watch
 from ..support.streams import OK, command, journal_flag, say, say_json, tell
 from ..support.text import STATE_STYLES, styled
-from .run import check_tools, driven, given_answer, model_of_run, told_changes
+from .run import check_tools, driven, given_answer, model_of_run, report_changes
 
 BOUNDS = ("max_steps", "token_budget", "time_budget_s")
 
@@ -101,8 +101,8 @@ def fork(
             own = chosen or model_of_run(reader, row)
         again = calls_after(reader, row.run_id, at_seq)
     if again:
-        told = ", ".join(dict.fromkeys(again))
-        tell(f"paor: after row {at_seq} run {row.run_id} has called {told}; the fork may do so once more")
+        message = ", ".join(dict.fromkeys(again))
+        tell(f"paor: after row {at_seq} run {row.run_id} has called {message}; the fork may do so once more")
     watch = Watch()
     with (
         mcp_offered(mcp, app) as extra,
@@ -117,13 +117,13 @@ def fork(
 
         try:
             if no_run:
-                return _told(drive(engine), engine.journal, row, at_seq, as_json)
+                return _report(drive(engine), engine.journal, row, at_seq, as_json)
             return driven(engine, drive, watch, app, target, as_json, mcp=mcp)
         except RunChanged as error:
-            return told_changes(row, error, "--current")
+            return report_changes(row, error, "--current")
 
 
-def _told(result: Result, journal: Journal, parent: RunRow, at_seq: int, as_json: bool) -> int:
+def _report(result: Result, journal: Journal, parent: RunRow, at_seq: int, as_json: bool) -> int:
     if as_json:
         say_json(result.wire())
         return OK

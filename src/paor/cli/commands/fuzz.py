@@ -15,7 +15,7 @@ import click
 
 from ...fsm.engine import Engine
 from ...fuzz.oracles.reachable_rows import parted
-from ...fuzz.repro import FOLDER, Repro, load, told_steps
+from ...fuzz.repro import FOLDER, Repro, load, step_lines
 from ...fuzz.sample_engine import sample_engine
 from ...fuzz.world.engine_under_test import PROCESS
 from ...states.errors import MissingExtra, UsageError
@@ -105,8 +105,10 @@ def fuzz(
     if as_json:
         say_json(_json(found, path, modes, app=app, seed=seed))
     elif found.repro is None or path is None:
-        told = f"{count(found.examples, 'example')}, {count(found.rows, 'row')}, seed {seed}: nothing found"
-        say(f"{styled('ok', 'good')}  {told}", "", *_covered(found, modes))
+        message = (
+            f"{count(found.examples, 'example')}, {count(found.rows, 'row')}, seed {seed}: nothing found"
+        )
+        say(f"{styled('ok', 'good')}  {message}", "", *_covered(found, modes))
     else:
         say(*_failed(found, found.repro, path, app), "", *_covered(found, modes))
     return RUN_FAILED if found.repro is not None else OK
@@ -195,7 +197,7 @@ def _failed(found: Found, repro: Repro, path: str, app: str | None) -> list[str]
     lines += [f"  {line}" for line in folded(repro.told, width() - 2)]
     size = f"{count(len(repro.script), 'step')} and {count(len(repro.rows), 'row')}"
     lines += ["", f"after {count(found.examples, 'example')}; the smallest case has {size}:"]
-    for line in told_steps(repro):
+    for line in step_lines(repro):
         first, *more = folded(line, width() - 14) or [""]
         lines += [first, *(f"{'':14}{item}" for item in more)]
     lines += ["", f"saved   {path}", f"replay  {_command(path, app)}"]
@@ -218,7 +220,7 @@ def _json(
             "repro": path,
             "replay": _command(path, app),
             "rows": len(repro.rows),
-            "steps": told_steps(repro),
+            "steps": step_lines(repro),
         }
     return {
         "app": app,

@@ -31,7 +31,7 @@ from ..support.streams import (
 from ..support.text import STATE_STYLES, Cell, Column, count, one_line, styled, table
 
 SHOWN = 20
-"""Runs that a list for people shows unless told otherwise."""
+"""Runs that a list for people shows by default."""
 
 
 def local_time(microseconds: int) -> str:
@@ -202,8 +202,8 @@ def _replay_lines(row: RunRow, item: Replay | str) -> list[str]:
             )
     for seq, parts in item.accepted:
         lines.append(f"  {styled('accepted', 'warn')} from row {seq} on: {', '.join(parts)}")
-    told = [str(part) for part in item.changed if part.relevant]
-    lines += [f"  {styled('changed since', 'warn')}: {one_line(part)}" for part in told]
+    message = [str(part) for part in item.changed if part.relevant]
+    lines += [f"  {styled('changed since', 'warn')}: {one_line(part)}" for part in message]
     return lines + _unchecked_lines(item.unchecked)
 
 

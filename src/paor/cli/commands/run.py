@@ -212,7 +212,7 @@ def driven(
             tell(f"paor: interrupted; what was done is safe, go on with: paor resume {name}{flags}")
         return INTERRUPTED
     assert result is not None, "a run ends with its result"
-    return Ending(result, engine.journal, app, output, as_json, mcp_flags_text(mcp.servers)).told()
+    return Ending(result, engine.journal, app, output, as_json, mcp_flags_text(mcp.servers)).report()
 
 
 def given_answer(answer: str | None, outcome: str | None, returned: str | None) -> dict[str, Any]:
@@ -308,7 +308,7 @@ def resume(
             if answer is not None or outcome is not None:
                 tell(f"paor: run {row.run_id} has ended; the answer is not needed")
             result = Engine("offline", journal=reader).resume(row.run_id)
-            return Ending(result, reader, app, target, as_json).told()
+            return Ending(result, reader, app, target, as_json).report()
         if app is None:
             if not mcp.servers:
                 check_tools(reader, row, web=web)  # first: an app that has them has a model too
@@ -332,10 +332,10 @@ def resume(
             try:
                 return driven(engine, drive, watch, app, target, as_json, mcp=mcp)
             except RunChanged as error:
-                return told_changes(row, error, "--accept-changes")
+                return report_changes(row, error, "--accept-changes")
 
 
-def told_changes(row: RunRow, error: RunChanged, option: str) -> int:
+def report_changes(row: RunRow, error: RunChanged, option: str) -> int:
     """Say which parts of a run have changed, one a line, and what can be done."""
     tell(f"paor: run {row.run_id} was recorded with other parts; nothing was done")
     tell(*(f"  {one_line(part)}" for part in error.parts))
@@ -399,15 +399,15 @@ def cancel(name: str, app: str | None, journal: str, as_json: bool) -> int:
         before = find_run(reader, name)
         if before.status in ("done", "failed"):
             result = Engine("offline", journal=reader).cancel(before.run_id)
-            return _told_cancel(result, "had ended already; nothing was changed", as_json)
+            return _report_cancel(result, "had ended already; nothing was changed", as_json)
     with driving(app, journal, model=model_of("offline")) as engine, redirect_stdout(sys.stderr):
         result = engine.cancel(before.run_id)
     if result.status in ("done", "failed"):
-        return _told_cancel(result, "nobody drove it, so it ended at once", as_json)
-    return _told_cancel(result, "asked to stop; its driver does so before the next effect", as_json)
+        return _report_cancel(result, "nobody drove it, so it ended at once", as_json)
+    return _report_cancel(result, "asked to stop; its driver does so before the next effect", as_json)
 
 
-def _told_cancel(result: Result, note: str, as_json: bool) -> int:
+def _report_cancel(result: Result, note: str, as_json: bool) -> int:
     state = styled(f"{result.state} ({result.reason or result.status})", STATE_STYLES.get(result.status, ""))
     if as_json:
         say_json(result.wire())

@@ -67,8 +67,8 @@ def export(
     newest. Before a fork stand the runs whose rows it shares. What --redact leaves out is exported as erased, with the names of the rules, so that the rest still
     verifies.
 
-    With --pytest one run is told as a test that plays it again with scripted model and tools, without secrets: what
-    --redact knows is replaced, the shipped rules always. A run that cannot be told so is refused with the reason.
+    With --pytest one run is written as a test that plays it again with scripted model and tools, without secrets: what
+    --redact knows is replaced, the shipped rules always. A run that cannot be written so is refused with the reason.
     """
     if everything and names:
         raise click.UsageError("--all goes without RUN")

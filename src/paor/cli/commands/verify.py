@@ -66,8 +66,8 @@ def verify(head: str | None, write_head: str | None, journal: str, as_json: bool
         write_atomically(Path(write_head), written(now))
     if as_json:
         found = [{"run_id": item.run_id, "place": item.place, "problem": item.problem} for item in defects]
-        told = {"ok": not defects, "runs": runs, "transitions": transitions, "heads": len(before)}
-        say_json({**told, "defects": found})
+        message = {"ok": not defects, "runs": runs, "transitions": transitions, "heads": len(before)}
+        say_json({**message, "defects": found})
     elif defects:
         say(*(one_line(str(item)) for item in defects))
         tell(styled(f"{journal}: {count(len(defects), 'defect')}", "bad"))

@@ -44,7 +44,7 @@ def app_of(app: str) -> Engine | Factory:
         with redirect_stdout(sys.stderr):
             found: object = importlib.import_module(module_name)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a host's code may raise anything
-        raise UsageError(f"--app {app}: importing {module_name} raised {_told(error)}") from None
+        raise UsageError(f"--app {app}: importing {module_name} raised {_error_text(error)}") from None
     for part in name.split("."):
         try:
             found = getattr(found, part)
@@ -57,7 +57,7 @@ def app_of(app: str) -> Engine | Factory:
     )
 
 
-def _told(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     return f"{type(error).__name__}: {reason(error)}"
 
 
@@ -83,7 +83,9 @@ def made_engine(app: str, factory: Factory, journal: Journal) -> Engine:
         with redirect_stdout(sys.stderr):
             made = factory(journal)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a host's code may raise anything
-        raise UsageError(f"--app {app}: {app.partition(':')[2]}(journal) raised {_told(error)}") from None
+        raise UsageError(
+            f"--app {app}: {app.partition(':')[2]}(journal) raised {_error_text(error)}"
+        ) from None
     if inspect.iscoroutine(made):
         made.close()  # without a warning that it was never awaited
     if not isinstance(made, Engine):
@@ -92,7 +94,7 @@ def made_engine(app: str, factory: Factory, journal: Journal) -> Engine:
 
 
 def is_machine(found: object) -> bool:
-    """Return whether something is a subclass of `paor.fuzz.EngineMachine`; told without importing hypothesis."""
+    """Return whether something is a subclass of `paor.fuzz.EngineMachine`; decided without importing hypothesis."""
     kind = ("paor.fuzz.machine", "EngineMachine")
     return isinstance(found, type) and any((base.__module__, base.__name__) == kind for base in found.__mro__)
 

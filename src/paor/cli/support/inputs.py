@@ -81,8 +81,10 @@ class RunInput:
         try:
             return Limits.model_validate(base.model_dump() | self.bounds)
         except ValidationError as error:
-            told = problems_of(error, Limits)
-            raise UsageError(f"limits: {told}" if told.startswith("unknown field") else told) from None
+            message = problems_of(error, Limits)
+            raise UsageError(
+                f"limits: {message}" if message.startswith("unknown field") else message
+            ) from None
 
 
 def run_input(flags: Mapping[str, Any], source: str | None) -> RunInput:

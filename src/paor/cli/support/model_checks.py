@@ -69,15 +69,15 @@ def _providers() -> Iterator[Finding]:
     for provider, names in VARIABLES.items():
         *keys, address = names
         url = os.environ.get(address, "")
-        told = [f"{key} is set" for key in keys if os.environ.get(key)]
+        message = [f"{key} is set" for key in keys if os.environ.get(key)]
         if url:
             try:
-                told.append(f"{address} is {shown_url(checked_url(url, address))}")
+                message.append(f"{address} is {shown_url(checked_url(url, address))}")
             except UsageError as error:
                 yield Finding(provider, "missing", str(error))
                 continue
-        if told:
-            yield Finding(provider, "ok", "; ".join(told))
+        if message:
+            yield Finding(provider, "ok", "; ".join(message))
         else:
             yield Finding(provider, "missing", f"none of {', '.join(names)} is set")
 
@@ -114,7 +114,7 @@ def _about(model: RemoteModel) -> str:
 
 
 def _answer(model: Model) -> Finding:
-    """Ask *model* and return what came of it."""
+    """Ask *model* and return the finding."""
     messages = (PromptMessage("system", "Answer in one word."), PromptMessage("user", QUESTION))
     try:
         reply = model.ask(ModelCall("text", messages, timeout_s=60))

@@ -148,7 +148,7 @@ class Ending:
     as_json: bool = False
     more: str = ""
 
-    def told(self) -> int:
+    def report(self) -> int:
         """Write the report, print everything, and return the exit code."""
         result, code, note = self.result, exit_code(self.result), ""
         if self.output is not None:

@@ -1,4 +1,4 @@
-"""The rows of a run as `paor show` shows them: what was asked, what came back, and what guard decided."""
+"""The rows of a run as `paor show` shows them: the request, the outcome, and the guard that decided."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def row_cells(
 
 
 def detail_of(journal: Journal, row: Transition) -> str:
-    """Return what was asked, what came back and what guard decided, in a few words."""
+    """Return request, outcome and the guard that decided, in a few words."""
     request, outcome = row.request, row.outcome
     kind = str(request.get("kind", "none"))
     parts = [] if kind in ("none", "tool") else [kind]

@@ -36,8 +36,8 @@ def spec_of(journal: Journal, row: RunRow) -> Spec | None:
     try:
         return journal.spec(row.run_id)
     except ValidationError as error:
-        told = f"its spec cannot be read ({error.error_count()} errors); run: paor verify"
-        raise JournalDamaged(f"run {row.run_id}: {told}") from None
+        message = f"its spec cannot be read ({error.error_count()} errors); run: paor verify"
+        raise JournalDamaged(f"run {row.run_id}: {message}") from None
 
 
 def is_given(row: RunRow, label: str) -> bool:
@@ -144,8 +144,8 @@ class Head:
         numbers = ((self.given, "given"), (self.produced, "produced"))
         yield "documents", ", ".join(f"{number:,} {text}" for number, text in numbers if number), ""
         for erasure in self.erasures:
-            told = f"{count(len(numbers_of([erasure])), 'payload')} by {erasure.by}, {moment(erasure.at)}"
-            yield "erased", told + (f", {erasure.reason}" if erasure.reason else ""), "warn"
+            message = f"{count(len(numbers_of([erasure])), 'payload')} by {erasure.by}, {moment(erasure.at)}"
+            yield "erased", message + (f", {erasure.reason}" if erasure.reason else ""), "warn"
         yield from self._criteria()
         if self.question:
             yield "waits for", f"{self.question.kind}: {self.question.message}", "warn"

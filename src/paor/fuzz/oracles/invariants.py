@@ -229,15 +229,15 @@ def journal_tells_the_state(world: Observed) -> Iterator[str]:
             yield f"the journal tells something else than the driver held: {_difference(held, run)}"
 
 
-def _difference(held: Run, told: Run) -> str:
+def _difference(held: Run, message: Run) -> str:
     """Return the names of the counters and of the slots of memory in which two runs differ, with their values."""
     parts = [
         f"{name}: {getattr(one, name)!r:.120} and {getattr(other, name)!r:.120}"
-        for one, other in ((held.counters, told.counters), (held.memory, told.memory))
+        for one, other in ((held.counters, message.counters), (held.memory, message.memory))
         for name in one.__struct_fields__
         if getattr(one, name) != getattr(other, name)
     ]
-    return "; ".join(parts) or f"{held.state} and {told.state}"
+    return "; ".join(parts) or f"{held.state} and {message.state}"
 
 
 def every_end_says_why(world: Observed) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """
 What can happen in a call of a tool, as JSON, and how it is made to happen.
 
-A happening says whether the tool's own function is called, and what the engine is told: its result, another value, or
+A happening says whether the tool's own function is called, and what the engine gets: its result, another value, or
 an exception of any kind. The list of exceptions is closed: a repro file names one of them and brings none.
 """
 

@@ -1,8 +1,8 @@
 """
-The ground of a world: an engine with the world's own ports, what comes in through them, and what is read of its rows.
+The engine under test: with the world's own ports, what comes in through them, and what is read of its rows.
 
-What is told and chosen by others (a model's replies, what happens in tools) is handed on and written into the step that
-is taken; rows are read from the journal, never from the driver, and held to `invariants` one by one.
+What others choose (a model's replies, what happens in tools) is passed on and written into the step that is taken; rows
+are read from the journal, never from the driver, and checked against `invariants` one by one.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ..oracles.seen import Seen, Violation
 from ..strategies.injected_faults import CALL
 from ..strategies.reply_builder import Said, faulty
 from .error_attribution import made, not_drawn
-from .test_doubles import Lost, TestClock, ToldModel, Watch, WorldJournal, watched
+from .test_doubles import FakeModel, Lost, TestClock, Watch, WorldJournal, watched
 
 ROWS_MAX = 2_000
 """Most rows of a run whose limits would allow more."""
@@ -49,12 +49,12 @@ Step = dict[str, Any]
 
 
 class EnoughRows(BaseException):
-    """A world has written as many rows as it may (`Ground.rows_max`)."""
+    """A world has written as many rows as it may (`SystemUnderTest.rows_max`)."""
 
 
-class Ground:
+class SystemUnderTest:
     """
-    What a `World` stands on.
+    The engine that a `World` moves.
 
     Args:
         make: Returns the engine under test for a journal, as ``--app`` takes it; called again after every crash. Its
@@ -86,7 +86,7 @@ class Ground:
         self.tell: Callable[[ModelCall], Said] = lambda call: faulty(call.kind, "script_exhausted")
         self.choose: Callable[[Tool, Mapping[str, Any]], Mapping[str, Any]] = lambda tool, arguments: CALL
         self.watch = Watch(self._begins)
-        self.model = ToldModel(self._asked)
+        self.model = FakeModel(self._asked)
         self.run_id = ""
         self.allowed: dict[str, int] = {}
         self.calling: Callable[[Violation], None] | None = None
@@ -138,15 +138,15 @@ class Ground:
             try:
                 self._look_at_rows()
             except Violation as violation:
-                raise self._kept(violation) from None
+                raise self._keep(violation) from None
         self._written[run] += 1
         if self.rows_max is not None and self._written.total() > self.rows_max:
-            raise self._kept(EnoughRows())
+            raise self._keep(EnoughRows())
         if self._written[run] > MARGIN + rows_allowed(
             self._spec_of(run)
         ):  # of a task, in one step of its workflow
-            told = f"after {self._written[run]} rows the run has not ended"
-            raise self._kept(self._violation("ends_within_bounds", told))
+            message = f"after {self._written[run]} rows the run has not ended"
+            raise self._keep(self._violation("ends_within_bounds", message))
 
     @property
     def live(self) -> Run | None:
@@ -159,7 +159,7 @@ class Ground:
         return self._drive.run if self._drive is not None else None
 
     def result_of(self, run_id: str) -> Result:
-        """Return what a run came to, from the journal alone."""
+        """Return the result of a run, from the journal alone."""
         return result_of_run(restored(self.journal, run_id)[0], self.journal)
 
     # -- the outside -----------------------------------------------------------------------------------------------
@@ -169,7 +169,7 @@ class Ground:
         try:
             said = self.tell(call)
         except Exception as error:  # noqa: BLE001 - raised again when the step ends
-            raise self._kept(not_drawn(f"a reply to {call.kind}", error)) from None
+            raise self._keep(not_drawn(f"a reply to {call.kind}", error)) from None
         said = worth(said, self.live)
         self._pending.append(said)
         if self._step.get("do") != "finish":
@@ -185,41 +185,43 @@ class Ground:
         if not run.counters.formatted:
             spec, intent = run.spec, run.memory.intent
             if denied(spec.policy, spec.task_type, tool.name):
-                raise self._kept(self._violation("denied_never_called", f"{tool.name} was called"))
+                raise self._keep(self._violation("denied_never_called", f"{tool.name} was called"))
             head = self.journal.run(run.run_id)
             wanted = (intent.tool, canonical(intent.arguments)) if intent is not None else ("", "")
             if head.state != "Executing" or wanted != (tool.name, canonical(arguments)):
-                told = f"{tool.name} was called in {head.state} without a committed intent for this call"
-                raise self._kept(self._violation("intent_before_effect", told))
+                message = f"{tool.name} was called in {head.state} without a committed intent for this call"
+                raise self._keep(self._violation("intent_before_effect", message))
             key = intent.idempotency_key if intent is not None else ""
             if context.idempotency_key != key:
-                told = f"{tool.name} got the key {context.idempotency_key}, its intent has {key}"
-                raise self._kept(self._violation("one_key_for_a_call", told))
+                message = f"{tool.name} got the key {context.idempotency_key}, its intent has {key}"
+                raise self._keep(self._violation("one_key_for_a_call", message))
             if tool.effect == "once":
                 self._begins_once(key, tool)
         try:
             happening = dict(self.choose(tool, arguments))
         except Exception as error:  # noqa: BLE001 - raised again when the step ends
-            raise self._kept(not_drawn(f"what happens in {tool.name}", error)) from None
+            raise self._keep(not_drawn(f"what happens in {tool.name}", error)) from None
         if self._step.get("do") != "finish":
             self._step.setdefault("happened", []).append(happening)
         if self.calling is not None and happening.get("do") in ("call", "raise_after"):
-            told = f"the process ended while {tool.name} was called, or soon after it"
-            self.calling(self._told(self._violation(PROCESS, told)))
+            message = f"the process ended while {tool.name} was called, or soon after it"
+            self.calling(self._with_script(self._violation(PROCESS, message)))
         return happening
 
-    def _hold_to_cancel(self, told: str, *, rows: int) -> None:
+    def _hold_to_cancel(self, message: str, *, rows: int) -> None:
         """A driver learns with its next row that its run was cancelled; no tool, and after that row nothing, begins."""
         if self._cancelled is not None and self._cancelled >= rows:
-            told = f"{told} after the run was cancelled"
-            raise self._kept(self._violation("nothing_begins_after_a_cancel", told))
+            message = f"{message} after the run was cancelled"
+            raise self._keep(self._violation("nothing_begins_after_a_cancel", message))
 
     def _begins_once(self, key: str, tool: Tool) -> None:
         begun = sum(call.key == key for call in self.watch.calls)
         free = self.allowed.get(key, 0) + self.watch.not_begun.get(key, 0)
         if begun > free:
-            told = f"{tool.name} has the effect once and was begun {begun + 1} times, {free} of them freely"
-            raise self._kept(self._violation("once_never_repeats", told))
+            message = (
+                f"{tool.name} has the effect once and was begun {begun + 1} times, {free} of them freely"
+            )
+            raise self._keep(self._violation("once_never_repeats", message))
 
     # -- looking ---------------------------------------------------------------------------------------------------
 
@@ -268,8 +270,8 @@ class Ground:
             seen.call = run.memory.intent.tool, run.memory.intent.arguments
         elif row.trigger in ("specify", "refuse"):
             seen.call = None
-        for name, told in broken_by(seen):
-            raise self._violation(name, told, seen)
+        for name, message in broken_by(seen):
+            raise self._violation(name, message, seen)
         if row.trigger in ("specify", "refuse"):
             seen.approved = False
         if row.trigger == "execute" and seen.call is not None:
@@ -295,11 +297,11 @@ class Ground:
             if reply.good is None:
                 seen.met |= set(seen.spec.success_criteria)
 
-    def _rest(self, *checks: Callable[[Ground], Iterator[str]]) -> None:
+    def _rest(self, *checks: Callable[[SystemUnderTest], Iterator[str]]) -> None:
         """Hold the whole journal to what always holds when nothing moves, or to some of it."""
         for check in checks or tuple(REST.values()):
-            for told in check(self):
-                raise self._violation(check.__name__, told)
+            for message in check(self):
+                raise self._violation(check.__name__, message)
         for head in self.journal.runs():
             hashes = [row.hash for row in self.journal.transitions(head.run_id)]
             before = self._hashes.get(head.run, [])
@@ -309,14 +311,14 @@ class Ground:
         if not checks:
             self._held_at = dict(self._heads())
 
-    def _violation(self, name: str, told: str, seen: Seen | None = None) -> Violation:
+    def _violation(self, name: str, message: str, seen: Seen | None = None) -> Violation:
         if seen is None:
             found = [item for item in self.seen.values() if item.run_id == self.run_id]
             seen = found[0] if found else None
         seq = seen.rows[-1].seq if seen is not None and seen.rows else -1
-        return Violation(name, seq, seen.run_id if seen is not None else "", told)
+        return Violation(name, seq, seen.run_id if seen is not None else "", message)
 
-    def _told(self, violation: Violation) -> Violation:
+    def _with_script(self, violation: Violation) -> Violation:
         """Return *violation* with the script and the rows that led to it."""
         violation.script = copy.deepcopy(self.script)
         violation.rows = [
@@ -332,7 +334,7 @@ class Ground:
         if broken is not None:
             raise broken
 
-    def _kept(self, error: BaseException) -> Lost:
+    def _keep(self, error: BaseException) -> Lost:
         """Keep *error* for the end of the step, and return what ends the call without anybody catching it."""
         self._broken = self._broken or error
         return Lost()

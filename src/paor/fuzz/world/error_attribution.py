@@ -30,7 +30,7 @@ def is_own_code(error: BaseException) -> bool:
 
 
 def not_drawn(what: str, error: Exception) -> Exception:
-    """Return what to tell of *error* in the kit's own drawing, which is nothing that the engine has done."""
+    """Return what to report of *error* in the kit's own drawing, which is nothing that the engine has done."""
     if is_foreign(error) or isinstance(error, UsageError):
         return error
     return UsageError(f"{what} could not be drawn: {type(error).__name__}: {error!s:.200}")
@@ -38,14 +38,14 @@ def not_drawn(what: str, error: Exception) -> Exception:
 
 @contextmanager
 def making(machine: type) -> Iterator[None]:
-    """Tell of an error in the constructor of a user's machine as that."""
+    """Report an error in the constructor of a user's machine as that."""
     try:
         yield
     except Exception as error:
         if isinstance(error, UsageError) or is_foreign(error):
             raise
-        told = f"{type(error).__name__}: {error!s:.300}"
-        raise UsageError(f"{machine.__name__} cannot be made: {told}") from error
+        message = f"{type(error).__name__}: {error!s:.300}"
+        raise UsageError(f"{machine.__name__} cannot be made: {message}") from error
 
 
 def made(make: Callable[[Journal], Any], journal: Journal, before: int) -> Engine:

@@ -1,4 +1,4 @@
-"""What a world is told when nobody draws: a script in its turn, and what brings a run to its end."""
+"""Input of a world when nobody draws: a script in its turn, and what brings a run to its end."""
 
 from __future__ import annotations
 

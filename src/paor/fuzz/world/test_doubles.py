@@ -1,4 +1,4 @@
-"""The parts of a world that stand in for the outside: watched tools, a model that is told what to say, clock, journal."""
+"""Test doubles of a world: tools that report their calls, a model with given replies, a clock, a journal."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Lost(BaseException):
 
 class TestClock:
     """
-    A clock that goes on by a millisecond with every reading, and jumps when it is told to.
+    A clock that goes on by a millisecond with every reading, and jumps on demand.
 
     Attributes:
         wall_us, active_us_now: What the next readings go on from.
@@ -86,9 +86,9 @@ class WorldJournal(Journal):
         super().close()
 
 
-class ToldModel:
+class FakeModel:
     """
-    A model that says what it is told to.
+    A model whose replies are given.
 
     Args:
         tell: Called with every request; returns what is said.
@@ -189,7 +189,7 @@ class WatchedTool(Tool):
         try:
             value = super().invoke(arguments, context)
         except Exception as error:
-            self._told(error, context)
+            self._note_error(error, context)
             raise
         if inspect.isawaitable(value):
             return self._awaited(value, happening, context)
@@ -201,13 +201,13 @@ class WatchedTool(Tool):
         try:
             value = await value
         except Exception as error:
-            self._told(error, context)
+            self._note_error(error, context)
             raise
         if happening["do"] == "raise_after":
             raise raised(happening)
         return value
 
-    def _told(self, error: Exception, context: ToolContext) -> None:
+    def _note_error(self, error: Exception, context: ToolContext) -> None:
         from ...states.errors import AnswerNeeded, NotStarted
 
         self.watch.raised = error

@@ -32,7 +32,7 @@ from ..oracles.invariants import journal_tells_the_state
 from ..oracles.seen import Violation
 from ..strategies.injected_faults import CALL, checked_happening
 from ..strategies.reply_builder import Said
-from .engine_under_test import EnoughRows, Ground, Make, Step, rows_allowed
+from .engine_under_test import EnoughRows, Make, Step, SystemUnderTest, rows_allowed
 from .error_attribution import is_foreign
 from .scripts import closing, happening_in_turn, in_turn
 from .test_doubles import Lost
@@ -43,9 +43,9 @@ DOS = ("start", "row", "answer", "settle", "cancel", "crash", "clock", "look", "
 """What a step can do."""
 
 
-class World(Ground):
+class World(SystemUnderTest):
     """
-    One engine, moved row by row; see `Ground` for its arguments and what can be read of it.
+    One engine, moved row by row; see `SystemUnderTest` for its arguments and what can be read of it.
 
     Attributes:
         need: What is needed next: ``start``, a kind of model request, ``tool``, ``recall``, ``nothing``, ``question``, ``end``.
@@ -118,20 +118,20 @@ class World(Ground):
             self._raise_broken()
             self._hold_to_check()
         except Violation as violation:
-            raise self._told(violation) from violation.__cause__
+            raise self._with_script(violation) from violation.__cause__
         except (KeyboardInterrupt, UsageError):
             raise
         except Exception as error:
             if is_foreign(error):
                 raise
-            name, told = type(error).__name__, str(error)
-            raise self._told(self._violation("raises_nothing", f"{name}: {told:.500}")) from error
+            name, message = type(error).__name__, str(error)
+            raise self._with_script(self._violation("raises_nothing", f"{name}: {message:.500}")) from error
         except BaseException as error:
             self._interrupt()  # to the run the process is lost
             if is_foreign(error) or isinstance(error, EnoughRows | Lost | SystemExit):
                 raise  # hypothesis, or who asked for fewer rows, stops it in the middle of a call
-            told = f"{type(error).__name__}, which is no Exception and ends the process: {error!s:.500}"
-            raise self._told(self._violation("raises_nothing", told)) from error
+            message = f"{type(error).__name__}, which is no Exception and ends the process: {error!s:.500}"
+            raise self._with_script(self._violation("raises_nothing", message)) from error
 
     def _interrupt(self) -> None:
         """Lose the process in the middle of a step, so that the run can still be brought to its end."""
@@ -150,8 +150,8 @@ class World(Ground):
         except BaseException as error:  # pytest.fail raises no Exception
             if is_foreign(error):
                 raise
-            told = (str(error).strip() or type(error).__name__).splitlines()[0]
-            raise self._violation("check", told) from error
+            message = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise self._violation("check", message) from error
 
     def play(self, script: Sequence[Mapping[str, Any]]) -> None:
         """
