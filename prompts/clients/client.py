@@ -116,7 +116,7 @@ class RemoteModel(Connection):
         client: Any = None,
         async_client: Any = None,
     ) -> None:
-        if not self.is_installed():
+        if find_spec(self.provider) is None:
             raise MissingExtra(f'{self.provider}:{model} needs the SDK: pip install "paor[{self.provider}]"')
         self.name = f"{self.provider}:{model}"
         if not (
@@ -157,11 +157,6 @@ class RemoteModel(Connection):
             raise UsageError(f"{self.name} needs a key: set {self.key_names[0]}, {where}")
         quiet = [one and one.with_options(max_retries=0) for one in (client, async_client)]
         super().__init__(port if port is not None else SystemPort(), secrets, *quiet)
-
-    @classmethod
-    def is_installed(cls) -> bool:
-        """Return whether the provider's SDK is installed."""
-        return find_spec(cls.provider) is not None
 
     def _place(self, base_url: str | None, given: Sequence[Any]) -> None:
         """Check where the server is: as it was given, as a host's own client has it, or as the environment says."""
@@ -249,6 +244,8 @@ class RemoteModel(Connection):
         while True:
             options = self._options(call)
             body, features = self._interface.body(call, options)
+            if options.stream:
+                body["stream"] = True
             if progress.turns:
                 body["messages"] = [*body["messages"], *progress.turns]
             left = self._timeout_s if end is None else min(self._timeout_s, end - self._port.now())

@@ -45,27 +45,6 @@ class Attempt(Struct, frozen=True):
     call: ModelCall
 
 
-class _Response:
-    """One response: its exchange, and once its head has come the server's id of it, its content type and its body."""
-
-    def __init__(self, exchange: Exchange) -> None:
-        self.exchange = exchange
-        self.request_id: str | None = None
-        self.content_type = ""
-        self.body: Body | None = None
-
-    @property
-    def is_events(self) -> bool:
-        """Whether the server says that it streams."""
-        return "event-stream" in self.content_type
-
-    def take(self, event: Any) -> bool:
-        """Take an event of the SDK's stream and return whether it was the last one."""
-        assert self.body is not None, "events come of a body"
-        self.body.forget()
-        return self.exchange.take(event)
-
-
 class Connection(ABC):
     """
     The SDK's clients of one model.
@@ -185,7 +164,8 @@ class Connection(ABC):
         """Make one attempt and return what it came to, with the server's id of it; never raises for a server."""
         from .http import SyncBody
 
-        came = _Response(Exchange(self._interface, attempt.call.on_text, self._scrub))
+        exchange = Exchange(self._interface, attempt.call.on_text, self._scrub)
+        body: SyncBody | None = None
         end = self._port.now() + attempt.timeout_s
 
         def watch() -> None:
@@ -199,68 +179,66 @@ class Connection(ABC):
             client = self._sync_client()
             opened: AbstractContextManager[Any] = self._open(client, attempt)
             with opened as response:  # leaving it closes the connection, whatever the SDK's stream has done
-                is_stream = self._begun(came, attempt, response)
+                is_stream = self._begun(exchange, attempt, response)
                 # from here on an error is one within the reply, of which what was heard may be whole
-                came.body = body = SyncBody(response.iter_bytes(), watch, is_stream=is_stream)
+                body = SyncBody(response.iter_bytes(), watch, is_stream=is_stream)
                 for event in self._events(client, body) if is_stream else body:
-                    if is_stream and came.take(event):
+                    if is_stream and exchange.take(event):
                         break
         except CallStopped:  # before all others: a run that was cancelled is no fault of the server
             raise
         except Exception as error:  # whatever a foreign library raises is a fault of this attempt
-            return self._broken(came, error)
-        return self._ended(came, None)
+            return self._broken(exchange, body, error)
+        return self._ended(exchange, body, None)
 
     async def _aattempted(self, attempt: Attempt) -> AttemptResult:
         """Do the same without blocking the event loop."""
         from .http import AsyncBody
 
-        came = _Response(Exchange(self._interface, attempt.call.on_text, self._scrub))
+        exchange = Exchange(self._interface, attempt.call.on_text, self._scrub)
+        body: AsyncBody | None = None
         try:
             if not self._prepared:
                 await asyncio.to_thread(self._ready)  # an import of seconds
             client = self._async_client()
             opened: AbstractAsyncContextManager[Any] = self._open(client, attempt)
             async with asyncio.timeout(attempt.timeout_s), opened as response:
-                is_stream = self._begun(came, attempt, response)
-                came.body = body = AsyncBody(response.iter_bytes(), is_stream=is_stream)
+                is_stream = self._begun(exchange, attempt, response)
+                body = AsyncBody(response.iter_bytes(), is_stream=is_stream)
                 async for event in self._events(client, body) if is_stream else body:
-                    if is_stream and came.take(event):
+                    if is_stream and exchange.take(event):
                         break
         except Exception as error:  # whatever a foreign library raises is a fault of this attempt
-            return self._broken(came, error)
-        return self._ended(came, None)
+            return self._broken(exchange, body, error)
+        return self._ended(exchange, body, None)
 
-    def _begun(self, came: _Response, attempt: Attempt, response: Any) -> bool:
+    def _begun(self, exchange: Exchange, attempt: Attempt, response: Any) -> bool:
         """Note what the head of a response says, and return whether its body may be a stream."""
-        headers = {name.lower(): value for name, value in response.headers.items()}
-        came.request_id, came.content_type = self._label(headers), headers.get("content-type", "").lower()
-        return bool(attempt.body.get("stream")) or came.is_events
+        exchange.request_id = self._label(response.headers)
+        exchange.content_type = response.headers.get("content-type", "").lower()
+        return bool(attempt.body.get("stream")) or exchange.is_events
 
     def _label(self, headers: Mapping[str, str]) -> str | None:
         """Return the id in a response's headers, if it is one and no secret."""
         found = headers.get("x-request-id") or headers.get("request-id")
         return request_label(self._scrub(found)) if found else None
 
-    def _broken(self, came: _Response, error: Exception) -> AttemptResult:
+    def _broken(self, exchange: Exchange, body: Body | None, error: Exception) -> AttemptResult:
         """Return what an attempt came to that ended by *error*."""
         from .http import fault_of
 
         headers = getattr(getattr(error, "response", None), "headers", None)
-        if headers and came.request_id is None:
-            came.request_id = self._label({name.lower(): value for name, value in headers.items()})
-        return self._ended(came, fault_of(error, self._port.wall(), came.body))
+        if headers and exchange.request_id is None:
+            exchange.request_id = self._label(headers)
+        return self._ended(exchange, body, fault_of(error, self._port.wall(), body))
 
-    def _ended(self, came: _Response, broken: AttemptFault | None) -> AttemptResult:
+    def _ended(self, exchange: Exchange, body: Body | None, broken: AttemptFault | None) -> AttemptResult:
         """Return what an attempt came to: *broken*, a stream's reply as far as it is whole, or a whole body's."""
-        body, streamed = came.body, came.exchange.begun or came.is_events
-        if body is None:
-            assert broken is not None, "an attempt without a response has a reason"
-            return broken, came.request_id
-        if streamed:
-            result = came.exchange.end(broken)
+        if body is not None and (exchange.begun or exchange.is_events):
+            result = exchange.end(broken)
         else:
-            result = broken or came.exchange.whole(body.beginning(), came.content_type)
-        if came.request_id is None and isinstance(result, ParsedReply):
-            came.request_id = request_label(self._scrub(result.id))
-        return result, came.request_id
+            result = broken or exchange.whole(b"".join(body.kept if body else ()))
+        request_id = exchange.request_id
+        if request_id is None and isinstance(result, ParsedReply):
+            request_id = request_label(self._scrub(result.id))
+        return result, request_id

@@ -41,7 +41,8 @@ class Body:
 
     Attributes:
         is_async: Whether it is read on an event loop.
-        is_stream: Whether it may be a stream; of a body that is none nothing goes on, all is kept.
+        is_stream: Whether it may be a stream.
+        kept: What was not handed on, since it is no stream.
         ended: Whether the response has ended; what cannot be read then was cut off.
     """
 
@@ -52,7 +53,7 @@ class Body:
         self.ended = False
         self._bytes = self._event_bytes = self._event_lines = 0
         self._begins: bytes = b""
-        self._kept: list[bytes] | None = []
+        self.kept: list[bytes] = []
 
     def counted(self, data: bytes) -> bytes:
         """Return what of the next bytes goes on to the reader, within the bounds; nothing of a body that is JSON."""
@@ -61,10 +62,9 @@ class Body:
         self._bytes += len(data)
         if self._bytes > BODY_BYTES:
             raise BodyTooLarge(f"the response has more than {BODY_BYTES:,} bytes")
-        if self._kept is not None:
-            self._kept.append(data)
         self._begins = self._begins or data.lstrip()[:1]
         if not self.is_stream or self._begins in (b"{", b"["):
+            self.kept.append(data)
             return b""
         self._count_event(data)
         return data
@@ -79,14 +79,6 @@ class Body:
             self._event_lines += part.count(b"\n")
             if self._event_bytes > EVENT_BYTES or self._event_lines > EVENT_LINES:
                 raise BodyTooLarge(f"an event has more than {EVENT_BYTES:,} bytes or {EVENT_LINES:,} lines")
-
-    def forget(self) -> None:
-        """Keep no bytes any more: it is a stream."""
-        self._kept = None
-
-    def beginning(self) -> bytes:
-        """Return all that has come, of a body that was no stream."""
-        return b"".join(self._kept or ())
 
 
 class SyncBody(Body, httpx2.SyncByteStream):

@@ -21,6 +21,7 @@ from .interface import (
     counted,
     cut_stream,
     members,
+    optional,
     sendable,
     text_in,
 )
@@ -44,33 +45,23 @@ class ChatWire:
 
     def body(self, call: ModelCall, options: RequestOptions) -> tuple[dict[str, Any], set[str]]:
         """Return the body, and which features of it can be left out."""
-        features: set[str] = set()
         messages = [{"role": message.role, "content": sendable(message.text)} for message in call.messages]
         body: dict[str, Any] = {"model": options.model, "messages": messages}
         newer, older = "max_completion_tokens", "max_tokens"
         names = (newer, older) if options.official else (older, newer)
         limit = next((name for name in names if options.takes(name)), older)
         body[limit] = options.max_tokens
-        features |= {limit} - options.without
-        if options.temperature is not None and options.takes("temperature"):
-            body["temperature"] = options.temperature
-            features.add("temperature")
-        if options.effort is not None and options.takes("effort"):
-            body["reasoning_effort"] = options.effort
-            features.add("effort")
-        if call.schema is not None and options.structure == "object":
-            body["response_format"] = {"type": "json_object"}
-            features.add("structure")
-        elif call.schema is not None and options.structure == "schema":
-            named = named_schema(call, official=options.official)
-            body["response_format"] = {"type": "json_schema", "json_schema": named}
-            features.add("structure")
-        if options.stream:
-            body["stream"] = True
-            if options.takes("stream_options"):
-                body["stream_options"] = {"include_usage": True}
-                features.add("stream_options")
-        return body, features
+        format: dict[str, Any] | None = reply_format(call, options)
+        if format is not None and "name" in format:
+            format = {"type": format.pop("type"), "json_schema": format}
+        return body, ({limit} - options.without) | optional(
+            body,
+            options,
+            ("temperature", "temperature", options.temperature),
+            ("effort", "reasoning_effort", options.effort),
+            ("structure", "response_format", format),
+            ("stream_options", "stream_options", {"include_usage": True} if options.stream else None),
+        )
 
     def types(self) -> tuple[Any, Any]:
         """Return the SDK's types of a stream's events and of a whole reply."""
@@ -83,12 +74,16 @@ class ChatWire:
         return ChatReader()
 
 
-def named_schema(call: ModelCall, *, official: bool) -> dict[str, Any]:
-    """Return a call's schema with its name: strict where that is possible, else as advice."""
-    assert call.schema is not None
-    optional = "refuse" if call.kind == "parameters" else "null"
-    strict = strict_schema(call.schema, optional=optional, limits=True) if official else None
-    return {"name": call.kind, "schema": strict or call.schema, "strict": strict is not None or not official}
+def reply_format(call: ModelCall, options: RequestOptions) -> dict[str, Any] | None:
+    """Return how a reply is to look: JSON, or a call's schema, strict where that is possible, else as advice."""
+    if call.schema is None or options.structure not in ("schema", "object"):
+        return None
+    if options.structure == "object":
+        return {"type": "json_object"}
+    absent = "refuse" if call.kind == "parameters" else "null"
+    strict = strict_schema(call.schema, optional=absent, limits=True) if options.official else None
+    is_strict = strict is not None or not options.official
+    return {"type": "json_schema", "name": call.kind, "schema": strict or call.schema, "strict": is_strict}
 
 
 def _content(content: object) -> str:

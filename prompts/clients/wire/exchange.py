@@ -31,14 +31,22 @@ class Exchange:
 
     Attributes:
         begun: Whether an event has come.
+        request_id, content_type: As the head of the response has them.
     """
 
     def __init__(self, interface: Interface, on_text: Callable[[str], None] | None, scrub: Scrubber) -> None:
         self.begun = False
+        self.request_id: str | None = None
+        self.content_type = ""
         self._interface = interface
         self._reader = interface.reader()
         self._on_text = on_text
         self._shown = StreamScrubber(scrub)
+
+    @property
+    def is_events(self) -> bool:
+        """Whether the server says that it streams."""
+        return "event-stream" in self.content_type
 
     def take(self, event: Any) -> bool:
         """Take the next event of the stream and return whether it was the last one; raises `MALFORMED`."""
@@ -63,15 +71,15 @@ class Exchange:
             return result
         return result if broken is None else replace(broken, usage=usage)
 
-    def whole(self, body: bytes, content_type: str) -> ParsedReply | AttemptFault:
+    def whole(self, body: bytes) -> ParsedReply | AttemptFault:
         """Return what a body that was no stream comes to."""
         if not body.strip():
-            return bad_body("it is empty")
+            return bad_body("it is empty, or neither JSON nor a stream")
         try:
             data = decoded(body)
         except ValueError as error:
             what = "no JSON object" if str(error) == "no JSON object" else "no JSON"
-            return bad_body(f"it is {what} (content type {one_line(content_type)[:80] or 'unknown'})")
+            return bad_body(f"it is {what} (content type {one_line(self.content_type)[:80] or 'unknown'})")
         try:
             result = self._reader.whole(self._interface.types()[1].construct(**data))
         except MALFORMED:

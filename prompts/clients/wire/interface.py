@@ -170,6 +170,20 @@ def prompt(call: ModelCall) -> tuple[str, list[dict[str, str]]]:
     return system, [{"role": item.role, "content": sendable(item.text)} for item in rest]
 
 
+def optional(body: dict[str, Any], options: RequestOptions, *items: tuple[str, str, object]) -> set[str]:
+    """
+    Put into *body* what was given and the server takes; return the features that are in it.
+
+    Args:
+        body: Of a request, or a part of one.
+        options: Of the request.
+        items: Feature, name of the member, and its value, None if it was not given.
+    """
+    there = [item for item in items if item[2] is not None and options.takes(item[0])]
+    body |= {name: value for _, name, value in there}
+    return {feature for feature, _, _ in there}
+
+
 def sendable(text: str) -> str:
     """Return *text* in a form that can be sent: lone surrogates have none in UTF-8."""
     return text.encode("utf-8", "replace").decode()

@@ -21,6 +21,7 @@ from .interface import (
     cut_stream,
     decoded,
     members,
+    optional,
     prompt,
     text_in,
 )
@@ -47,7 +48,6 @@ class MessagesWire:
 
     def body(self, call: ModelCall, options: RequestOptions) -> tuple[dict[str, Any], set[str]]:
         """Return the body, and which features of it can be left out."""
-        features: set[str] = set()
         system, messages = prompt(call)
         body: dict[str, Any] = {
             "model": options.model,
@@ -56,26 +56,23 @@ class MessagesWire:
         }
         if system:
             body["system"] = system
-        if options.temperature is not None and options.takes("temperature"):
-            body["temperature"] = options.temperature
-            features.add("temperature")
         config: dict[str, Any] = {}
-        if options.effort is not None and options.takes("effort"):
-            config["effort"] = options.effort
-            features.add("effort")
+        schema = None
         if call.schema is not None and options.structure == "schema":
             schema = strict_schema(call.schema, optional="keep", limits=False)
-            if schema is not None:
-                config["format"] = {"type": "json_schema", "schema": schema}
-                features.add("structure")
         elif call.schema is not None and options.structure == "tool":
             about = "Give the reply that is asked for."
             body["tools"] = [{"name": REPLY_TOOL, "description": about, "input_schema": call.schema}]
             body["tool_choice"] = {"type": "tool", "name": REPLY_TOOL}
+        features = optional(body, options, ("temperature", "temperature", options.temperature))
+        features |= optional(
+            config,
+            options,
+            ("effort", "effort", options.effort),
+            ("structure", "format", None if schema is None else {"type": "json_schema", "schema": schema}),
+        )
         if config:
             body["output_config"] = config
-        if options.stream:
-            body["stream"] = True
         return body, features
 
     def types(self) -> tuple[Any, Any]:

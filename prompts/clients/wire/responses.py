@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ....states.outcomes import Usage
 from ...model import Finish, ModelCall
-from .chat_completions import named_schema
+from .chat_completions import reply_format
 from .faults import AttemptFault, told_fault
 from .interface import (
     ParsedReply,
@@ -20,6 +20,7 @@ from .interface import (
     counted,
     cut_stream,
     members,
+    optional,
     prompt,
     text_in,
 )
@@ -37,31 +38,20 @@ class ResponsesWire:
 
     def body(self, call: ModelCall, options: RequestOptions) -> tuple[dict[str, Any], set[str]]:
         """Return the body, and which features of it can be left out."""
-        features: set[str] = set()
         system, messages = prompt(call)
         body: dict[str, Any] = {"model": options.model, "input": messages}
         body["max_output_tokens"] = options.max_tokens
         if system:
             body["instructions"] = system
-        if options.takes("store"):
-            body["store"] = False
-            features.add("store")
-        if options.temperature is not None and options.takes("temperature"):
-            body["temperature"] = options.temperature
-            features.add("temperature")
-        if options.effort is not None and options.takes("effort"):
-            body["reasoning"] = {"effort": options.effort}
-            features.add("effort")
-        if call.schema is not None and options.structure == "object":
-            body["text"] = {"format": {"type": "json_object"}}
-            features.add("structure")
-        elif call.schema is not None and options.structure == "schema":
-            named = named_schema(call, official=options.official)
-            body["text"] = {"format": {"type": "json_schema", **named}}
-            features.add("structure")
-        if options.stream:
-            body["stream"] = True
-        return body, features
+        format = reply_format(call, options)
+        return body, optional(
+            body,
+            options,
+            ("store", "store", False),
+            ("temperature", "temperature", options.temperature),
+            ("effort", "reasoning", None if options.effort is None else {"effort": options.effort}),
+            ("structure", "text", None if format is None else {"format": format}),
+        )
 
     def types(self) -> tuple[Any, Any]:
         """Return the SDK's types of a stream's events and of a whole reply."""
