@@ -33,6 +33,7 @@ from .normal_form import (
     Reference,
     bound_by,
     in_same_scope,
+    is_private,
     is_silent,
     normal_form,
     parameters_of,
@@ -239,7 +240,12 @@ class Package:
         for place, form in self.forms.items():
             if form.named:
                 by_digest.setdefault(self._digests[place], []).append(place)
-        return frozenset(place for places in by_digest.values() if len(places) > 1 for place in places)
+        named: set[Place] = set()
+        for places in by_digest.values():
+            private = [place for place in places if is_private(place[1])]
+            if len(places) > 1:  # one private class is told by being the only one without a name
+                named.update(place for place in places if place not in private or len(private) > 1)
+        return frozenset(named)
 
     def _hashed(self, named: frozenset[Place]) -> dict[Place, str]:
         """Return the digest of every form; of the classes in *named* the name counts."""
