@@ -137,3 +137,202 @@ def test_names_and_places_in_all_deciding_modules_change_nothing(name: str) -> N
     edits, count = make()
     assert count >= least, count
     assert parts_after(edits) == set()
+
+
+PUBLIC = (
+    *(
+        "plans_left",
+        "stale_after",
+        "steps_left_in_plan",
+        "step_of",
+        "selection_of",
+        "plan_stop",
+        "folded_text",
+    ),
+    *("rule_broken", "limits_for", "observation_of", "previews_of", "message_of", "exhausted", "hopeless"),
+    *(
+        "hard_limit",
+        "prompt_tokens",
+        "newest_lines",
+        "history_text",
+        "final_answer",
+        "Reservation",
+        "Invalid",
+    ),
+)
+"""Public functions and classes that only the package uses."""
+
+
+def public_renamed(*names: str) -> Edits:
+    """Return the deciding modules with public names renamed wherever they are used."""
+    whole = re.compile(rf"\b({'|'.join(names)})\b")
+    return everywhere(deciding(), lambda text: whole.sub(lambda found: f"{found[1]}_anew", text))
+
+
+def test_public_names_within_the_package_change_nothing() -> None:
+    """All at once; where that fails, each alone, so that the failure has a name."""
+    if parts_after(public_renamed(*PUBLIC)):
+        assert {name: parts for name in PUBLIC if (parts := parts_after(public_renamed(name)))} == {}
+        raise AssertionError("only all of them together change something")
+
+
+def module_renamed(old: str, new: str) -> Callable[[], Mapping[str, str | None]]:
+    """Return what renames a module of one floor, which may go to another room."""
+
+    def edits() -> Mapping[str, str | None]:
+        floor, _, name = old.partition("/")
+        other, _, rest = new.partition("/")
+        up = "." * (new.count("/") - old.count("/"))
+        target = rest.replace("/", ".")
+        files: dict[str, str | None] = {}
+        for path, text in deciding().items():
+            text = (
+                re.sub(rf"from \.{name} import", f"from .{target} import", text)
+                if path.startswith(floor)
+                else text
+            )
+            files[path] = re.sub(rf"from \.\.{floor}\.{name} import", f"from ..{other}.{target} import", text)
+        moved = files.pop(f"{old}.py") or ""
+        if up:
+            moved = re.sub(r"from (\.+)", rf"from {up}\1", moved)
+        return {**files, f"{old}.py": None, f"{new}.py": moved}
+
+    return edits
+
+
+def merged() -> Mapping[str, str | None]:
+    """Return the modules with `fsm.judging` within `fsm.planned`."""
+    files: dict[str, str | None] = {
+        path: text.replace("from .judging import", "from .planned import")
+        for path, text in deciding().items()
+    }
+    judging = (files.pop("fsm/judging.py") or "").replace("from __future__ import annotations\n", "")
+    return {**files, "fsm/judging.py": None, "fsm/planned.py": f"{files['fsm/planned.py']}\n{judging}"}
+
+
+MODULES: dict[str, Callable[[], Mapping[str, str | None]]] = {
+    "a module is renamed": module_renamed("fsm/judging", "fsm/stop_rules"),
+    "a module goes to a room of its own": module_renamed("fsm/duplicates", "fsm/decision/duplicate_calls"),
+    "another one does": module_renamed("states/budgets", "states/records/budgets"),
+    "the placeholders go to the workflow's room": module_renamed(
+        "fsm/placeholders", "fsm/workflow/step_references"
+    ),
+    "two modules become one": merged,
+}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_modules_have_no_say(name: str) -> None:
+    """What a module is called, which room it is in and what else it defines changes nothing."""
+    edits = MODULES[name]()
+    found = computed_code(package_files({path: text and text.encode() for path, text in edits.items()}))  # type: ignore[misc]
+    assert found == plain()
+
+
+G, J, C = "fsm/guards.py", "fsm/judging.py", "fsm/changes.py"
+SMALL: dict[str, tuple[tuple[str, str, str], ...]] = {
+    "a local variable of a guard": (
+        (
+            G,
+            "    spec = case.run.spec\n    wanted = spec.final_format is not None and spec.formatter is not None",
+            "    given = case.run.spec\n    wanted = given.final_format is not None and given.formatter is not None",
+        ),
+    ),
+    "the parameter of a guard": (
+        (G, "def elicitations_left(case: Case) -> bool:", "def elicitations_left(it: Case) -> bool:"),
+        (
+            G,
+            "return case.run.counters.elicitations < case.run.spec.limits.max_elicitations",
+            "return it.run.counters.elicitations < it.run.spec.limits.max_elicitations",
+        ),
+    ),
+    "the variable of a generator": (
+        (
+            G,
+            "next((tool for tool in case.run.spec.tools if tool.name == intent.tool), None)",
+            "next((each for each in case.run.spec.tools if each.name == intent.tool), None)",
+        ),
+    ),
+    "another local with the name of a module's function": (
+        (
+            J,
+            "    wanted = [folded_text(text) for text in run.spec.success_criteria]",
+            "    progress = [folded_text(text) for text in run.spec.success_criteria]",
+        ),
+        (J, "in enumerate(wanted):", "in enumerate(progress):"),
+    ),
+    "an import has an alias": (
+        (G, "import exhausted\n", "import exhausted as used_up\n"),
+        (G, "or exhausted(case.run)", "or used_up(case.run)"),
+    ),
+    "a module is imported instead of its functions": (
+        (G, "from .planned import plans_left, step_of, steps_left_in_plan", "from . import planned"),
+        (G, "and plans_left(run)", "and planned.plans_left(run)"),
+        (G, "    step = step_of(case.run)\n", "    step = planned.step_of(case.run)\n"),
+        (
+            G,
+            "step = step_of(case.run) if result.ok else None",
+            "step = planned.step_of(case.run) if result.ok else None",
+        ),
+        (G, "return steps_left_in_plan(case.run) > 0", "return planned.steps_left_in_plan(case.run) > 0"),
+    ),
+    "an import is within a function": (
+        ("fsm/duplicates.py", "import hashlib\n", ""),
+        (
+            "fsm/duplicates.py",
+            "    return hashlib.sha256(",
+            "    import hashlib\n\n    return hashlib.sha256(",
+        ),
+    ),
+    "a name is imported from its module": (
+        ("fsm/planned.py", "import uuid\n", "from uuid import UUID, uuid5\n"),
+        ("fsm/planned.py", '_PLAN_IDS = uuid.UUID("', '_PLAN_IDS = UUID("'),
+        ("fsm/planned.py", "uuid.uuid5(", "uuid5("),
+    ),
+    "a local has an annotation": (
+        (J, "    met = list(run.counters.criteria)", "    met: list[str] = list(run.counters.criteria)"),
+    ),
+    "a constant has another annotation": (
+        (C, "def _failed(case: Case, reason: str) -> Effect:", "def _failed(case: Any, reason: Any) -> Any:"),
+    ),
+    "parentheses and lines": (
+        (
+            G,
+            "    return reviewed and case.stop_reason is None",
+            "    return (\n        reviewed\n        and (case.stop_reason is None)\n    )",
+        ),
+    ),
+    "a statement that does nothing": (
+        (
+            G,
+            "    result = case.result\n    if result is None or",
+            "    result = case.result\n    pass\n    if result is None or",
+        ),
+    ),
+    "a parameter and those who give it by name": (
+        (
+            "fsm/duplicates.py",
+            "limits: Limits, *, succeeded: bool = False",
+            "limits: Limits, *, worked: bool = False",
+        ),
+        ("fsm/duplicates.py", "and succeeded and window", "and worked and window"),
+        ("fsm/case.py", "limits, succeeded=succeeded)", "limits, worked=succeeded)"),
+    ),
+    "a function that nobody uses": (
+        (J, "def folded_text(", "def unused(text: str) -> str:\n    return text\n\n\ndef folded_text("),
+    ),
+    "a constant that nobody uses": ((G, "Guard = Callable", "UNUSED = 7\nGuard = Callable"),),
+}
+
+
+def test_small_refactorings_change_nothing() -> None:
+    """All at once; where that fails, each alone, so that the failure has a name."""
+    every = [edit for edits in SMALL.values() for edit in edits]
+    if parts_after(edited(*every)):
+        assert {name: parts for name, edits in SMALL.items() if (parts := parts_after(edited(*edits)))} == {}
+        raise AssertionError("only all of them together change something")
+
+
+def test_there_are_enough_refactorings() -> None:
+    """At least forty named ones, most of them in all modules at once."""
+    assert len(FORM) + len(RENAMINGS) + len(PUBLIC) + len(MODULES) + len(SMALL) >= 50
