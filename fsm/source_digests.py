@@ -220,12 +220,14 @@ class Package:
             place = left.pop()
             if place in self.forms:
                 continue
-            source = self.source(place[0])
-            assert source is not None, "a reference leads to a module that was read"
-            self.forms[place] = normal_form(
-                source.definitions[place[1]], place[1], _ModuleNames(self, source)
-            )
+            self.forms[place] = self.form(place)
             left += self._edges(place)
+
+    def form(self, place: Place) -> Form:
+        """Return the normal form of one definition."""
+        source = self.source(place[0])
+        assert source is not None, "a reference leads to a module that was read"
+        return normal_form(source.definitions[place[1]], place[1], _ModuleNames(self, source))
 
     def _edges(self, place: Place) -> Iterator[Place]:
         for piece in self.forms[place].pieces:

@@ -307,8 +307,13 @@ def movable(text: str) -> list[str]:
         and not item.decorator_list
         and all(isinstance(default, ast.Constant) for default in item.args.defaults)
         and all(default is None or isinstance(default, ast.Constant) for default in item.args.kw_defaults)
-        and not any(isinstance(inner, ast.Global) for inner in ast.walk(item))
+        and not any(isinstance(inner, ast.Global) or _is_bound(inner) for inner in ast.walk(item))
     ]
+
+
+def _is_bound(node: ast.AST) -> bool:
+    """Whether a node says which file it is in, so that a function with it means something else elsewhere."""
+    return isinstance(node, ast.Name) and node.id in ("__file__", "__name__", "__package__")
 
 
 def moved(path: str, text: str, names: list[str], room: str) -> Edits:

@@ -336,3 +336,283 @@ def test_small_refactorings_change_nothing() -> None:
 def test_there_are_enough_refactorings() -> None:
     """At least forty named ones, most of them in all modules at once."""
     assert len(FORM) + len(RENAMINGS) + len(PUBLIC) + len(MODULES) + len(SMALL) >= 50
+
+
+# -- changes of meaning -------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1)
+def known() -> Package:
+    """Return the package as it is, with the boundaries of its parts."""
+    return read_package(package_files())
+
+
+@lru_cache(maxsize=64)
+def alone(part: str) -> tuple[str, ...]:
+    """Return the digests of the definitions that one part begins with, read without the others."""
+    return digests_of(part, {})
+
+
+def digests_of(part: str, edits: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the digests of the definitions that a part begins with after *edits*."""
+    package = Package(package_files({path: text.encode() for path, text in edits.items()}))
+    package.boundaries |= known().boundaries
+    places = roots_of(known())[part].values()
+    found = package.digests(places)
+    return tuple(found[place] for place in places)
+
+
+class _Denied(ast.NodeTransformer):
+    """Negates what one function returns."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        return self.generic_visit(node) if node.name == self.name else node
+
+    def visit_Return(self, node: ast.Return) -> ast.AST:
+        assert node.value is not None
+        return ast.copy_location(ast.Return(ast.UnaryOp(ast.Not(), node.value)), node)
+
+
+@pytest.mark.parametrize("name", sorted(GUARDS))
+def test_a_guard_that_says_the_opposite_is_seen(name: str) -> None:
+    """Every guard of the table."""
+    tree = _Denied(name).visit(ast.parse((ROOT / G).read_text(encoding="utf-8")))
+    text = ast.unparse(ast.fix_missing_locations(tree))
+    assert digests_of(f"guard.{name}", {G: text}) != alone(f"guard.{name}")
+
+
+A, B, D, O, S = "fsm/case.py", "states/budgets.py", "fsm/duplicates.py", "fsm/observe.py", "fsm/asking.py"
+MEANING: tuple[tuple[str, str, str, str], ...] = (
+    # another comparison
+    ("guard.elicitations_left", G, "elicitations < case", "elicitations <= case"),
+    ("guard.selection_retries_left", G, "selection_retries < case", "selection_retries <= case"),
+    ("guard.step_retries_left", G, "step_retries < allowed", "step_retries <= allowed"),
+    ("guard.retries_left", G, "counters.retries < case", "counters.retries <= case"),
+    ("guard.plan_has_steps", G, "steps_left_in_plan(case.run) > 0", "steps_left_in_plan(case.run) >= 0"),
+    ("guard.steps_left", "fsm/planned.py", "counters.plans < run", "counters.plans <= run"),
+    ("phase.Reviewing", J, "score > best", "score >= best"),
+    ("phase.Reviewing", J, "stale_after(run, refinement)[0] >= run", "stale_after(run, refinement)[0] > run"),
+    ("guard.budget_used_up", B, "if tokens >= limits.token_budget", "if tokens > limits.token_budget"),
+    (
+        "phase.Specifying",
+        D,
+        "same_key if window and window[-1] == key else 0",
+        "same_key if window and window[-1] != key else 0",
+    ),
+    ("phase.Specifying", D, "trailing + 1 >= limits", "trailing + 1 > limits"),
+    # another constant
+    ("phase.Reviewing", J, "return stale + 1, best", "return stale + 2, best"),
+    ("phase.Reviewing", J, 'return "no_improvement"', 'return "max_steps"'),
+    ("phase.Specifying", D, "ALTERNATION = 8", "ALTERNATION = 6"),
+    ("phase.Observing", O, "SUMMARY_CHARS = 140", "SUMMARY_CHARS = 141"),
+    ("phase.Observing", O, 'CUT = "…"', 'CUT = "..."'),
+    ("guard.answer_valid", G, '("accept", "decline")', '("accept", "cancel")'),
+    ("phase.Specifying", S, '"required": ["approve"]', '"required": []'),
+    ("guard.criteria_met", G, '"0" not in case.criteria', '"1" not in case.criteria'),
+    ("phase.Executing", C, "counters.same_key + 1 if window", "counters.same_key + 2 if window"),
+    # another default
+    ("phase.Specifying", D, "succeeded: bool = False", "succeeded: bool = True"),
+    ("guard.budget_used_up", B, "    tokens: int = 0\n", "    tokens: int = 1\n"),
+    # another attribute
+    ("guard.hard_stop", G, "return case.stop is not None", "return case.denied is not None"),
+    ("guard.review_retries_left", G, "spec.limits.review_retries", "spec.limits.max_retries"),
+    ("phase.Reviewing", C, "improvements=review.improvements or None", "improvements=review.status or None"),
+    (
+        "phase.Specifying",
+        C,
+        "refused=_counted_on(case, counters.refused",
+        "refused=_counted_on(case, counters.errors",
+    ),
+    # another order of checks
+    (
+        "guard.selection_ok",
+        G,
+        "return selection_valid(case) and action_allowed(case)",
+        "return action_allowed(case) and selection_valid(case)",
+    ),
+    (
+        "guard.parameters_ok",
+        G,
+        "return parameters_valid(case) and parameters_safe(case)",
+        "return parameters_safe(case) and parameters_valid(case)",
+    ),
+    (
+        "phase.Reviewing",
+        J,
+        '    if criteria and "0" not in criteria:\n        return "criteria_met"\n    if refinement.decision == "stop":\n        return "model_stop"\n',
+        '    if refinement.decision == "stop":\n        return "model_stop"\n    if criteria and "0" not in criteria:\n        return "criteria_met"\n',
+    ),
+    (
+        "core.decide",
+        A,
+        "return hopeless(run) or (None if criteria_met(run) else exhausted(run))",
+        "return (None if criteria_met(run) else exhausted(run)) or hopeless(run)",
+    ),
+    # a swapped argument
+    ("phase.Reviewing", C, "stale_after(case.run, refinement)", "stale_after(refinement, case.run)"),
+    (
+        "phase.Specifying",
+        A,
+        "duplicate_key(run.spec.key_salt, tool.name, arguments)",
+        "duplicate_key(tool.name, run.spec.key_salt, arguments)",
+    ),
+    (
+        "phase.Specifying",
+        A,
+        "case.approval_id = approval_id(policy, tool.name, key)",
+        "case.approval_id = approval_id(policy, key, tool.name)",
+    ),
+    # swapped locals, parameters and names
+    ("phase.Reviewing", J, "        return 0, score\n", "        return 0, best\n"),
+    ("phase.Reviewing", J, "    stale, best = run.counters.stale", "    best, stale = run.counters.stale"),
+    (
+        "phase.Specifying",
+        D,
+        "def duplicate_key(salt: str, tool: str,",
+        "def duplicate_key(tool: str, salt: str,",
+    ),
+    ("guard.input_required", G, "isinstance(case.outcome, Asked)", "isinstance(case.outcome, Answered)"),
+    (
+        "guard.argument_missing",
+        G,
+        "def argument_missing(case: Case) -> bool:\n",
+        "def argument_missing(case: Case) -> bool:\n    case = None\n",
+    ),
+    # a helper instead of another, a call left out, a decorator, a keyword
+    ("phase.Reviewing", C, "reason = counters.stop or exhausted(case.run) or", "reason = counters.stop or"),
+    ("phase.Observing", O, '    return " ".join(clean(text).split())', '    return " ".join(text.split())'),
+    (
+        "phase.Planning",
+        C,
+        "selection_retries=counters.selection_retries + 1",
+        "parameter_retries=counters.selection_retries + 1",
+    ),
+    # what the shared parts are made of
+    (
+        "core.vocabulary",
+        "states/actions.py",
+        "class Intent(Stored, frozen=True",
+        "class Intent(Stored, frozen=False",
+    ),
+    ("core.vocabulary", "states/limits.py", "    max_steps: int", "    max_steps_: int"),
+    ("core.decide", "fsm/fold.py", '{"select", "answer", "wait", "provide"}', '{"select", "answer", "wait"}'),
+    ("core.prompts", "prompts/history.py", "if len(text) > left:", "if len(text) >= left:"),
+    ("core.prompts", "prompts/builders.py", "_RECENT_LABELS = 10", "_RECENT_LABELS = 11"),
+    ("core.results", "fsm/outputs.py", "ERROR_CHARS = 500", "ERROR_CHARS = 501"),
+    ("core.schemas", "tools/schema.py", "_VISITS_MAX = 20_000", "_VISITS_MAX = 20_001"),
+    ("core.plans", "fsm/placeholders.py", "DEPTH_MAX = 64", "DEPTH_MAX = 65"),
+    ("core.workflow", "fsm/workflow_flow.py", "HOPS_MAX = 1_000", "HOPS_MAX = 1_001"),
+    ("core.expressions", "fsm/expression_parsing.py", "DEPTH_MAX = ", "DEPTH_MAX = 1 + "),
+)
+
+
+@pytest.mark.parametrize("number", range(len(MEANING)))
+def test_a_change_of_meaning_is_seen_in_its_part(number: int) -> None:
+    """Another comparison, constant, default, attribute, order, argument."""
+    part, path, old, new = MEANING[number]
+    assert digests_of(part, edited((path, old, new))) != alone(part), (old, new)
+
+
+def test_there_are_enough_changes_of_meaning() -> None:
+    """At least sixty."""
+    assert len(GUARDS) + len(MEANING) >= 75
+
+
+def test_the_order_of_rows_templates_and_schemas_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is no code of a phase has parts of its own."""
+    from paor.fsm import fingerprints, table
+    from paor.states.spec import Spec
+
+    before = fingerprints.rows_and_schemas.__wrapped__("double")
+    rows = list(table.ROWS)
+    rows[0], rows[1] = rows[1], rows[0]
+    monkeypatch.setattr(fingerprints, "ROWS", tuple(rows))
+    monkeypatch.setattr(fingerprints, "reply_schema", lambda kind: {"type": kind})
+    after = fingerprints.rows_and_schemas.__wrapped__("double")
+    changed = {part for part in after if after[part] != before[part]}
+    assert {f"row.{row.source}.{row.trigger}" for row in rows[:2]} <= changed
+    assert {"schema.selection", "schema.review", "schema.plan"} <= changed
+    plain, other = Spec(objective="x", templates={"plan": "a"}), Spec(objective="x", templates={"plan": "b"})
+    assert (
+        fingerprints.given_fingerprints(plain)["prompt.plan"]
+        != fingerprints.given_fingerprints(other)["prompt.plan"]
+    )
+
+
+# -- waiting runs -------------------------------------------------------------------------------------------------
+
+SCRIPT = """
+import sys
+from pathlib import Path
+from paor import Policy, RunChanged
+from tests.worlds import PARAMETERS, SELECT, STOP, SUCCESS, engine
+
+import paor
+assert Path(paor.__file__).parent == Path(sys.argv[1]), paor.__file__
+script = [SELECT("notes.send", {"text": "string"}), PARAMETERS(text="x"), STOP, SUCCESS]
+with engine(Path(sys.argv[2]), script, policy=Policy(approvals=("*.send",))) as scripted:
+    if sys.argv[3] == "record":
+        print(scripted.run("Send it").status)
+    else:
+        run_id = scripted.journal.runs()[0].run_id
+        try:
+            print(scripted.resume(run_id, answer={"approve": True}).state)
+        except RunChanged as error:
+            print(*(line.split(" ")[0] for line in error.parts))
+"""
+
+
+def copied(folder: Path, edits: Mapping[str, str]) -> Path:
+    """Return a copy of the package with *edits*."""
+    package = folder / "paor"
+    ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
+    shutil.copytree(ROOT / "src" / "paor", package, ignore=ignored)
+    for path, text in edits.items():
+        target = package / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+    return package
+
+
+def ran(package: Path, journal: Path, what: str) -> str:
+    """Return what the script says when it runs with a copy of the package."""
+    code = f"import sys; sys.path.insert(0, {str(package.parent)!r})\n{SCRIPT}"
+    command = [sys.executable, "-c", code, str(package), str(journal), what]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr[-3000:]
+    return ended.stdout.strip()
+
+
+def refactored() -> Edits:
+    """Return all modules of the package with local variables and private helpers renamed, laid out anew, functions moved."""
+    files = {
+        str(path.relative_to(ROOT / "src" / "paor")): path.read_text(encoding="utf-8")
+        for path in (ROOT / "src" / "paor").glob("*/*.py")
+        if path.parent.name in ("fsm", "states", "prompts", "tools") and path.name != "__init__.py"
+    }
+    files, _ = refactoring.helpers_renamed(files, {"_COMPILED", "_current"})
+    given = refactoring.keywords_in(list(files.values()))
+    for path in deciding():
+        files[path], _ = refactoring.locals_renamed(files[path], given)
+    edits = dict(files)
+    for path in deciding():
+        floor, _, file = path.partition("/")
+        names = [] if path == G else refactoring.movable(files[path])
+        if names and "\nfrom __future__" in files[path]:
+            edits |= refactoring.moved(path, files[path], names, f"{floor}/attic/{file}")
+            edits[f"{floor}/attic/__init__.py"] = ""
+    return edits
+
+
+def test_a_waiting_run_resumes_after_a_refactoring_and_not_after_a_change(tmp_path: Path) -> None:
+    """Recorded by the package as it is; each of the others is a copy of it, with files of its own, in a process of its own."""
+    plain_copy = copied(tmp_path / "plain", {})
+    (tmp_path / "runs").mkdir()
+    assert ran(plain_copy, tmp_path / "runs", "record") == "waiting"
+    shutil.copytree(tmp_path / "runs", tmp_path / "changed")
+    guard = edited((G, "counters.step < run.spec", "counters.step <= run.spec"))
+    assert ran(copied(tmp_path / "guard", guard), tmp_path / "changed", "resume") == "guard.steps_left"
+    assert ran(copied(tmp_path / "anew", refactored()), tmp_path / "runs", "resume") == "Done"
