@@ -173,10 +173,10 @@ def _binds(node: ast.AST) -> Iterator[str]:
     """Yield the names that a node itself binds."""
     if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
         yield node.id
-    elif isinstance(node, (*FUNCTIONS, ast.ClassDef)) or (
-        isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name is not None
-    ):
+    elif isinstance(node, (*FUNCTIONS, ast.ClassDef)):
         yield node.name
+    elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar):
+        yield from () if node.name is None else (node.name,)
     elif isinstance(node, ast.MatchMapping) and node.rest is not None:
         yield node.rest
 

@@ -334,10 +334,10 @@ def moved(path: str, text: str, names: list[str], room: str) -> Edits:
         for alias in node.names
     }
     for function in chosen:
-        names = [node for node in ast.walk(function) if isinstance(node, ast.Name)]
+        nodes = [node for node in ast.walk(function) if isinstance(node, ast.Name)]
         own = {node.arg for node in ast.walk(function) if isinstance(node, ast.arg)}
-        own |= {node.id for node in names if not isinstance(node.ctx, ast.Load)} | _imported_in(function)
-        used = {node.id for node in names} - own
+        own |= {node.id for node in nodes if not isinstance(node.ctx, ast.Load)} | _imported_in(function)
+        used = {node.id for node in nodes} - own
         _lead_away(function, path, up)
         lines = [imports[name] for name in sorted(used & imports.keys() - defined)]
         others = sorted(used & defined)

@@ -95,7 +95,12 @@ def test_a_part_is_named_with_whatever_it_depends_on(plain: dict[str, str]) -> N
             "if best is None or score >= best:",
             {"phase.Reviewing"},
         ),
-        ("states/executing.py", "return ToolRequest(run.memory.intent)", "return NOTHING", {"phase.Executing"}),
+        (
+            "states/executing.py",
+            "return ToolRequest(run.memory.intent)",
+            "return NOTHING",
+            {"phase.Executing"},
+        ),
         ("prompts/builders.py", 'memory.hint or ""', '""', {"core.prompts"}),
     )
     for path, old, new, parts in cases:
@@ -131,7 +136,19 @@ def test_every_definition_that_decides_belongs_to_a_part() -> None:
     assert left == LEFT
 
 
-LEFT = {"Compiled", "Dialogue", "Effect", "Guard", "R", "RESOLVED", "Rules", "SAME", "W", "_FUNCTIONS", "guards_in_force"}
+LEFT = {
+    "Compiled",
+    "Dialogue",
+    "Effect",
+    "Guard",
+    "R",
+    "RESOLVED",
+    "Rules",
+    "SAME",
+    "W",
+    "_FUNCTIONS",
+    "guards_in_force",
+}
 """Tables of parts, names for types, and what no decision uses."""
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from paor.fsm.fingerprints import computed_code, package_files, parts_of, read_package, roots_of
+from paor.fsm.fingerprints import computed_code, package_files, read_package, roots_of
 from paor.fsm.guards import GUARDS
 from paor.fsm.source_digests import Package
 
