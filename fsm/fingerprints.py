@@ -3,22 +3,25 @@ Fingerprints: one short digest for every part that decides a run, as it stands i
 
 The parts, by the beginning of their names:
 
-- ``phase.PHASE`` and ``guard.NAME``: their code, with every function and constant that they depend on;
-- ``core.NAME``: code that several of them share (`CORE`), such as the reading of plans or the building of prompts;
+- ``phase.PHASE`` and ``guard.NAME``: their code, with every function, class and constant that they depend on;
+- ``core.NAME``: what several of them use (`CORE`), such as the reading of plans or the building of prompts;
 - ``row.PHASE.TRIGGER``: the rows of the table;
 - ``prompt.NAME``, ``schema.KIND``, ``tool.NAME``, ``formatter``, ``policy``, ``rules``, ``limits``: what an engine was given, and what a
   model may be held to. Of a tool its signature counts, not its code, which is outside of what paor decides.
 
-Code is compared as its syntax (`fsm.source_digests`). Reading it takes a third of a second, so the digests of the code as it
-was published stand in ``fingerprints.json`` beside a digest of its files; they are taken when the files are still these.
+Code is compared by what it means, not by how it is written or where it is (`fsm.source_digests`). Reading it takes about half a
+second, so the digests of the code as it was published are in ``fingerprints.json``, with the paths of the files that were
+read and a digest of them; they are taken when these files are unchanged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import orjson
@@ -27,79 +30,74 @@ from ..prompts.wire_schemas import SINGLE_SELECTION, parameters_schema, reply_sc
 from ..states.spec import Spec, ToolSpec
 from .case import _READERS
 from .changes import CHANGES
+from .guards import GUARDS
 from .machine import PHASE_STATES, guards_in_force
-from .source_digests import WHOLE, Place, closure, digest_of, function_digest, read_module, short_digest
+from .normal_form import Place
+from .source_digests import (
+    Files,
+    Package,
+    UnknownDefinition,
+    digest_of,
+    function_digest,
+    short_digest,
+)
 from .table import ROWS
 from .version import VERSION
 
-_PHASES = ("planning", "specifying", "executing", "observing", "reviewing", "done", "failed")
-_WORDS = (
-    *(
-        "actions",
-        "budgets",
-        "limits",
-        "observations",
-        "outcomes",
-        "phase",
-        "plans",
-        "policy",
-        "profile",
-        "reasons",
+CORE: dict[str, tuple[tuple[str, str], ...]] = {
+    "vocabulary": (
+        ("states", "Run Counters Memory Change initial_run Spec ToolSpec Limits Policy Profile NAMED"),
+        ("states", "Selection Intent ToolResult StoredText DocumentRef Preview WebFact SchemaField"),
+        ("states", "ActionSelection ActionParameters Observation Check Message Turn Refinement Review"),
+        ("states", "Elicitation Step Plan PlanResult TranscriptMessage PlannedTask TaskPlan"),
+        (
+            "states",
+            "Usage Nought Replied ModelFault Ended InDoubt Asked Recalled Answered Cancelled Unaffordable",
+        ),
+        (
+            "states",
+            "Nothing ModelRequest ToolRequest Recall Question Answer Asking Phase Wire Stored Settings",
+        ),
+        ("states", "reservation refusal allowance"),
     ),
-    *("requests", "reviews", "run", "settings", "spec", "waiting", "wire"),
-)
-
-CORE: dict[str, tuple[str, ...]] = {
-    "vocabulary": tuple(f"states.{name}" for name in _WORDS),
-    "decide": ("fsm.machine", "fsm.outcome_facts", "fsm.fold"),
-    "prompts": ("prompts.builders", "prompts.history", "prompts.templates", "fsm.kit"),
-    "results": ("fsm.outputs", "fsm.context"),
-    "schemas": (
-        "tools.catalog",
-        *(f"tools.schema{name}" for name in ("", "_compiler", "_graph", "_problems")),
+    "decide": (("fsm", "decide Moment Decision apply restore"),),
+    "prompts": (
+        ("fsm", "Kit"),
+        ("prompts", "PromptBuilder TextTask PlanInput tool_text parse_template default_templates"),
+        ("prompts", "single_stage_templates"),
     ),
+    "results": (("fsm", "result_of error_of asked_by is_empty CallContext"),),
+    "schemas": (("tools", "Catalog ParameterSchema compiled_schema canonical_arguments"),),
     "plans": (
-        *("prompts.plans", "prompts.plan_data", "prompts.task_plans", "prompts.tool_calls"),
-        *("fsm.placeholders", "fsm.plan_steps"),
+        ("prompts", "read_plan read_task_plan native_reply"),
+        (
+            "fsm",
+            "placeholder_defects has_placeholders needed_steps resolve_arguments StepOutput missing_question",
+        ),
     ),
     "workflow": (
-        *("states.workflow", "states.flow", "fsm.flowing", "fsm.flow_values"),
-        *("fsm.workflow_flow", "fsm.workflow_tasks"),
+        ("states", "Workflow FlowState"),
+        ("fsm", "Flow Moved read_flow flowed flow_arguments check_listed cursor_of plan_input actions_of"),
     ),
-    "expressions": tuple(f"fsm.expression{name}" for name in ("s", "_parsing", "_building", "_values")),
+    "expressions": (("fsm", "parse_expression holds template_parts rendered ExpressionError"),),
 }
-"""Modules whose code is one part each, ``core.NAME``; what else they use belongs to it, too."""
+"""
+Per part ``core.NAME`` the definitions that it begins with, as rooms with names that each of them defines once.
 
-_SHARED = (
-    *(f"states.{name}" for name in _PHASES),
-    *(f"fsm.{name}" for name in ("guards", "case", "judging", "changes", "asking", "table", "planned")),
-    *(
-        "fsm.observe",
-        "fsm.answers",
-        "fsm.duplicates",
-        "fsm.record",
-        "prompts.replies",
-        "prompts.json_reading",
-        "prompts.model",
-    ),
-    *("prompts.wire_schemas", "prompts.plan_schemas", "tools.policy", "tools.hosts", "tools.defaults"),
-    "tools.implied",
-)
-"""Modules of which every definition belongs to those parts that use it."""
+Other parts use these definitions without depending on how they are made; whatever they use themselves belongs to them. A room
+is a folder with everything below it, so that nothing here changes when a definition moves within it. The order is part of
+the fingerprints: a new definition goes to the end.
+"""
 
-MODULES = frozenset(_SHARED) | {name for names in CORE.values() for name in names}
-_OWN = {module: core for core, names in CORE.items() for module in names}
-_PARTED = {("fsm.changes", "CHANGES"), ("fsm.guards", "GUARDS"), ("fsm.case", "_READERS")}
-_PARTED |= {("fsm.table", name) for name in ("TABLE", "WAITING", "ROWS")}
-_PHASE_MODULES = frozenset(f"states.{name}" for name in _PHASES)
-"""What ends a closure: tables of the parts themselves, each of which has its own digest."""
+_TABLES = (("fsm", "CHANGES GUARDS _READERS TABLE WAITING ROWS _BY_PHASE"),)
+"""Tables of the parts themselves, each of which has its own digest: nothing depends on them as a whole."""
 
 KINDS = ("selection", "parameters", "refinement", "review", "plan", "task_plan")
 UNREADABLE = "code.version"
 """The only part of the code where its files cannot be read: paor's version."""
 
-_FOLDER = Path(__file__).parent.parent
-_KEPT = Path(__file__).parent / "fingerprints.json"
+_KEPT = Path(__file__).with_name("fingerprints.json")
+_PACKAGE = __name__.partition(".")[0]
 
 
 def fingerprints_of(spec: Spec) -> dict[str, str]:
@@ -169,102 +167,116 @@ def code_fingerprints() -> dict[str, str]:
 def published_code() -> dict[str, str]:
     """Return the fingerprints of the code in the package's files, read once a process."""
     try:
-        sources = {name: _source(name) for name in sorted(MODULES)}
-    except OSError:  # only compiled, or in an archive
+        kept = orjson.loads(_KEPT.read_bytes()) if _KEPT.exists() else {}
+        if kept.get("files") == files_digest(package_files(), kept.get("read", ())):
+            parts: dict[str, str] = kept["parts"]
+            return parts
+        return computed_code(package_files())
+    except (OSError, UnknownDefinition):  # only compiled, or in an archive
         return {UNREADABLE: VERSION}
-    kept = orjson.loads(_KEPT.read_bytes()) if _KEPT.exists() else {}
-    if kept.get("files") == files_digest(sources):
-        parts: dict[str, str] = kept["parts"]
-        return parts
-    return computed_code(sources)
 
 
 def kept_text() -> str:
     """Return what ``fingerprints.json`` has to hold for the files as they are now."""
-    sources = {name: _source(name) for name in sorted(MODULES)}
-    kept = {"files": files_digest(sources), "parts": computed_code(sources)}
+    package = read_package(package_files())
+    parts = parts_of(package)  # before the paths: this is what reads most of the files
+    paths = sorted(package.paths)
+    kept = {"files": files_digest(package.files, paths), "parts": parts, "read": paths}
     return orjson.dumps(kept, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS).decode() + "\n"
 
 
-def files_digest(sources: Mapping[str, bytes]) -> str:
-    """Return the digest of files as they stand, byte by byte."""
+def package_files(edits: Mapping[str, bytes | None] | None = None) -> Files:
+    """Return the package's own files, with *edits* by path in place of what is there."""
+    folder = sys.modules[_PACKAGE].__file__
+    if folder is None:
+        raise FileNotFoundError(_PACKAGE)
+    return Files(Path(folder).parent, edits)
+
+
+def files_digest(files: Files, paths: Iterable[str]) -> str:
+    """Return the digest of files as they are, byte by byte."""
     whole = sha256()
-    for name, source in sorted(sources.items()):
-        whole.update(f"{name} {len(source)}\n".encode() + source)
+    for path in paths:
+        content = files.read(path)
+        whole.update(f"{path} {-1 if content is None else len(content)}\n".encode() + (content or b""))
     return whole.hexdigest()
 
 
-def computed_code(sources: Mapping[str, bytes]) -> dict[str, str]:
-    """Return the fingerprints of phases, guards and shared code from the *sources* of all `MODULES`."""
-    modules = {name: read_module(name, source, MODULES) for name, source in sources.items()}
-    found: dict[str, str] = {}
-    for part, roots in roots_of().items():
-        texts = closure(modules, roots, stops_of(part))
-        found[part] = digest_of({**texts, ("", ""): " ".join(name for _, name in roots)})
-    return found
+def computed_code(files: Files) -> dict[str, str]:
+    """
+    Return the fingerprints of phases, guards and shared code from *files*.
+
+    Raises:
+        UnknownDefinition: What a part begins with is not there, or there twice.
+    """
+    return parts_of(read_package(files))
 
 
-def roots_of() -> dict[str, list[Place]]:
-    """Return for every part of the code the definitions that it begins with, always in the same order."""
-    found: dict[str, list[Place]] = {}
+def read_package(files: Files) -> Package:
+    """Return the package that *files* hold, with the boundaries of its parts."""
+    package = Package(files)
+    labels = package.boundaries
+    for part, rooms in {**CORE, "table": _TABLES}.items():
+        places = (package.find(room, name) for room, names in rooms for name in names.split())
+        labels |= {place: f"{part} {number}" for number, place in enumerate(places)}
     for phase in PHASE_STATES:
-        roots = [(f"states.{phase.name.lower()}", type(phase).__name__)]
+        labels[place_of(type(phase))] = f"phase {phase.name}"
+    return package
+
+
+def parts_of(package: Package) -> dict[str, str]:
+    """Return the fingerprint of every part of the code."""
+    roots = roots_of(package)
+    digests = package.digests(place for places in roots.values() for place in places.values())
+    return {
+        part: digest_of(f"{name}={digests[place]}" for name, place in places.items())
+        for part, places in roots.items()
+    }
+
+
+def roots_of(package: Package) -> dict[str, dict[str, Place]]:
+    """Return for every part of the code the definitions that it begins with, by what they are in it."""
+    found: dict[str, dict[str, Place]] = {}
+    for phase in PHASE_STATES:
+        roots = {"request": place_of(type(phase))}
         if phase.name in _READERS:
-            roots.append(("fsm.case", _READERS[phase.name].__name__))
-        roots += [
-            (_home_of(change), change.__name__)
-            for (source, _), change in sorted(CHANGES.items())
+            roots["read"] = place_of(_READERS[phase.name])
+        roots |= {
+            trigger: place_of(change)
+            for (source, trigger), change in sorted(_CHANGES.items())
             if source == phase.name
-        ]
+        }
         found[f"phase.{phase.name}"] = roots
-    for name in guards_in_force():
-        found[f"guard.{name}"] = [("fsm.guards", name)]
-    for core, names in CORE.items():
-        found[f"core.{core}"] = [(name, WHOLE) for name in names]
+    found |= {f"guard.{name}": {"guard": place_of(guard)} for name, guard in _GUARDS.items()}
+    for core in CORE:
+        found[f"core.{core}"] = {
+            label: place for place, label in package.boundaries.items() if label.startswith(f"{core} ")
+        }
     return found
 
 
-def stops_of(part: str) -> Callable[[Place], bool]:
-    """Return what a part does not follow: other parts' own modules, and the tables of parts."""
-    kind, _, own = part.partition(".")
-
-    def stops(place: Place) -> bool:
-        core = _OWN.get(place[0])
-        if core is not None:
-            return kind != "core" or core != own
-        return place in _PARTED or (kind == "core" and place[0] in _PHASE_MODULES)
-
-    return stops
+def place_of(definition: Any) -> Place:
+    """Return where the package defines a function or class."""
+    return definition.__module__.removeprefix(f"{_PACKAGE}."), definition.__qualname__
 
 
-def _source(name: str) -> bytes:
-    return (_FOLDER / f"{name.replace('.', '/')}.py").read_bytes()
+_GUARDS = dict(GUARDS)
+_CHANGES = dict(CHANGES)
+"""Guards and changes as the package defines them: a host that replaces one does so later, in the tables themselves."""
 
 
 def _replaced() -> dict[str, str]:
     """Return the fingerprints of guards and changes that somebody has put in the place of the package's own."""
     found: dict[str, str] = {}
     for name, guard in guards_in_force().items():
-        if not _is_own(guard, "fsm.guards", name):
+        if guard is not _GUARDS.get(name):
             found[f"guard.{name}"] = _foreign_digest(guard)
-    for (source, _), change in CHANGES.items():
-        if not _is_own(change, _home_of(change), getattr(change, "__name__", "")):
+    for (source, trigger), change in sorted(CHANGES.items()):
+        if change is not _CHANGES.get((source, trigger)):
             part = f"phase.{source}"
-            found[part] = short_digest(f"{found.get(part)} {_foreign_digest(change)}".encode())
+            before = found.get(part, published_code().get(part))
+            found[part] = digest_of((f"{before}", trigger, _foreign_digest(change)))
     return found
-
-
-def _home_of(change: object) -> str:
-    """Return the module that defines a change, if it is one of paor's: what asks a person stands apart."""
-    asks = str(getattr(change, "__module__", "")).endswith(".fsm.asking")
-    return "fsm.asking" if asks else "fsm.changes"
-
-
-def _is_own(function: Any, module: str, name: str) -> bool:
-    """Whether a function is the one that its module in the package defines."""
-    code, place = getattr(function, "__code__", None), f"{__package__.rpartition('.')[0]}.{module}"
-    own = getattr(function, "__module__", None) == place and getattr(function, "__qualname__", None) == name
-    return own and code is not None and code.co_filename.endswith(f"{module.rpartition('.')[2]}.py")
 
 
 def _foreign_digest(function: Any) -> str:
@@ -275,7 +287,15 @@ def _foreign_digest(function: Any) -> str:
         return function_digest(inspect.getsource(function))
     except (OSError, TypeError, SyntaxError):
         code = getattr(function, "__code__", None)
-        told = (
-            repr((code.co_code, code.co_names, code.co_consts)) if code is not None else repr(type(function))
-        )
-        return short_digest(told.encode())
+        return digest_of(_compiled_form(code) if isinstance(code, CodeType) else (repr(type(function)),))
+
+
+def _compiled_form(code: CodeType) -> Iterator[str]:
+    """Yield what a compiled function is, functions within it included."""
+    yield code.co_code.hex()
+    yield repr(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _compiled_form(constant)
+        else:
+            yield ascii(constant)

@@ -1,228 +1,453 @@
 """
-Digests of source code that only change when the code does: comments, formatting, docstrings and the annotations of
-functions do not count, and Python 3.11 to 3.13 give the same ones.
+Digests of the package's definitions: they change with what a definition means, never with its form.
 
-A module is read as its definitions: what each one is, and which names of the module it uses. `closure` follows the names,
-also into other modules, so that a part of the machine has one digest with everything that it depends on.
+Each definition is hashed as its normal form (`fsm.normal_form`), in which the digests of the definitions that it uses stand
+for their names, as Unison does it. So a digest holds everything that a definition depends on, and nothing of where that is or
+what it is called: to rename a helper, to move it to another module or room, to split or merge modules changes no digest.
+Definitions that use each other are hashed together, numbered in the order in which the first of them comes to the others.
+
+Some definitions are *boundaries*: parts of their own, which others use without depending on how they are made. In the forms of
+others a boundary is its label.
 """
 
 from __future__ import annotations
 
 import ast
+import re
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any
+from pathlib import Path
 
-Place = tuple[str, str]
-"""A definition: name of its module within the package, such as ``fsm.guards``, and its own name."""
-
-WHOLE = "*"
-"""Instead of the name of a definition: all of the module."""
-
-LOOSE = ""
-"""Name of the statements of a module that define nothing; whatever uses the module depends on them."""
+from .normal_form import (
+    FUNCTIONS,
+    Attribute,
+    Form,
+    Module,
+    Origin,
+    Outside,
+    Piece,
+    Place,
+    Reference,
+    bound_by,
+    in_same_scope,
+    is_private,
+    is_silent,
+    normal_form,
+    parameters_of,
+)
 
 _DIGITS = 10
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
+_BEGINNINGS = re.compile(r"^(?:(?:async )?def |class )?(\w+)", re.MULTILINE)
+"""What may be a definition of a module: a word at the beginning of a line."""
+
+
+class UnknownDefinition(LookupError):
+    """A root is defined nowhere in its room, or more than once."""
+
+
+class Files:
+    """
+    The Python files of a package.
+
+    Args:
+        folder: Of the package.
+        edits: Texts of files by path within the folder, instead of what is there; None for a file that is gone.
+    """
+
+    def __init__(self, folder: Path, edits: Mapping[str, bytes | None] | None = None) -> None:
+        self._folder = folder
+        self._contents = dict(edits or {})
+        self._edited = frozenset(self._contents)
+
+    def read(self, path: str) -> bytes | None:
+        """Return what a file holds, None where there is none."""
+        if path not in self._contents:
+            self._contents[path] = None
+            with suppress(FileNotFoundError, NotADirectoryError):
+                self._contents[path] = (self._folder / path).read_bytes()
+        return self._contents[path]
+
+    def inside(self, room: str) -> list[str]:
+        """Return the paths of all files of a room: of a folder with its own rooms, or of one module."""
+        path = room.replace(".", "/")
+        found = {str(item.relative_to(self._folder)) for item in (self._folder / path).rglob("*.py")}
+        found |= {item for item in self._edited if item.startswith(f"{path}/") and item.endswith(".py")}
+        if not found:
+            found.add(f"{path}.py")
+        return sorted(item for item in found if self.read(item) is not None)
+
+
+Import = tuple[bool, str, str]
+"""Where a name comes from: whether of the package itself, the module, and its name there (empty for the module itself)."""
 
 
 @dataclass(slots=True)
-class Module:
+class _Source:
+    """A module: its definitions as statements, and where the names come from that it imports."""
+
+    name: str
+    path: str
+    definitions: dict[str, list[ast.stmt]] = field(default_factory=dict)
+    imports: dict[str, Import] = field(default_factory=dict)
+
+
+class Package:
     """
-    A module as its definitions.
+    The definitions of a package, read as far as they are asked for.
+
+    Args:
+        files: Where they are.
 
     Attributes:
-        texts: Of each definition, what it is in a form that formatting does not change.
-        uses: Of each definition, the names that it uses.
-        imports: Where a name comes from that another module of the package defines.
+        boundaries: Labels of definitions that are parts of their own; to be set before any digest is asked for.
+        paths: Of all files that were read.
+        forms: Of the definitions that were read.
     """
 
-    texts: dict[str, str] = field(default_factory=dict)
-    uses: dict[str, frozenset[str]] = field(default_factory=dict)
-    imports: dict[str, Place] = field(default_factory=dict)
+    def __init__(self, files: Files) -> None:
+        self.files = files
+        self.boundaries: dict[Place, str] = {}
+        self._sources: dict[str, _Source | None] = {}
+        self._rooms: dict[str, dict[str, list[str]]] = {}
+        self.paths: set[str] = set()
+        self.forms: dict[Place, Form] = {}
+        self._digests: dict[Place, str] = {}
+
+    def digests(self, roots: Iterable[Place]) -> dict[Place, str]:
+        """
+        Return the digests of *roots*.
+
+        Raises:
+            UnknownDefinition: A root is not there.
+        """
+        roots = list(roots)
+        for root in roots:
+            if root[1] not in getattr(self.source(root[0]), "definitions", ()):
+                raise UnknownDefinition(f"{root[0]} defines no {root[1]}")
+        self._read(roots)
+        self._digests = self._hashed(frozenset())
+        self._digests = self._hashed(self._alike())
+        return {root: self._digests[root] for root in roots}
+
+    def reached(self, root: Place) -> set[Place]:
+        """Return what a root depends on, itself included; boundaries are not followed."""
+        found: set[Place] = set()
+        left = [root]
+        while left:
+            place = left.pop()
+            if place not in found:
+                found.add(place)
+                left += self._edges(place)
+        return found
+
+    # -- reading
+
+    def source(self, name: str) -> _Source | None:
+        """Return a module, None where the package has none of this name."""
+        if name not in self._sources:
+            self._sources[name] = self._parsed(name)
+        return self._sources[name]
+
+    def _parsed(self, name: str) -> _Source | None:
+        base = name.replace(".", "/")
+        for path in (f"{base}.py", f"{base}/__init__.py" if base else "__init__.py"):
+            content = self.files.read(path)
+            if content is not None:
+                self.paths.add(path)
+                return self._split(name, path, ast.parse(content))
+        return None
+
+    def _split(self, name: str, path: str, tree: ast.Module) -> _Source:
+        source = _Source(name, path)
+        for statement in tree.body:
+            for owner in _owners(statement, source.definitions):
+                source.definitions.setdefault(owner, []).append(statement)
+            for node in in_same_scope(statement):
+                if isinstance(node, ast.Import | ast.ImportFrom):
+                    source.imports |= imports_of(node, source)
+        return source
+
+    def find(self, room: str, name: str) -> Place:
+        """
+        Return where a room defines *name*.
+
+        Raises:
+            UnknownDefinition: Nowhere, or more than once.
+        """
+        if room not in self._rooms:
+            self._rooms[room] = self._index(room)
+        modules = self._rooms[room].get(name, ())
+        found = [module for module in modules if name in getattr(self.source(module), "definitions", ())]
+        if len(found) != 1:
+            raise UnknownDefinition(
+                f"{room} has {name} in {' and '.join(found) or 'no module'}, expected one"
+            )
+        return found[0], name
+
+    def _index(self, room: str) -> dict[str, list[str]]:
+        """Return by name the modules of a room that may define it; they are parsed once somebody asks for one."""
+        found: dict[str, list[str]] = {}
+        for path in self.files.inside(room):
+            module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+            for name in set(_BEGINNINGS.findall((self.files.read(path) or b"").decode())):
+                found.setdefault(name, []).append(module)
+        return found
+
+    def member(self, module: str, name: str) -> Origin:
+        """Return what a name of a module means, also where it was only imported there."""
+        source = self.source(module)
+        if source is not None and name in source.definitions:
+            return Reference((module, name))
+        if source is not None and name in source.imports and source.imports[name] != (True, module, name):
+            return self.meaning(source.imports[name])
+        inner = f"{module}.{name}".strip(".")
+        return Module(inner) if self.source(inner) is not None else Outside(name)
+
+    def meaning(self, imported: Import) -> Origin:
+        """Return what an imported name means."""
+        own, module, name = imported
+        if own:
+            return self.member(module, name) if name else Module(module)
+        return Outside(f"{module}.{name}" if name else module)
+
+    def _read(self, roots: Iterable[Place]) -> None:
+        """Write the forms of *roots* and of everything that they use."""
+        left = list(roots)
+        while left:
+            place = left.pop()
+            if place in self.forms:
+                continue
+            self.forms[place] = self.form(place)
+            left += self._edges(place)
+
+    def form(self, place: Place) -> Form:
+        """Return the normal form of one definition."""
+        source = self.source(place[0])
+        assert source is not None, "a reference leads to a module that was read"
+        return normal_form(source.definitions[place[1]], place[1], _ModuleNames(self, source))
+
+    def _edges(self, place: Place) -> Iterator[Place]:
+        for piece in self.forms[place].pieces:
+            if isinstance(piece, Reference) and piece.place not in self.boundaries:
+                yield piece.place
+
+    # -- hashing
+
+    def _alike(self) -> frozenset[Place]:
+        """Return the classes that only their names tell from others: equal in form, and yet not the same."""
+        by_digest: dict[str, list[Place]] = {}
+        for place, form in self.forms.items():
+            if form.named:
+                by_digest.setdefault(self._digests[place], []).append(place)
+        named: set[Place] = set()
+        for places in by_digest.values():
+            private = [place for place in places if is_private(place[1])]
+            if len(places) > 1:  # one private class is told by being the only one without a name
+                named.update(place for place in places if place not in private or len(private) > 1)
+        return frozenset(named)
+
+    def _hashed(self, named: frozenset[Place]) -> dict[Place, str]:
+        """Return the digest of every form; of the classes in *named* the name counts."""
+        attributes = self._attributes()
+        methods = self._methods()
+
+        def text_of(place: Place, others: Callable[[Place], str]) -> str:
+            form = self.forms[place]
+            own = f"class {form.named}:" if place in named or self._is_tagged(place) else ""
+            numbers = attributes[place]
+
+            def written(piece: Piece) -> str:
+                if isinstance(piece, str):
+                    return piece
+                if isinstance(piece, Reference):
+                    return f"[{self.boundaries.get(piece.place) or others(piece.place)}]"
+                if isinstance(piece, Attribute):
+                    return numbers.get(piece.name, f".{ascii(piece.name)[1:-1]}")
+                return f"{methods.get((piece.method, piece.name), ascii(piece.name))}="
+
+            return own + "".join(map(written, form.pieces))
+
+        found: dict[Place, str] = {}
+        for group in self._groups():
+            for place in group:
+                found[place] = _group_digest(place, frozenset(group), text_of, found)
+        return found
+
+    def _is_tagged(self, place: Place) -> bool:
+        """Whether a class's name is on the wire, also by a base that says so."""
+        form = self.forms.get(place)
+        return form is not None and (form.tagged or any(self._is_tagged(base) for base in form.bases))
+
+    def _methods(self) -> dict[tuple[str, str], str]:
+        """Return which parameters a method's argument of a name can be meant for, in any class that has the method."""
+        found: dict[tuple[str, str], set[int]] = {}
+        for form in self.forms.values():
+            for method, parameters in form.methods.items():
+                for number, parameter in enumerate(parameters):
+                    found.setdefault((method, parameter), set()).add(number)
+        return {key: "#" + ",".join(map(str, sorted(numbers))) for key, numbers in found.items()}
+
+    def _attributes(self) -> dict[Place, dict[str, str]]:
+        """Return for every definition how it writes private attributes: its own class's first, then those of others."""
+        everyone: dict[str, list[tuple[int, ...]]] = {}
+        families = self._families()
+        numbered = {family: self._numbered(family) for family in set(families.values())}
+        for numbers in numbered.values():
+            for name, owned in numbers.items():
+                everyone.setdefault(name, []).append(owned)
+        outer = {name: f"._{sorted(set(owned))}" for name, owned in everyone.items()}
+        return {
+            place: outer
+            | {name: f"._{[owned]}" for name, owned in numbered.get(families.get(place, ()), {}).items()}
+            for place in self.forms
+        }
+
+    def _families(self) -> dict[Place, tuple[Place, ...]]:
+        """Return for every class those that share its private attributes: its bases and what inherits from them."""
+        family = {place: {place} for place, form in self.forms.items() if form.named}
+        for place in list(family):
+            for base in self.forms[place].bases:
+                if base in family:
+                    joined = family[place] | family[base]
+                    family |= dict.fromkeys(joined, joined)
+        return {place: tuple(sorted(members)) for place, members in family.items()}
+
+    def _numbered(self, family: tuple[Place, ...]) -> dict[str, tuple[int, ...]]:
+        """Return the private attributes of a family of classes, each with its numbers in those that define it."""
+        found: dict[str, list[int]] = {}
+        for place in family:
+            for name, number in self.forms[place].private.items():
+                found.setdefault(name, []).append(number)
+        return {name: tuple(sorted(numbers)) for name, numbers in found.items()}
+
+    def _groups(self) -> Iterator[list[Place]]:
+        """Yield definitions that use each other together, each group after those that it uses (Tarjan)."""
+        index: dict[Place, int] = {}
+        low: dict[Place, int] = {}
+        open_: list[Place] = []
+        done: set[Place] = set()
+        for root in self.forms:
+            walk = [] if root in index else [(root, self._entered(root, index, low, open_))]
+            while walk:
+                place, edges = walk[-1]
+                other = next(edges, None)
+                if other is None:
+                    walk.pop()
+                    if walk:
+                        low[walk[-1][0]] = min(low[walk[-1][0]], low[place])
+                    if low[place] == index[place]:
+                        at = open_.index(place)
+                        done.update(open_[at:])
+                        yield open_[at:]
+                        del open_[at:]
+                elif other not in index:
+                    walk.append((other, self._entered(other, index, low, open_)))
+                elif other not in done:
+                    low[place] = min(low[place], index[other])
+
+    def _entered(
+        self, place: Place, index: dict[Place, int], low: dict[Place, int], open_: list[Place]
+    ) -> Iterator[Place]:
+        index[place] = low[place] = len(index)
+        open_.append(place)
+        return self._edges(place)
 
 
-def read_module(name: str, source: str | bytes, modules: frozenset[str]) -> Module:
-    """
-    Return the module *name* from its *source*.
+def _group_digest(
+    first: Place,
+    group: frozenset[Place],
+    text_of: Callable[[Place, Callable[[Place], str]], str],
+    found: Mapping[Place, str],
+) -> str:
+    """Return the digest of one of several definitions that use each other: of all their texts, seen from this one."""
+    order = [first]
 
-    Args:
-        name: Within the package, such as ``fsm.guards``.
-        source: Python.
-        modules: Names of all modules that are followed; an import from any other is left alone.
+    def other(place: Place) -> str:
+        if place not in group:
+            return found[place]
+        if place not in order:
+            order.append(place)
+        return f"member {order.index(place)}"
 
-    Raises:
-        SyntaxError: It is no Python.
-    """
-    module = Module()
-    tree = ast.parse(source)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.level:
-            _import(module, name, node, modules)
-    for statement in tree.body:
-        _define(module, statement)
-    return module
-
-
-def _import(module: Module, name: str, node: ast.ImportFrom, modules: frozenset[str]) -> None:
-    base = name.split(".")[: -node.level]
-    origin = ".".join([*base, *(node.module or "").split(".")]).strip(".")
-    for alias in node.names:
-        inner = f"{origin}.{alias.name}".strip(".")
-        if inner in modules:
-            module.imports[alias.asname or alias.name] = (inner, WHOLE)
-        elif origin in modules:
-            module.imports[alias.asname or alias.name] = (origin, alias.name)
-
-
-def _define(module: Module, statement: ast.stmt) -> None:
-    if isinstance(statement, ast.Import | ast.ImportFrom) or _is_typing_only(statement):
-        return
-    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
-        return  # a docstring, of the module or of a constant
-    names = _defined(statement)
-    if names == ["__all__"]:
-        return
-    text, used = "".join(_written(statement)), frozenset(_used(statement))
-    for name in names or [LOOSE]:
-        module.texts[name] = module.texts.get(name, "") + text
-        module.uses[name] = module.uses.get(name, frozenset()) | used
-
-
-def _is_typing_only(statement: ast.stmt) -> bool:
-    """Whether a statement is there for type checkers alone."""
-    return (
-        isinstance(statement, ast.If)
-        and isinstance(statement.test, ast.Name)
-        and statement.test.id == "TYPE_CHECKING"
-    )
-
-
-def _defined(statement: ast.stmt) -> list[str]:
-    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return [statement.name]
-    if isinstance(statement, ast.Assign):
-        targets = statement.targets
-    elif isinstance(statement, ast.AnnAssign | ast.AugAssign):
-        targets = [statement.target]
-    else:
-        return []
-    names = [item.id for target in targets for item in ast.walk(target) if isinstance(item, ast.Name)]
-    return names if all(isinstance(target, ast.Name | ast.Tuple) for target in targets) else []
-
-
-def _used(statement: ast.stmt) -> Iterator[str]:
-    """Yield the names that a statement uses, those in the annotations of functions left out."""
-    left: list[ast.AST] = [statement]
-    while left:
-        node = left.pop()
-        if isinstance(node, ast.Name):
-            yield node.id
-        left.extend(child for _, child in _children(node))
-
-
-_NEVER = frozenset({"returns", "type_comment", "type_params", "kind", "ctx", "type_ignores"})
-
-
-def _children(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
-    for name, value in _fields(node):
-        if isinstance(value, ast.AST):
-            yield name, value
-        elif isinstance(value, list):
-            yield from ((name, item) for item in value if isinstance(item, ast.AST))
-
-
-def _fields(node: ast.AST) -> Iterator[tuple[str, Any]]:
-    """Yield the fields of a node that decide something, in their order; a docstring does not."""
-    for name in node._fields:
-        value = getattr(node, name, None)
-        if name in _NEVER or value is None or value == []:
-            continue
-        if name == "annotation" and isinstance(node, ast.arg):
-            continue
-        if name == "body" and isinstance(node, _Function | ast.ClassDef):
-            value = _without_docstrings(value)
-        yield name, value
-
-
-def _without_docstrings(body: list[ast.stmt]) -> list[ast.stmt]:
-    return [
-        item
-        for item in body
-        if not (
-            isinstance(item, ast.Expr)
-            and isinstance(item.value, ast.Constant)
-            and isinstance(item.value.value, str)
-        )
-    ]
-
-
-def _written(node: ast.AST) -> Iterator[str]:
-    """Yield pieces that together say what a node is, whatever version of Python has parsed it."""
-    yield type(node).__name__
-    yield "("
-    for name, value in _fields(node):
-        yield f"{name}="
-        if isinstance(value, ast.AST):
-            yield from _written(value)
-        elif isinstance(value, list):
-            for item in value:
-                if isinstance(item, ast.AST):
-                    yield from _written(item)
-                else:
-                    yield repr(item)
-                yield ","
-        else:
-            yield repr(value)
-        yield ";"
-    yield ")"
-
-
-def closure(
-    modules: Mapping[str, Module], roots: Iterable[Place], stops: Callable[[Place], bool]
-) -> dict[Place, str]:
-    """
-    Return everything that *roots* depend on, themselves included: what each definition is, by its place.
-
-    Args:
-        modules: By name.
-        roots: Where to begin; with `WHOLE` for all of a module.
-        stops: Whether a place is another part's matter; roots are never stopped at.
-    """
-    found: dict[Place, str] = {}
-    left = [inner for place in roots for inner in _expanded(modules, place)]
-    while left:
-        place = left.pop()
-        module = modules[place[0]]
-        if place in found or place[1] not in module.texts:
-            continue
-        found[place] = module.texts[place[1]]
-        if place[1] != LOOSE:
-            left.append((place[0], LOOSE))
-        for name in module.uses[place[1]]:
-            target = (place[0], name) if name in module.texts else module.imports.get(name)
-            if target is not None and not stops(target):
-                left += [item for item in _expanded(modules, target) if not stops(item)]
-    return found
-
-
-def _expanded(modules: Mapping[str, Module], place: Place) -> list[Place]:
-    """Return *place*; of a whole module all its definitions; of a name that its module only passes on where that is."""
-    module = modules[place[0]]
-    if place[1] == WHOLE:
-        return [(place[0], name) for name in module.texts]
-    if place[1] not in module.texts and place[1] in module.imports:
-        return _expanded(modules, module.imports[place[1]])
-    return [place]
-
-
-def digest_of(texts: Mapping[Place, str]) -> str:
-    """Return the short digest of definitions, whatever order they come in."""
     whole = sha256()
-    for (module, name), text in sorted(texts.items()):
-        whole.update(f"{module}:{name}={text}\n".encode("utf-8", "surrogatepass"))
-    return whole.hexdigest()[:_DIGITS]
+    for place in order:  # grows while it is walked
+        whole.update(text_of(place, other).encode() + b"\n")
+    return whole.hexdigest()
+
+
+class _ModuleNames:
+    """What the names of a module mean (`fsm.normal_form.Names`)."""
+
+    def __init__(self, package: Package, source: _Source) -> None:
+        self._package = package
+        self._source = source
+
+    def of(self, name: str) -> Origin:
+        """Return what a global name of the module means."""
+        if name in self._source.definitions:
+            return Reference((self._source.name, name))
+        found = self._source.imports.get(name)
+        return Outside(name) if found is None else self._package.meaning(found)
+
+    def imported(self, statement: ast.Import | ast.ImportFrom) -> dict[str, Origin]:
+        """Return the names that an import binds, with what they mean."""
+        found = imports_of(statement, self._source)
+        return {name: self._package.meaning(imported) for name, imported in found.items()}
+
+    def member(self, module: str, name: str) -> Origin:
+        """Return what an attribute of another module of the package means."""
+        return self._package.member(module, name)
+
+    def parameters(self, place: Place) -> list[str] | None:
+        """Return the parameters of a function or of a class's own constructor."""
+        source = self._package.source(place[0])
+        statement = source.definitions[place[1]][-1] if source is not None else None
+        if isinstance(statement, ast.ClassDef):
+            own = [item for item in statement.body if isinstance(item, FUNCTIONS) and item.name == "__init__"]
+            return parameters_of(own[0].args) if own else None
+        return parameters_of(statement.args) if isinstance(statement, FUNCTIONS) else None
+
+
+def imports_of(statement: ast.Import | ast.ImportFrom, source: _Source) -> dict[str, Import]:
+    """Return the names that an import of a module binds, with where they come from."""
+    if isinstance(statement, ast.Import):
+        names = [(item.asname, item.name) for item in statement.names]
+        return {
+            alias or name.partition(".")[0]: (False, name if alias else name.partition(".")[0], "")
+            for alias, name in names
+        }
+    module = statement.module or ""
+    if statement.level:
+        here = source.name.split(".") if source.name else []
+        up = statement.level - source.path.endswith("__init__.py")
+        module = ".".join([*here[: len(here) - up], *filter(None, module.split("."))])
+    return {item.asname or item.name: (statement.level > 0, module, item.name) for item in statement.names}
+
+
+def _owners(statement: ast.stmt, defined: Mapping[str, object]) -> list[str]:
+    """Return the definitions that a statement of a module makes, or changes after they were made."""
+    if is_silent(statement):
+        return []
+    names = list(bound_by(statement))
+    if isinstance(statement, (*FUNCTIONS, ast.ClassDef)):
+        return names[:1]
+    changed = [
+        node.value
+        for node in in_same_scope(statement)
+        if isinstance(node, ast.Subscript | ast.Attribute) and not isinstance(node.ctx, ast.Load)
+    ]
+    if isinstance(statement, ast.Expr):
+        changed += [node for node in ast.walk(statement) if isinstance(node, ast.expr)]
+    used = [node.id for node in changed if isinstance(node, ast.Name) and node.id in defined]
+    return list(dict.fromkeys([*names, *used]))
+
+
+def digest_of(texts: Iterable[str]) -> str:
+    """Return the short digest of texts in their order."""
+    return short_digest("\n".join(texts).encode())
 
 
 def short_digest(data: bytes) -> str:
@@ -237,6 +462,9 @@ def function_digest(source: str) -> str:
     Raises:
         SyntaxError: It is no Python by itself.
     """
-    import textwrap
-
-    return short_digest("".join(_written(ast.parse(textwrap.dedent(source)))).encode())
+    tree = ast.parse(textwrap.dedent(source))
+    package = Package(Files(Path(), {"function.py": ast.unparse(tree).encode()}))
+    name = next(iter(getattr(package.source("function"), "definitions", ())), None)
+    if name is None:
+        raise SyntaxError("it defines nothing")
+    return package.digests([("function", name)])["function", name][:_DIGITS]

@@ -156,28 +156,26 @@ def present(mutant: Mutant) -> Present | None:
 def fingerprinted(mutant: Mutant) -> list[str]:
     """Return the parts of the code that a mutant changes, by their fingerprints."""
     from paor.fsm import fingerprints
-    from paor.fsm.source_digests import closure, digest_of, read_module
+    from paor.fsm.source_digests import Package
 
-    name = mutant.file.removesuffix(".py").replace("/", ".")
-    if name not in fingerprints.MODULES:
+    if not mutant.file.endswith(".py"):
         return []
     if not _KNOWN:
-        for module in fingerprints.MODULES:
-            source = (ROOT / f"{module.replace('.', '/')}.py").read_bytes()
-            _KNOWN[module] = read_module(module, source, fingerprints.MODULES)
-        for part, roots in fingerprints.roots_of().items():
-            _PARTS[part] = closure(_KNOWN, roots, fingerprints.stops_of(part))
-    edited = {**_KNOWN, name: read_module(name, mutant.text, fingerprints.MODULES)}
-    changed = []
-    for part, roots in fingerprints.roots_of().items():
-        if any(module == name for module, _ in _PARTS[part]):
-            after = closure(edited, roots, fingerprints.stops_of(part))
-            if digest_of(after) != digest_of(_PARTS[part]):
-                changed.append(part)
-    return changed
+        package = fingerprints.read_package(fingerprints.package_files())
+        fingerprints.parts_of(package)
+        _KNOWN.append(package)
+        for part, roots in fingerprints.roots_of(package).items():
+            _PARTS[part] = set().union(*map(package.reached, roots.values()))
+    known = _KNOWN[0]
+    edited = Package(fingerprints.package_files({mutant.file: mutant.text.encode()}))
+    edited.boundaries |= known.boundaries
+    module = mutant.file.removesuffix(".py").replace("/", ".")
+    read = [place for place in known.forms if place[0] == module]
+    changed = {place for place in read if edited.form(place).pieces != known.forms[place].pieces}
+    return [part for part, places in _PARTS.items() if places & changed]
 
 
-_KNOWN: dict[str, Any] = {}
+_KNOWN: list[Any] = []
 _PARTS: dict[str, Any] = {}
 
 

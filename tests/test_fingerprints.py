@@ -13,9 +13,16 @@ import pytest
 
 from paor import Policy
 from paor.fsm import fingerprints, machine
-from paor.fsm.fingerprints import MODULES, UNREADABLE, code_fingerprints, computed_code, fingerprints_of
+from paor.fsm.fingerprints import (
+    UNREADABLE,
+    code_fingerprints,
+    computed_code,
+    fingerprints_of,
+    package_files,
+    read_package,
+    roots_of,
+)
 from paor.fsm.guards import GUARDS
-from paor.fsm.source_digests import read_module
 from paor.fsm.table import ROWS
 from paor.prompts.templates import NAMES
 
@@ -23,31 +30,24 @@ from .pages import ROOT
 from .worlds import READ, STOP, SUCCESS, engine
 
 
-def sources() -> dict[str, bytes]:
-    """Return the files of all modules that decide."""
-    return {name: (ROOT / f"{name.replace('.', '/')}.py").read_bytes() for name in MODULES}
-
-
 @pytest.fixture(scope="module")
 def plain() -> dict[str, str]:
     """Return the fingerprints of the code as it stands."""
-    return computed_code(sources())
+    return computed_code(package_files())
 
 
-def changed(plain: dict[str, str], module: str, old: str, new: str) -> set[str]:
-    """Return the parts that are others once *old* is *new* in a module."""
-    files = sources()
-    text = files[module].decode()
-    assert text.count(old) == 1, (module, old)
-    files[module] = text.replace(old, new).encode()
-    found = computed_code(files)
+def changed(plain: dict[str, str], path: str, old: str, new: str) -> set[str]:
+    """Return the parts that are others once *old* is *new* in a file."""
+    text = (ROOT / path).read_text(encoding="utf-8")
+    assert text.count(old) == 1, (path, old)
+    found = computed_code(package_files({path: text.replace(old, new).encode()}))
     assert found.keys() == plain.keys()
     return {part for part in found if found[part] != plain[part]}
 
 
 def test_the_kept_fingerprints_are_those_of_the_code_now(plain: dict[str, str]) -> None:
     """Else a first run would read all the code; python docs/generate.py writes them."""
-    assert (ROOT / "fsm" / "fingerprints.json").read_text() == fingerprints.kept_text()
+    assert fingerprints._KEPT.read_text() == fingerprints.kept_text()
     assert fingerprints.published_code() == plain == code_fingerprints()
 
 
@@ -74,85 +74,82 @@ def test_a_spec_has_one_for_every_part(tmp_path: Path) -> None:
     assert all(re.fullmatch("[0-9a-f]{10}", digest) for digest in spec.fingerprints.values())
 
 
-def test_comments_formatting_docstrings_and_annotations_do_not_count(plain: dict[str, str]) -> None:
-    """What is written otherwise and means the same has the same fingerprint."""
-    files = sources()
-    for name, source in files.items():
-        text = re.sub(r"(?m)^( *)(return .*)$", r"\1# a comment\n\1\2  # another", source.decode())
-        files[name] = (text + "\n\n# the end\n").encode()
-    assert computed_code(files) == plain
-    same = (
-        ("fsm.guards", '"""There is a reason to stop: ', '"""Other words: '),
-        ("fsm.guards", "def stop_reached(case: Case) -> bool:", "def stop_reached(case) -> 'bool':"),
-        (
-            "fsm.guards",
-            "return bool(case.run.counters.concluded)",
-            "return bool(\n        (case.run.counters.concluded),\n    )",
-        ),
-        (
-            "fsm.duplicates",
-            "from __future__ import annotations",
-            "from __future__ import annotations\nimport math",
-        ),
-    )
-    for edit in same:
-        assert changed(plain, *edit) == set(), edit
-
-
 def test_a_part_is_named_with_whatever_it_depends_on(plain: dict[str, str]) -> None:
     """A helper belongs to every part that uses it, and to no other."""
     cases = (
         (
-            "fsm.guards",
+            "fsm/guards.py",
             'case.review.status == "retry"',
             'case.review.status != "retry"',
             {"guard.review_retry"},
         ),
         (
-            "fsm.planned",
+            "fsm/planned.py",
             "return run.counters.plans < run.spec.limits.max_plans",
             "return run.counters.plans <= run.spec.limits.max_plans",
             {"guard.steps_left", "phase.Planning", "phase.Reviewing"},
         ),
         (
-            "fsm.judging",
+            "fsm/judging.py",
             "if best is None or score > best:",
             "if best is None or score >= best:",
             {"phase.Reviewing"},
         ),
-        ("states.executing", "return ToolRequest(run.memory.intent)", "return NOTHING", {"phase.Executing"}),
-        ("prompts.builders", 'memory.hint or ""', '""', {"core.prompts"}),
+        (
+            "states/executing.py",
+            "return ToolRequest(run.memory.intent)",
+            "return NOTHING",
+            {"phase.Executing"},
+        ),
+        ("prompts/builders.py", 'memory.hint or ""', '""', {"core.prompts"}),
     )
-    for module, old, new, parts in cases:
-        assert changed(plain, module, old, new) == parts, (module, old)
-    grammar = re.search(r"(?m)^\?conditional: either .*$", sources()["fsm.expression_parsing"].decode())
+    for path, old, new, parts in cases:
+        assert changed(plain, path, old, new) == parts, (path, old)
+    path = "fsm/expression_parsing.py"
+    grammar = re.search(r"(?m)^\?conditional: either .*$", (ROOT / path).read_text(encoding="utf-8"))
     assert grammar is not None
-    assert changed(plain, "fsm.expression_parsing", grammar[0], f"{grammar[0]} ") == {"core.expressions"}
+    assert changed(plain, path, grammar[0], f"{grammar[0]} ") == {"core.expressions"}
 
 
-def test_every_definition_that_decides_belongs_to_a_part(plain: dict[str, str]) -> None:
-    """So that no edit of what decides goes unseen; what is left writes rows, and decides nothing."""
-    from paor.fsm.fingerprints import roots_of, stops_of
-    from paor.fsm.source_digests import closure
+DECIDING = (
+    *("fsm/guards.py", "fsm/case.py", "fsm/changes.py", "fsm/asking.py", "fsm/judging.py", "fsm/planned.py"),
+    *("fsm/machine.py", "fsm/fold.py", "fsm/observe.py", "fsm/answers.py", "fsm/outcome_facts.py"),
+    *("fsm/duplicates.py", "fsm/kit.py", "fsm/flowing.py", "fsm/flow_values.py", "fsm/plan_steps.py"),
+    *("fsm/placeholders.py", "fsm/outputs.py", "prompts/builders.py", "prompts/history.py"),
+    *("prompts/replies.py", "prompts/plans.py", "prompts/plan_data.py", "prompts/json_reading.py"),
+    *("states/budgets.py", "states/run.py", "states/spec.py", "states/actions.py", "tools/catalog.py"),
+)
 
-    modules = {name: read_module(name, source, MODULES) for name, source in sources().items()}
-    covered = {
-        place for part, roots in roots_of().items() for place in closure(modules, roots, stops_of(part))
-    }
+
+def test_every_definition_that_decides_belongs_to_a_part() -> None:
+    """So that no edit of what decides goes unseen; what is left are tables of the parts and what only writes or types."""
+    package = read_package(package_files())
+    fingerprints.parts_of(package)
+    roots = [place for places in roots_of(package).values() for place in places.values()]
+    covered = set().union(*map(package.reached, roots)) | package.boundaries.keys()
     left = {
-        f"{module}.{name}"
-        for module, read in modules.items()
-        for name in read.texts
-        if (module, name) not in covered
+        name
+        for path in DECIDING
+        for name in getattr(package.source(path.removesuffix(".py").replace("/", ".")), "definitions", ())
+        if (path.removesuffix(".py").replace("/", "."), name) not in covered
     }
-    allowed = (
-        r"fsm\.record\..*",
-        r"fsm\.(case\._READERS|changes\.CHANGES|asking\.Effect|guards\.(GUARDS|Guard|_FUNCTIONS))",
-        r"fsm\.table\.(ROWS|TABLE|WAITING|fingerprint)",
-        r"prompts\.model\..*|prompts\.replies\.[RW]|tools\.canonical\..*",
-        r"tools\.hosts\.Address|tools\.policy\.(URL_CHARS|_CONTROL|path_arguments|unsafe_address|unsafe_url)",
-    )
-    assert [name for name in sorted(left) if not any(re.fullmatch(one, name) for one in allowed)] == []
+    assert left == LEFT
+
+
+LEFT = {
+    "Compiled",
+    "Dialogue",
+    "Effect",
+    "Guard",
+    "R",
+    "RESOLVED",
+    "Rules",
+    "SAME",
+    "W",
+    "_FUNCTIONS",
+    "guards_in_force",
+}
+"""Tables of parts, names for types, and what no decision uses."""
 
 
 def test_guards_and_changes_that_somebody_replaced_are_seen(
@@ -186,30 +183,33 @@ def test_every_python_gives_the_same_ones(version: str, tmp_path: Path) -> None:
         or subprocess.run(ask, check=False, capture_output=True, text=True).stdout.strip() != version
     ):
         pytest.skip(f"python{version} is not installed here")
+    (tmp_path / "digesting").mkdir()
+    for name in ("normal_form", "source_digests"):
+        shutil.copy(Path(fingerprints.__file__).with_name(f"{name}.py"), tmp_path / "digesting")
     program = tmp_path / "digests.py"
-    shutil.copy(ROOT / "fsm" / "source_digests.py", tmp_path / "source_digests.py")
     program.write_text(
-        "import sys, pathlib, hashlib, source_digests as d\n"
-        "root, names = pathlib.Path(sys.argv[1]), frozenset(sys.argv[2:])\n"
-        "for name in sorted(names):\n"
-        "    read = d.read_module(name, (root / f\"{name.replace('.', '/')}.py\").read_bytes(), names)\n"
-        "    text = repr((sorted(read.texts.items()), sorted((k, sorted(v)) for k, v in read.uses.items())))\n"
-        "    print(name, hashlib.sha256(text.encode()).hexdigest())\n"
+        "import sys, pathlib\n"
+        "from digesting.source_digests import Files, Package\n"
+        "package = Package(Files(pathlib.Path(sys.argv[1])))\n"
+        "modules = [path.removesuffix('.py').replace('/', '.') for path in sys.argv[2:]]\n"
+        "roots = [(name, each) for name in modules for each in package.source(name).definitions]\n"
+        "for place, digest in sorted(package.digests(roots).items()):\n"
+        "    print(place, digest)\n"
     )
-    command = [str(program), str(ROOT), *sorted(MODULES)]
+    command = [str(program), str(ROOT), *DECIDING]
     here = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=True).stdout
     there = subprocess.run([python, *command], capture_output=True, text=True, check=True).stdout
-    assert here == there and here.count("\n") == len(MODULES)
+    assert here == there and here.count("\n") > 400
 
 
 def test_without_sources_the_version_stands_for_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
     """A package that was only compiled says so, instead of digests that nothing was read for."""
 
-    def gone(name: str) -> bytes:
-        raise FileNotFoundError(name)
+    def gone() -> None:
+        raise FileNotFoundError("paor")
 
     fingerprints.published_code.cache_clear()
-    monkeypatch.setattr(fingerprints, "_source", gone)
+    monkeypatch.setattr(fingerprints, "package_files", gone)
     try:
         assert list(fingerprints.published_code()) == [UNREADABLE]
     finally:
