@@ -24,8 +24,8 @@ SOURCES_MAX: Final = 200
 CONTEXT_CHARS_MAX: Final = 190
 """A longer sentence is not quoted only as context."""
 _BACKWARD = re.compile(
-    r"(?:it|they|he|she|in (?:that|this|the last|such a?) case|within that period|(?:this|these|those|such|that) (?:is|are|was|were"
-    r"|shall|must|may|can|will|does|do|applies|apply|also|includes?|means|has|have))\b",
+    r"(?:it|they|in (?:that|this|the last|such a?) case|within that period|(?:this|these|those|such|that) (?:is|are|was|were|shall|must|may"
+    r"|can|will|do(?:es)?|appl(?:ies|y)|also|includes?|means|ha(?:s|ve)))\b",
     re.IGNORECASE,
 )
 
@@ -54,7 +54,7 @@ class Corpus:
         units: All units in the order of the sources.
         origin: For each unit, the number of its source.
         names: The names of the sources.
-        foreign: The numbers of the sources that are not in English.
+        foreign: Whether a source is not in English.
         unread: Names of sources that were too long to be read whole, with the number of units that were read.
     """
 
@@ -62,7 +62,7 @@ class Corpus:
         self.units: list[Unit] = []
         self.origin: list[int] = []
         self.names = [source.name for source in sources]
-        self.foreign = {number for number, source in enumerate(sources) if not is_english(source.text)}
+        self.foreign = not all(is_english(source.text) for source in sources)
         self.unread: list[tuple[str, int]] = []
         share = UNITS_MAX // max(1, min(len(sources), SOURCES_MAX))
         for number, source in enumerate(sources):
@@ -73,37 +73,29 @@ class Corpus:
                 self.unread.append((source.name, len(found)))
         self._kinds: dict[int, frozenset[str]] = {}
         self._facts: dict[int, frozenset[str]] = {}
-        self._stems: dict[str, str] = {}
 
     @cached_property
     def body(self) -> list[frozenset[str]]:
         """The stems of each unit's own words and of the line that introduces it."""
-        return [self._stemmed(f"{unit.intro} {unit.text}") for unit in self.units]
-
-    @cached_property
-    def head(self) -> list[frozenset[str]]:
-        """The stems of each unit's heading."""
-        known = {heading: self._stemmed(heading) for heading in {unit.heading: None for unit in self.units}}
-        return [known[unit.heading] for unit in self.units]
+        return [frozenset(map(stem, content_words(f"{unit.intro} {unit.text}"))) for unit in self.units]
 
     @cached_property
     def places(self) -> dict[str, list[int]]:
         """The units that have each stem, in themselves or in their heading."""
+        heads = {
+            heading: frozenset(map(stem, content_words(heading)))
+            for heading in {unit.heading for unit in self.units}
+        }
         found: dict[str, list[int]] = {}
-        for place, (body, head) in enumerate(zip(self.body, self.head, strict=True)):
-            for one in sorted(body | head):
+        for place, (words, unit) in enumerate(zip(self.body, self.units, strict=True)):
+            for one in words | heads[unit.heading]:
                 found.setdefault(one, []).append(place)
         return found
 
-    def weight(self, stems: Iterable[str]) -> float:
+    def weight(self, *stems: str) -> float:
         """Return the inverse frequency of a word that any of *stems* stands for; highest where none occurs."""
-        found = {place for one in stems for place in self.places.get(one, ())}
-        return math.log(1 + (len(self.units) + 1) / (len(found) + 0.5))
-
-    @cached_property
-    def weights(self) -> dict[str, float]:
-        """The inverse frequency of each stem."""
-        return {one: self.weight((one,)) for one in self.places}
+        count = min(len(self.units), sum(len(self.places.get(one, ())) for one in stems))
+        return math.log(1 + (len(self.units) + 1) / (count + 0.5))
 
     def kinds(self, place: int) -> frozenset[str]:
         """Return the kinds of the unit at *place*."""
@@ -120,28 +112,23 @@ class Corpus:
     def passage(self, place: int, *, context: bool = True) -> str:
         """Return the unit at *place* as it is quoted: with the sentence before it if it begins with "it" or "this"."""
         unit = self.units[place]
-        if not (context and unit.follows and _BACKWARD.match(unit.text)):
-            return unit.text
-        before = self.units[place - 1].text
-        return f"{before} {unit.text}" if len(before) <= CONTEXT_CHARS_MAX else unit.text
-
-    def terms(self, words: Iterable[str]) -> list[tuple[frozenset[str], frozenset[str]]]:
-        """Return for each of *words* the stems that are it, and those that are only near to it."""
-        return [self._term(stem(word)) for word in words]
+        before = self.units[place - 1].text if context and unit.follows and _BACKWARD.match(unit.text) else ""
+        return f"{before} {unit.text}" if 0 < len(before) <= CONTEXT_CHARS_MAX else unit.text
 
     def search(self, words: Sequence[str]) -> tuple[dict[int, float], dict[int, float]]:
-        """Return which share of *words* each unit covers, and its BM25 score, both between 0 and 1; units without a hit are missing."""
-        terms = self.terms(words)
-        weights = [self.weight(own | near) for own, near in terms]
+        """Return which share of *words* each unit covers, and its BM25 score, both from 0 to 1; units without a hit are missing."""
+        terms = [self._term(stem(word)) for word in words]
+        weights = [self.weight(*own, *near) for own, near in terms]
         average = sum(map(len, self.body)) / (len(self.body) or 1) or 1.0
         shares: dict[int, float] = {}
         ranks: dict[int, float] = {}
         for (own, near), weight in zip(terms, weights, strict=True):
-            for place in sorted({place for one in own | near for place in self.places.get(one, ())}):
-                part = 1.0 if self.body[place] & own else 0.7 if self.body[place] & near else 0.6
-                shares[place] = shares.get(place, 0.0) + weight * part / (sum(weights) or 1.0)
-                length = 0.25 + 0.75 * len(self.body[place]) / average
-                ranks[place] = ranks.get(place, 0.0) + weight * part * 2.2 / (1 + 1.2 * length)
+            for place in {place for one in own | near for place in self.places.get(one, ())}:
+                part = weight * (1.0 if self.body[place] & own else 0.7 if self.body[place] & near else 0.6)
+                shares[place] = shares.get(place, 0.0) + part / (sum(weights) or 1.0)
+                ranks[place] = ranks.get(place, 0.0) + part * 2.2 / (
+                    1.3 + 0.9 * len(self.body[place]) / average
+                )
         best = max(ranks.values(), default=0.0) or 1.0
         return shares, {place: rank / best for place, rank in ranks.items()}
 
@@ -152,21 +139,13 @@ class Corpus:
         found = frozenset(number for number, own in enumerate(parts) if own & wanted)
         return found if len(found) < len(self.names) else frozenset()
 
-    def _stemmed(self, text: str) -> frozenset[str]:
-        """Return the stems of the words of *text* that are no function words; each word is cut once."""
-        for word in (words := content_words(text)):
-            if word not in self._stems:
-                self._stems[word] = stem(word)
-        return frozenset(self._stems[word] for word in words)
-
     def _term(self, stemmed: str) -> tuple[frozenset[str], frozenset[str]]:
         """Return the stems that are *stemmed* but for an ending, and those of synonyms and of compounds with it."""
         own, near = {stemmed}, set(synonyms_of(stemmed))
-        if len(stemmed) >= 5 and not stemmed.isdigit():
-            for other in self.places:
-                begins = other.startswith(stemmed) or (len(other) >= 5 and stemmed.startswith(other))
-                if begins and abs(len(other) - len(stemmed)) <= 2:
-                    own.add(other)
-                elif self.foreign and len(other) > len(stemmed) and (begins or other.endswith(stemmed)):
-                    near.add(other)
+        for other in self.places if len(stemmed) >= 5 and not stemmed.isdigit() else ():
+            begins = other.startswith(stemmed) or (len(other) >= 5 and stemmed.startswith(other))
+            if begins and abs(len(other) - len(stemmed)) <= 2:
+                own.add(other)
+            elif self.foreign and len(other) > len(stemmed) and (begins or other.endswith(stemmed)):
+                near.add(other)
         return frozenset(own), frozenset(near - own)

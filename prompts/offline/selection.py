@@ -18,11 +18,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from .corpus import Corpus
-from .kinds import asked, is_passive, obligation_at
+from .kinds import asked, obligation_at
 from .request import Part
 from .words import stem, words_of
 
-QUESTION_MAX: Final = 12
 SELECTION_MAX: Final = 10
 WEIGHED_MAX: Final = 1_500
 """Of more units only the most central ones are looked at closely, to bound the time."""
@@ -31,11 +30,11 @@ _ANSWERS: Final = 0.5
 _CLOSE: Final = 0.3
 _TELLING: Final = frozenset({"obligation", "deadline", "amount", "decision", "action", "risk"})
 _DULL = re.compile(
-    r"^last (?:edited|updated)|^version \d|©|copyright|all rights reserved|https?://|www\.|\bfax\b|^[^\W\d_]{2,20}: ",
+    r"^last (?:edited|updated)|^version \d|©|copyright|https?://|www\.|\bfax\b|^[^\W\d_]{2,20}: ",
     re.IGNORECASE,
 )
 _BACKWARD = re.compile(
-    r"(?:it|this|these|they|such|however|therefore|also|but|and|or|otherwise|in addition)\b", re.IGNORECASE
+    r"(?:it|this|these|they|such|however|therefore|also|but|and|or|otherwise)\b", re.IGNORECASE
 )
 
 
@@ -59,127 +58,101 @@ class Choice:
 
 def choose(part: Part, corpus: Corpus) -> Choice:
     """Return the units of *corpus* that answer *part*, a list, a question or a summary; no places where nothing does."""
-    pool = pool_of(part, corpus)
-    return {"list": _list, "summary": _summary}.get(part.shape, _question)(part, corpus, pool)
+    return {"list": _list, "summary": _summary}.get(part.shape, _question)(
+        part, corpus, pool_of(part, corpus)
+    )
 
 
 def pool_of(part: Part, corpus: Corpus) -> list[int]:
     """Return the units that can be quoted, of the documents that *part* names if it names any."""
-    quotable = [place for place, unit in enumerate(corpus.units) if unit.form != "intro"]
-    named = corpus.named((*part.hints, *(part.terms if part.shape in ("summary", "compare") else ())))
-    return [place for place in quotable if corpus.origin[place] in named] if named else quotable
+    named = corpus.named((*part.hints, *part.terms)) if part.shape == "summary" else corpus.named(part.hints)
+    return [
+        n
+        for n, unit in enumerate(corpus.units)
+        if unit.form != "intro" and (not named or corpus.origin[n] in named)
+    ]
 
 
 def _list(part: Part, corpus: Corpus, pool: Sequence[int]) -> Choice:
     """Choose units by kind, and by topic if the part has one."""
-    hits = [
-        place for place in pool if corpus.kinds(place) & part.kinds and not _is_nobodys(part, place, corpus)
-    ]
+    hits = [place for place in pool if corpus.kinds(place) & part.kinds]
     if not hits and corpus.foreign:
-        return Choice(*_spread(pool, corpus, part.limit or SELECTION_MAX), note="foreign")
-    scores, note = dict.fromkeys(hits, 1.0), ""
+        return _central(pool, corpus, SELECTION_MAX, note="foreign")
+    shares, note = corpus.search(part.terms)[0] if part.terms else {}, ""
     if part.terms and hits:
-        shares, _ = corpus.search(part.terms)
         least = max(0.15, 0.5 * max(shares.get(place, 0.0) for place in hits))
         near = [place for place in hits if shares.get(place, 0.0) >= least]
-        note = "" if near else "unmentioned"
-        hits = _by_subject(near, part, corpus) or hits
-        scores = {place: 1.0 + shares.get(place, 0.0) for place in hits}
-    for place in hits:
-        scores[place] += 0.25 * bool(corpus.kinds(place) & (part.bonus - part.kinds))
-    if part.every:
-        kept = best_of(hits, scores, part.limit or len(hits))
-        return Choice(kept, scores, len(hits) - len(kept), note)
-    weights = central(hits, corpus)
-    scores = {place: scores[place] + weights[place] for place in hits}
-    kept = spread(hits, scores, corpus, part.limit or SELECTION_MAX)
+        hits, note = (_by_subject(near, part, corpus), "") if near else (hits, "unmentioned")
+    extra = part.bonus - part.kinds
+    scores = {
+        place: 1.0 + shares.get(place, 0.0) + 0.25 * bool(corpus.kinds(place) & extra) for place in hits
+    }
+    if not part.every:
+        chosen = _central(hits, corpus, part.limit or SELECTION_MAX, note=note, extra=scores)
+        return Choice(chosen.places, chosen.scores, len(hits) - len(chosen.places), note)
+    kept = _best_of(hits, scores, part.limit or len(hits))
     return Choice(kept, scores, len(hits) - len(kept), note)
 
 
-def _is_nobodys(part: Part, place: int, corpus: Corpus) -> bool:
-    """Return whether the unit at *place* obliges nobody in particular, where the part asks who does what."""
-    named = "owner" not in part.kinds or corpus.kinds(place) & {"owner", "action"}
-    return not named and is_passive(corpus.units[place].text)
-
-
-def _by_subject(places: Sequence[int], part: Part, corpus: Corpus) -> Sequence[int]:
+def _by_subject(places: list[int], part: Part, corpus: Corpus) -> list[int]:
     """Of obligations keep those whose subject, or that of their heading, is the topic, if any are: "of the supplier"."""
     wanted = {stem(word) for word in part.terms}
-
-    def subject(place: int) -> set[str]:
+    kept = []
+    for place in places if "obligation" in part.kinds else ():
         unit = corpus.units[place]
         text = f"{unit.intro} {unit.text}"
         heading = unit.heading if "obligation" in asked(unit.heading) else ""
-        return {stem(word) for word in words_of(f"{heading} {text[: obligation_at(text)]}")}
-
-    kept = [place for place in places if "obligation" in part.kinds and subject(place) & wanted]
+        if wanted & set(map(stem, words_of(f"{heading} {text[: obligation_at(text)]}"))):
+            kept.append(place)
     return kept or places
 
 
 def _question(part: Part, corpus: Corpus, pool: Sequence[int]) -> Choice:
-    """Choose the units that cover most of a question; those that hold what its question word asks for, if any do."""
+    """Choose the units that cover most of a question, the best first; those that hold what its question word asks for, if any do."""
     shares, ranks = corpus.search(part.terms)
-    near = [place for place in pool if shares.get(place, 0.0) >= _CLOSE]
-    bonus = {
-        place: 0.15 * min(2, len(corpus.kinds(place) & part.bonus)) if part.bonus else 0.0 for place in near
-    }
-    scores = {
-        place: shares[place] + 0.4 * ranks[place] + bonus[place] - 0.5 * _dullness(place, corpus)
-        for place in near
-    }
-    answering = [place for place in near if shares[place] >= _ANSWERS]
+    scores = {}
+    for place in pool:
+        if shares.get(place, 0.0) >= _CLOSE:
+            bonus = 0.15 * len(corpus.kinds(place) & part.bonus) if part.bonus else 0.0
+            scores[place] = shares[place] + 0.4 * ranks[place] + bonus - 0.5 * _dullness(place, corpus)
+    answering = [place for place in scores if shares[place] >= _ANSWERS]
     if not answering:
-        return Choice(best_of(near, scores, 2), scores, note="close")
+        return Choice(_best_of(scores, scores, 2), scores, note="close")
     most = max(shares[place] for place in answering)
     held = [place for place in answering if shares[place] >= most - 0.25 and corpus.kinds(place) & part.bonus]
     best = max(scores[place] for place in held or answering)
     good = [place for place in held or answering if scores[place] >= best - 0.4 * abs(best)]
-    if not held:
-        section = _section(part, corpus, set(pool) - set(good))
-        scores |= dict.fromkeys(section, best - 0.4 * abs(best))
-        good += section
-    kept = best_of(good, scores, part.limit or (len(good) if part.every else QUESTION_MAX))
-    return Choice(_grouped(kept, scores, corpus), scores, len(good) - len(kept))
-
-
-def _section(part: Part, corpus: Corpus, places: set[int]) -> list[int]:
-    """Return those of *places* in a short section whose heading has all the words of the question."""
-    terms = corpus.terms(part.terms)
-    found = [place for place in sorted(places) if all(corpus.head[place] & own for own, _ in terms)]
-    sizes = Counter((corpus.origin[place], corpus.units[place].heading) for place in found)
-    return [
-        place for place in found if sizes[corpus.origin[place], corpus.units[place].heading] <= QUESTION_MAX
-    ]
-
-
-def _grouped(places: Iterable[int], scores: dict[int, float], corpus: Corpus) -> list[int]:
-    """Order units by the best of their section, and within a section as they come."""
-    sections: dict[tuple[int, str], list[int]] = {}
-    for place in sorted(places):
-        sections.setdefault((corpus.origin[place], corpus.units[place].heading), []).append(place)
-    ranked = sorted(sections.values(), key=lambda group: (-max(scores[place] for place in group), group[0]))
-    return [place for group in ranked for place in group]
+    kept = _best_of(good, scores, part.limit or (len(good) if part.every else SELECTION_MAX))
+    return Choice(sorted(kept, key=lambda place: (-scores[place], place)), scores, len(good) - len(kept))
 
 
 def _summary(part: Part, corpus: Corpus, pool: Sequence[int]) -> Choice:
-    """Choose the most central units, of those about the topic if there is one."""
-    names = {stem(word) for name in corpus.names for word in words_of(name.replace("_", " "))}
-    if terms := [term for term in part.terms if stem(term) not in names]:
+    """Choose the most central units, of those about the topic if there is one that is not only the name of a document."""
+    if terms := [term for term in part.terms if not corpus.named((term,))]:
         shares, _ = corpus.search(terms)
         pool = [place for place in pool if shares.get(place, 0.0) >= _CLOSE]
     pool = [place for place in pool if corpus.units[place].form not in ("code", "row")] or pool
-    return Choice(*_spread(pool, corpus, part.limit or min(SELECTION_MAX, 4 + len(pool) // 8)))
+    return _central(pool, corpus, part.limit or min(SELECTION_MAX, 4 + len(pool) // 8))
 
 
-def _spread(pool: Sequence[int], corpus: Corpus, count: int) -> tuple[list[int], dict[int, float]]:
-    """Return the *count* most central units of *pool*, and the scores of all."""
-    weights = central(pool, corpus)
-    return spread(pool, weights, corpus, count), weights
-
-
-def best_of(places: Iterable[int], scores: dict[int, float], count: int) -> list[int]:
+def _best_of(places: Iterable[int], scores: dict[int, float], count: int) -> list[int]:
     """Return the *count* best of *places* in document order."""
     return sorted(sorted(places, key=lambda place: (-scores[place], place))[:count])
+
+
+def _central(
+    places: Sequence[int],
+    corpus: Corpus,
+    count: int,
+    *,
+    note: str = "",
+    extra: dict[int, float] | None = None,
+) -> Choice:
+    """Choose the *count* most central of *places*, with *extra* scores if there are any."""
+    weights = {
+        place: weight + (extra or {}).get(place, 0.0) for place, weight in central(places, corpus).items()
+    }
+    return Choice(spread(places, weights, corpus, count), weights, note=note)
 
 
 def central(places: Sequence[int], corpus: Corpus) -> dict[int, float]:
@@ -190,13 +163,13 @@ def central(places: Sequence[int], corpus: Corpus) -> dict[int, float]:
     scores: dict[int, float] = {}
     best: dict[int, float] = {}
     for place in places:
-        count, words = counts[corpus.origin[place]], sorted(corpus.body[place])
-        mass = math.fsum(math.sqrt(count[word] - 1) * corpus.weights[word] for word in words)
+        count, words = counts[corpus.origin[place]], corpus.body[place]
+        mass = math.fsum(math.sqrt(count[word] - 1) * corpus.weight(word) for word in sorted(words))
         scores[place] = mass / (len(words) + 4) ** 0.7
         best[corpus.origin[place]] = max(best.get(corpus.origin[place], 0.1), scores[place])
     scores = {place: score / best[corpus.origin[place]] for place, score in scores.items()}
     opened: set[int] = set()
-    for place in best_of(places, scores, WEIGHED_MAX):
+    for place in _best_of(places, scores, WEIGHED_MAX):
         dull = _dullness(place, corpus)
         scores[place] += 0.12 * min(3, len(corpus.kinds(place) & _TELLING)) - dull
         if not dull and corpus.units[place].form == "sentence" and corpus.origin[place] not in opened:
@@ -218,7 +191,7 @@ def _dullness(place: int, corpus: Corpus) -> float:
 
 def spread(places: Sequence[int], scores: dict[int, float], corpus: Corpus, count: int) -> list[int]:
     """Pick *count* units by score so that words, sections and sources already chosen count less; in document order."""
-    left = dict.fromkeys(best_of(places, scores, 20 * count + 200))
+    left = dict.fromkeys(_best_of(places, scores, 20 * count + 200))
     said: set[str] = set()
     crowd: Counter[object] = Counter()
     chosen: list[int] = []
@@ -226,9 +199,8 @@ def spread(places: Sequence[int], scores: dict[int, float], corpus: Corpus, coun
     def value(place: int) -> tuple[float, int]:
         words, origin = corpus.body[place], corpus.origin[place]
         repeated = 0.9 * len(words & said) / (len(words) or 1)
-        return scores[place] - repeated - 0.25 * crowd[origin, corpus.units[place].heading] - 0.12 * crowd[
-            origin
-        ], -place
+        crowded = 0.25 * crowd[origin, corpus.units[place].heading] + 0.12 * crowd[origin]
+        return scores[place] - repeated - crowded, -place
 
     while left and len(chosen) < count:
         place = max(left, key=value)

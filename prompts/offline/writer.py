@@ -12,17 +12,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from .comparison import Entry, merge, pairs, says_same, subject_of
+from .comparison import RELATED, Entry, merge
 from .corpus import Corpus, Source
 from .evidence import criterion_parts, find_evidence
 from .markdown import bare, escape
-from .request import Part, parse, wishes
+from .request import Part, denies, limit_of, parse
 from .selection import central, choose, pool_of, spread
+from .units import split
 
-COMPARED_MAX: Final = 300
-"""Units compared of each document; of a longer one the most central."""
 ALONE_MAX: Final = 8
-_HEADING_CHARS_MAX: Final = 70
 _MORE: Final = "Not shown: {} more."
 _NOTES: Final = {
     "none": "No passage of {names} answers this.",
@@ -30,9 +28,7 @@ _NOTES: Final = {
     "unmentioned": "No passage of this kind mentions {terms}; all of this kind:",
     "foreign": "Kinds of passages are known in English only; the main passages of {names}:",
     "alone": "There is only one document, so there is nothing to compare it with; its main points:",
-    "agree": "No passages of {names} on the same subject differ.",
 }
-_TAIL = re.compile(r"[;,](?: (?:and|or))?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +40,11 @@ class Finding:
         text: A sentence, list item or line of code, as its source has it but for white space; of a table row, its cells.
         source: The name of its source.
         heading: The nearest heading above it; empty if there is none.
-        kinds: What it is: "obligation", "deadline" and so on, see ``kinds.KINDS``.
     """
 
     text: str
     source: str
     heading: str
-    kinds: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +65,17 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """One section of an answer before it is fitted into its room: heading, sentences before the findings, findings, how many were left out."""
+    """One section before it is fitted into its room; *hidden* is how many findings were left out already."""
 
     heading: str
     note: str = ""
     entries: Sequence[Entry] = ()
-    level: int = 2
     hidden: int = 0
+
+    @property
+    def fixed(self) -> int:
+        """The room that all but the findings needs, with a count of what is left out."""
+        return len(self.heading) + len(self.note) + 10 + (len(_MORE) + 6 if self.entries else 0)
 
 
 def write(
@@ -113,32 +111,62 @@ def write(
     for name, count in corpus.unread[:5]:
         sections.append(_Section("", f"Only the beginning of {escape(name)} was read: {count} passages."))
     text, entries = _render(sections, corpus, chars_max)
-    missing = [criterion for criterion in criteria if find_evidence(criterion, text) is None]
-    if missing:
-        sections += _further(missing, corpus, {section.heading.casefold() for section in sections})
-        text, entries = _render(sections, corpus, chars_max)
-    covered = tuple(find_evidence(criterion, text) is not None for criterion in criteria)
-    return Written(text, tuple(_findings(entries, corpus)), covered)
+    for part in (
+        part for each in criteria if find_evidence(each, text) is None for part in criterion_parts(each)
+    ):
+        section = _section(part, corpus)
+        if (
+            section.entries
+            and not section.note
+            and section.heading not in {other.heading for other in sections}
+        ):
+            sections.append(section)
+    text, entries = _render(sections, corpus, chars_max)
+    findings = tuple(
+        Finding(corpus.passage(place), corpus.names[corpus.origin[place]], corpus.units[place].heading)
+        for entry in entries
+        for place in (entry.place, *entry.same, *entry.differing)
+    )
+    return Written(text, findings, tuple(find_evidence(each, text) is not None for each in criteria))
 
 
 def _parts(request: str, instructions: str) -> list[Part]:
     """Return the parts of *request*, with the length and the further kinds that *instructions* ask for."""
-    parts = parse(request)
-    more, limit = wishes(instructions)
-    wanted = frozenset[str]().union(*(part.kinds for part in parts))
-    limited = [part if part.every else replace(part, limit=part.limit or limit) for part in parts]
-    return [*limited, *(part for part in more if not part.kinds <= wanted)]
+    parts, limit = parse(request), limit_of(instructions)
+    known = frozenset[str]().union(*(part.kinds for part in parts))
+    wishes = " ".join(wish for wish in split(instructions[:4_000]) if not denies(wish))
+    more = [part for part in parse(wishes) if part.shape == "list" and not part.kinds <= known]
+    return [part if part.every else replace(part, limit=part.limit or limit) for part in parts] + more
 
 
 def _sections(part: Part, corpus: Corpus) -> list[_Section]:
-    """Return the section that answers *part*, or for a comparison its sections."""
+    """Return the section that answers *part*; for a comparison what differs, what only one source says, and what all say."""
     if part.shape not in ("compare", "conflicts"):
         return [_section(part, corpus)]
-    if len(set(corpus.origin)) > 1:
-        return _compared(part, corpus)
-    if part.terms:
-        return [_section(replace(part, shape="question", every=True), corpus)]
-    return [replace(_section(replace(part, shape="summary"), corpus), note=_NOTES["alone"])]
+    if len(set(corpus.origin)) < 2:
+        note = "" if part.terms else _NOTES["alone"]
+        shape = "question" if part.terms else "summary"
+        return [replace(_section(replace(part, shape=shape), corpus), note=note)]
+    shares, pool = corpus.search(part.terms)[0] if part.terms else {}, pool_of(part, corpus)
+    pool = [place for place in pool if shares.get(place, 0.0) >= 0.3] or pool
+    entries = merge(
+        [place for place in pool if corpus.kinds(place) & part.bonus] or pool, {}, corpus, like=RELATED
+    )
+    different = [replace(entry, score=2.0) for entry in entries if entry.differing]
+    note = "" if different else f"No passages of {_names(corpus)} on the same thing differ."
+    sections = [_Section(part.heading, note, different)]
+    for number, name in enumerate(corpus.names if part.shape == "compare" else ()):
+        lone = [
+            entry.place
+            for entry in entries
+            if corpus.origin[entry.place] == number and not (entry.same or entry.differing)
+        ]
+        weights = central(lone, corpus)
+        kept = [Entry(place, weights[place]) for place in spread(lone, weights, corpus, ALONE_MAX)]
+        sections.append(_Section(f"Only in {escape(name)}", "", kept, len(lone) - len(kept)))
+    same = [entry for entry in entries if entry.same and not entry.differing]
+    sections.append(_Section("The same in several", "", same if part.shape == "compare" else ()))
+    return [section for section in sections if section.entries or section.note]
 
 
 def _section(part: Part, corpus: Corpus) -> _Section:
@@ -147,118 +175,49 @@ def _section(part: Part, corpus: Corpus) -> _Section:
     note = choice.note if choice.places else "none"
     terms = ", ".join(f"“{escape(term)}”" for term in part.terms)
     said = _NOTES[note].format(names=_names(corpus), terms=terms) if note else ""
-    return _Section(
-        escape(part.heading), said, merge(choice.places, choice.scores, corpus), hidden=choice.hidden
-    )
-
-
-def _compared(part: Part, corpus: Corpus) -> list[_Section]:
-    """Return what documents say differently, and for a comparison what only one says and what is the same in all."""
-    sources: dict[int, list[int]] = {}
-    for place in pool_of(part, corpus):
-        sources.setdefault(corpus.origin[place], []).append(place)
-    shares = corpus.search(part.terms)[0] if part.terms else {}
-    for source, places in sources.items():
-        near = [place for place in places if shares.get(place, 0.0) >= 0.3] or places
-        near = [place for place in near if corpus.kinds(place) & part.bonus] or near
-        weights = central(near, corpus) if len(near) > COMPARED_MAX else {}
-        sources[source] = spread(near, weights, corpus, COMPARED_MAX) if weights else near
-    groups = pairs(list(sources.values()), corpus)
-    same = {group[0] for group in groups if all(_equal(group[0], other, corpus) for other in group[1:])}
-    different = [Entry(group[0], 2.0, differing=group[1:]) for group in groups if group[0] not in same]
-    if part.shape == "conflicts":
-        return [
-            _Section(
-                part.heading, "" if different else _NOTES["agree"].format(names=_names(corpus)), different
-            )
-        ]
-    sections = [_Section(part.heading), _Section("Different", entries=different, level=3)]
-    for source in sources:
-        lone = [group[0] for group in groups if len(group) == 1 and corpus.origin[group[0]] == source]
-        weights = central(lone, corpus)
-        entries = [Entry(place, weights[place]) for place in spread(lone, weights, corpus, ALONE_MAX)]
-        name = f"Only in {escape(corpus.names[source])}"
-        sections.append(_Section(name, entries=entries, level=3, hidden=len(lone) - len(entries)))
-    common = [Entry(group[0], 0.5, same=group[1:]) for group in groups if group[0] in same and len(group) > 1]
-    sections.append(_Section("The same in all", entries=common, level=3))
-    return [section for section in sections if section.entries or section.level == 2]
-
-
-def _equal(one: int, other: int, corpus: Corpus) -> bool:
-    """Return whether two units say the same in almost the same words."""
-    first, second = subject_of(one, corpus), subject_of(other, corpus)
-    return len(first & second) >= 0.9 * len(first | second) and says_same(one, other, corpus)
-
-
-def _further(missing: Iterable[str], corpus: Corpus, seen: set[str]) -> Iterable[_Section]:
-    """Yield sections for criteria that the answer does not meet yet but the sources can; *seen* are the headings there are."""
-    for part in (part for criterion in missing for part in criterion_parts(criterion)):
-        choice = choose(part, corpus)
-        if choice.places and not choice.note and part.heading.casefold() not in seen:
-            seen.add(part.heading.casefold())
-            yield _Section(
-                escape(part.heading), "", merge(choice.places, choice.scores, corpus), hidden=choice.hidden
-            )
-
-
-def _findings(entries: Iterable[Entry], corpus: Corpus) -> Iterable[Finding]:
-    """Yield what *entries* quote."""
-    for entry in entries:
-        for place in entry.places:
-            text = corpus.passage(place, context=entry.context or place != entry.place)
-            unit, name = corpus.units[place], corpus.names[corpus.origin[place]]
-            yield Finding(text, name, unit.heading, corpus.kinds(place))
+    return _Section(escape(part.heading), said, merge(choice.places, choice.scores, corpus), choice.hidden)
 
 
 def _names(corpus: Corpus) -> str:
     """Return the names of the sources in words, the first three by name and the others by number."""
     shown = [escape(name) for name in corpus.names[:3]]
     if len(corpus.names) > 3:
-        return f"{', '.join(shown)} and {len(corpus.names) - 3} more"
-    return " and ".join(filter(None, (", ".join(shown[:-1]), *shown[-1:])))
+        shown[-1] += f" and {len(corpus.names) - 3} more"
+    elif len(shown) > 1:
+        shown[-2:] = [f"{shown[-2]} and {shown[-1]}"]
+    return ", ".join(shown)
 
 
 def _render(sections: Sequence[_Section], corpus: Corpus, chars_max: int) -> tuple[str, list[Entry]]:
-    """Write *sections* in at most *chars_max* characters; return the Markdown and the entries that are in it."""
+    """
+    Write *sections* in at most *chars_max* characters; return the Markdown and the entries that are in it.
+
+    The sections share the room: one that needs less than its share leaves the rest to the others.
+    """
     kept = list(sections)
-    while len(kept) > 1 and sum(map(_fixed, kept)) > chars_max:
+    while len(kept) > 1 and sum(section.fixed for section in kept) > chars_max:
         kept.pop()
     lines = [[_line(entry, corpus) for entry in section.entries] for section in kept]
-    rooms = _shared([sum(len(line) + 1 for line in own) for own in lines], chars_max - sum(map(_fixed, kept)))
-    blocks: list[str] = []
-    shown: list[Entry] = []
-    for section, own, room in zip(kept, lines, rooms, strict=True):
-        fitting = _fitting(section.entries, own, room)
-        shown.extend(section.entries[number] for number in fitting)
-        hidden = section.hidden + len(own) - len(fitting)
-        heading = f"{'#' * section.level} {section.heading}" if section.heading else ""
-        quoted = "\n".join(own[number] for number in fitting)
-        blocks.append(
-            "\n\n".join(filter(None, (heading, section.note, quoted, _MORE.format(hidden) if hidden else "")))
+    left = max(0, chars_max - sum(section.fixed for section in kept))
+    fitting: dict[int, list[int]] = {}
+    order = sorted(range(len(kept)), key=lambda number: (sum(map(len, lines[number])), number))
+    for done, number in enumerate(order):
+        fitting[number] = _fitting(kept[number].entries, lines[number], left // (len(kept) - done))
+        left -= sum(len(lines[number][place]) + 1 for place in fitting[number])
+    blocks = []
+    for number, section in enumerate(kept):
+        hidden = section.hidden + len(lines[number]) - len(fitting[number])
+        quoted = "\n".join(lines[number][place] for place in fitting[number])
+        parts = (
+            section.heading and f"## {section.heading}",
+            section.note,
+            quoted,
+            _MORE.format(hidden) if hidden else "",
         )
+        blocks.append("\n\n".join(filter(None, parts)))
     text = "\n\n".join(blocks)
+    shown = [section.entries[place] for number, section in enumerate(kept) for place in fitting[number]]
     return (text, shown) if len(text) <= chars_max else (text[: max(0, chars_max)].rstrip(), [])
-
-
-def _fixed(section: _Section) -> int:
-    """Return the room that all of *section* but its findings needs, with a count of what is left out."""
-    return (
-        len(section.heading)
-        + len(section.note)
-        + section.level
-        + 9
-        + (len(_MORE) + 6 if section.entries else 0)
-    )
-
-
-def _shared(needs: Sequence[int], room: int) -> list[int]:
-    """Share *room* evenly, but give nobody more than it needs."""
-    rooms = [0] * len(needs)
-    left = max(0, room)
-    for done, number in enumerate(sorted(range(len(needs)), key=lambda number: (needs[number], number))):
-        rooms[number] = min(needs[number], left // (len(needs) - done))
-        left -= rooms[number]
-    return rooms
 
 
 def _fitting(entries: Sequence[Entry], lines: Sequence[str], room: int) -> list[int]:
@@ -273,19 +232,20 @@ def _fitting(entries: Sequence[Entry], lines: Sequence[str], room: int) -> list[
 
 def _line(entry: Entry, corpus: Corpus) -> str:
     """Return *entry* as a list item with its sources, and below it what other sources say differently."""
-    first = f"- {_words(entry.place, corpus, entry.context)} *({_cited([entry.place, *entry.same], corpus)})*"
+    first = f"- {_words(entry.place, corpus)} *({_cited([entry.place, *entry.same], corpus)})*"
     others = (
         f"  - {_words(place, corpus)} *({_cited([place], corpus)}; differs)*" for place in entry.differing
     )
     return "\n".join([first, *others])
 
 
-def _words(place: int, corpus: Corpus, context: bool = True) -> str:
+def _words(place: int, corpus: Corpus) -> str:
     """Return what a unit says, with what introduces its list, ready to be a list item."""
-    unit, text = corpus.units[place], corpus.passage(place, context=context)
+    unit, text = corpus.units[place], corpus.passage(place)
     if unit.form == "code" and "`" not in text:
         return f"`{bare(text)}`"
-    text = _TAIL.sub("", text) if unit.form in ("item", "task") else text
+    if unit.form in ("item", "task"):
+        text = re.sub(r"[;,](?: (?:and|or))?$", "", text)
     return escape(f"{unit.intro} {text}" if unit.intro and not unit.cells else text)
 
 
@@ -293,8 +253,7 @@ def _cited(places: Iterable[int], corpus: Corpus) -> str:
     """Return the names of the sources of *places* with the headings above them."""
     cited: dict[str, None] = {}
     for place in places:
-        heading, name = corpus.units[place].heading, corpus.names[corpus.origin[place]]
-        if len(heading) > _HEADING_CHARS_MAX:
-            heading = heading[:_HEADING_CHARS_MAX].rsplit(" ", 1)[0] + " …"
+        name, heading = corpus.names[corpus.origin[place]], corpus.units[place].heading
+        heading = heading if len(heading) <= 70 else heading[:70].rsplit(" ", 1)[0] + " …"
         cited[", ".join(escape(part, start=False) for part in (name, heading) if part)] = None
     return "; ".join(cited)
