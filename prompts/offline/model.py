@@ -41,7 +41,8 @@ class OfflineModel:
         sections, fences = sections_of(_FENCE.sub("", prompt)), _FENCE.findall(prompt)
         if call.kind == "text":
             return Reply(_text(sections, fences))
-        sections |= {"Draft answer": body for name, body in fences if name == DRAFT}
+        if drafts := [body for name, body in fences if name == DRAFT]:
+            sections["Draft answer"] = drafts[-1]
         return Reply(answers[call.kind](sections))
 
     async def aask(self, call: ModelCall) -> Reply:

@@ -47,10 +47,8 @@ def _selection(sections: Sections) -> dict[str, Any]:
         return {"action": None, "answer": NO_TOOLS}
     if EXTRACT in offered and EXTRACT not in done | failed:
         return _action(EXTRACT, inputs, "", {})
-    if (
-        EXTRACT in failed - done
-        or not {EXTRACT, PROCESS} & done
-        and (PROCESS not in offered or PROCESS in failed)
+    if EXTRACT in failed - done or (
+        not {EXTRACT, PROCESS} & done and (PROCESS not in offered or PROCESS in failed)
     ):
         why = summary[1].removeprefix("tool_error: ") if summary else ""
         return {"action": None, "answer": f"The documents could not be read: {why or 'no details'}"}

@@ -64,9 +64,8 @@ _CONNECTOR = re.compile(
 )
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+")
 _DENIES = pattern("does not|do not|doesn't|don't|no|without|avoids?|never|nothing|must not|should not|omits?")
-_NUMBERS: Final = {
-    word: n for n, word in enumerate("one two three four five six seven eight nine ten".split(), 1)
-}
+_COUNTS: Final = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_NUMBERS: Final = dict(zip(_COUNTS, range(1, 11), strict=True))
 _LIMIT = pattern(
     rf"(?:top )?(\d\d?|{'|'.join(_NUMBERS)}) (?:(?:main|key|most|important|biggest|top|best|bullet) ){{0,3}}(?:points?|bullets?|items?"
     r"|sentences?|lines?|findings|passages?|deadlines?|obligations?|risks?|actions?|facts|dates?)"
@@ -128,14 +127,14 @@ def clauses(text: str) -> list[str]:
     """Cut *text*, perhaps of several lines or sentences, into clauses that each ask for one thing."""
     result: list[str] = []
     for sentence in (piece for line in text.splitlines() for piece in split(_BULLET.sub("", line))):
-        start, found = 0, list[str]()
+        found, glue, start = list[str](), "", 0
         for match in [*_CONNECTOR.finditer(sentence), None]:
             piece = sentence[start : match.start()] if match else sentence[start:]
             if found and not _begins(piece, found[-1], glue):
                 found[-1] += glue + piece
             else:
                 found.append(piece)
-            start, glue = (match.end(), match.group()) if match else (0, "")
+            glue, start = (match.group(), match.end()) if match else ("", 0)
         result.extend(found)
     return result
 
@@ -155,10 +154,10 @@ def _begins(piece: str, before: str, glue: str) -> bool:
 def read_part(clause: str) -> Part | None:
     """Return what *clause*, one request, asks for, or None if no word of it says anything."""
     kinds = asked(clause)
-    bonus = frozenset(kind for words, found in _ANSWERS if words.search(clause) for kind in found)
-    if bonus and not kinds & (bonus | _PEOPLE):
+    answers = frozenset(kind for words, found in _ANSWERS if words.search(clause) for kind in found)
+    if answers and not kinds & (answers | _PEOPLE):
         kinds = frozenset()  # after "when" or "how much" a kind that does not answer that is only a topic
-    bonus |= kinds
+    bonus = answers or kinds
     if "owner" in bonus and kinds & _PEOPLE:
         kinds = (kinds | _PEOPLE) - _TIMES
     rest = clause
@@ -173,7 +172,7 @@ def read_part(clause: str) -> Part | None:
         word for word in content_words(_noun(fold(rest))) if not any(words.fullmatch(word) for words in small)
     ]
     terms = tuple(dict.fromkeys(word for word in left if not _GENERIC.fullmatch(word)))
-    shape = _shape(clause, kinds)
+    shape = _shape(clause, kinds, asks=bool(answers and terms))
     if shape == "question" and not terms:
         if not bonus:
             return None
@@ -185,11 +184,11 @@ def read_part(clause: str) -> Part | None:
     return Part(heading, shape, kinds if shape == "list" else frozenset(), bonus, terms, hints, every, limit)
 
 
-def _shape(clause: str, kinds: frozenset[str]) -> str:
-    """Return the shape of the answer to *clause*."""
+def _shape(clause: str, kinds: frozenset[str], *, asks: bool) -> str:
+    """Return the shape of the answer to *clause*; *asks* if it has a question word for a kind, and a topic."""
     shapes = ((_CONFLICTS, "conflicts"), (_COMPARE, "compare"))
     named = next((shape for words, shape in shapes if words.search(clause)), None)
-    return named or ("list" if kinds else "summary" if _SUMMARY.search(clause) else "question")
+    return named or ("list" if kinds and not asks else "summary" if _SUMMARY.search(clause) else "question")
 
 
 def _heading(clause: str, shape: str, kinds: frozenset[str], terms: tuple[str, ...]) -> str:

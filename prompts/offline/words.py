@@ -6,21 +6,19 @@ A stem is a word without its ending, cut by one rule for every language: good en
 """
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final
 
-STOP_WORDS: Final = frozenset(
-    """a about above after again all also am an and any are as at be because been before being below between both
+_ENGLISH: Final = """a about above after again all also am an and any are as at be because been before being below between both
     but by can could did do does doing down during each either few for from further had has have having he her here
     hers him his how however i if in into is it its itself just may me might more most must my neither no nor not
     now of off on once one only or other our out over own per same shall she should so some such than that the
     their theirs them then there these they this those through to too under until up upon us very was we were what
-    when where whether which while who whom whose why will with within without would you your""".split()
-)
+    when where whether which while who whom whose why will with within without would you your"""
+STOP_WORDS: Final = frozenset(_ENGLISH.split())
 """English words that never say what a text is about."""
 
-FOREIGN_WORDS: Final = frozenset(
-    """aber alle aller alles auch auf aus bei bis das dass dem den der des dies diese dieser durch ein eine einem einen einer
+_FOREIGN: Final = """aber alle aller alles auch auf aus bei bis das dass dem den der des dies diese dieser durch ein eine einem einen einer
     es für haben hat ich ihr ihre im ist jede kann kein keine mit muss müssen nach nicht noch nur oder ohne sein sich sie sind
     und uns vom von vor wann warum welche welcher welches wenn wer wird wie wo wurde zu zum zur über à au aux avec ce ces cette
     chaque combien comment dans de depuis doit doivent du elle elles en entre est et il ils la le les leur ne où ou par pas pour
@@ -29,8 +27,10 @@ FOREIGN_WORDS: Final = frozenset(
     si sin sobre su sus también todos todas agli ai alla alle anche che chi cosa da dal dalla degli dei della delle deve dove è
     gli hanno il nel nella non ogni per più quali quale quando quanto questo sono tra tutti ao aos com das dos em é foi na não nas
     nos os pela pelo qual quais quem são sem ser seu sua uma aan dat deze die dit door een elke er geen haar heeft het hij hoe
-    kan maar met moet naar niet ook op te tot uit van veel voor waar wanneer wat welke wordt zal zich zij zijn""".split()
-) - (STOP_WORDS | {"die", "no", "as", "me", "per", "son", "sin"})
+    kan maar met moet naar niet ook op te tot uit van veel voor waar wanneer wat welke wordt zal zich zij zijn"""
+FOREIGN_WORDS: Final = frozenset(_FOREIGN.split()) - (
+    STOP_WORDS | {"die", "no", "as", "me", "per", "son", "sin"}
+)
 """The most frequent words of German, French, Spanish, Italian, Portuguese and Dutch."""
 
 _SYNONYMS: Final = """terminate termination cancel cancellation notice|pay paid payable payment invoice|price pricing cost fee charge rate tariff
@@ -60,6 +60,7 @@ def is_function_word(word: str) -> bool:
     return word.lower() in STOP_WORDS or word.lower() in FOREIGN_WORDS
 
 
+@lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
     """Return the lower-case *word* without its plural and one further ending; numbers stay as they are."""
     if word.endswith("ies") and len(word) > _STEM_CHARS_MIN:
