@@ -141,11 +141,10 @@ class Corpus:
 
     def _term(self, stemmed: str) -> tuple[frozenset[str], frozenset[str]]:
         """Return the stems that are *stemmed* but for an ending, and those of synonyms and of compounds with it."""
-        own, near = {stemmed}, set(synonyms_of(stemmed))
+        near = set(synonyms_of(stemmed)) - {stemmed}
         for other in self.places if len(stemmed) >= 5 and not stemmed.isdigit() else ():
             begins = other.startswith(stemmed) or (len(other) >= 5 and stemmed.startswith(other))
-            if begins and abs(len(other) - len(stemmed)) <= 2:
-                own.add(other)
-            elif self.foreign and len(other) > len(stemmed) and (begins or other.endswith(stemmed)):
+            compound = self.foreign and (begins or other.endswith(stemmed))
+            if other != stemmed and (compound or (begins and abs(len(other) - len(stemmed)) <= 2)):
                 near.add(other)
-        return frozenset(own), frozenset(near - own)
+        return frozenset({stemmed}), frozenset(near)

@@ -19,6 +19,10 @@ _FENCE = re.compile(r"<<<document (.*)\n((?:.*\n)*?)>>>(?:\n|\Z)")
 _COVERED = re.compile(r"\*Success criteria with evidence: ([0-9, ]+|none) of (\d+)\*")
 
 
+_ANSWER_CHARS = 350
+"""What an answer shows, its first statement aside, where the observation cut the text."""
+
+
 class OfflineModel:
     """The embedded default model; no key, no network, the same answer every time."""
 
@@ -100,8 +104,9 @@ def _answer(observation: dict[str, Any]) -> str:
         line for line in snippet.split("\n") if not (line.startswith("# ") or _COVERED.search(line))
     ).strip("\n")
     cut = snippet.endswith("…")
-    if cut and sum(bool(line.strip()) and line[0] != "#" for line in text.split("\n")) > 1:
-        text = text.rpartition("\n")[0]  # its last line is cut in its middle, the lines before are whole
+    # The last line is cut in its middle. Less than a snippet has is kept, so that a title above makes no difference.
+    while cut and len(text) > _ANSWER_CHARS and text.rpartition("\n")[0].rpartition("\n")[2].strip():
+        text = text.rpartition("\n")[0]
     label = observation.get("resultLabel", "")
     # The signature at the end is cut, too: the answer has to say by itself what it is.
     return text.strip() + (

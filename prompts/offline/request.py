@@ -158,7 +158,9 @@ def read_part(clause: str) -> Part | None:
     if answers and not kinds & (answers | _PEOPLE):
         kinds = frozenset()  # after "when" or "how much" a kind that does not answer that is only a topic
     bonus = answers or kinds
-    if "owner" in bonus and kinds & _PEOPLE:
+    if "action" in kinds:
+        kinds -= _TIMES | {"owner"}  # "action items with owners and due dates" are action items
+    elif "owner" in bonus and kinds & _PEOPLE:
         kinds = (kinds | _PEOPLE) - _TIMES
     rest = clause
     for words in (

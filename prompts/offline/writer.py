@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from .comparison import RELATED, Entry, merge
+from .comparison import Entry, merge, related, says_same
 from .corpus import Corpus, Source
 from .evidence import criterion_parts, find_evidence
 from .markdown import bare, escape
@@ -149,22 +149,19 @@ def _sections(part: Part, corpus: Corpus) -> list[_Section]:
         return [replace(_section(replace(part, shape=shape), corpus), note=note)]
     shares, pool = corpus.search(part.terms)[0] if part.terms else {}, pool_of(part, corpus)
     pool = [place for place in pool if shares.get(place, 0.0) >= 0.3] or pool
-    entries = merge(
-        [place for place in pool if corpus.kinds(place) & part.bonus] or pool, {}, corpus, like=RELATED
-    )
-    different = [replace(entry, score=2.0) for entry in entries if entry.differing]
+    pairs = related([place for place in pool if corpus.kinds(place) & part.bonus] or pool, corpus)
+    different = [
+        Entry(one, 2.0, differing=[other]) for one, other in pairs if not says_same(one, other, corpus)
+    ]
     note = "" if different else f"No passages of {_names(corpus)} on the same thing differ."
     sections = [_Section(part.heading, note, different)]
+    paired = {place for pair in pairs for place in pair}
     for number, name in enumerate(corpus.names if part.shape == "compare" else ()):
-        lone = [
-            entry.place
-            for entry in entries
-            if corpus.origin[entry.place] == number and not (entry.same or entry.differing)
-        ]
+        lone = [place for place in pool if corpus.origin[place] == number and place not in paired]
         weights = central(lone, corpus)
         kept = [Entry(place, weights[place]) for place in spread(lone, weights, corpus, ALONE_MAX)]
         sections.append(_Section(f"Only in {escape(name)}", "", kept, len(lone) - len(kept)))
-    same = [entry for entry in entries if entry.same and not entry.differing]
+    same = [Entry(one, 0.5, same=[other]) for one, other in pairs if says_same(one, other, corpus)]
     sections.append(_Section("The same in several", "", same if part.shape == "compare" else ()))
     return [section for section in sections if section.entries or section.note]
 
