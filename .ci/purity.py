@@ -33,6 +33,7 @@ PROJECT = (*FLOORS, "src/paor", "tests", "docs", "examples", "benchmarks", ".ci"
 PURE = (
     "states/*.py",
     "prompts/*.py",
+    "prompts/offline/*.py",
     *(
         f"tools/{name}.py"
         for name in ("catalog", "policy", "hosts", "approvals", "schema*", "signature", "defaults", "implied")
@@ -72,8 +73,6 @@ MODEL_CLIENTS = {
 ALLOWED = {
     "prompts/templates.py": {"files"},  # the shipped templates, package resources
     "fsm/workflow_default.py": {"files"},  # the shipped workflow, a package resource
-    "prompts/ranking.py": {"sqlite3"},  # full-text ranking of the offline model, in memory only
-    "prompts/extractive.py": {"sqlite3"},
 }
 """Kinds of ban that do not hold for a file. An allowed `sqlite3` may still open nothing but ``":memory:"``."""
 

@@ -16,7 +16,7 @@ from .corpus import Corpus
 
 SAME: Final = 0.8
 """Likeness from which two passages are the same clause."""
-RELATED: Final = 0.5
+RELATED: Final = 0.45
 """Likeness from which two passages speak of the same thing."""
 NEAR_MAX: Final = 50
 """Entries that a unit is compared with, the latest ones: a bound for texts that repeat themselves all over."""

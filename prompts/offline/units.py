@@ -96,7 +96,7 @@ def _ends_sentence(text: str, stop: re.Match[str]) -> bool:
     before = _TOKEN.search(text, max(0, stop.start() - 24), stop.start())
     token, word = before.group().lower() if before else "", following.group(1)
     if token.replace(".", "").isdigit() and len(token) <= 5 and len(token) != 4:
-        return False  # "4.1. The Supplier", "31. März", but "in 2026. The Supplier"
+        return stop.start() > len(token) and is_function_word(word)  # not "4.1. The Supplier", nor "31. März"
     strict = bool(_ABBREVIATION.fullmatch(token))
     return not word[0].islower() and (not strict or (len(word) > 1 and is_function_word(word)))
 
