@@ -44,7 +44,14 @@ _CONVERT = (
     "_web",
 )
 _LOADED = (
-    *("fsm.erasures", "fsm.heads", "fsm.replay_erased", "fsm.fuzz.planned_replies", "prompts.offline.model", "prompts.offline.sections"),
+    *(
+        "fsm.erasures",
+        "fsm.heads",
+        "fsm.replay_erased",
+        "fsm.fuzz.planned_replies",
+        "prompts.offline.model",
+        "prompts.offline.sections",
+    ),
     *(f"fsm.verify{name}" for name in _VERIFY),
     *(f"tools.convert{name}" for name in _CONVERT),
 )

@@ -82,13 +82,11 @@ class Corpus:
     @cached_property
     def places(self) -> dict[str, list[int]]:
         """The units that have each stem, in themselves or in their heading."""
-        heads = {
-            heading: frozenset(map(stem, content_words(heading)))
-            for heading in {unit.heading for unit in self.units}
-        }
+        titles = dict.fromkeys(unit.heading for unit in self.units)
+        heads = {title: frozenset(map(stem, content_words(title))) for title in titles}
         found: dict[str, list[int]] = {}
         for place, (words, unit) in enumerate(zip(self.body, self.units, strict=True)):
-            for one in words | heads[unit.heading]:
+            for one in sorted(words | heads[unit.heading]):
                 found.setdefault(one, []).append(place)
         return found
 
@@ -123,7 +121,7 @@ class Corpus:
         shares: dict[int, float] = {}
         ranks: dict[int, float] = {}
         for (own, near), weight in zip(terms, weights, strict=True):
-            for place in {place for one in own | near for place in self.places.get(one, ())}:
+            for place in sorted({place for one in own | near for place in self.places.get(one, ())}):
                 part = weight * (1.0 if self.body[place] & own else 0.7 if self.body[place] & near else 0.6)
                 shares[place] = shares.get(place, 0.0) + part / (sum(weights) or 1.0)
                 ranks[place] = ranks.get(place, 0.0) + part * 2.2 / (

@@ -162,9 +162,9 @@ def read_part(clause: str) -> Part | None:
         kinds -= _TIMES | {"owner"}  # "action items with owners and due dates" are action items
     elif "owner" in bonus and kinds & _PEOPLE:
         kinds = (kinds | _PEOPLE) - _TIMES
-    rest = clause
+    rest, named = clause, asked(clause) if "action" in kinds else kinds
     for words in (
-        *(ASKS[kind] for kind in KINDS if kind in kinds),
+        *(ASKS[kind] for kind in KINDS if kind in named),
         *(words for words, _ in _ANSWERS),
         _LIMIT,
     ):

@@ -92,6 +92,6 @@ def _synonyms() -> dict[str, frozenset[str]]:
     table: dict[str, frozenset[str]] = {}
     for group in _SYNONYMS.split("|"):
         stems = frozenset(map(stem, group.split()))
-        for one in stems:
+        for one in sorted(stems):
             table[one] = table.get(one, frozenset()) | stems
     return table
