@@ -438,8 +438,8 @@ def test_the_facts_of_a_passage_are_looked_for_once(monkeypatch: pytest.MonkeyPa
 def test_a_unit_is_compared_with_a_bounded_number_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the time grows with the square of a text that repeats itself."""
     pairs: list[int] = []
-    likeness = comparison._likeness
-    monkeypatch.setattr(comparison, "_likeness", lambda *args: pairs.append(1) or likeness(*args))
+    likeness = comparison._common
+    monkeypatch.setattr(comparison, "_common", lambda *args: pairs.append(1) or likeness(*args))
     clauses = [f"The Carrier shall ship the container by {n % 28 + 1} May {2000 + n}." for n in range(300)]
     write("List every deadline", [Source("a.txt", "\n\n".join(clauses))])
     assert 0 < len(pairs) <= comparison.NEAR_MAX * 300

@@ -14,7 +14,7 @@ from typing import Final
 
 from .corpus import Corpus
 
-SAME: Final = 0.8
+SAME: Final = 0.85
 """Likeness from which two passages are the same clause."""
 RELATED: Final = 0.45
 """Likeness from which two passages speak of the same thing."""
@@ -51,9 +51,10 @@ def merge(places: Sequence[int], scores: dict[int, float], corpus: Corpus) -> li
     entries: list[Entry] = []
     for place, others in _earlier(places, subjects, corpus):
         near = list({id(holding[other]): holding[other] for other in others}.values())
-        alike = {entry.place: _likeness(subjects[place], subjects[entry.place], corpus) for entry in near}
+        alike = {entry.place: _common(subjects[place], subjects[entry.place]) for entry in near}
+        text = corpus.units[place].text
         near.sort(
-            key=lambda entry: (-alike[entry.place], not says_same(entry.place, place, corpus), entry.place)
+            key=lambda entry: (-alike[entry.place], corpus.units[entry.place].text != text, entry.place)
         )
         joined = next(
             (entry for entry in near if _joined(entry, place, alike[entry.place] >= SAME, corpus)), None
@@ -120,7 +121,12 @@ def _subject(place: int, corpus: Corpus) -> frozenset[str]:
     return frozenset(one for one in corpus.body[place] if not one.isdigit() and one[:3] not in known)
 
 
+def _common(one: frozenset[str], other: frozenset[str]) -> float:
+    """Return which share of two sets of words is common, from 0 to 1."""
+    return 2 * len(one & other) / (len(one) + len(other) or 1)
+
+
 def _likeness(one: frozenset[str], other: frozenset[str], corpus: Corpus) -> float:
-    """Return how much of two sets of words is common, by weight, from 0 to 1."""
+    """Return which share of two sets of words is common by weight: rare words tell what a passage speaks of."""
     total = math.fsum(corpus.weight(word) for words in (one, other) for word in sorted(words))
     return 2 * math.fsum(corpus.weight(word) for word in sorted(one & other)) / (total or 1.0)

@@ -152,7 +152,8 @@ def _drafted(sections: Sections, tried: list[tuple[str, str]]) -> tuple[str, lis
 
 def _text(sections: Sections, documents: list[tuple[str, str]]) -> str:
     """Write a text from the fenced documents (name and text)."""
-    from .writer import Source, write  # on the first text: the patterns take time to compile
+    from .corpus import Source
+    from .writer import write  # on the first text: the patterns take time to compile
 
     instructions, request = sections.get("Instructions", ""), sections.get("Request", "").strip()
     criteria = re.findall(r"(?m)^Criterion \d+: (.*)$", instructions)
