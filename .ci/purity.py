@@ -33,6 +33,7 @@ PROJECT = (*FLOORS, "src/paor", "tests", "docs", "examples", "benchmarks", ".ci"
 PURE = (
     "states/*.py",
     "prompts/*.py",
+    "prompts/offline/*.py",
     *(
         f"tools/{name}.py"
         for name in ("catalog", "policy", "hosts", "approvals", "schema*", "signature", "defaults", "implied")
@@ -72,10 +73,8 @@ MODEL_CLIENTS = {
 ALLOWED = {
     "prompts/templates.py": {"files"},  # the shipped templates, package resources
     "fsm/workflow_default.py": {"files"},  # the shipped workflow, a package resource
-    "prompts/ranking.py": {"sqlite3"},  # full-text ranking of the offline model, in memory only
-    "prompts/extractive.py": {"sqlite3"},
 }
-"""Kinds of ban that do not hold for a file. An allowed `sqlite3` may still open nothing but ``":memory:"``."""
+"""Kinds of ban that do not hold for a file."""
 
 EFFECT = "I/O: leave it to a driver"
 SET_ORDER = "the order of a set differs between runs: use sorted()"
@@ -263,10 +262,6 @@ class _Reader:
         method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
         if method in FILE_METHODS and "files" not in self.allowed and self._ban(target) is None:
             yield node, f".{method}()", EFFECT
-        if target == "sqlite3.connect" and "sqlite3" in self.allowed:
-            opened = node.args[0] if node.args else None
-            if not (isinstance(opened, ast.Constant) and opened.value == ":memory:"):
-                yield node, "sqlite3.connect", 'only ":memory:" is allowed here'
 
     def _of_order(self, node: ast.AST) -> Iterator[Finding]:
         """Yield sets whose order would show: looped over, spread, joined, or turned into a sequence."""

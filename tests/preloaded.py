@@ -29,7 +29,6 @@ FOREIGN = (
     "pytest",
     "rich.console",
     "rpds",
-    "snowballstemmer",
     "sqlite3",
     "transitions",
     "yaml",

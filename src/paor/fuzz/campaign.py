@@ -43,7 +43,8 @@ _CONVERT = (
     "_web",
 )
 _LOADED = (
-    *("fsm.erasures", "fsm.heads", "fsm.replay_erased", "fuzz.strategies.plan_replies", "prompts.offline"),
+    *("fsm.erasures", "fsm.heads", "fsm.replay_erased", "fuzz.strategies.plan_replies"),
+    *("prompts.offline.model", "prompts.offline.sections"),
     *(f"fsm.verify{name}" for name in _VERIFY),
     *(f"tools.convert{name}" for name in _CONVERT),
 )

@@ -1,0 +1,172 @@
+"""
+OfflineModel: a deterministic planner and extractive writer without any language model.
+
+It speaks the same two-stage protocol as every model: it gets the prompts, reads their sections, and answers with JSON. It
+plans extract, process, report (`planning`); writes by quoting the documents (`writer`); judges criteria by the evidence that
+it found; and stops. It invents nothing, and says what it is in every text that it writes.
+"""
+
+import json
+import re
+from typing import Any
+
+from ..fencing import DRAFT, without_note
+from ..model import ModelCall, ModelUnavailable, Reply
+from .planning import parameters_reply, plan_reply, selection_reply, tasks_reply
+from .sections import EXTRACT, PROCESS, REPORT, SIGNATURE, Sections, criteria_of, dumps, sections_of, tried_in
+
+_FENCE = re.compile(r"<<<document (.*)\n((?:.*\n)*?)>>>(?:\n|\Z)")
+_COVERED = re.compile(r"\*Success criteria with evidence: ([0-9, ]+|none) of (\d+)\*")
+
+
+_ANSWER_CHARS = 350
+"""What an answer shows, its first statement aside, where the observation cut the text."""
+
+
+class OfflineModel:
+    """The embedded default model; no key, no network, the same answer every time."""
+
+    name = "offline"
+
+    def ask(self, call: ModelCall) -> Reply:
+        """Answer as `Model.ask` says: selections, parameters, refinements, reviews, plans, texts; no other kind."""
+        answers = {
+            "plan": plan_reply,
+            "selection": selection_reply,
+            "parameters": parameters_reply,
+            "refinement": _refine,
+            "review": _review,
+            "task_plan": tasks_reply,
+        }
+        if call.kind not in answers and call.kind != "text":
+            raise ModelUnavailable("bad_request", f"the offline model cannot answer {call.kind} requests")
+        prompt = "\n".join(message.text for message in call.messages)
+        # Fenced texts go first: what looks like a section in a document is none.
+        sections, fences = sections_of(_FENCE.sub("", prompt)), _FENCE.findall(prompt)
+        if call.kind == "text":
+            return Reply(_text(sections, fences))
+        if drafts := [body for name, body in fences if name == DRAFT]:
+            sections["Draft answer"] = drafts[-1]
+        return Reply(answers[call.kind](sections))
+
+    async def aask(self, call: ModelCall) -> Reply:
+        """Do the same as `ask`; short enough to run on the event loop."""
+        return self.ask(call)
+
+
+def _refine(sections: Sections) -> str:
+    """Stop after the last action that is useful here; say which criteria the written text holds evidence for."""
+    observation = _observation(sections)
+    tool = sections.get("Last action", "").partition(":")[0]
+    reply: dict[str, Any] = {"decision": "continue"}
+    if not observation.get("success"):
+        reply["reason"] = f"{tool} failed: {'; '.join(observation.get('notes', ())) or 'no details'}"
+    elif tool == EXTRACT:
+        reply["reason"] = "the documents are read, the answer is not written yet"
+        reply["hint"] = "write the answer from the extracted text"
+    elif tool == PROCESS and "Final formatting" not in sections:
+        reply["reason"] = "the answer is written, the report is not"
+        reply["hint"] = "put the answer into a report"
+        reply["answer"] = _answer(observation)
+    else:
+        reply = {"decision": "stop", "reason": "the result is written", "answer": _answer(observation)}
+    # Texts of other tools are the documents' own: what they say of criteria proves nothing.
+    return dumps(**reply, criteria=_checks(sections, observation) if tool == PROCESS else [])
+
+
+def _observation(sections: Sections) -> dict[str, Any]:
+    """Return the observation of the last action; nothing if it cannot be read."""
+    try:
+        data = json.loads(sections.get("Observation") or sections.get("Last observation") or "{}")
+    except ValueError:
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def _checks(sections: Sections, observation: dict[str, Any]) -> list[dict[str, Any]]:
+    """Read which criteria the written text says it has evidence for."""
+    snippet = "\n".join(preview.get("snippet", "") for preview in observation.get("previews", ()))
+    found = _COVERED.search(snippet)
+    if found is None or not observation.get("success"):
+        return []
+    met = set(re.findall(r"\d+", found.group(1)))
+    return [
+        {"criterion": text, "met": str(number) in met, "evidence": "evidence in the written text"}
+        for number, text in enumerate(criteria_of(sections), 1)
+    ]
+
+
+def _answer(observation: dict[str, Any]) -> str:
+    """Return the beginning of the written text, as far as the observation shows it, from its first statement on."""
+    previews = observation.get("previews", ())
+    snippet = next((str(preview["snippet"]) for preview in previews if preview.get("snippet")), "")
+    text = "\n".join(
+        line for line in snippet.split("\n") if not (line.startswith("# ") or _COVERED.search(line))
+    ).strip("\n")
+    cut = snippet.endswith("…")
+    # The last line is cut in its middle. Less than a snippet has is kept, so that a title above makes no difference.
+    while cut and len(text) > _ANSWER_CHARS and text.rpartition("\n")[0].rpartition("\n")[2].strip():
+        text = text.rpartition("\n")[0]
+    label = observation.get("resultLabel", "")
+    # The signature at the end is cut, too: the answer has to say by itself what it is.
+    return text.strip() + (
+        f"\n\nThe whole text stands in {label}.\n\n---\n{SIGNATURE}" if cut and label else ""
+    )
+
+
+def _review(sections: Sections) -> str:
+    """Success when something was written and no criterion is open; there is no second way to try."""
+    tried = tried_in(sections.get("Results, newest first", ""))
+    draft = sections.get("Draft answer", "").strip()
+    checks: list[dict[str, Any]] = []
+    if not draft:  # of a plan, whose steps are not refined one by one
+        draft, checks = _drafted(sections, tried)
+    met = {check["criterion"] for check in checks if check["met"]}
+    missing = "; ".join(text for text in criteria_of(sections, marks="open") if text not in met)
+    written = any(outcome == "ok" and tool != EXTRACT for tool, outcome in tried)
+    reply: dict[str, Any] = {"improvements": [], "answer": draft}
+    if missing and (written or not draft):
+        answer = f"{draft}\n\nNo evidence was found in the documents for: {missing}".strip()
+        return dumps(
+            status="failed", **reply | {"answer": answer}, **({"criteria": checks} if checks else {})
+        )
+    if written:
+        return dumps(status="success", **reply, **({"criteria": checks} if checks else {}))
+    if any(outcome == "ok" for _, outcome in tried):
+        return dumps(status="retry", improvements=["write the answer from the extracted text"], answer=draft)
+    return dumps(
+        status="failed", improvements=[], answer=draft or "Nothing could be written from the documents."
+    )
+
+
+def _drafted(sections: Sections, tried: list[tuple[str, str]]) -> tuple[str, list[dict[str, Any]]]:
+    """Return the answer that the last step of a plan left, with its criteria; else why its first one failed."""
+    observation = _observation(sections)
+    if observation.get("success") and tried and tried[0][0] in (PROCESS, REPORT):
+        return _answer(observation), _checks(sections, observation)
+    if tried and tried[-1] == (EXTRACT, "failed"):
+        summaries = re.findall(r"(?m)^  Summary: (.*)$", sections.get("Results, newest first", ""))
+        return f"The documents could not be read: {summaries[-1].removeprefix('tool_error: ')}", []
+    return "", []
+
+
+def _text(sections: Sections, documents: list[tuple[str, str]]) -> str:
+    """Write a text from the fenced documents (name and text)."""
+    from .corpus import Source
+    from .writer import write  # on the first text: the patterns take time to compile
+
+    instructions, request = sections.get("Instructions", ""), sections.get("Request", "").strip()
+    criteria = re.findall(r"(?m)^Criterion \d+: (.*)$", instructions)
+    read = ((name, *without_note(text)) for name, text in documents)
+    sources = [Source(name, text.rstrip("\n"), whole) for name, text, whole in read]
+    written = write(request, sources, criteria=criteria, instructions="" if criteria else instructions)
+    if sections.get("Format", "md").strip() == "json":
+        findings = [
+            {"text": item.text, "source": item.source, "heading": item.heading} for item in written.findings
+        ]
+        return json.dumps({"request": request, "findings": findings}, ensure_ascii=False, indent=2)
+    text = written.text.strip()
+    if criteria:
+        met = ", ".join(str(number) for number, ok in enumerate(written.covered, 1) if ok) or "none"
+        text = f"*Success criteria with evidence: {met} of {len(criteria)}*\n\n{text}"
+    return f"{text}\n\n---\n{SIGNATURE}\n"
