@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from pathlib import Path
+from shutil import disk_usage
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -31,12 +31,11 @@ MEMORY = Path("/dev/shm")
 MEMORY_BYTES_MIN = 4 << 30
 """Free memory that the tests' files may take a part of; what passed tests leave is removed."""
 
-if "TMPDIR" not in os.environ and MEMORY.is_dir() and os.access(MEMORY, os.W_OK):
+if "TMPDIR" not in os.environ and os.access(MEMORY, os.W_OK) and disk_usage(MEMORY).free >= MEMORY_BYTES_MIN:
     # Journals are synced to disk at every row: on a disk the tests wait for that more than half of their time. A killed
     # process loses nothing that it has written, on a disk or in memory; lost power is simulated.
-    if shutil.disk_usage(MEMORY).free >= MEMORY_BYTES_MIN:
-        os.environ["TMPDIR"] = str(MEMORY)
-        tempfile.tempdir = None
+    os.environ["TMPDIR"] = str(MEMORY)
+    tempfile.tempdir = None
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -49,9 +48,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(configured(config), "rotation")
 
 
-@pytest.fixture(scope="session")
-def rotation(pytestconfig: pytest.Config) -> Choice:
+@pytest.fixture
+def rotation(request: pytest.FixtureRequest) -> Choice:
     """Give what runs of the rotating tests, for a test that chooses among its own cases."""
-    plugin = pytestconfig.pluginmanager.get_plugin("rotation")
+    plugin = request.config.pluginmanager.get_plugin("rotation")
     assert isinstance(plugin, Rotation)
-    return plugin.choice
+    return plugin.choice_for(request.node)

@@ -209,6 +209,11 @@ class Rotation:
         """What runs of them; git is asked only where some test wants to know."""
         return self._choose()
 
+    def choice_for(self, item: pytest.Item) -> Choice:
+        """Return the choice for a test that chooses among its own cases: all of them where its file or words are named."""
+        named = _named(item.config)
+        return Choice(None, "it is named") if named is None or item.path in named else self.choice
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """
@@ -219,7 +224,8 @@ class Rotation:
         """
         named = _named(config)
         places: dict[str, int] = {}
-        kept, left_out = [], []
+        kept: list[pytest.Item] = []
+        left_out: list[pytest.Item] = []
         for item in items:
             marker = item.get_closest_marker("rotates")
             if marker is None or item.get_closest_marker("large") or named is None or item.path in named:

@@ -1,8 +1,8 @@
 """
 Tampering is seen: whatever is changed in a journal is found by paor and by the script, and named by its place.
 
-Each case is a seed (`tampering.Tamperer`), so ``check(journal, SEED)`` makes a failing one again. A thousand run always,
-ten thousand with ``pytest -m large``. What no verifier can see is listed in docs/journal-format.md and is not tried.
+Each case is a seed (`tampering.Tamperer`), so ``check(journal, SEED)`` makes a failing one again. Of a thousand a quarter
+runs with every other test (tests/rotation.py), ten thousand more with ``pytest -m large``. What no verifier can see is listed in docs/journal-format.md and is not tried.
 """
 
 from __future__ import annotations
