@@ -13,8 +13,8 @@ with different numbers are everything.
 The change is what differs from the merge base with the main branch, on the main branch from the commit before, with all that
 is not committed. It touches a rotating test
 
-- when it touches the test's file, a module of ``tests/`` which that file imports, or a file which the marker names as
-  ``data``: then every rotating test of the file runs;
+- when it touches the test's file or a module of ``tests/`` which that file imports: then every rotating test of the file runs;
+- when it touches what the marker names as ``data``, files or folders (``benchmarks/``);
 - when it touches a file which the case itself is about, as ``files`` of the marker tells it;
 - when ``docs/guarantees.toml`` has an edit of a touched file which the test must see.
 
@@ -182,11 +182,13 @@ def guarded() -> dict[str, frozenset[str]]:
 def touching(item: pytest.Item, marker: pytest.Mark, touched: frozenset[str]) -> bool:
     """Return whether a change of *touched* files touches a rotating test."""
     path, _, _ = item.nodeid.partition("::")
-    about: set[str] = {*imported(path), *marker.kwargs.get("data", ())}
+    data = tuple(marker.kwargs.get("data", ()))
+    folders = tuple(name for name in data if name.endswith("/"))
+    about: set[str] = {*imported(path), *data}
     about |= guarded().get(item.nodeid.split("[")[0], frozenset())
     if files := marker.kwargs.get("files"):
         about |= {*files(**getattr(item, "callspec").params)}  # noqa: B009 - of parametrized tests, not public
-    return not touched.isdisjoint(about)
+    return not touched.isdisjoint(about) or any(name.startswith(folders) for name in touched)
 
 
 # -- pytest ----------------------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ CONFTEST = (
 FAMILY = (
     "import pytest\n"
     "from .kit import NUMBERS\n"
-    "@pytest.mark.rotates(data=['table.toml'], files=lambda number: [f'src/{number}.py'])\n"
+    "@pytest.mark.rotates(data=['table.toml', 'tables/'], files=lambda number: [f'src/{number}.py'])\n"
     "@pytest.mark.parametrize('number', NUMBERS)\n"
     "def test_one(number): pass\n"
     "def test_plain(): pass\n"
@@ -126,6 +126,7 @@ def test_the_commit_chooses_and_the_summary_says_so(project: pytest.Pytester) ->
         ("cases/test_family.py", TEN),
         ("cases/kit.py", TEN),
         ("table.toml", TEN),
+        ("tables/one.toml", TEN),
         ("src/7.py", {7}),
         ("src/x.py", ()),
     ],
@@ -134,6 +135,7 @@ def test_a_change_runs_what_it_touches(project: pytest.Pytester, file: str, also
     """Not committed, or committed: a test's file, what that imports, its table, the file that a case is about."""
     before = {number: ran(project, "--quarter", str(number))[0] for number in range(2)}
     path = project.path / file
+    path.parent.mkdir(exist_ok=True)
     path.write_text((path.read_text() if path.exists() else "") + "# changed\n")
     for number in range(2):
         assert ran(project, "--quarter", str(number))[0] == before[number] | set(also)
