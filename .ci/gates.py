@@ -4,6 +4,11 @@ Every check that a change must pass, as one command: ``python .ci/gates.py`` run
 A gate prints its name, then what its tool prints, then ``ok`` or ``FAILED``. All gates run even if one fails; a
 summary ends the output, and the exit code is 1 if any gate failed. Needs ``pip install -e '.[dev]'`` of this very
 checkout and nothing else; only `wheel` uses the network, to install build and run-time dependencies.
+
+The tests use all processors. The gates that use one each run before them, two at a time, and print when they are done.
+
+Of the expensive tests `tests` runs a quarter, and all that the change touches (tests/rotation.py). ``python .ci/gates.py
+whole`` runs every test; it is no part of "all".
 """
 
 from __future__ import annotations
@@ -16,10 +21,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import venv
 import zipfile
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -27,6 +35,8 @@ FACE = ROOT / "src" / "paor"
 FLOORS = ("fsm", "prompts", "states", "tools")
 PYTHON = sys.executable  # so that the tools are those of this environment
 COVERAGE_FILE = ROOT / ".coverage-gates"  # a name of its own: other runs in this tree combine `.coverage.*`
+SLOWEST = 20
+"""So many of the slowest tests are printed."""
 TOTAL_MIN = 95.0
 FULL = ("states/*.py", "fsm/table.py", "fsm/guards.py", "fsm/machine.py")
 """Where every line and branch is covered: what decides. The floor for the rest is `TOTAL_MIN` percent in all."""
@@ -36,8 +46,20 @@ class GateFailed(Exception):
     """A gate's verdict, with what the summary says about it."""
 
 
+class Kept(threading.local):
+    """What a gate says that runs beside others: lines that are printed when it is done; None in a gate that runs alone."""
+
+    lines: list[str] | None = None
+
+
+KEPT = Kept()
+
+
 def say(text: str = "") -> None:
-    """Print one line at once, so that it stands in order with what the tools print."""
+    """Print one line at once, so that it stands in order with what the tools print; beside other gates keep it."""
+    if KEPT.lines is not None:
+        KEPT.lines.append(text)
+        return
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 
@@ -125,10 +147,21 @@ def check_tests() -> str:
     """The tests on all processors, with branch coverage for the next gate; pytest's summary is shown as it is."""
     for stale in (COVERAGE_FILE, *ROOT.glob(f"{COVERAGE_FILE.name}.*")):
         stale.unlink(missing_ok=True)
+    return run_tests("--cov", "--cov-branch", "--cov-report=")
+
+
+def check_whole() -> str:
+    """Every test, also those of the expensive ones that `tests` leaves to other commits; without coverage."""
+    return run_tests("--whole")
+
+
+def run_tests(*options: str) -> str:
+    """Run the tests with *options* on all processors and return the last line of pytest's summary."""
     workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    options = ("-n", str(workers), "--dist", "worksteal", "--cov", "--cov-branch", "--cov-report=")
-    lines = run(PYTHON, "-m", "pytest", *options, env={"COVERAGE_FILE": str(COVERAGE_FILE)})
-    return lines[-1].strip("= ")
+    spread = ("-n", str(workers), "--dist", "worksteal", "--durations", str(SLOWEST))
+    # some hundred processes import the package: it is compiled once, whatever the environment says
+    env = {"COVERAGE_FILE": str(COVERAGE_FILE), "PYTHONDONTWRITEBYTECODE": ""}
+    return run(PYTHON, "-m", "pytest", *spread, *options, env=env)[-1].strip("= ")
 
 
 def check_coverage() -> str:
@@ -177,7 +210,17 @@ def check_wheel() -> str:
         venv.create(folder / "venv", with_pip=True)
         programs = folder / "venv" / ("Scripts" if os.name == "nt" else "bin")
         bare = {"PYTHONPATH": ""}  # it could bring the sources back
-        run(programs / "python", "-m", "pip", "install", "--quiet", wheel, cwd=folder, env=bare)
+        run(
+            programs / "python",
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--no-compile",
+            wheel,
+            cwd=folder,
+            env=bare,
+        )
         probe = "import paor, paor.fsm; print(paor.__file__)"
         where = run(programs / "python", "-c", probe, cwd=folder, env=bare)[-1]
         if not Path(where).is_relative_to(folder / "venv"):
@@ -206,38 +249,94 @@ GATES: dict[str, Callable[[], str]] = {
     "types": check_types,
     "imports": check_imports,
     "purity": check_purity,
+    "wheel": check_wheel,
     "tests": check_tests,
     "coverage": check_coverage,
-    "wheel": check_wheel,
+    "whole": check_whole,
 }
+ON_REQUEST = ("whole",)
+"""Gates that run only when they are named."""
+ALONE = ("tests", "coverage", "whole")
+"""Gates that run one after the other: they use all processors, or what the one before them has left."""
+LONGEST = ("types", "wheel", "purity")
+"""Of the others these start first, so that none of them is left over at the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """
+    How a gate ended.
+
+    Attributes:
+        name: The gate's.
+        word: ``ok`` or ``FAILED``.
+        note: What the summary says about it.
+    """
+
+    name: str
+    word: str
+    note: str
+
+    def __str__(self) -> str:
+        return f"{self.name:<9} {self.word:<7} {self.note}".rstrip()
+
+
+def judge(name: str) -> Verdict:
+    """Run a gate and say how it ended."""
+    say(f"\n== {name}: {(GATES[name].__doc__ or '').strip()}")
+    started = time.monotonic()
+    try:
+        word, note = "ok", GATES[name]()
+    except GateFailed as failure:
+        word, note = "FAILED", str(failure)
+    except Exception as error:  # noqa: BLE001  # a broken gate is a failed one; the others still run
+        word, note = "FAILED", repr(error)
+    say(f"== {name}: {word} ({time.monotonic() - started:.1f} s)")
+    return Verdict(name, word, note)
+
+
+def judge_beside(name: str) -> tuple[Verdict, list[str]]:
+    """Run a gate beside others; returns what it says, too."""
+    lines: list[str] = []
+    KEPT.lines = lines
+    try:
+        return judge(name), lines
+    finally:
+        KEPT.lines = None
+
+
+def judge_all(names: list[str]) -> list[Verdict]:
+    """Run these gates, two at a time where that is possible, and print what they say in their order."""
+    beside = [name for name in names if name not in ALONE]
+    verdicts = []
+    with ThreadPoolExecutor(2) as pool:
+        first = sorted(beside, key=lambda name: LONGEST.index(name) if name in LONGEST else len(LONGEST))
+        running = {name: pool.submit(judge_beside, name) for name in first}
+        for name in beside:
+            verdict, lines = running[name].result()
+            say("\n".join(lines))
+            verdicts.append(verdict)
+    return verdicts + [judge(name) for name in names if name in ALONE]
 
 
 def main() -> int:
     """Run the gates named on the command line, or all; return 1 if any failed, 2 if nothing can be checked."""
     parser = argparse.ArgumentParser(description="Run the checks of this repository.")
-    parser.add_argument("gates", nargs="*", metavar="GATE", help=f"any of {', '.join(GATES)}; default: all")
-    chosen: list[str] = parser.parse_args().gates or list(GATES)
+    usual = [name for name in GATES if name not in ON_REQUEST]
+    parser.add_argument(
+        "gates", nargs="*", metavar="GATE", help=f"any of {', '.join(GATES)}; default: {', '.join(usual)}"
+    )
+    chosen: list[str] = parser.parse_args().gates or usual
     if unknown := [name for name in chosen if name not in GATES]:
         parser.error(f"no such gate: {', '.join(unknown)}; there are {', '.join(GATES)}")
     package = importlib.util.find_spec("paor")
     if package is None or package.origin is None or not Path(package.origin).resolve().is_relative_to(ROOT):
         parser.error(f"this Python's paor is not the one in {ROOT}: run pip install -e '.[dev]' there")
-    summary: list[tuple[str, str, str]] = []
-    for name in chosen:
-        say(f"\n== {name}: {(GATES[name].__doc__ or '').strip()}")
-        started = time.monotonic()
-        try:
-            verdict, note = "ok", GATES[name]()
-        except GateFailed as failure:
-            verdict, note = "FAILED", str(failure)
-        except Exception as error:  # noqa: BLE001  # a broken gate is a failed one; the others still run
-            verdict, note = "FAILED", repr(error)
-        say(f"== {name}: {verdict} ({time.monotonic() - started:.1f} s)")
-        summary.append((name, verdict, note))
+    verdicts = judge_all(chosen)
     say("\n== summary")
-    for name, verdict, note in summary:
-        say(f"{name:<9} {verdict:<7} {note}".rstrip())
-    return 1 if any(verdict != "ok" for _, verdict, _ in summary) else 0
+    for verdict in verdicts:
+        say(str(verdict))
+    return 1 if any(verdict.word != "ok" for verdict in verdicts) else 0
 
 
 if __name__ == "__main__":

@@ -1,10 +1,16 @@
-"""Settings of all tests: hypothesis without deadlines, since tests never assert times."""
+"""Settings of all tests: which of the expensive ones run, hypothesis's effort, files in memory, no key of a provider."""
 
 from __future__ import annotations
 
 import os
+import tempfile
+from pathlib import Path
+from shutil import disk_usage
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from .rotation import Choice, Rotation, added_options, configured
 
 settings.register_profile(
     "paor",
@@ -20,3 +26,31 @@ for _name in (
     *("ANTHROPIC_LOG", "PAOR_MODEL", "PAOR_PRICES"),
 ):
     os.environ.pop(_name, None)  # no test reaches a provider because of what is set where it runs
+
+MEMORY = Path("/dev/shm")
+MEMORY_BYTES_MIN = 4 << 30
+"""Free memory that the tests' files may take a part of; what passed tests leave is removed."""
+
+if "TMPDIR" not in os.environ and os.access(MEMORY, os.W_OK) and disk_usage(MEMORY).free >= MEMORY_BYTES_MIN:
+    # Journals are synced to disk at every row: on a disk the tests wait for that more than half of their time. A killed
+    # process loses nothing that it has written, on a disk or in memory; lost power is simulated.
+    os.environ["TMPDIR"] = str(MEMORY)
+    tempfile.tempdir = None
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add ``--whole`` and ``--quarter``."""
+    added_options(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Have the expensive tests rotate."""
+    config.pluginmanager.register(configured(config), "rotation")
+
+
+@pytest.fixture
+def rotation(request: pytest.FixtureRequest) -> Choice:
+    """Give what runs of the rotating tests, for a test that chooses among its own cases."""
+    plugin = request.config.pluginmanager.get_plugin("rotation")
+    assert isinstance(plugin, Rotation)
+    return plugin.choice_for(request.node)

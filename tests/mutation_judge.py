@@ -1,9 +1,9 @@
 """
 Judge mutants: each one in a process of its own, which loads the edited code and replays a corpus of journals.
 
-    python -m tests.mutation_judge FOLDER COUNT SEED WORKERS
+    python -m tests.mutation_judge FOLDER COUNT SEED WORKERS [PLACES]
 
-prints one JSON line a mutant: whether the replay of the corpus names it, with run, row and field, and which fingerprints it
+prints one JSON line a mutant, of all or of those at the PLACES, a JSON list: whether the replay of the corpus names it, with run, row and field, and which fingerprints it
 changes. This process has imported everything but the project; what it starts imports the project anew, with the edit.
 """
 
@@ -228,7 +228,10 @@ def main() -> None:
     import paor.fsm.replay  # noqa: F401
 
     corpus = [str(path) for path in sorted(Path(folder).glob("*/*.db"))]
-    for verdict in all_judged(mutants(count, seed), corpus, workers):
+    chosen = mutants(count, seed)
+    if len(sys.argv) > 5:
+        chosen = [chosen[place] for place in json.loads(sys.argv[5])]
+    for verdict in all_judged(chosen, corpus, workers):
         print(json.dumps(verdict), flush=True)
 
 

@@ -63,7 +63,6 @@ class Bug:
         what: What is wrong.
         breaks: The promise that does not hold any more.
         seen_by: The kit's invariants that may see it.
-        ci: Whether it is looked for with every run of the tests.
         edits: What is changed.
     """
 
@@ -72,7 +71,6 @@ class Bug:
     what: str
     breaks: str
     seen_by: tuple[str, ...]
-    ci: bool
     edits: tuple[Edit, ...]
 
 
@@ -145,6 +143,7 @@ class Copy:
     def python(self, *arguments: str) -> Any:
         """Return what `tests.planted_search` of the copy tells as JSON, run in a process that imports the copy."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("COV", "PYTEST"))}
+        kept.pop("PYTHONDONTWRITEBYTECODE", None)  # one process compiles for all that follow
         env = kept | {"PYTHONPATH": str(self.root / "src"), "PYTHONPYCACHEPREFIX": str(self.root / "pyc")}
         command = [sys.executable, "-m", "tests.planted_search", *arguments]
         ended = subprocess.run(

@@ -66,7 +66,11 @@ def _child(job: dict[str, Any], printed: int, found: int) -> None:
         root = Path(job["root"])
         os.chdir(root)
         os.environ.update(PYTHONPATH=str(root / "src"), PYTHONPYCACHEPREFIX=str(root / "pyc"))
-        sys.pycache_prefix = str(root / "pyc")
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        sys.pycache_prefix, sys.dont_write_bytecode = (
+            str(root / "pyc"),
+            False,
+        )  # the next child need not compile it
         sys.path[:0] = [str(root), str(root / "src")]  # as ``python -m pytest`` in that folder would have it
         import pytest
 

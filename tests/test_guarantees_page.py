@@ -89,6 +89,12 @@ def test_every_guarantee_has_tests_that_are_there_and_an_edit_that_breaks_it() -
     assert len({item.says for item in items}) == len(items)
 
 
+def about(edit: Any) -> tuple[str, ...]:
+    """Return the files that an edit is about: the one that it breaks, and the one of the test that sees it."""
+    return edit.file, edit.test.partition("::")[0]
+
+
+@pytest.mark.rotates(data=["docs/guarantees.toml"], files=about)
 @pytest.mark.parametrize("edit", EDITS, ids=lambda edit: f"{edit.file}: {edit.what}")
 def test_an_edit_that_breaks_a_guarantee_is_seen_by_its_test(
     edit: Any, copy: Copy, preloaded: Preloaded

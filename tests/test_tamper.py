@@ -1,8 +1,8 @@
 """
 Tampering is seen: whatever is changed in a journal is found by paor and by the script, and named by its place.
 
-Each case is a seed (`tampering.Tamperer`), so ``check(journal, SEED)`` makes a failing one again. A thousand run always,
-ten thousand with ``pytest -m large``. What no verifier can see is listed in docs/journal-format.md and is not tried.
+Each case is a seed (`tampering.Tamperer`), so ``check(journal, SEED)`` makes a failing one again. Of a thousand a quarter
+runs with every other test (tests/rotation.py), ten thousand more with ``pytest -m large``. What no verifier can see is listed in docs/journal-format.md and is not tried.
 """
 
 from __future__ import annotations
@@ -96,6 +96,7 @@ def check(victim: Victim, path: Path, seed: int, capsys: pytest.CaptureFixture[s
     return case
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize("block", range(10))
 def test_a_thousand_changes_are_found_by_both_at_their_place(
     block: int, victim: Victim, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -116,6 +117,7 @@ def test_ten_thousand_changes_are_found_by_both_at_their_place(
         check(victim, tmp_path / "runs.db", block * BLOCK + number, capsys)
 
 
+@pytest.mark.rotates
 @pytest.mark.parametrize("seed", range(5000, 5008))
 def test_the_commands_say_so_too(seed: int, victim: Victim, tmp_path: Path) -> None:
     """In processes of their own, with exit code 4 and a line for each defect."""
