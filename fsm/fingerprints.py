@@ -60,7 +60,7 @@ CORE: dict[str, tuple[tuple[str, str], ...]] = {
         ),
         ("states", "reservation refusal allowance"),
     ),
-    "decide": (("fsm", "decide Moment Decision apply restore"),),
+    "decide": (("fsm", "decide Moment Decision apply restore Rules"),),
     "prompts": (
         ("fsm", "Kit"),
         ("prompts", "PromptBuilder TextTask PlanInput tool_text parse_template default_templates"),

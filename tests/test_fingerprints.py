@@ -143,7 +143,6 @@ LEFT = {
     "Guard",
     "R",
     "RESOLVED",
-    "Rules",
     "SAME",
     "W",
     "_FUNCTIONS",

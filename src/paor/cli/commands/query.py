@@ -17,12 +17,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ..support.streams import OK, command, say, say_bytes, tell, width
-from ..support.journals import reading
-from ..support.text import harmless, one_line
 from ...fsm.journal import Journal
 from ...fsm.journal_file import ours
 from ...states.errors import JournalBusy, UsageError
+from ..support.journals import reading
+from ..support.streams import OK, command, say, say_bytes, tell, width
+from ..support.text import harmless, one_line
 
 Row = tuple[Any, ...]
 
