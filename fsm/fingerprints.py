@@ -25,8 +25,8 @@ import orjson
 
 from ..prompts.wire_schemas import SINGLE_SELECTION, parameters_schema, reply_schema
 from ..states.spec import Spec, ToolSpec
-from .case import _READERS
 from .changes import CHANGES
+from .interpret import _READERS
 from .machine import PHASE_STATES, guards_in_force
 from .source_digests import WHOLE, Place, closure, digest_of, function_digest, read_module, short_digest
 from .table import ROWS
@@ -60,7 +60,7 @@ CORE: dict[str, tuple[str, ...]] = {
     ),
     "plans": (
         *("prompts.plans", "prompts.plan_data", "prompts.task_plans", "prompts.tool_calls"),
-        *("fsm.placeholders", "fsm.plan_steps"),
+        "fsm.placeholders",
     ),
     "workflow": (
         *("states.workflow", "states.flow", "fsm.flowing", "fsm.flow_values"),
@@ -72,10 +72,12 @@ CORE: dict[str, tuple[str, ...]] = {
 
 _SHARED = (
     *(f"states.{name}" for name in _PHASES),
-    *(f"fsm.{name}" for name in ("guards", "case", "judging", "changes", "asking", "table", "planned")),
+    *(
+        f"fsm.{name}"
+        for name in ("guards", "case", "interpret", "stop_rules", "judging", "changes", "table", "planned")
+    ),
     *(
         "fsm.observe",
-        "fsm.answers",
         "fsm.duplicates",
         "fsm.record",
         "prompts.replies",
@@ -89,7 +91,7 @@ _SHARED = (
 
 MODULES = frozenset(_SHARED) | {name for names in CORE.values() for name in names}
 _OWN = {module: core for core, names in CORE.items() for module in names}
-_PARTED = {("fsm.changes", "CHANGES"), ("fsm.guards", "GUARDS"), ("fsm.case", "_READERS")}
+_PARTED = {("fsm.changes", "CHANGES"), ("fsm.guards", "GUARDS"), ("fsm.interpret", "_READERS")}
 _PARTED |= {("fsm.table", name) for name in ("TABLE", "WAITING", "ROWS")}
 _PHASE_MODULES = frozenset(f"states.{name}" for name in _PHASES)
 """What ends a closure: tables of the parts themselves, each of which has its own digest."""
@@ -210,9 +212,9 @@ def roots_of() -> dict[str, list[Place]]:
     for phase in PHASE_STATES:
         roots = [(f"states.{phase.name.lower()}", type(phase).__name__)]
         if phase.name in _READERS:
-            roots.append(("fsm.case", _READERS[phase.name].__name__))
+            roots.append(("fsm.interpret", _READERS[phase.name].__name__))
         roots += [
-            (_home_of(change), change.__name__)
+            ("fsm.changes", change.__name__)
             for (source, _), change in sorted(CHANGES.items())
             if source == phase.name
         ]
@@ -248,16 +250,10 @@ def _replaced() -> dict[str, str]:
         if not _is_own(guard, "fsm.guards", name):
             found[f"guard.{name}"] = _foreign_digest(guard)
     for (source, _), change in CHANGES.items():
-        if not _is_own(change, _home_of(change), getattr(change, "__name__", "")):
+        if not _is_own(change, "fsm.changes", getattr(change, "__name__", "")):
             part = f"phase.{source}"
             found[part] = short_digest(f"{found.get(part)} {_foreign_digest(change)}".encode())
     return found
-
-
-def _home_of(change: object) -> str:
-    """Return the module that defines a change, if it is one of paor's: what asks a person stands apart."""
-    asks = str(getattr(change, "__module__", "")).endswith(".fsm.asking")
-    return "fsm.asking" if asks else "fsm.changes"
 
 
 def _is_own(function: Any, module: str, name: str) -> bool:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..states.budgets import exhausted
+from ..states import budgets
 from ..states.outcomes import Answered, Asked, InDoubt, Unaffordable
 from .case import Case
-from .planned import plans_left, step_of, steps_left_in_plan
+from .planned import step_of, steps_left_in_plan
 from .table import ROWS
 
 Guard = Callable[[Case], bool]
@@ -30,7 +30,7 @@ def elicitation_requested(case: Case) -> bool:
 
 def elicitations_left(case: Case) -> bool:
     """Another question may be asked in this run."""
-    return case.run.counters.elicitations < case.run.spec.limits.max_elicitations
+    return budgets.questions_left(case.run)
 
 
 def answer_present(case: Case) -> bool:
@@ -50,8 +50,7 @@ def action_allowed(case: Case) -> bool:
 
 def steps_left(case: Case) -> bool:
     """Another action may be started, and with it, where a planner is asked, another plan."""
-    run = case.run
-    return run.counters.step < run.spec.limits.max_steps and plans_left(run)
+    return budgets.steps_left(case.run) and budgets.plans_left(case.run)
 
 
 def selection_ok(case: Case) -> bool:
@@ -61,7 +60,7 @@ def selection_ok(case: Case) -> bool:
 
 def selection_retries_left(case: Case) -> bool:
     """The selection may be asked again in this step."""
-    return case.run.counters.selection_retries < case.run.spec.limits.selection_retries
+    return budgets.selection_retries_left(case.run)
 
 
 def approval_needed(case: Case) -> bool:
@@ -98,7 +97,7 @@ def parameter_retries_left(case: Case) -> bool:
     """The parameters may be asked again in this step; those that code settled cannot."""
     if case.selection is not None and case.selection.arguments is not None:
         return False
-    return case.run.counters.parameter_retries < case.run.spec.limits.parameter_retries
+    return budgets.parameter_retries_left(case.run)
 
 
 def in_doubt(case: Case) -> bool:
@@ -142,7 +141,7 @@ def reply_invalid(case: Case) -> bool:
 
 def review_retries_left(case: Case) -> bool:
     """The refinement or completion review may be asked again in this iteration."""
-    return case.run.counters.review_retries < case.run.spec.limits.review_retries
+    return budgets.review_retries_left(case.run)
 
 
 def stop_reached(case: Case) -> bool:
@@ -169,12 +168,14 @@ def final_action_pending(case: Case) -> bool:
 
 def budget_used_up(case: Case) -> bool:
     """A token, time or cost budget is used up, or what is left of it is too little for the next request."""
-    return isinstance(case.outcome, Unaffordable) or exhausted(case.run) is not None
+    return isinstance(case.outcome, Unaffordable) or (
+        budgets.spent(case.run.spec.limits, case.run.counters) is not None
+    )
 
 
 def criteria_met(case: Case) -> bool:
     """There is at least one success criterion, and all are met."""
-    return bool(case.criteria) and "0" not in case.criteria
+    return budgets.all_met(case.criteria)
 
 
 def review_retry(case: Case) -> bool:
@@ -184,8 +185,7 @@ def review_retry(case: Case) -> bool:
 
 def retries_left(case: Case) -> bool:
     """Another attempt is allowed: not after no_improvement, and at most `Limits.max_retries` times."""
-    counters = case.run.counters
-    return counters.retries < case.run.spec.limits.max_retries and counters.stop != "no_improvement"
+    return budgets.retries_left(case.run)
 
 
 def should_continue(case: Case) -> bool:

@@ -17,7 +17,7 @@ from ..states.outcomes import Nought
 from ..states.phase import FINAL, PHASES, PLANNING
 from ..states.requests import ModelRequest, Recall, ToolRequest
 from ..states.run import Run
-from .case import Case, read_case
+from .case import Case
 from .guard_facts import FACTS
 from .guards import GUARDS
 from .journal_reading import JournalReader
@@ -26,6 +26,7 @@ from .kit import Kit
 from .machine import request_of
 from .recorded import recorded_outcome
 from .resuming import run_before
+from .stop_rules import read_case
 from .table import Row, rows_of
 
 Fate = Literal["taken", "kept", "later", "open"]

@@ -21,10 +21,10 @@ from paor import (
     why,
     why_not,
 )
-from paor.fsm.case import read_case
 from paor.fsm.guard_facts import FACTS
 from paor.fsm.guards import GUARDS
 from paor.fsm.kit import Kit
+from paor.fsm.stop_rules import read_case
 from paor.fsm.table import rows_of
 from paor.states.phase import FINAL, PHASES
 
