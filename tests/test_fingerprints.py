@@ -109,10 +109,10 @@ def test_a_part_is_named_with_whatever_it_depends_on(plain: dict[str, str]) -> N
             {"guard.review_retry"},
         ),
         (
-            "fsm.planned",
-            "return run.counters.plans < run.spec.limits.max_plans",
-            "return run.counters.plans <= run.spec.limits.max_plans",
-            {"guard.steps_left", "phase.Planning", "phase.Reviewing"},
+            "fsm.guards",
+            "return budgets.steps_left(case.run) and budgets.plans_left(case.run)",
+            "return budgets.steps_left(case.run) or budgets.plans_left(case.run)",
+            {"guard.steps_left"},
         ),
         (
             "fsm.judging",
@@ -147,7 +147,8 @@ def test_every_definition_that_decides_belongs_to_a_part(plain: dict[str, str]) 
     }
     allowed = (
         r"fsm\.record\..*",
-        r"fsm\.(case\._READERS|changes\.CHANGES|asking\.Effect|guards\.(GUARDS|Guard|_FUNCTIONS))",
+        r"fsm\.(interpret\._READERS|changes\.(CHANGES|Update)|guards\.(GUARDS|Guard|_FUNCTIONS))",
+        r"fsm\.guards\.(WORDS|Words|words|words_of|_|_used|_budgets|_patience|_STOPS)",
         r"fsm\.table\.(ROWS|TABLE|WAITING|fingerprint)",
         r"prompts\.model\..*|prompts\.replies\.[RW]|tools\.canonical\..*",
         r"tools\.hosts\.Address|tools\.policy\.(URL_CHARS|_CONTROL|path_arguments|unsafe_address|unsafe_url)",
