@@ -122,7 +122,7 @@ def apply(
     if "turn" in slots and (slots["turn"] is not None) is not _adds_turn(place, outcome["kind"]):
         raise InternalError(f"run {run.run_id}: {trigger} in {run.state} says a turn at times only")
     updates = _updates(run.memory, slots)
-    if place in _TELLING or (trigger == "select" and len(run.memory.produced)):
+    if run.state == EXECUTING or run.memory.asked is not None or len(run.memory.produced):
         facts = _Facts(run)
         facts.add(place, outcome)
         updates |= facts.updates()
@@ -148,12 +148,6 @@ def _updates(memory: Memory, slots: dict[str, Any]) -> dict[str, Any]:
     return slots
 
 
-_TELLING = frozenset(
-    {(EXECUTING, "execute"), (EXECUTING, "wait"), (EXECUTING, "provide"), (SPECIFYING, "specify")}
-)
-"""Transitions whose outcome facts, or whose coming alone, add to the memory; beside them a `select` begins a new plan."""
-
-
 class _Facts:
     """What the outcome facts of rows add to a run's memory: the guard's window, labels, outputs, a call's dialogue."""
 
@@ -168,7 +162,7 @@ class _Facts:
         self.asked, self.answered = run.memory.asked, run.memory.answered
 
     def add(self, place: Transition, outcome: Mapping[str, Any]) -> None:
-        """Take the next row in; *outcome* is looked at for those of `_TELLING` in Executing only."""
+        """Take the next row in; *outcome* is looked at in Executing only."""
         source, trigger = place
         if trigger == "execute":
             self._executed(outcome)
@@ -228,14 +222,14 @@ def restore(run: Run, rows: Iterable[tuple[Any, ...]], load: Callable[[str], Cha
     for row in rows:
         place = row[4], row[3]
         last[place] = row
-        if place in _TELLING:
-            facts.add(place, orjson.loads(row[8]) if row[4] == EXECUTING else {})
-        elif row[3] == "observe":
+        if row[4] == EXECUTING:
+            facts.add(place, orjson.loads(row[8]))
+            continue
+        facts.add(place, {})
+        if row[4] == OBSERVING:
             messages.append(row)
-        elif place in says:
-            if _adds_turn(place, orjson.loads(row[8])["kind"]):
-                turns.append(row)
-            facts.add(place, {})
+        elif place in says and _adds_turn(place, orjson.loads(row[8])["kind"]):
+            turns.append(row)
     if row is None:
         return run
     memory = run.memory

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from ..states import budgets
 from ..states.outcomes import Answered, Cancelled, ModelFault, Outcome, Replied, Unaffordable
-from ..states.phase import OBSERVING, REVIEWING
+from ..states.phase import OBSERVING, PHASES, REVIEWING
 from ..states.run import Run
 from .case import Case
 from .guards import reply_invalid, review_retry
@@ -53,7 +53,7 @@ def first_stop(case: Case, guard: str) -> str | None:
         case: As far as it is read.
         guard: Which stops are asked: those that make this guard hold, empty for the reason of the last ``fail``.
     """
-    for reason, needed in _COMPILED[guard].get(case.run.state, ()):
+    for reason, needed in _COMPILED[guard, case.run.state]:
         for predicate, wanted in needed:
             if predicate(case) is not wanted:
                 break
@@ -100,9 +100,9 @@ def errors_in_a_row(case: Case) -> bool:
 
 def tokens_used_up(case: Case) -> bool:
     """The token budget is used up, or what is left is too little for the next request."""
-    return _unaffordable(case, "token_budget") or budgets.token_budget_used_up(
-        case.run.spec.limits, case.run.counters
-    )
+    if isinstance(case.outcome, Unaffordable) and case.outcome.reason == "token_budget":
+        return True
+    return budgets.token_budget_used_up(case.run.spec.limits, case.run.counters)
 
 
 def time_used_up(case: Case) -> bool:
@@ -112,13 +112,9 @@ def time_used_up(case: Case) -> bool:
 
 def cost_used_up(case: Case) -> bool:
     """The cost budget is used up, or what is left is too little for the next request."""
-    return _unaffordable(case, "cost_budget") or budgets.cost_budget_used_up(
-        case.run.spec.limits, case.run.counters
-    )
-
-
-def _unaffordable(case: Case, budget: str) -> bool:
-    return isinstance(case.outcome, Unaffordable) and case.outcome.reason == budget
+    if isinstance(case.outcome, Unaffordable) and case.outcome.reason == "cost_budget":
+        return True
+    return budgets.cost_budget_used_up(case.run.spec.limits, case.run.counters)
 
 
 def formatting(case: Case) -> bool:
@@ -239,16 +235,21 @@ PREDICATES: dict[str, Predicate] = {
 """Every predicate that the table of stops names; a name without a function fails on import."""
 
 
-def _compiled(
-    stops: tuple[Stop, ...],
-) -> dict[str, dict[str, list[tuple[str, list[tuple[Predicate, bool]]]]]]:
-    """Return the stops by guard and phase, each with its predicates and what they must be."""
-    found: dict[str, dict[str, list[tuple[str, list[tuple[Predicate, bool]]]]]] = {}
-    for stop in stops:
-        needed = [(PREDICATES[name.removeprefix("not ")], not name.startswith("not ")) for name in stop.when]
-        for phase in stop.phases:
-            found.setdefault(stop.guard, {}).setdefault(phase, []).append((stop.reason, needed))
-    return found
+Compiled = dict[tuple[str, str], tuple[tuple[str, tuple[tuple[Predicate, bool], ...]], ...]]
+"""By guard and phase the reasons in order, each with its predicates and what they must be."""
+
+
+def _compiled(stops: tuple[Stop, ...]) -> Compiled:
+    def needed(stop: Stop) -> tuple[tuple[Predicate, bool], ...]:
+        return tuple((PREDICATES[name.removeprefix("not ")], name in PREDICATES) for name in stop.when)
+
+    return {
+        (guard, phase): tuple(
+            (stop.reason, needed(stop)) for stop in stops if stop.guard == guard and phase in stop.phases
+        )
+        for guard in (HARD_STOP, STOP_REACHED, ANSWER, LAST_FAIL)
+        for phase in PHASES
+    }
 
 
 _COMPILED = _compiled(STOPS)
