@@ -51,7 +51,7 @@ _WORDS = (
 
 CORE: dict[str, tuple[str, ...]] = {
     "vocabulary": tuple(f"states.{name}" for name in _WORDS),
-    "decide": ("fsm.machine", "fsm.outcome_facts", "fsm.fold"),
+    "decide": ("fsm.machine", "fsm.stop_rules", "fsm.outcome_facts", "fsm.fold"),
     "prompts": ("prompts.builders", "prompts.history", "prompts.templates", "fsm.kit"),
     "results": ("fsm.outputs", "fsm.context"),
     "schemas": (
@@ -72,10 +72,7 @@ CORE: dict[str, tuple[str, ...]] = {
 
 _SHARED = (
     *(f"states.{name}" for name in _PHASES),
-    *(
-        f"fsm.{name}"
-        for name in ("guards", "case", "interpret", "stop_rules", "judging", "changes", "table", "planned")
-    ),
+    *(f"fsm.{name}" for name in ("guards", "case", "interpret", "judging", "changes", "table", "planned")),
     *(
         "fsm.observe",
         "fsm.duplicates",

@@ -106,7 +106,7 @@ def test_a_part_is_named_with_whatever_it_depends_on(plain: dict[str, str]) -> N
             "fsm.guards",
             'case.review.status == "retry"',
             'case.review.status != "retry"',
-            {"guard.review_retry"},
+            {"guard.review_retry", "core.decide"},
         ),
         (
             "fsm.guards",
@@ -118,7 +118,7 @@ def test_a_part_is_named_with_whatever_it_depends_on(plain: dict[str, str]) -> N
             "fsm.judging",
             "if best is None or score > best:",
             "if best is None or score >= best:",
-            {"phase.Reviewing"},
+            {"phase.Reviewing", "core.decide"},
         ),
         ("states.executing", "return ToolRequest(run.memory.intent)", "return NOTHING", {"phase.Executing"}),
         ("prompts.builders", 'memory.hint or ""', '""', {"core.prompts"}),
