@@ -38,10 +38,13 @@ PURE = (
         f"tools/{name}.py"
         for name in ("catalog", "policy", "hosts", "approvals", "schema*", "signature", "defaults", "implied")
     ),
-    *(f"fsm/{name}.py" for name in ("table", "guards", "case", "judging", "changes", "asking", "machine")),
     *(
         f"fsm/{name}.py"
-        for name in ("outcome_facts", "fold", "duplicates", "observe", "answers", "record", "kit", "replay")
+        for name in ("table", "guards", "case", "interpret", "stop_rules", "judging", "changes", "machine")
+    ),
+    *(
+        f"fsm/{name}.py"
+        for name in ("outcome_facts", "fold", "duplicates", "observe", "record", "kit", "replay")
     ),
     *(
         "fsm/coverage*.py",

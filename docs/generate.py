@@ -24,9 +24,10 @@ from spec_coverage import coverage
 
 from paor import WebSettings
 from paor.cli import main as command_line
-from paor.fsm.diagram import table_markdown
+from paor.fsm.diagram import stops_markdown, stops_mermaid, table_markdown
 from paor.fsm.fingerprints import kept_text
 from paor.fsm.guards import GUARDS
+from paor.fsm.stop_rules import PREDICATES
 from paor.prompts.templates import default_templates, parse_template
 from paor.states.reasons import REASONS
 
@@ -84,6 +85,16 @@ def guards() -> str:
 def reasons() -> str:
     """Return the closed list of reasons."""
     return _table("reason", "meaning", REASONS)
+
+
+def stops() -> str:
+    """Return why a run stops, in the order in which it is asked, as a table and as a picture."""
+    return f"{stops_markdown()}\n```mermaid\n{stops_mermaid()}```"
+
+
+def predicates() -> str:
+    """Return every predicate of the table of stops and when it holds, in the order of the table."""
+    return _table("predicate", "holds when", {name: item.__doc__ or "" for name, item in PREDICATES.items()})
 
 
 def web_settings() -> str:
@@ -157,6 +168,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "table": table_markdown,
     "guards": guards,
     "reasons": reasons,
+    "stops": stops,
+    "predicates": predicates,
     "web_settings": web_settings,
     "placeholders": placeholders,
     "commands": commands,

@@ -14,6 +14,7 @@ from typing import Any
 
 import orjson
 
+from ..states.budgets import retries_left, steps_left
 from ..states.phase import EXECUTING, PLANNING, REVIEWING, SPECIFYING
 from ..states.run import Change, Run
 from ..tools.catalog import folded
@@ -228,9 +229,8 @@ class _Ahead:
         if trigger == "reassess":
             return True
         if counters.concluded and run.state == REVIEWING:
-            again = counters.retries < spec.limits.max_retries and counters.stop != "no_improvement"
-            return again and counters.step < spec.limits.max_steps
-        return trigger == "conclude" or run.state == PLANNING or counters.step < spec.limits.max_steps
+            return retries_left(run) and steps_left(run)
+        return trigger == "conclude" or run.state == PLANNING or steps_left(run)
 
     @property
     def formats(self) -> bool:

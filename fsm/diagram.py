@@ -12,7 +12,7 @@ from typing import Literal, assert_never
 
 from .diagram_graph import Covered, Overlay, Parted, Step, Walk, graph_of, plain, status_of, walk_of
 from .diagram_words import caption
-from .table import ROWS, Row
+from .table import CONCLUDED, ROWS, STOPS, Row, Stop
 
 Format = Literal["mermaid", "dot", "svg"]
 
@@ -57,6 +57,48 @@ def table_markdown(rows: Sequence[Row] = ROWS) -> str:
     return "\n".join(lines) + "\n"
 
 
+def stops_markdown(stops: Sequence[Stop] = STOPS, rows: Sequence[Row] = ROWS) -> str:
+    """Return the table of stops as Markdown, numbered in the order in which they are read."""
+    lines = ["| | read in | when | reason | leads to | meaning |", "|---|---|---|---|---|---|"]
+    for number, stop in enumerate(stops, 1):
+        when = ", ".join(f"`{_cell(name)}`" for name in stop.when) or "no other stop holds"
+        reason = f"`{_cell(stop.reason)}`" if stop.reason != CONCLUDED else "as recorded"
+        cells = (
+            str(number),
+            _cell(", ".join(stop.phases)),
+            when,
+            reason,
+            _led_to(stop, rows),
+            _cell(stop.meaning),
+        )
+        lines.append("|" + "|".join(f" {cell} " for cell in cells) + "|")
+    return "\n".join(lines) + "\n"
+
+
+def _led_to(stop: Stop, rows: Sequence[Row]) -> str:
+    """Return the transition that a stop makes a run take, with the guard that it makes hold."""
+    if not stop.guard:
+        return "the last `fail`"
+    trigger = next(row.trigger for row in rows if row.guards[:1] == (stop.guard,))
+    return f"`{_cell(trigger)}`, by `{_cell(stop.guard)}`"
+
+
+def stops_mermaid(stops: Sequence[Stop] = STOPS) -> str:
+    """Return the order in which stops are read as a Mermaid flowchart: one chain for each guard that they make hold."""
+    lines = ["flowchart LR"]
+    for guard in dict.fromkeys(stop.guard for stop in stops):
+        title = guard or "no other row fits"
+        lines.append(f'  subgraph {guard or "last"}["{title}"]')
+        chain = [(number, stop) for number, stop in enumerate(stops, 1) if stop.guard == guard]
+        lines += [
+            f'    s{number}["{number} {plain(stop.reason) or "as recorded"}"]' for number, stop in chain
+        ]
+        if len(chain) > 1:
+            lines.append("    " + " --> ".join(f"s{number}" for number, _ in chain))
+        lines.append("  end")
+    return "\n".join(lines) + "\n"
+
+
 def _cell(text: str) -> str:
     """Return *text* for one cell of a Markdown table."""
     return plain(text).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("`", "'")
@@ -74,6 +116,8 @@ __all__ = [
     "graph_of",
     "plain",
     "status_of",
+    "stops_markdown",
+    "stops_mermaid",
     "table_markdown",
     "walk_of",
 ]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable
 from operator import attrgetter
 from typing import Any
 
-from ..states.budgets import criteria_met, exhausted
+from ..states.budgets import all_met, spent
 from ..states.phase import EXECUTING, OBSERVING, PHASES, PLANNING, REVIEWING, SPECIFYING
 from ..states.run import Run
 from ..states.waiting import Answer
@@ -40,8 +40,8 @@ def state_of(run: Run) -> State:
         tuple(map(min, *_counted(run))),
         counters.concluded,
         counters.stop == "no_improvement",
-        criteria_met(run),
-        exhausted(run) is not None,
+        all_met(counters.criteria),
+        spent(run.spec.limits, counters) is not None,
         counters.best_score is None,
         made_text(run) is not None,
         question.kind if question is not None else None,

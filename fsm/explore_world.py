@@ -3,7 +3,7 @@ The worlds in which the machine is explored: a spec that is small in every numbe
 
 A world stands for every run of a mode, with whatever tools: its one tool has an effect that may happen once only, some of
 its calls need approval, it can be tried again, and beside it there is a tool that is denied. Its limits are the engine's own, cut down where they are large (`CAPS`); its moves are one outcome of every kind that the readers of
-`fsm.case` tell apart. Moves are plain JSON data, so a path of them can be kept and walked again. Pure.
+`fsm.interpret` tell apart. Moves are plain JSON data, so a path of them can be kept and walked again. Pure.
 """
 
 from __future__ import annotations

@@ -28,9 +28,9 @@ import orjson
 
 from ..prompts.wire_schemas import SINGLE_SELECTION, parameters_schema, reply_schema
 from ..states.spec import Spec, ToolSpec
-from .case import _READERS
 from .changes import CHANGES
 from .guards import GUARDS
+from .interpret import _READERS
 from .machine import PHASE_STATES, guards_in_force
 from .normal_form import Place
 from .source_digests import (
@@ -41,6 +41,7 @@ from .source_digests import (
     function_digest,
     short_digest,
 )
+from .stop_rules import PREDICATES
 from .table import ROWS
 from .version import VERSION
 
@@ -89,7 +90,7 @@ is a folder with everything below it, so that nothing here changes when a defini
 the fingerprints: a new definition goes to the end.
 """
 
-_TABLES = (("fsm", "CHANGES GUARDS _READERS TABLE WAITING ROWS _BY_PHASE"),)
+_TABLES = (("fsm", "CHANGES GUARDS _READERS PREDICATES TABLE WAITING ROWS _BY_PHASE"),)
 """Tables of the parts themselves, each of which has its own digest: nothing depends on them as a whole."""
 
 KINDS = ("selection", "parameters", "refinement", "review", "plan", "task_plan")
@@ -252,6 +253,8 @@ def roots_of(package: Package) -> dict[str, dict[str, Place]]:
         found[f"core.{core}"] = {
             label: place for place, label in package.boundaries.items() if label.startswith(f"{core} ")
         }
+    # the table of stops names its predicates in texts, which no reading of the code follows
+    found["core.decide"] |= {f"stop {name}": place_of(found_by) for name, found_by in PREDICATES.items()}
     return found
 
 

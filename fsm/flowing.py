@@ -6,15 +6,15 @@ itself are actions like any other (``select`` and ``next_step`` take them, with 
 Planning, the end of the workflow is ``conclude``, an abort ``fail``. A hook is no step: it does not count towards
 `Limits.max_steps`, and its own failure calls no hook.
 
-Source: document 004 sections 2 and 5; docs/spec-coverage.md, A131 to A137, A161 to A164, C12, C13, C22, D20.
+Source: document 004 sections 2 and 4 to 6; docs/spec-coverage.md, A131 to A137, A145, A147, A161 to A164, C11 to C13,
+C17, C22, D20.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
-from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from ..prompts.replies import DirectAnswer, Invalid
@@ -23,12 +23,13 @@ from ..states.errors import UsageError
 from ..states.flow import FlowState
 from ..states.outcomes import Answered, Recalled, Replied
 from ..states.phase import PLANNING, REVIEWING
-from ..states.plans import Elicitation, Plan
-from ..states.run import Change, Counters, Run
+from ..states.plans import Elicitation, Plan, TranscriptMessage
+from ..states.run import Run
 from ..states.spec import ToolSpec
 from ..states.waiting import Answer
 from ..states.workflow import EXEC_ACTION, FlowTask
 from ..tools.catalog import folded
+from .case import Case, Moved
 from .expression_values import json_text
 from .expressions import rendered
 from .flow_values import (
@@ -44,35 +45,12 @@ from .flow_values import (
 from .kit import Kit
 from .observe import TURN_CHARS, clean, cut
 from .planned import ask, question_of, selection_of, steps_left_in_plan
-from .planner_io import planner_outputs
 from .workflow_flow import Cursor, Flow, FlowError
 
-if TYPE_CHECKING:
-    from .case import Case
+Values = Sequence[Mapping[str, Any]]
 
 NO_FAILURE = frozenset(("duplicate_call_blocked", "declined"))
 """Errors after which no hook is called: the planner, or the user, is told, and nothing has failed."""
-
-
-class Moved(Struct, frozen=True, gc=False):
-    """
-    Where a transition leaves the workflow.
-
-    Attributes:
-        state: After it.
-        answer: The variable ``answer``.
-        plan: The planner's latest plan.
-        selection: The action that comes next, None when none does.
-        plan_step: Number of the plan's step that it is, or that came before.
-        counts: Whether it counts as a step; a hook does not.
-    """
-
-    state: FlowState
-    answer: str | None = None
-    plan: Plan | None = None
-    selection: Selection | None = None
-    plan_step: int = 0
-    counts: bool = True
 
 
 def read_flow(case: Case, kit: Kit) -> None:
@@ -91,7 +69,7 @@ def read_flow(case: Case, kit: Kit) -> None:
 
 def fail(case: Case, error: UsageError) -> None:
     """End the run since its workflow cannot be followed; *error* stands in the final message."""
-    case.stop, case.trouble = "workflow_error", cut(clean(f"The workflow: {error}"), 500)
+    case.lost, case.trouble = True, cut(clean(f"The workflow: {error}"), 500)
 
 
 # -- Planning ----------------------------------------------------------------------------------------------------
@@ -151,6 +129,42 @@ def _replied(case: Case, text: str, flow: Flow, cursor: Cursor) -> None:
     _enter(case, flow, cursor, following, plan)
 
 
+def planner_outputs(
+    reply: Plan | DirectAnswer, *, said: str, results: Values = (), transcript: Values = ()
+) -> dict[str, Any]:
+    """
+    Return the workflow's variables after a planner's reply.
+
+    It appends and changes nothing that was there: results are given on as they were, and a message of the transcript is
+    never taken back. A plan of nothing is given on without steps, so that ``len(plan.steps) > 0`` does not hold for it.
+
+    Args:
+        reply: As `prompts.plans.read_plan` returned it.
+        said: The reply's text, for the transcript; nothing is added when it is blank.
+        results: So far; given on unchanged.
+        transcript: So far.
+
+    Returns:
+        ``plan``, null with an answer in words; ``answer``, null with a plan that is not empty and the empty text with
+        one that is; ``elicitation``, the plan's question or null; ``results``; ``transcript``.
+    """
+    messages = [TranscriptMessage(role="assistant", content=said).wire()] if said.strip() else []
+    plan = reply if isinstance(reply, Plan) else None
+    if plan is not None and plan.is_empty:
+        plan = plan.model_copy(update={"steps": ()})
+    answer = (
+        reply.text if isinstance(reply, DirectAnswer) else "" if plan is not None and plan.is_empty else None
+    )
+    question = plan.question if plan is not None else None
+    return {
+        "plan": plan.wire() if plan is not None else None,
+        "answer": answer,
+        "elicitation": question.wire() if question is not None else None,
+        "results": list(results),
+        "transcript": [*transcript, *messages],
+    }
+
+
 def _unlisted(plan: Plan, flow: Flow, cursor: Cursor, run: Run) -> Invalid | None:
     """Return what is wrong with a plan whose steps use tools that its planner was not offered."""
     allowed = allowed_tools(flow.call(cursor, flow.task(cursor)).input, cursor, run.spec)
@@ -188,7 +202,7 @@ def _enter(case: Case, flow: Flow, cursor: Cursor, task: FlowTask | None, plan: 
 
 def _checked_abort(case: Case, cursor: Cursor) -> None:
     if cursor.aborted:
-        case.stop, case.trouble = "aborted", f"The workflow ended in its task {cursor.aborted}."
+        case.aborted, case.trouble = True, f"The workflow ended in its task {cursor.aborted}."
 
 
 # -- Reviewing ---------------------------------------------------------------------------------------------------
@@ -204,13 +218,7 @@ def _read_reviewing(case: Case, flow: Flow) -> None:
             _checked_abort(case, cursor)
             case.moved = replace(_moved(case, flow, cursor, task, None), answer=None, selection=None)
         return
-    case.moved = moved = _after_action(case, flow)
-    left = run.counters.step < run.spec.limits.max_steps
-    if case.stop_reason in (None, "max_steps"):
-        goes_on = moved.state.kind != "end"
-        case.stop_reason = (
-            None if goes_on and (left or not moved.counts) else "max_steps" if goes_on else "model_stop"
-        )
+    case.moved = _after_action(case, flow)
 
 
 def _after_action(case: Case, flow: Flow) -> Moved:
@@ -367,30 +375,3 @@ def fitted(given: dict[str, Any], tool: ToolSpec, kit: Kit) -> dict[str, Any]:
         wants_text = kinds.get(name) == "string" and isinstance(value, dict | list)
         found[name] = json_text(value) if wants_text else value
     return found
-
-
-# -- what a transition sets ----------------------------------------------------------------------------------------
-
-_MOVERS = frozenset(
-    [(PLANNING, trigger) for trigger in ("select", "answer", "wait", "provide")]
-    + [(REVIEWING, trigger) for trigger in ("next_step", "proceed", "conclude", "retry")]
-)
-"""Rows that move a workflow; each of them always says where it stands afterwards."""
-
-
-def flowed(
-    case: Case, source: str, trigger: str, change: Change, counters: Counters
-) -> tuple[Change, Counters]:
-    """Return what a row sets in a run with a workflow, beside what it sets in any run."""
-    moved = case.moved
-    if moved is None or (source, trigger) not in _MOVERS:
-        return change, counters
-    change = replace(change, flow=moved.state, answer=moved.answer)
-    if trigger == "select":
-        change = replace(change, plan=moved.plan)
-        counters = replace(counters, plan_step=moved.plan_step)
-    elif trigger == "answer":
-        change = replace(change, answer=case.answer or None, plan=moved.plan)
-    elif trigger == "proceed":
-        change = replace(change, plan=UNSET)
-    return change, counters

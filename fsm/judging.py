@@ -1,27 +1,9 @@
-"""What a model's judgement comes to: whether the run should stop, whether it still improves, which criteria are met."""
+"""What a model's judgement says of the progress: whether the scores still rise, and which criteria are met."""
 
 from __future__ import annotations
 
 from ..states.reviews import CriterionCheck, Refinement
 from ..states.run import Run
-
-
-def stop_after(run: Run, refinement: Refinement, criteria: str) -> str | None:
-    """
-    Return why the run should stop after *refinement*, or None to go on.
-
-    Order: all criteria met, then the model's decision, then no improvement, then the step limit.
-    Criteria that are all met stop the run whatever the model decides, and a stop stands while some are open.
-    """
-    if criteria and "0" not in criteria:
-        return "criteria_met"
-    if refinement.decision == "stop":
-        return "model_stop"
-    if stale_after(run, refinement)[0] >= run.spec.limits.no_improvement_limit:
-        return "no_improvement"
-    if run.counters.step >= run.spec.limits.max_steps:
-        return "max_steps"
-    return None
 
 
 def stale_after(run: Run, refinement: Refinement | None) -> tuple[int, int | None]:

@@ -29,12 +29,12 @@ from ..states.requests import NOTHING, ModelRequest, Nothing, Recall, Request, T
 from ..states.reviewing import Reviewing
 from ..states.run import Change, Counters, Run
 from ..states.specifying import Specifying
-from .asking import Effect
-from .case import Case, read_case
-from .changes import CHANGES
+from .case import Case
+from .changes import CHANGES, Update, flowed
 from .guards import GUARDS, Guard
 from .kit import Kit
 from .outcome_facts import facts_of
+from .stop_rules import read_case
 from .table import INITIAL, ROWS, TABLE, WAITING, Row, rows_of
 
 PHASE_STATES: tuple[Phase, ...] = (
@@ -236,8 +236,6 @@ def decide(
     _walk(run, row, guards, MACHINE if rules is None else rules.machine)
     change, counters = (CHANGES if rules is None else rules.changes)[row.source, row.trigger](case)
     if run.memory.flow is not None:
-        from .flowing import flowed
-
         change, counters = flowed(case, row.source, row.trigger, change, counters)
     counters = _counted(counters, outcome.usage, moment)
     return Decision(row, guards, change, counters, facts_of(case, row, outcome))
@@ -319,7 +317,7 @@ class Rules:
         table: tuple[Row, ...] = TABLE,
         waiting: tuple[Row, ...] = WAITING,
         guards: Mapping[str, Guard] = GUARDS,
-        changes: Mapping[tuple[str, str], Callable[[Case], Effect]] = CHANGES,
+        changes: Mapping[tuple[str, str], Callable[[Case], Update]] = CHANGES,
     ) -> None:
         self.table, self.waiting, self.guards, self.changes = table, waiting, guards, changes
 

@@ -1,22 +1,24 @@
 """
-Batch and planner mode: how a planner's reply, a plan's step and the end of a plan are read. Pure.
+Batch and planner mode: how a planner's reply and a plan's step are read. Pure.
 
 One machine serves all modes: a plan is accepted with its first step, each step is specified, executed and
 observed like any action, and Reviewing goes on with the next one instead of asking for a refinement.
 
-Source: document 004 sections 2 to 4; docs/spec-coverage.md, A084 to A087, A129 to A156, C3; docs/workflows.md.
+Source: document 004 sections 2 to 4; docs/spec-coverage.md, A084 to A087, A129 to A156, C3, C12; docs/workflows.md.
 """
 
 from __future__ import annotations
 
+import json
 import uuid
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 from ..prompts.plans import read_plan
 from ..prompts.replies import DirectAnswer, Invalid, after
 from ..prompts.task_plans import read_task_plan
 from ..states.actions import Selection, StoredText
+from ..states.budgets import questions_left
 from ..states.outcomes import Nought, Recalled, Replied
 from ..states.plans import Elicitation, Plan, Step
 from ..states.run import Run
@@ -24,15 +26,14 @@ from ..states.spec import TASK_TOOL, ToolSpec
 from ..states.waiting import Question
 from ..tools.catalog import DOCUMENT_LIST, folded
 from ..tools.policy import denial
+from .case import Case
 from .kit import Kit
 from .placeholders import StepOutput, has_placeholders, needed_steps, placeholder_defects, resolve_arguments
-from .plan_steps import missing_question
-
-if TYPE_CHECKING:
-    from .case import Case
 
 _PLAN_IDS = uuid.UUID("6c6d4c1e-2f0b-5c9f-9d43-0a5a8f6f7a11")
 """Name space of the ids of plans that came without one (RFC 9562, version 5): the same on replay, no randomness."""
+
+_SHARED = ("$defs", "definitions")
 
 
 # -- where a run stands in its plan ------------------------------------------------------------------------------
@@ -64,25 +65,6 @@ def selection_of(step: Step, run: Run) -> Selection:
         origin="plan",
         needs=needed_steps(step.args),
     )
-
-
-def plans_left(run: Run) -> bool:
-    """Return whether another plan may be made; without plans there is nothing to count."""
-    return run.counters.plans < run.spec.limits.max_plans
-
-
-def plan_stop(run: Run) -> str | None:
-    """
-    Return why the run should stop after a plan's step, or None to go on.
-
-    A batch is over with its plan; a planner is asked again. Steps that are left at the step limit are skipped.
-    """
-    left = steps_left_in_plan(run)
-    if run.counters.step >= run.spec.limits.max_steps and (left or run.spec.mode == "planner"):
-        return "max_steps"
-    if not left and run.spec.mode == "planner" and not plans_left(run):
-        return "max_plans"
-    return "model_stop" if run.spec.mode == "batch" and not left else None
 
 
 # -- Planning ----------------------------------------------------------------------------------------------------
@@ -177,10 +159,10 @@ def _plan_id(run: Run) -> str:
 
 def ask(case: Case, question: Question) -> None:
     """Let the run wait for the user; when nobody may be asked any more, it cannot go on."""
-    if case.run.counters.elicitations >= case.run.spec.limits.max_elicitations:
-        case.stop = "stuck"
-    else:
+    if questions_left(case.run):
         case.question = question
+    else:
+        case.unaskable = True
 
 
 def question_of(
@@ -239,7 +221,7 @@ def _outputs(case: Case) -> list[StepOutput | None]:
 def read_other_step(case: Case, step: Step) -> None:
     """Read a step that is no tool: an abort ends the run, a question waits for its answer, a noop does nothing."""
     if step.type == "abort":
-        case.stop = case.stop or "aborted"
+        case.aborted = True
     elif step.type == "elicitation" and case.run.memory.reply is None:
         asked = step.elicitation or Elicitation(message=step.reason)
         ask(case, question_of(asked, "elicitation"))
@@ -253,6 +235,24 @@ def ask_for_missing(case: Case, step: Step, missing: list[str], tool: ToolSpec) 
     if step.reason.strip():
         question = question.model_copy(update={"message": f"{question.message} {step.reason.strip()}"})
     ask(case, question)
+
+
+def missing_question(tool: ToolSpec, missing: Sequence[str]) -> Elicitation:
+    """
+    Return the question for arguments that a call lacks, also those whose schema has a default.
+
+    Its schema asks for each of them as the tool's schema declares it; one that is not declared by itself is a text.
+    """
+    declared = tool.parameters.get("properties")
+    known = declared if isinstance(declared, Mapping) else {}
+    properties = {name: known.get(name, {"type": "string"}) for name in missing}
+    schema: dict[str, Any] = {"type": "object", "properties": properties, "required": list(missing)}
+    if "$ref" in json.dumps(properties):
+        schema |= {key: tool.parameters[key] for key in _SHARED if key in tool.parameters}
+    words = ", ".join(missing)
+    return Elicitation.model_validate(
+        {"message": f"The tool {tool.name} needs {words}.", "requestedSchema": schema}
+    )
 
 
 def unknown_documents(arguments: Mapping[str, Any], run: Run, unresolved: Any) -> str | None:

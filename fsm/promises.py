@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from operator import attrgetter
 
+from ..states.budgets import plans_left, steps_left
 from ..states.outcomes import Answered, Asked, InDoubt
 from ..states.phase import DONE, EXECUTING, FAILED, OBSERVING, PLANNING, REVIEWING, SPECIFYING
 from ..states.run import Run
@@ -19,7 +20,7 @@ from . import guards as own
 from .case import Case
 from .explore import Taken
 from .explore_world import BOUNDS
-from .planned import plans_left, step_of
+from .planned import step_of
 
 Promise = Callable[[Taken], str | None]
 """Returns what is wrong with a transition, None when nothing is."""
@@ -170,15 +171,11 @@ def _no_selection(case: Case) -> bool:
     return not (again or usable)
 
 
-def _steps_used(case: Case) -> bool:
-    return case.run.counters.step >= case.run.spec.limits.max_steps
-
-
 _HOLDS: dict[tuple[str, str], Callable[[Case], bool]] = {
     (PLANNING, "selection_invalid"): _no_selection,
-    (PLANNING, "max_steps"): _steps_used,
+    (PLANNING, "max_steps"): lambda case: not steps_left(case.run),
     (PLANNING, "max_plans"): lambda case: not plans_left(case.run),
-    (REVIEWING, "max_steps"): lambda case: own.review_retry(case) and _steps_used(case),
+    (REVIEWING, "max_steps"): lambda case: own.review_retry(case) and not steps_left(case.run),
     (REVIEWING, "max_plans"): lambda case: own.review_retry(case) and not plans_left(case.run),
     (REVIEWING, "no_improvement"): lambda case: (
         own.review_retry(case) and case.run.counters.stop == "no_improvement"

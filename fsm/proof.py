@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, cast, get_args
 
-from ..states.budgets import hard_limit
+from ..states.budgets import limit_reached
 from ..states.limits import Limits
 from ..states.phase import DONE, FINAL, PHASES, PLANNING, REVIEWING
 from ..states.spec import Mode
@@ -271,7 +271,7 @@ def _end_findings(graph: Graph, rules: Rules) -> Iterator[Finding]:
             yield Finding("dead_end", run.state, "no end can be reached from here", path)
     done = _reaching(graph, [number for number in ends if graph.runs[number].state == DONE])
     for number, run in enumerate(graph.runs):
-        free = run.state == PLANNING and run.waiting_for is None and hard_limit(run) is None
+        free = run.state == PLANNING and run.waiting_for is None and not limit_reached(run)
         if free and number not in done:
             path = path_of(graph, graph.way(number), rules)
             yield Finding(

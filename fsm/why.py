@@ -17,15 +17,15 @@ from ..states.outcomes import Nought
 from ..states.phase import FINAL, PHASES, PLANNING
 from ..states.requests import ModelRequest, Recall, ToolRequest
 from ..states.run import Run
-from .case import Case, read_case
-from .guard_facts import FACTS
-from .guards import GUARDS
+from .case import Case
+from .guards import GUARDS, words_of
 from .journal_reading import JournalReader
 from .journal_rows import RunRow, Transition
 from .kit import Kit
 from .machine import request_of
 from .recorded import recorded_outcome
 from .resuming import run_before
+from .stop_rules import read_case
 from .table import Row, rows_of
 
 Fate = Literal["taken", "kept", "later", "open"]
@@ -216,7 +216,7 @@ def _wanted(row: Row) -> list[tuple[str, bool]]:
 
 def _fact(guard: str, case: Case | None) -> str:
     if case is not None:
-        return " ".join(FACTS[guard](case).split())
+        return " ".join(words_of(GUARDS[guard], case).split())
     return " ".join((GUARDS[guard].__doc__ or "").split("\n\n")[0].split())
 
 

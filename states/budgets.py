@@ -1,5 +1,8 @@
 """
-The budgets of a run: which one is used up, and whether one more request fits into what is left.
+What is left of a run's limits: the only place where a counter is compared with its limit. Pure.
+
+Everybody else asks here: `steps_left`, `plans_left`, `retries_left` and the like for what is counted, `token_budget_used_up`
+and the like for what is spent. Which of them ends a run, where and with which reason, is the table of stops (`fsm.table`).
 
 Limits are read at entry to Reviewing and before every model request; the counters a phase
 starts with are those of the row that led to it, so the answer is the same live, on resume and on replay.
@@ -56,33 +59,102 @@ NO_RESERVATION = Reservation()
 """Of a run without `Limits.reply_tokens`: its budgets end it once they are used up."""
 
 
-def exhausted(run: Run) -> str | None:
-    """Return the reason of the first budget that is used up, or None."""
-    return spent(run.spec.limits, run.counters)
+# -- what is counted ---------------------------------------------------------------------------------------------
 
 
-def spent(limits: Limits, used: Counters, held: Reservation = NO_RESERVATION) -> str | None:
+def steps_left(run: Run) -> bool:
+    """Return whether another action may be started."""
+    return run.counters.step < run.spec.limits.max_steps
+
+
+def plans_left(run: Run) -> bool:
+    """Return whether another plan may be made; without plans there is nothing to count."""
+    return run.counters.plans < run.spec.limits.max_plans
+
+
+def retries_left(run: Run) -> bool:
+    """Return whether the completion review may ask for another attempt: never after one that improved nothing."""
+    return run.counters.retries < run.spec.limits.max_retries and run.counters.stop != "no_improvement"
+
+
+def questions_left(run: Run) -> bool:
+    """Return whether somebody may be asked another question."""
+    return run.counters.elicitations < run.spec.limits.max_elicitations
+
+
+def selection_retries_left(run: Run) -> bool:
+    """Return whether Stage 1 may be asked again in this step."""
+    return run.counters.selection_retries < run.spec.limits.selection_retries
+
+
+def parameter_retries_left(run: Run) -> bool:
+    """Return whether Stage 2 may be asked again in this step."""
+    return run.counters.parameter_retries < run.spec.limits.parameter_retries
+
+
+def review_retries_left(run: Run) -> bool:
+    """Return whether the refinement or the completion review may be asked again in this iteration."""
+    return run.counters.review_retries < run.spec.limits.review_retries
+
+
+def calls_refused(run: Run) -> bool:
+    """Return whether calls were blocked as duplicates, or refused for their parameters in a row, too often."""
+    limits, counters = run.spec.limits, run.counters
+    return counters.blocked >= limits.max_blocked_calls or counters.refused >= limits.max_consecutive_refused
+
+
+def errors_in_a_row(run: Run) -> bool:
+    """Return whether too many calls in a row have failed."""
+    return run.counters.errors >= run.spec.limits.max_consecutive_errors
+
+
+def all_met(criteria: str) -> bool:
+    """Return whether there is at least one criterion in this progress and all are met."""
+    return bool(criteria) and "0" not in criteria
+
+
+# -- what is spent -----------------------------------------------------------------------------------------------
+
+
+def token_budget_used_up(limits: Limits, used: Counters, held: Reservation = NO_RESERVATION) -> bool:
+    """Return whether the tokens that were settled, with those that open requests have reserved, are all there were."""
+    if limits.token_budget is None:
+        return False
+    return used.tokens_in + used.tokens_out + held.tokens >= limits.token_budget
+
+
+def time_budget_used_up(limits: Limits, used: Counters) -> bool:
+    """Return whether the active time is used up; nobody can reserve time."""
+    if limits.time_budget_s is None:
+        return False
+    budget = limits.time_budget_us
+    return budget is not None and used.time_us >= budget
+
+
+def cost_budget_used_up(limits: Limits, used: Counters, held: Reservation = NO_RESERVATION) -> bool:
+    """Return whether the money that was settled, with what open requests have reserved, is all there was."""
+    if limits.cost_budget is None:
+        return False
+    budget = limits.cost_budget_micro
+    return budget is not None and used.cost_micro + held.cost_micro >= budget
+
+
+def spent(
+    limits: Limits, used: Counters, held: Reservation = NO_RESERVATION
+) -> Literal["token_budget", "time_budget", "cost_budget"] | None:
     """
-    Return the reason of the first budget of *limits* that is used up, or None.
+    Return the first budget of *limits* that is used up, or None.
 
     Args:
         limits: Of the run.
         used: What was settled.
         held: What requests that are still open have reserved.
     """
-    if limits.token_budget is not None:
-        tokens = used.tokens_in + used.tokens_out + held.tokens
-        if tokens >= limits.token_budget:
-            return "token_budget"
-    if limits.time_budget_s is not None:
-        budget = limits.time_budget_us
-        if budget is not None and used.time_us >= budget:
-            return "time_budget"
-    if limits.cost_budget is not None:
-        budget = limits.cost_budget_micro
-        if budget is not None and used.cost_micro + held.cost_micro >= budget:
-            return "cost_budget"
-    return None
+    if token_budget_used_up(limits, used, held):
+        return "token_budget"
+    if time_budget_used_up(limits, used):
+        return "time_budget"
+    return "cost_budget" if cost_budget_used_up(limits, used, held) else None
 
 
 def reservation(limits: Limits, used: Counters, prompt_bytes: int) -> Reservation:
@@ -139,23 +211,12 @@ def time_left_s(run: Run) -> float | None:
     return None if budget is None else max(0, budget - run.counters.time_us) / 1_000_000
 
 
-def hopeless(run: Run) -> str | None:
-    """Return ``stuck`` or ``consecutive_errors`` when calls were blocked, refused or failed too often."""
-    limits, counters = run.spec.limits, run.counters
-    if counters.blocked >= limits.max_blocked_calls or counters.refused >= limits.max_consecutive_refused:
-        return "stuck"
-    if counters.errors >= limits.max_consecutive_errors:
-        return "consecutive_errors"
-    return None
+def limit_reached(run: Run) -> bool:
+    """
+    Return whether nothing more may be asked of the model; the final formatting is beyond all limits.
 
-
-def hard_limit(run: Run) -> str | None:
-    """Return why nothing more may be asked of the model, or None; the final formatting is beyond all limits."""
+    These are the limits for which the table of stops ends a run before a request, so that none is made in vain.
+    """
     if run.counters.formatted:
-        return None
-    return hopeless(run) or exhausted(run)
-
-
-def criteria_met(run: Run) -> bool:
-    """Return whether there is at least one criterion and all are met."""
-    return bool(run.counters.criteria) and "0" not in run.counters.criteria
+        return False
+    return calls_refused(run) or errors_in_a_row(run) or spent(run.spec.limits, run.counters) is not None

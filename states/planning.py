@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .budgets import hard_limit
+from .budgets import limit_reached
 from .phase import PLANNING, Phase
 from .requests import NOTHING, ModelRequest, Request, RequestKind
 from .run import Run
@@ -16,7 +16,7 @@ class Planning(Phase):
 
     def request(self, run: Run) -> Request:
         """Return the request for an action, a plan or tasks; nothing when a limit or code decides."""
-        if hard_limit(run) is not None:
+        if limit_reached(run):
             return NOTHING
         if run.memory.flow is not None and run.memory.flow.kind != "plan":
             return NOTHING

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .budgets import hard_limit
+from .budgets import limit_reached
 from .phase import REVIEWING, Phase
 from .requests import NOTHING, ModelRequest, Recall, Request
 from .run import Run
@@ -23,7 +23,7 @@ class Reviewing(Phase):
         its output is.
         """
         counters = run.counters
-        if counters.formatted or hard_limit(run) is not None:
+        if counters.formatted or limit_reached(run):
             return NOTHING
         if counters.concluded:
             return ModelRequest("review", counters.review_retries)

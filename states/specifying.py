@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .budgets import hard_limit
+from .budgets import limit_reached
 from .phase import SPECIFYING, Phase
 from .requests import NOTHING, ModelRequest, Recall, Request
 from .run import Run
@@ -28,7 +28,7 @@ class Specifying(Phase):
             produced = run.memory.produced
             places = tuple([produced[number] for number in selection.needs if number in produced])
             return Recall(places) if places else NOTHING
-        if (selection is not None and selection.arguments is not None) or hard_limit(run) is not None:
+        if (selection is not None and selection.arguments is not None) or limit_reached(run):
             return NOTHING
         if run.memory.intent is not None:  # approved: the parameters were settled before the wait
             return NOTHING

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import asdict
 
 from paor import Journal, Tool, ToolError, replay, tool
-from paor.fsm.fold import apply, restore
+from paor.fsm.fold import apply, restore, sets_of
 from paor.fsm.record import counters_of
 from paor.states.run import initial_run
 
@@ -98,10 +98,9 @@ def check_fold(journal: Journal, run_id: str) -> None:
     number = journal.run(run_id).run
     start = initial_run(run_id, number, journal.spec(run_id))
     rows, folded = journal.rows(number), start
-    slots: dict[tuple[str, str], set[str]] = {}
     for count, row in enumerate(rows, 1):
         change = journal.change(number, row[9])
-        assert slots.setdefault((row[4], row[3]), set(change.slots())) == set(change.slots()), row[3]
+        assert set(change.slots()) == sets_of(folded)[row[4], row[3]], row[3]
         folded = apply(
             folded,
             trigger=row[3],

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from paor.fsm.case import Case, read_case
-from paor.fsm.judging import folded_text, progress, stale_after, stop_after
+from paor.fsm.case import Case
+from paor.fsm.judging import folded_text, progress, stale_after
 from paor.fsm.kit import Kit
+from paor.fsm.stop_rules import STOP_REACHED, first_stop, read_case
 from paor.states.errors import InternalError
 from paor.states.outcomes import Cancelled, Nought, Outcome
 from paor.states.phase import EXECUTING, OBSERVING, PLANNING, REVIEWING, SPECIFYING
@@ -116,7 +117,8 @@ def test_D4_reasons_to_stop_have_one_order(
     if criteria in ("1", "11"):
         expected = "criteria_met"
     refinement = refined(decision, score=None if score is None else float(score))
-    assert stop_after(run, refinement, criteria) == expected
+    case = Case(run, replied("{}"), refinement=refinement, criteria=criteria)
+    assert first_stop(case, STOP_REACHED) == expected
 
 
 @given(st.lists(st.none() | st.integers(-3, 3), max_size=12))

@@ -6,24 +6,26 @@ import json
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 from msgspec.structs import asdict
+from msgspec.structs import replace as structs_replace
 
 from paor import Journal
 from paor.fsm.case import Case
 from paor.fsm.changes import CHANGES
-from paor.fsm.fold import apply, restore
+from paor.fsm.fold import SETS, apply, restore, sets_of
 from paor.fsm.record import counters_of
 from paor.fuzz import EngineMachine, search
+from paor.states.errors import InternalError
+from paor.states.flow import FlowState
+from paor.states.observations import Turn
 from paor.states.outcomes import Nought
 from paor.states.phase import EXECUTING, PLANNING, REVIEWING, SPECIFYING
 from paor.states.reviews import Review
-from paor.states.run import Change, initial_run
+from paor.states.run import SLOTS, Change, initial_run
 
 from .cases import INTENT, Walk, answered, fault, replied, run_in, spec
 from .worlds import ANSWER, CONTINUE, MET, PARAMETERS, REFINE, REVIEW, SELECT, STOP
-
-SLOTS: dict[tuple[str, str], set[str]] = {}
-"""Slots of each kind of transition, as first seen in this session."""
 
 
 class Restored(EngineMachine):
@@ -42,7 +44,7 @@ def test_a_run_restored_from_its_rows_is_the_run_that_was_driven() -> None:
     """
     After every row the fold of all rows and the restore of a few give the same counters and memory.
 
-    And why that is so: each kind of transition always sets the same slots; one that is set at times would be lost.
+    And why that is so: each row of every mode has set exactly the slots that are declared for its transition.
     """
     found = search(Restored, examples=40, number=6)
     assert found.violation is None and found.rows > 300, str(found.violation)
@@ -56,9 +58,7 @@ def judge_restored(journal: Journal, run_id: str, number: int) -> None:
     folded = start
     for count, row in enumerate(rows, 1):
         slots = set(json.loads(str(journal.payload(number, json.loads(row[9])["n"]).body)))
-        key = (row[4], f"{row[3]} {spec.mode != 'react'}")
-        if row[3] != "provide" or row[4] == EXECUTING:
-            assert SLOTS.setdefault(key, slots) == slots, key
+        assert slots == sets_of(folded)[row[4], row[3]], row[3]
         folded = _followed(journal, folded, row)
         restored = restore(start, rows[:count], lambda column: journal.change(number, column))
         assert restored.state == folded.state and restored.seq == folded.seq == count
@@ -77,6 +77,63 @@ def _followed(journal: Journal, run: Any, row: tuple[Any, ...]) -> Any:
         change=journal.change(run.number, row[9]),
         outcome=json.loads(row[8]),
     )
+
+
+def test_what_is_declared_is_what_there_is() -> None:
+    """A transition for each function of `CHANGES`, and only slots of a change."""
+    for sets in SETS.values():
+        assert set(sets) == set(CHANGES)
+        assert all(slots and slots <= set(SLOTS) for slots in sets.values())
+
+
+@pytest.mark.parametrize("place", CHANGES, ids=[f"{source} {trigger}" for source, trigger in CHANGES])
+@pytest.mark.parametrize("kind", SETS)
+def test_a_change_that_sets_another_slot_is_refused(kind: str, place: tuple[str, str]) -> None:
+    """One too many would be lost on resume, one too few would keep an older value; either is no run at all."""
+    source, trigger = place
+    flow = FlowState(at=0, kind="plan") if kind == "workflow" else None
+    run = run_in(source, spec(mode="react" if kind == "react" else "planner"), flow=flow)
+    declared = SETS[kind][place]
+    other = next(name for name in SLOTS if name not in declared)
+    for slots in (declared - {min(declared)}, declared | {other}):
+        with pytest.raises(InternalError, match=f"{trigger} in {source} must set"):
+            apply(
+                run,
+                trigger=trigger,
+                dest=source,
+                counters=run.counters,
+                change=Change(**dict.fromkeys(slots)),
+                outcome={"kind": "none"},
+            )
+
+
+def test_a_turn_that_is_said_at_times_only_is_refused() -> None:
+    """Which rows add a turn is told from the outcome alone, without reading the change."""
+    run = run_in(PLANNING, spec(mode="planner"))
+    slots: dict[str, Any] = dict.fromkeys(SETS["plans"][PLANNING, "select"])
+    for kind, turn in (("reply", None), ("none", Turn("assistant", "I plan."))):
+        with pytest.raises(InternalError, match="says a turn at times only"):
+            apply(
+                run,
+                trigger="select",
+                dest=SPECIFYING,
+                counters=run.counters,
+                change=Change(**(slots | {"turn": turn})),
+                outcome={"kind": kind},
+            )
+
+
+def test_a_change_that_is_edited_does_not_come_into_a_journal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The walk of a run ends at the first transition that sets what it does not declare."""
+    own = CHANGES[PLANNING, "select"]
+
+    def forgetful(case: Case) -> Any:
+        change, counters = own(case)
+        return structs_replace(change, feedback=UNSET), counters
+
+    monkeypatch.setitem(CHANGES, (PLANNING, "select"), forgetful)
+    with pytest.raises(InternalError, match="it differs in feedback"):
+        taken(SELECT())
 
 
 def taken(*outcomes: Any, of: Any = None) -> Walk:

@@ -33,7 +33,9 @@ from paor import (
     diff,
     tool,
 )
+from paor.fsm.case import Case
 from paor.fsm.causes import CAUSES
+from paor.fsm.stop_rules import STOP_REACHED, first_stop
 from paor.prompts.templates import default_templates
 
 from .journeys import BY_NAME, JOURNEYS, Journey, Lost, losing, play
@@ -221,11 +223,16 @@ def test_prompt(name: str, tmp_path: Path) -> None:
     assert found.decision_seq is None and found.same_end
 
 
+def stops_always(case: Case, guard: str) -> str | None:
+    """Read the table of stops as one that ends a run after every action."""
+    return "model_stop" if guard == STOP_REACHED else first_stop(case, guard)
+
+
 def test_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All that is recorded of what decides is the same, and yet it was decided otherwise."""
     one = drive(tmp_path, "one")
     with monkeypatch.context() as patch:
-        patch.setattr("paor.fsm.case.stop_after", lambda run, refinement, criteria: "model_stop")
+        patch.setattr("paor.fsm.stop_rules.first_stop", stops_always)
         other = drive(tmp_path, "other", replies=[*SCRIPT[:3], SUCCESS])
     found = compared(tmp_path, one, other)
     assert (found.cause, found.seq, found.field) == ("code", 4, "trigger")
@@ -239,7 +246,7 @@ def test_code_of_another_version_is_named(tmp_path: Path, monkeypatch: pytest.Mo
         patch.setattr("paor.fsm.starting.VERSION", "0.0.9")
         same = drive(tmp_path, "same")
         patch.setattr("paor.fsm.changes.cut", lambda text, chars: text[:3])
-        patch.setattr("paor.fsm.case.progress", lambda run, checks: "1" * len(run.counters.criteria))
+        patch.setattr("paor.fsm.interpret.progress", lambda run, checks: "1" * len(run.counters.criteria))
         other = drive(tmp_path, "other", replies=[*SCRIPT[:3], SUCCESS])
     found = compared(tmp_path, one, same)
     assert found.identical and found.others == ("engine",)

@@ -83,7 +83,7 @@ class Guard:
         if len(executed) > len(self.executed):
             last = executed[-1]
             self.same = self.same + 1 if self.window and self.window[-1] == last else 1
-            self.window = pushed(self.window, last, limits)
+            self.window = pushed(self.window, limits, last)
             self.executed = executed
         assert len(self.window) <= window_length(limits), "memory stays bounded"
         return rule_broken(key, self.window, self.same, limits)

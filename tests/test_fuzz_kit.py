@@ -18,6 +18,7 @@ import paor.fsm.machine
 from paor import Engine, Journal, Policy, Usage, UsageError
 from paor.cli.commands.fuzz import _covered
 from paor.fsm.coverage import Coverage
+from paor.fsm.stop_rules import STOP_REACHED, first_stop
 from paor.fsm.table import TABLE
 from paor.fuzz import (
     KINDS,
@@ -470,7 +471,7 @@ def test_invariants_of_usage_ends_and_errors_fail(monkeypatch: pytest.MonkeyPatc
         )
         assert broken([start(), choose()]) == "usage_adds_up"
     with monkeypatch.context() as patch:
-        patch.setattr("paor.states.budgets.spent", lambda *args: None)
+        patch.setattr("paor.states.budgets.token_budget_used_up", lambda *args: False)
         script = [start(limits={"token_budget": 15}), choose(), give(page=1)]
         assert broken(script) == "budgets_never_overspent"
     with monkeypatch.context() as patch:
@@ -503,7 +504,7 @@ def test_invariants_of_effects_fail(monkeypatch: pytest.MonkeyPatch) -> None:
         )
         assert broken([start(), choose(), give(page=1), ROW_STEP]) == "intent_before_effect"
     with monkeypatch.context() as patch:
-        patch.setattr("paor.fsm.case.denial", lambda *args: None)
+        patch.setattr("paor.fsm.interpret.denial", lambda *args: None)
         patch.setitem(ROW, "denied_never_begun", lambda seen: True)
         script = [
             start(),
@@ -578,7 +579,10 @@ def test_a_run_that_goes_on_beyond_its_limits_is_found(monkeypatch: pytest.Monke
     """Nothing is a reason to stop for this engine, so that it goes on after its last step."""
     script = [start(limits={"max_steps": 1}), *ITERATION, judge("refinement", "continue")]
     assert broken(script) == ""
-    monkeypatch.setattr("paor.fsm.case.stop_after", lambda *given: None)
+    monkeypatch.setattr(
+        "paor.fsm.stop_rules.first_stop",
+        lambda case, guard: first_stop(case, guard) if guard != STOP_REACHED else None,
+    )
     assert broken(script) == "goes_on_only_without_a_reason"
 
 

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from paor.fsm.case import Case, read_case
+from paor.fsm.case import Case
 from paor.fsm.guards import GUARDS
 from paor.fsm.kit import Kit
+from paor.fsm.stop_rules import read_case
 from paor.prompts.replies import Invalid
 from paor.states.actions import ToolResult
 from paor.states.outcomes import Nought

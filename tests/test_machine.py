@@ -18,12 +18,12 @@ from transitions import EventData, Machine, MachineError
 
 from paor import IllegalEvent, InternalError
 from paor.fsm import guards as guards_module
-from paor.fsm.case import read_case
 from paor.fsm.changes import CHANGES
 from paor.fsm.guards import GUARDS
 from paor.fsm.kit import Kit
 from paor.fsm.machine import MACHINE, Decision, Moment, Walker, decide, request_of
 from paor.fsm.record import canonical, counters_text
+from paor.fsm.stop_rules import read_case
 from paor.fsm.table import ROWS, Row, rows_of
 from paor.fuzz import texts
 from paor.states.actions import SchemaField, Selection

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paor.fsm.plan_steps import missing_question
+from paor.fsm.planned import missing_question
 from paor.states.spec import ToolSpec
 from paor.tools.schema import ParameterSchema
 

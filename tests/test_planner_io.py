@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from paor.fsm.expressions import holds
-from paor.fsm.planner_io import planner_outputs
+from paor.fsm.flowing import planner_outputs
 from paor.prompts.plans import read_plan
 from paor.prompts.replies import DirectAnswer
 from paor.states.plans import Elicitation, Plan, Step

@@ -21,10 +21,9 @@ from paor import (
     why,
     why_not,
 )
-from paor.fsm.case import read_case
-from paor.fsm.guard_facts import FACTS
-from paor.fsm.guards import GUARDS
+from paor.fsm.guards import GUARDS, WORDS, words_of
 from paor.fsm.kit import Kit
+from paor.fsm.stop_rules import read_case
 from paor.fsm.table import rows_of
 from paor.states.phase import FINAL, PHASES
 
@@ -53,8 +52,8 @@ def last(folder: Path, replies: Any, seq: int | None = None, **options: Any) -> 
 
 
 def test_every_guard_says_what_it_looks_at() -> None:
-    """A guard that is new needs its fact."""
-    assert FACTS.keys() == GUARDS.keys()
+    """A guard that is new needs its words."""
+    assert WORDS.keys() == GUARDS.keys()
 
 
 @pytest.mark.parametrize("situation", RUNS)
@@ -65,10 +64,10 @@ def test_a_fact_is_one_for_every_case(situation: str, kind: str) -> None:
     if run.final:
         return
     case = read_case(run, OUTCOMES[kind], Kit(run.spec))
-    for name, fact in FACTS.items():
-        text = fact(case)
+    for name, guard in GUARDS.items():
+        text = words_of(guard, case)
         assert isinstance(text, str) and text.strip(), name
-        assert text == fact(case)
+        assert text == words_of(guard, case)
 
 
 @pytest.mark.parametrize("journey", JOURNEYS, ids=[journey.name for journey in JOURNEYS])
