@@ -11,6 +11,7 @@ import gzip
 import json
 import socket
 import threading
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -163,8 +164,9 @@ def plain(
 def packed(
     body: bytes, *, kind: str = "application/json", packing: str = "gzip", status: int = 200
 ) -> Behaviour:
-    """Answer with a gzip body."""
-    return plain(gzip.compress(body), kind=kind, headers={"content-encoding": packing}, status=status)
+    """Answer with a packed body, by gzip unless *packing* is ``deflate``."""
+    data = zlib.compress(body) if packing == "deflate" else gzip.compress(body)
+    return plain(data, kind=kind, headers={"content-encoding": packing}, status=status)
 
 
 def streamed(

@@ -357,7 +357,7 @@ def test_doctor_of_a_model_that_cannot_be_made(shell: Shell, monkeypatch: pytest
     assert said.code == 2 and "set OPENAI_API_KEY" in said.out
     assert "unknown model" in shell("doctor", "--model", "gpt").out
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
-    monkeypatch.setattr("paor.prompts.clients.openai.find_spec", lambda _: None)
+    monkeypatch.setattr("paor.prompts.clients.client.find_spec", lambda _: None)
     assert 'pip install "paor[openai]"' in shell("doctor").out
 
 

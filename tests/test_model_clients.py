@@ -204,7 +204,7 @@ def test_what_is_asked_of_the_providers_themselves(server: ModelServer) -> None:
     server.script(plain(RESPONSES.body(TEXT)))
     model = OpenAIModel("gpt-6.1-sol", api_key=KEY, effort="low")
     assert (model.official, model.api, model.price is not None) == (True, "responses", True)
-    body, features = model._interface.body(call(), model._asked(call()))
+    body, features = model._interface.body(call(), model._options(call()))
     assert features == {"store", "effort", "structure"}
     assert (body["store"], body["max_output_tokens"], body["reasoning"]) == (False, 16_000, {"effort": "low"})
     assert (body["instructions"], body["input"]) == (
@@ -215,7 +215,7 @@ def test_what_is_asked_of_the_providers_themselves(server: ModelServer) -> None:
     assert schema["strict"] is True and schema["schema"]["required"] == list(REFINEMENT["properties"])
     assert "temperature" not in body
     claude = AnthropicModel("claude-sonnet-5-5", api_key=KEY, effort="low")
-    body, _ = claude._interface.body(call(), claude._asked(call()))
+    body, _ = claude._interface.body(call(), claude._options(call()))
     assert body["output_config"]["format"]["schema"]["required"] == ["decision", "reason"]
     assert body["output_config"]["effort"] == "low" and body["system"] == "Be brief."
 
@@ -227,10 +227,10 @@ def test_a_schema_of_free_keys_is_advice_at_openai_and_left_out_at_anthropic() -
     )
     request = call("parameters", schema)
     model = OpenAIModel("gpt-6.1-sol", api_key=KEY)
-    body, _ = model._interface.body(request, model._asked(request))
+    body, _ = model._interface.body(request, model._options(request))
     assert body["text"]["format"]["strict"] is False and body["text"]["format"]["schema"] == schema
     claude = AnthropicModel("claude-sonnet-5-5", api_key=KEY)
-    assert "output_config" not in claude._interface.body(request, claude._asked(request))[0]
+    assert "output_config" not in claude._interface.body(request, claude._options(request))[0]
 
 
 def test_what_is_asked_of_a_server_of_ones_own(server: ModelServer) -> None:
@@ -441,7 +441,7 @@ def test_without_key_or_sdk_one_line_says_what_to_do(monkeypatch: pytest.MonkeyP
     with pytest.raises(UsageError, match="set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL"):
         AnthropicModel("claude-sonnet-5-5")
     for name in ("openai", "anthropic"):
-        monkeypatch.setattr(f"paor.prompts.clients.{name}.find_spec", lambda _: None)
+        monkeypatch.setattr("paor.prompts.clients.client.find_spec", lambda _: None)
         with pytest.raises(MissingExtra, match=rf'pip install "paor\[{name}\]"'):
             model_of(f"{name}:x")
 

@@ -13,8 +13,6 @@ from typing import Any
 import pytest
 
 from paor import AnthropicModel, Engine, ModelCall, ModelUnavailable, OpenAIModel, PromptMessage, replay
-from paor.prompts.clients import http
-from paor.prompts.clients.wire import exchange
 from paor.prompts.plans import read_plan
 from paor.prompts.replies import Invalid
 
@@ -135,9 +133,9 @@ STREAM_FAULTS: dict[str, tuple[Any, str, bool]] = {
     "stalls": (lambda wire: streamed(wire.events(TEXT)[:4], then=lambda connection: connection.hold()), "timeout", True),
     "drips for ever": (drip, "timeout", True),
     "an event of no JSON": (
-        lambda wire: streamed([*wire.events(TEXT)[:3], b"data: {nonsense}\n\n", *wire.events(TEXT)[3:]]), "bad_body", True
+        lambda wire: streamed([*wire.events(TEXT)[:3], b"event: message_delta\ndata: {nonsense}\n\n", *wire.events(TEXT)[3:]]), "bad_body", True
     ),
-    "an event of a list": (lambda wire: streamed([b"data: [1]\n\n", *wire.events(TEXT)]), "bad_body", True),
+    "an event of a list": (lambda wire: streamed([b"event: message_start\ndata: [1]\n\n", *wire.events(TEXT)]), "bad_body", True),
     "an error within": (
         lambda wire: streamed([*wire.events(TEXT)[:3], event(wire.error("full", type="overloaded_error"), "error")]),
         "overloaded", True,
@@ -318,11 +316,6 @@ def test_an_address_that_lacks_its_last_part_is_hinted_at(server: ModelServer) -
         "HTTP 404: Not Found (most compatible servers listen below /v1, and base_url does not end so)"
     )
     assert unavailable(OpenAIModel("m", base_url=f"{server.url}/v1"), "sync").message == "HTTP 404: Not Found"
-
-
-def test_the_bounds_are_the_same_on_both_sides() -> None:
-    """A host's own client has no bound below the exchange's."""
-    assert exchange.BYTES_MAX == http.BODY_BYTES
 
 
 # -- what is no answer, whatever stands in it ----------------------------------------------------------------------

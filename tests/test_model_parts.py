@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import Any
 
+import anthropic
+import httpx2
+import openai
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from paor import Usage, UsageError
+from paor import (
+    AnthropicModel,
+    ModelCall,
+    ModelUnavailable,
+    OpenAIModel,
+    PromptMessage,
+    Reply,
+    Usage,
+    UsageError,
+)
 from paor.prompts.clients.prices import prices_of
 from paor.prompts.clients.wire.chat_completions import ChatWire
 from paor.prompts.clients.wire.exchange import Exchange
 from paor.prompts.clients.wire.faults import (
-    Fault,
+    AttemptFault,
     backoff_s,
     lacking,
     retry_after_s,
@@ -23,18 +36,17 @@ from paor.prompts.clients.wire.faults import (
     told_fault,
     words_of,
 )
-from paor.prompts.clients.wire.interface import Heard, Interface, decoded
+from paor.prompts.clients.wire.interface import Interface, ParsedReply, decoded
 from paor.prompts.clients.wire.messages import MessagesWire
 from paor.prompts.clients.wire.responses import ResponsesWire
 from paor.prompts.clients.wire.secrets import Scrubber
-from paor.prompts.clients.wire.sse import SseReader
 from paor.prompts.model import FAULT_CODES, checked_reply, request_label
 from paor.prompts.replies import Invalid, read_refinement, read_review, read_selection
 from paor.prompts.strict import strict_schema
 from paor.prompts.task_plans import read_task_plan
 from paor.prompts.wire_schemas import REFINEMENT, REVIEW, SELECTION, reply_schema
 
-from .model_server import WIRES
+from .model_server import WIRES, Wire, event
 
 INTERFACES: list[Interface] = [ChatWire(), ResponsesWire(), MessagesWire()]
 JSON = st.recursive(
@@ -117,11 +129,59 @@ BODIES = st.recursive(
     max_leaves=25,
 )
 each_interface = pytest.mark.parametrize("interface", INTERFACES, ids=lambda one: type(one).__name__)
+each_wire = pytest.mark.parametrize("wire", WIRES, ids=lambda wire: str(wire.name))
 
 
-def came(result: Heard | Fault) -> None:
+class Canned:
+    """
+    A model over the real SDK, whose server sends what a test has put there; nothing goes over a network.
+
+    Attributes:
+        shown: The pieces of text of the last reply.
+    """
+
+    def __init__(self, wire: Wire) -> None:
+        self.shown: list[str] = []
+        self._pieces: list[bytes] = []
+        self._kind = ""
+        transport = httpx2.MockTransport(
+            lambda request: httpx2.Response(
+                200, headers={"content-type": self._kind}, content=iter(self._pieces)
+            )
+        )
+        options: dict[str, Any] = {
+            "api_key": "secret-value",
+            "http_client": httpx2.Client(transport=transport),
+        }
+        self._model: OpenAIModel | AnthropicModel
+        if wire.name == "messages":
+            claude = anthropic.Anthropic(base_url="http://model", **options)
+            self._model = AnthropicModel("m", client=claude, retries=0, stream=True)
+        else:
+            client = openai.OpenAI(base_url="http://model/v1", **options)
+            self._model = OpenAIModel("m", client=client, api=wire.name, retries=0, stream=True)
+
+    def ask(self, pieces: list[bytes], kind: str = "text/event-stream") -> Reply | ModelUnavailable:
+        """Return what the model makes of a body that comes in *pieces*."""
+        self._pieces, self._kind, self.shown = pieces, kind, []
+        call = ModelCall("refinement", (PromptMessage("user", "Go on?"),), on_text=self.shown.append)
+        try:
+            return self._model.ask(call)
+        except ModelUnavailable as fault:
+            return fault
+
+
+@cache
+def canned(name: str) -> Canned:
+    """Return the one of an interface: its client is made once."""
+    return Canned(Wire(name))
+
+
+def came(result: ParsedReply | AttemptFault | Reply | ModelUnavailable) -> None:
     """Check that what an exchange came to can be journaled."""
-    if isinstance(result, Fault):
+    if isinstance(result, ModelUnavailable):
+        assert result.code in FAULT_CODES and result.code != "unexpected", result.message
+    elif isinstance(result, AttemptFault):
         assert result.code in FAULT_CODES and "\n" not in result.message
     else:
         assert isinstance(result.text, str)
@@ -137,66 +197,70 @@ def came(result: Heard | Fault) -> None:
 @given(body=st.dictionaries(KEYS, BODIES, max_size=6))
 def test_any_response_comes_to_something(interface: Interface, body: dict[str, Any]) -> None:
     """Of whatever types its members are."""
-    came(interface.read(body))
+    came(Exchange(interface, None, Scrubber()).whole(json.dumps(body).encode()))
 
 
-@each_interface
+@each_wire
 @given(events=st.lists(st.tuples(WORDS, st.dictionaries(KEYS, BODIES, max_size=5)), max_size=6))
-def test_any_stream_of_events_comes_to_something(interface: Interface, events: list[tuple[str, Any]]) -> None:
+def test_any_stream_of_events_comes_to_something(wire: Wire, events: list[tuple[str, Any]]) -> None:
     """In whatever order; every piece of text is a text."""
-    hearing = interface.hearing()
-    for name, data in events:
-        assert isinstance(hearing.feed(name, json.dumps(data)), str)
-    came(hearing.end())
+    model = canned(wire.name)
+    came(model.ask([event({"type": name} | data, name) for name, data in events]))
+    assert all(isinstance(piece, str) for piece in model.shown)
 
 
-@each_interface
+@each_wire
 @given(
     data=st.lists(st.binary(max_size=30), max_size=6),
     kind=st.sampled_from(["", "text/event-stream", "application/json"]),
 )
-def test_any_bytes_come_to_a_fault(interface: Interface, data: list[bytes], kind: str) -> None:
+def test_any_bytes_come_to_a_fault(wire: Wire, data: list[bytes], kind: str) -> None:
     """What is no response is one nowhere."""
-    exchange = Exchange(interface, {"content-type": kind}, None, Scrubber())
-    for piece in data:
-        exchange.feed(piece)
-    result = exchange.end()
+    result = canned(wire.name).ask(data, kind)
     came(result)
-    assert isinstance(result, Fault)
+    assert isinstance(result, ModelUnavailable)
 
 
 @given(wire=st.sampled_from(WIRES), text=st.text(max_size=60), data=st.data())
 def test_however_a_stream_is_cut_into_pieces_it_is_heard_alike(
-    wire: Any, text: str, data: st.DataObject
+    wire: Wire, text: str, data: st.DataObject
 ) -> None:
     """Also within a letter; what is shown is what was said."""
     whole = b"".join(wire.events(text, size=3))
     cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=10)))
-    interface = INTERFACES[WIRES.index(wire)]
-    shown: list[str] = []
-    exchange = Exchange(
-        interface, {"content-type": "text/event-stream"}, shown.append, Scrubber(["secret-value"])
-    )
-    for start, end in zip([0, *cuts], [*cuts, len(whole)], strict=True):
-        exchange.feed(whole[start:end])
-    result = exchange.end()
-    assert isinstance(result, Heard) and result.text == text == "".join(shown)
+    model = canned(wire.name)
+    result = model.ask([whole[start:end] for start, end in zip([0, *cuts], [*cuts, len(whole)], strict=True)])
+    assert isinstance(result, Reply) and result.text == text == "".join(model.shown)
 
 
 @given(wire=st.sampled_from(WIRES), data=st.data())
-def test_no_part_of_a_stream_is_taken_for_the_whole(wire: Any, data: st.DataObject) -> None:
+def test_no_part_of_a_stream_is_taken_for_the_whole(wire: Wire, data: st.DataObject) -> None:
     """Until the reason of its end has come."""
     events = wire.events("A text of some length", size=3)
     whole = b"".join(events)
     last = {"chat": 3, "responses": 1, "messages": 2}[wire.name]
     said = len(b"".join(events[:-last]))
-    length = data.draw(st.integers(0, said))
-    exchange = Exchange(
-        INTERFACES[WIRES.index(wire)], {"content-type": "text/event-stream"}, None, Scrubber()
-    )
-    exchange.feed(whole[:length])
-    result = exchange.end()
-    assert isinstance(result, Fault) and result.code == "cut_stream" and result.again
+    result = canned(wire.name).ask([whole[: data.draw(st.integers(0, said))]])
+    assert isinstance(result, ModelUnavailable) and result.code == "cut_stream"
+
+
+@each_wire
+@pytest.mark.parametrize("line", [b"data: 1\n", b"data: 1\r\n", b": hi\r"])
+def test_an_event_of_very_many_lines_is_not_read(wire: Wire, line: bytes) -> None:
+    """The SDK of Anthropic copies an event with each of its lines: a quarter of a million would take minutes."""
+    result = canned(wire.name).ask([line * 65_536] * 4)
+    assert isinstance(result, ModelUnavailable) and result.code == "bad_body"
+    assert "an event has more than" in result.message
+
+
+@each_wire
+def test_a_stream_of_very_many_events_is_read(wire: Wire) -> None:
+    """The bounds of an event are no bounds of a stream."""
+    pings = b": still here\n\n" * 5_000
+    model = canned(wire.name)
+    first, *rest = wire.events("A text")
+    result = model.ask([pings, first, pings[:-1], pings[-1:], *rest])
+    assert isinstance(result, Reply) and result.text == "A text"
 
 
 @given(body=BODIES, status=st.integers(300, 599), after=st.text(max_size=30), now=st.floats(0, 4e9))
@@ -225,35 +289,17 @@ def test_the_back_off_is_bounded(attempt: int, jitter: float) -> None:
 
 def test_what_is_lacking_must_have_been_sent_and_be_named() -> None:
     """An error of another kind leaves requests as they are."""
-    refused = Fault("bad_request", "HTTP 400: temperature is not supported", status=400)
+    refused = AttemptFault("bad_request", "HTTP 400: temperature is not supported", status=400)
     assert lacking(refused, {"temperature"}) == ("temperature", True) and lacking(refused, {"effort"}) is None
     for status, words in (
         (400, "max_tokens is too large: 5000"),
         (401, "unknown key"),
         (429, "schema not supported"),
     ):
-        assert lacking(Fault("x", words, status=status), {"max_tokens", "structure"}) is None
-    wrong = Fault("bad_request", "HTTP 400: failed to parse grammar", status=400)
+        assert lacking(AttemptFault("x", words, status=status), {"max_tokens", "structure"}) is None
+    wrong = AttemptFault("bad_request", "HTTP 400: failed to parse grammar", status=400)
     assert lacking(wrong, {"structure"}) == ("structure", False)
-    assert lacking(Fault("bad_request", "no", status=500), {"structure"}) is None
-
-
-# -- server-sent events ------------------------------------------------------------------------------------------
-
-
-@given(data=st.binary(max_size=200), cut=st.integers(0, 200))
-def test_events_do_not_depend_on_how_bytes_arrive(data: bytes, cut: int) -> None:
-    """Two pieces give what one gives."""
-    one, two = SseReader(), SseReader()
-    assert [*two.feed(data[:cut]), *two.feed(data[cut:]), *two.end()] == [*one.feed(data), *one.end()]
-
-
-def test_events_as_the_standard_has_them() -> None:
-    """Comments, names, several data lines, all ends of lines, a mark at the beginning."""
-    text = "\ufeff: hi\nevent: a\ndata: 1\ndata:2\r\n\r\nid: 3\rdata\r\rdata:  x\n\nevent: lost\n\ndata: last"
-    reader = SseReader()
-    assert reader.feed(text.encode()) == [("a", "1\n2"), ("", ""), ("", " x")]
-    assert reader.end() == [("", "last")]
+    assert lacking(AttemptFault("bad_request", "no", status=500), {"structure"}) is None
 
 
 # -- schemas -----------------------------------------------------------------------------------------------------

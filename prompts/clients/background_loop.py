@@ -1,8 +1,8 @@
 """
-Exchanges that can be broken off: a coroutine on an event loop of its own, beside a thread that waits for it.
+Requests of sync drivers that can be cancelled: a task on a background event loop, for which the caller's thread waits.
 
-A thread that waits for a socket cannot be told to stop, a task can. So a sync driver's request is made as a task, and the
-thread that waits looks now and then whether it is to stop; then the task is cancelled, which closes its connection.
+A thread that waits for a socket cannot be stopped, a task can. So a sync driver's request is made as a task, and the
+thread that waits asks now and then whether the run is cancelled; then it cancels the task, which closes the connection.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class LoopThread:
 
         Args:
             work: Runs on the loop.
-            is_cancelled: Asked from this thread every tenth of a second; what it raises ends the work, too.
+            is_cancelled: RequestOptions from this thread every tenth of a second; what it raises ends the work, too.
 
         Raises:
             CallStopped: *is_cancelled* was true; *work* has ended before.
@@ -66,5 +66,5 @@ class LoopThread:
             return self._loop
 
 
-BESIDE = LoopThread()
+BACKGROUND = LoopThread()
 """The one of this process: exchanges of all models share it."""

@@ -11,13 +11,14 @@ import json
 import logging
 import os
 from collections.abc import Generator, Mapping, Sequence
+from importlib.util import find_spec
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ...states.budgets import prompt_tokens
-from ...states.errors import UsageError
+from ...states.errors import MissingExtra, UsageError
 from ...states.outcomes import Usage
 from ..model import (
     CallStopped,
@@ -28,7 +29,7 @@ from ..model import (
     estimated_usage,
     prompt_bytes,
 )
-from .background_loop import BESIDE
+from .background_loop import BACKGROUND
 from .connection import Attempt, Connection
 from .prices import Price
 from .settings import (
@@ -39,23 +40,24 @@ from .settings import (
     environment_secrets,
     is_below,
     number,
+    one_of,
     price_list,
     shown_url,
     url_secrets,
     whole,
 )
-from .wire.faults import Fault, backoff_s, lacking, one_line
-from .wire.interface import Asked, Heard, as_json
+from .wire.faults import AttemptFault, backoff_s, lacking, one_line
+from .wire.interface import ParsedReply, RequestOptions, as_json
 
 LOGGER = logging.getLogger("paor.models")
-STRUCTURES = ("auto", "schema", "object", "tool", "none")
 MAX_TOKENS, MAX_TOKENS_ELSEWHERE = 16_000, 4_096
 """Most tokens of a reply unless a client is told otherwise, at the providers and at servers of one's own."""
 PAUSES_MAX = 3
+_ONLY_AT = {"tool": "AnthropicModel", "object": "OpenAIModel"}
 _LIMIT_NAMES = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
 
-class Course(Struct):
+class CallProgress(Struct):
     """How far one call has come: attempts made, retries among them, what they used, what a paused turn said so far."""
 
     attempts: int = 0
@@ -66,7 +68,7 @@ class Course(Struct):
     request_id: str | None = None
 
 
-Talk = Generator[Attempt | float, Any, Reply | ModelUnavailable]
+AttemptPlan = Generator[Attempt | float, Any, Reply | ModelUnavailable]
 """Yields what to do, an attempt or seconds to wait, is sent what an attempt came to, and returns the answer."""
 
 
@@ -80,11 +82,15 @@ class RemoteModel(Connection):
         stops: True: it gives up when it is told that the run is cancelled.
         base_url: The server, None for the provider's own.
         official: Whether that is the provider's own.
+        hosts, key_names: The provider's own servers, and the variables of the environment that may hold its key.
+        apis, structures: What `api` and `structured` can be besides ``auto``.
         without: Features that this server has refused and is not asked for any more.
     """
 
-    provider = ""
     hosts: tuple[str, ...] = ()
+    key_names: tuple[str, ...] = ()
+    apis: tuple[str, ...] = ()
+    structures: tuple[str, ...] = ()
     streams = True
     stops = True
 
@@ -92,45 +98,45 @@ class RemoteModel(Connection):
         self,
         model: str,
         *,
-        key: str | None,
-        base_url: str | None,
-        max_tokens: int | None,
-        temperature: float | None,
-        effort: str | None,
-        structured: str,
-        timeout_s: float,
-        retries: int,
-        wait_max_s: float,
-        stream: bool | None,
-        prices: Mapping[str, Any] | str | os.PathLike[str] | None,
-        extra: Mapping[str, Any] | None,
-        headers: Mapping[str, str] | None,
-        port: Port | None,
-        client: Any,
-        async_client: Any,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        api: str = "auto",
+        max_tokens: int | None = None,
+        temperature: float | None = None,
+        effort: str | None = None,
+        structured: str = "auto",
+        timeout_s: float = 300.0,
+        retries: int = 3,
+        wait_max_s: float = 60.0,
+        stream: bool | None = None,
+        prices: Mapping[str, Any] | str | os.PathLike[str] | None = None,
+        extra: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        port: Port | None = None,
+        client: Any = None,
+        async_client: Any = None,
     ) -> None:
+        if find_spec(self.provider) is None:
+            raise MissingExtra(f'{self.provider}:{model} needs the SDK: pip install "paor[{self.provider}]"')
         self.name = f"{self.provider}:{model}"
         if not (
             isinstance(model, str) and model and model.isascii() and model.isprintable() and len(model) < 180
         ):
             raise UsageError(f"{self.provider}: a model's name is 1 to 180 printable ASCII characters")
-        given = [one for one in (client, async_client) if one is not None]
-        if given and base_url is None:
-            base_url = str(given[0].base_url)
-        self.base_url = (
-            checked_url(base_url, f"base_url or {self.provider.upper()}_BASE_URL") if base_url else None
-        )
-        self.official = self.base_url is None or is_below(self.base_url, self.hosts)
         self._model = model
-        limit = (
-            max_tokens if max_tokens is not None else MAX_TOKENS if self.official else MAX_TOKENS_ELSEWHERE
-        )
-        self._max_tokens = whole(limit, "max_tokens", 1, 10_000_000)
+        self._api = one_of(api, "api", ("auto", *self.apis))
+        if structured in _ONLY_AT and structured not in self.structures:
+            raise UsageError(
+                f"structured={structured!r} is for {_ONLY_AT[structured]}; use {', '.join(self.structures)}"
+            )
+        self._structured = one_of(structured, "structured", ("auto", *self.structures))
+        given = [one for one in (client, async_client) if one is not None]
+        self._has_given = bool(given)
+        self._place(base_url, given)
+        limit = MAX_TOKENS if self.official else MAX_TOKENS_ELSEWHERE
+        self._max_tokens = whole(limit if max_tokens is None else max_tokens, "max_tokens", 1, 10_000_000)
         self._temperature = None if temperature is None else number(temperature, "temperature", 0, 100)
         self._effort = effort
-        if structured not in STRUCTURES:
-            raise UsageError(f"structured={structured!r}: use {', '.join(STRUCTURES)}")
-        self._structured = structured
         self._timeout_s = number(timeout_s, "timeout_s", 0.001, 86_400)
         self._retries = whole(retries, "retries", 0, 100)
         self._wait_max_s = number(wait_max_s, "wait_max_s", 0, 86_400)
@@ -142,10 +148,22 @@ class RemoteModel(Connection):
         self.without: frozenset[str] = frozenset()
         self._refused: frozenset[str] = frozenset()
         self._prices = price_list(prices)
-        self._has_given = bool(given)
         self._price_told = False
-        secrets = self._secrets_with(key, given)
-        super().__init__(port if port is not None else SystemPort(), secrets, client, async_client)
+        if api_key is None and not given:
+            api_key = next(filter(None, map(os.environ.get, self.key_names)), None)
+        secrets = self._secrets_with(api_key, given)
+        if self.official and not (self._key or given):
+            where = f"or {self.provider.upper()}_BASE_URL for a server of your own"
+            raise UsageError(f"{self.name} needs a key: set {self.key_names[0]}, {where}")
+        quiet = [one and one.with_options(max_retries=0) for one in (client, async_client)]
+        super().__init__(port if port is not None else SystemPort(), secrets, *quiet)
+
+    def _place(self, base_url: str | None, given: Sequence[Any]) -> None:
+        """Check where the server is: as it was given, as a host's own client has it, or as the environment says."""
+        name = f"{self.provider.upper()}_BASE_URL"
+        url = base_url or (str(given[0].base_url) if given else os.environ.get(name)) or None
+        self.base_url = checked_url(url, f"base_url or {name}") if url else None
+        self.official = self.base_url is None or is_below(self.base_url, self.hosts)
 
     def _secrets_with(self, key: str | None, given: Sequence[Any]) -> frozenset[str]:
         """Check the key, and return everything that must not get out."""
@@ -182,13 +200,13 @@ class RemoteModel(Connection):
             CallStopped: `ModelCall.is_cancelled` has become true; the exchange is closed.
         """
         if call.is_cancelled is not None and not self._has_given:
-            return BESIDE.wait(self.aask(call), call.is_cancelled)
-        talk, came = self._talk(call), None
+            return BACKGROUND.wait(self.aask(call), call.is_cancelled)
+        plan, came = self._plan(call), None
         while True:
             if call.is_cancelled is not None and call.is_cancelled():
                 raise CallStopped("the run is cancelled")
             try:
-                step = talk.send(came)
+                step = plan.send(came)
             except StopIteration as stop:
                 answer: Reply | ModelUnavailable = stop.value
                 break
@@ -203,10 +221,10 @@ class RemoteModel(Connection):
 
     async def aask(self, call: ModelCall) -> Reply:
         """Do the same as `ask` without blocking the event loop."""
-        talk, came = self._talk(call), None
+        plan, came = self._plan(call), None
         while True:
             try:
-                step = talk.send(came)
+                step = plan.send(came)
             except StopIteration as stop:
                 answer: Reply | ModelUnavailable = stop.value
                 break
@@ -219,50 +237,52 @@ class RemoteModel(Connection):
             raise answer
         return answer
 
-    def _talk(self, call: ModelCall) -> Talk:
+    def _plan(self, call: ModelCall) -> AttemptPlan:
         """Make attempts until there is a reply or no more use in trying."""
-        course = Course(turns=[])
+        progress = CallProgress(turns=[])
         end = None if call.timeout_s is None else self._port.now() + call.timeout_s
         while True:
-            asked = self._asked(call)
-            body, features = self._interface.body(call, asked)
-            if course.turns:
-                body["messages"] = [*body["messages"], *course.turns]
+            options = self._options(call)
+            body, features = self._interface.body(call, options)
+            if options.stream:
+                body["stream"] = True
+            if progress.turns:
+                body["messages"] = [*body["messages"], *progress.turns]
             left = self._timeout_s if end is None else min(self._timeout_s, end - self._port.now())
-            course.attempts += 1
-            came: tuple[Heard | Fault, str | None] = yield Attempt(body, max(left, 0.001), call)
+            progress.attempts += 1
+            came: tuple[ParsedReply | AttemptFault, str | None] = yield Attempt(body, max(left, 0.001), call)
             result, request_id = came
-            course.request_id = request_id or course.request_id
-            self._add_usage(call, course, result.usage)
-            if isinstance(result, Heard):
+            progress.request_id = request_id or progress.request_id
+            self._add_usage(call, progress, result.usage)
+            if isinstance(result, ParsedReply):
                 turn = {"role": "assistant", "content": result.paused}
-                last = result.paused is None or len(course.turns) >= PAUSES_MAX
-                if last or not self._fits(call, asked, course, as_json(turn)):
-                    return self._replied(call, course, result)
-                course.turns.append(turn)
-                course.said += result.text
+                last = result.paused is None or len(progress.turns) >= PAUSES_MAX
+                if last or not self._fits(call, options, progress, as_json(turn)):
+                    return self._replied(call, progress, result)
+                progress.turns.append(turn)
+                progress.said += result.text
                 continue
-            if self._learnt(call, asked, result, features):
+            if self._learnt(call, options, result, features):
                 continue
-            wait = self._wait(course, result, end)
-            if not isinstance(wait, str) and not self._fits(call, asked, course):
+            wait = self._wait(progress, result, end)
+            if not isinstance(wait, str) and not self._fits(call, options, progress):
                 wait = " (what is left of the token budget is too little for another attempt)"
             if isinstance(wait, str):
-                return self._unavailable(call, course, result, wait + self._hint(result))
-            course.retries += 1
-            text = f"attempt {course.attempts} failed: {self._clean(result.message)}"
-            told = f"attempt {course.attempts} failed ({result.code}), the next one in {wait:g} s"
-            self._tell(call, Notice("retry", result.code, text, course.attempts, round(wait * 1e6)), told)
+                return self._unavailable(call, progress, result, wait + self._hint(result))
+            progress.retries += 1
+            text = f"attempt {progress.attempts} failed: {self._clean(result.message)}"
+            told = f"attempt {progress.attempts} failed ({result.code}), the next one in {wait:g} s"
+            self._tell(call, Notice("retry", result.code, text, progress.attempts, round(wait * 1e6)), told)
             yield wait
 
-    def _asked(self, call: ModelCall) -> Asked:
+    def _options(self, call: ModelCall) -> RequestOptions:
         structures = self._interface.structures
         structure = self._structured
         if structure == "auto":
             left = [name for name in structures if name not in self.without]
             refused = _schema_key(call) in self._refused
             structure = next((name for name in left if not (refused and name == "schema")), "none")
-        return Asked(
+        return RequestOptions(
             self._model,
             self._max_tokens if call.max_tokens is None else min(self._max_tokens, call.max_tokens),
             self._temperature,
@@ -273,7 +293,9 @@ class RemoteModel(Connection):
             call.on_text is not None if self._stream is None else self._stream,
         )
 
-    def _learnt(self, call: ModelCall, asked: Asked, fault: Fault, features: set[str]) -> bool:
+    def _learnt(
+        self, call: ModelCall, options: RequestOptions, fault: AttemptFault, features: set[str]
+    ) -> bool:
         """Remember what the server does not take; return whether to ask again without it."""
         found = lacking(fault, features)
         if found is None:
@@ -283,11 +305,11 @@ class RemoteModel(Connection):
         if feature == "structure":
             if self._structured != "auto":
                 return False
-            if asked.structure == "schema" and not always:
+            if options.structure == "schema" and not always:
                 self._refused |= {_schema_key(call)}
             else:
-                self.without |= {asked.structure}
-            feature = f"structured output ({asked.structure})"
+                self.without |= {options.structure}
+            feature = f"structured output ({options.structure})"
         else:
             self.without |= {feature}
         if before == (self.without, self._refused):
@@ -296,31 +318,31 @@ class RemoteModel(Connection):
         self._tell(call, Notice("fallback", feature, f"{told}: {self._clean(fault.message)}"), told)
         return True
 
-    def _fits(self, call: ModelCall, asked: Asked, course: Course, more: str = "") -> bool:
+    def _fits(self, call: ModelCall, options: RequestOptions, progress: CallProgress, more: str = "") -> bool:
         """Return whether the token budget holds another attempt, its prompt *more* longer, if anything is known to be used."""
-        used = course.usage or Usage()
+        used = progress.usage or Usage()
         tokens = used.tokens_in + used.tokens_out
         if call.tokens_left is None or not tokens:
             return True
-        size = prompt_bytes(call.messages) + len(as_json(course.turns)) + len(more)
-        return tokens + prompt_tokens(size) + asked.max_tokens <= call.tokens_left
+        size = prompt_bytes(call.messages) + len(as_json(progress.turns)) + len(more)
+        return tokens + prompt_tokens(size) + options.max_tokens <= call.tokens_left
 
-    def _hint(self, fault: Fault) -> str:
+    def _hint(self, fault: AttemptFault) -> str:
         """Return what else may be wrong when a server has no such place."""
         below = self.base_url is not None and "/v1" in self.base_url
         if self.provider != "openai" or self.official or below or fault.status not in (404, 405):
             return ""
         return " (most compatible servers listen below /v1, and base_url does not end so)"
 
-    def _wait(self, course: Course, fault: Fault, end: float | None) -> float | str:
+    def _wait(self, progress: CallProgress, fault: AttemptFault, end: float | None) -> float | str:
         """Return the seconds until the next attempt, or why there is none."""
         if not fault.again:
             return ""
-        if course.retries >= self._retries:
-            return f" (attempt {course.attempts}, the last one)" if self._retries else ""
+        if progress.retries >= self._retries:
+            return f" (attempt {progress.attempts}, the last one)" if self._retries else ""
         wait = fault.wait_s
         if wait is None:
-            wait = backoff_s(course.retries + 1, self._port.jitter())
+            wait = backoff_s(progress.retries + 1, self._port.jitter())
         if wait > self._wait_max_s:
             return f" (it asks to wait {wait:,.0f} s; at most {self._wait_max_s:,.0f} s are waited)"
         if end is not None and self._port.now() + wait >= end:
@@ -329,30 +351,32 @@ class RemoteModel(Connection):
 
     # -- answering -------------------------------------------------------------------------------------------------
 
-    def _replied(self, call: ModelCall, course: Course, heard: Heard) -> Reply:
-        text = self._scrub(course.said + heard.text)
-        usage = heard.usage
+    def _replied(self, call: ModelCall, progress: CallProgress, parsed: ParsedReply) -> Reply:
+        text = self._scrub(progress.said + parsed.text)
+        usage = parsed.usage
         if usage is None or not (
             usage.tokens_in or usage.tokens_out
         ):  # who tells nothing reads and writes all the same
-            self._add_usage(call, course, estimated_usage(call, text))
-        reply = Reply(text, course.usage, heard.finish, course.request_id, course.attempts)
+            self._add_usage(call, progress, estimated_usage(call, text))
+        reply = Reply(text, progress.usage, parsed.finish, progress.request_id, progress.attempts)
         if LOGGER.isEnabledFor(logging.DEBUG):
-            used = course.usage or Usage()
-            told = f"answered ({heard.finish}), {used.tokens_in} tokens in, {used.tokens_out} out"
-            self._log(logging.DEBUG, call, "reply", heard.finish, told, course.attempts)
+            used = progress.usage or Usage()
+            told = f"answered ({parsed.finish}), {used.tokens_in} tokens in, {used.tokens_out} out"
+            self._log(logging.DEBUG, call, "reply", parsed.finish, told, progress.attempts)
         return reply
 
-    def _unavailable(self, call: ModelCall, course: Course, fault: Fault, more: str) -> ModelUnavailable:
-        usage = replace(course.usage or Usage(), calls=course.attempts)
-        told = f"no answer ({fault.code}), attempts: {course.attempts}"
-        self._log(logging.WARNING, call, "fault", fault.code, told, course.attempts)
-        return ModelUnavailable(fault.code, self._clean(fault.message) + more, usage, course.request_id)
+    def _unavailable(
+        self, call: ModelCall, progress: CallProgress, fault: AttemptFault, more: str
+    ) -> ModelUnavailable:
+        usage = replace(progress.usage or Usage(), calls=progress.attempts)
+        told = f"no answer ({fault.code}), attempts: {progress.attempts}"
+        self._log(logging.WARNING, call, "fault", fault.code, told, progress.attempts)
+        return ModelUnavailable(fault.code, self._clean(fault.message) + more, usage, progress.request_id)
 
     def _clean(self, text: str) -> str:
         return one_line(self._scrub(text))
 
-    def _add_usage(self, call: ModelCall, course: Course, usage: Usage | None) -> None:
+    def _add_usage(self, call: ModelCall, progress: CallProgress, usage: Usage | None) -> None:
         """Add what an attempt used, with what it costs; a model without a price is told once."""
         if usage is None:
             return
@@ -364,7 +388,7 @@ class RemoteModel(Connection):
             where = "" if self.base_url is None else f" at {shown_url(self.base_url)}"
             text = f"no price is known for {self.name}{where}: its cost is counted as 0"
             self._tell(call, Notice("prices", "unknown", text), text)
-        course.usage = usage if course.usage is None else course.usage + usage
+        progress.usage = usage if progress.usage is None else progress.usage + usage
 
     @property
     def price(self) -> Price | None:

@@ -1,5 +1,8 @@
 """
-One attempt over an SDK, sync and async: opened, read, and what it came to; nothing that a server does raises.
+One attempt over an SDK, sync and async: opened, read by the SDK's own stream, and what came of it as a value.
+
+Nothing that a server does raises. Between the response and the SDK's stream stands a `Body`, which bounds the bytes, the
+time and a run that was cancelled: the SDK's reader has no bound of its own, and in a sync client nothing else can stop it.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from msgspec import Struct
@@ -18,12 +21,20 @@ from msgspec import Struct
 from ..model import CallStopped, ModelCall, request_label
 from .settings import Port
 from .wire.exchange import Exchange
-from .wire.faults import Fault
-from .wire.interface import Heard, Interface
+from .wire.faults import AttemptFault
+from .wire.interface import Interface, ParsedReply
 from .wire.secrets import Scrubber
+
+if TYPE_CHECKING:
+    from .http import AsyncBody, Body, SyncBody
 
 CONNECT_S = 10.0
 """Longest time to connect."""
+NO_KEY = "none"
+"""What a server of one's own is given where there is no key."""
+
+AttemptResult = tuple[ParsedReply | AttemptFault, str | None]
+"""What an attempt came to, and the server's id of it."""
 
 
 class Attempt(Struct, frozen=True):
@@ -44,13 +55,27 @@ class Connection(ABC):
         client, async_client: Made by the host; None: made on first use, the async ones one for each event loop.
 
     Attributes:
+        provider: Name of the provider and of its SDK.
+        home: Its address.
+        sdk_client: Name of the SDK's client.
         modules: Of the SDK, imported before the first attempt so that no time of it is spent on that.
+        unnamed: Members of a body for which the SDK's method has no parameter.
     """
 
+    provider = ""
+    home = ""
+    sdk_client = ""
     modules: tuple[str, ...] = ()
+    unnamed: tuple[str, ...] = ()
+    base_url: str | None
+    _key: str
+    _timeout_s: float
+    _extra: dict[str, Any]
+    _headers: dict[str, str]
 
     def __init__(self, port: Port, secrets: frozenset[str], client: Any, async_client: Any) -> None:
         self._port = port
+        self._interface = self._wire()
         self._secrets = secrets
         self._scrub = Scrubber(sorted(secrets))
         self._client, self._async_given = client, async_client
@@ -58,22 +83,7 @@ class Connection(ABC):
         self._lock = threading.Lock()
         self._prepared = False
 
-    # -- what a provider brings ------------------------------------------------------------------------------------
-
-    @property
-    @abstractmethod
-    def _interface(self) -> Interface:
-        """Which interface the server speaks."""
-
-    @abstractmethod
-    def _made(self, *, is_async: bool) -> Any:
-        """Return a client of the SDK, its own retries off."""
-
-    @abstractmethod
-    def _open(self, client: Any, attempt: Attempt) -> Any:
-        """Return the context manager of the response to an attempt, its body not read."""
-
-    # -- one attempt -----------------------------------------------------------------------------------------------
+    # -- the SDK ---------------------------------------------------------------------------------------------------
 
     def _ready(self) -> None:
         """Do what is done once before the first attempt: the SDK is imported, its logs are held back."""
@@ -85,6 +95,23 @@ class Connection(ABC):
 
                 quiet(self._secrets)
                 self._prepared = True
+
+    def _made(self, *, is_async: bool) -> Any:
+        """Return a client of the SDK, its own retries off: attempts are counted, budgeted and journaled here."""
+        from .http import abound, bound, trust
+
+        sdk, kind = import_module(self.provider), "Async" if is_async else ""
+        hooks = {"response": [abound if is_async else bound]}
+        http = getattr(sdk, f"Default{kind}HttpxClient")(
+            event_hooks=hooks, verify=trust(), follow_redirects=False
+        )
+        return getattr(sdk, kind + self.sdk_client)(
+            api_key=self._key or NO_KEY,
+            base_url=self.base_url or self.home,
+            max_retries=0,
+            timeout=self._timeout_s,
+            http_client=http,
+        )
 
     def _sync_client(self) -> Any:
         with self._lock:
@@ -101,81 +128,117 @@ class Connection(ABC):
                 self._async_clients[loop] = self._made(is_async=True)
             return self._async_clients[loop]
 
-    def _attempted(self, attempt: Attempt) -> tuple[Heard | Fault, str | None]:
+    @abstractmethod
+    def _wire(self) -> Interface:
+        """Return the interface that the server speaks."""
+
+    @abstractmethod
+    def _resource(self, client: Any) -> Any:
+        """Return what of the SDK's client makes requests of that interface."""
+
+    def _open(self, client: Any, attempt: Attempt) -> Any:
+        """Return the context manager of the response to an attempt, its body not read."""
+        import httpx2
+
+        body = dict(attempt.body)
+        extra = {name: body.pop(name) for name in self.unnamed if name in body} | self._extra
+        return self._resource(client).with_streaming_response.create(
+            **body,
+            extra_body=extra or None,
+            extra_headers={"Accept-Encoding": "gzip", **self._headers},
+            timeout=httpx2.Timeout(attempt.timeout_s, connect=min(CONNECT_S, attempt.timeout_s)),
+        )
+
+    def _events(self, client: Any, body: SyncBody | AsyncBody) -> Any:
+        """Return the SDK's stream of typed events over *body*."""
+        import httpx2
+
+        sdk = import_module(self.provider)
+        kind = sdk.AsyncStream if body.is_async else sdk.Stream
+        response = httpx2.Response(200, stream=body, request=httpx2.Request("POST", self.home))
+        return kind(cast_to=self._interface.types()[0], response=response, client=client)
+
+    # -- one attempt -----------------------------------------------------------------------------------------------
+
+    def _attempted(self, attempt: Attempt) -> AttemptResult:
         """Make one attempt and return what it came to, with the server's id of it; never raises for a server."""
-        exchange: Exchange | None = None
-        request_id: str | None = None
-        broken: Fault | None = None
+        from .http import SyncBody
+
+        exchange = Exchange(self._interface, attempt.call.on_text, self._scrub)
+        body: SyncBody | None = None
+        end = self._port.now() + attempt.timeout_s
+
+        def watch() -> None:
+            if attempt.call.is_cancelled is not None and attempt.call.is_cancelled():
+                raise CallStopped("the run is cancelled")
+            if self._port.now() > end:
+                raise TimeoutError
+
         try:
             self._ready()
-            opened: AbstractContextManager[Any] = self._open(self._sync_client(), attempt)
-            end = self._port.now() + attempt.timeout_s
-            with opened as response:
-                exchange, request_id = self._begun(response, attempt)
-                for data in response.iter_bytes():
-                    if attempt.call.is_cancelled is not None and attempt.call.is_cancelled():
-                        raise CallStopped("the run is cancelled")
-                    exchange.feed(data)
-                    if exchange.done:
+            client = self._sync_client()
+            opened: AbstractContextManager[Any] = self._open(client, attempt)
+            with opened as response:  # leaving it closes the connection, whatever the SDK's stream has done
+                is_stream = self._begun(exchange, attempt, response)
+                # from here on an error is one within the reply, of which what was heard may be whole
+                body = SyncBody(response.iter_bytes(), watch, is_stream=is_stream)
+                for event in self._events(client, body) if is_stream else body:
+                    if is_stream and exchange.take(event):
                         break
-                    if self._port.now() > end:
-                        broken = Fault("timeout", "the reply took too long", True)
-                        break
-        except CallStopped:
+        except CallStopped:  # before all others: a run that was cancelled is no fault of the server
             raise
         except Exception as error:  # whatever a foreign library raises is a fault of this attempt
-            broken, told = self._broken(error, begun=exchange is not None)
-            request_id = request_id or told
-        return self._ended(exchange, broken, request_id)
+            return self._broken(exchange, body, error)
+        return self._ended(exchange, body, None)
 
-    async def _aattempted(self, attempt: Attempt) -> tuple[Heard | Fault, str | None]:
+    async def _aattempted(self, attempt: Attempt) -> AttemptResult:
         """Do the same without blocking the event loop."""
-        exchange: Exchange | None = None
-        request_id: str | None = None
-        broken: Fault | None = None
+        from .http import AsyncBody
+
+        exchange = Exchange(self._interface, attempt.call.on_text, self._scrub)
+        body: AsyncBody | None = None
         try:
             if not self._prepared:
                 await asyncio.to_thread(self._ready)  # an import of seconds
-            opened: AbstractAsyncContextManager[Any] = self._open(self._async_client(), attempt)
-            async with asyncio.timeout(attempt.timeout_s):
-                async with opened as response:
-                    exchange, request_id = self._begun(response, attempt)
-                    async for data in response.iter_bytes():
-                        exchange.feed(data)
-                        if exchange.done:
-                            break
-        except TimeoutError:
-            broken = Fault("timeout", "the reply took too long", True)
+            client = self._async_client()
+            opened: AbstractAsyncContextManager[Any] = self._open(client, attempt)
+            async with asyncio.timeout(attempt.timeout_s), opened as response:
+                is_stream = self._begun(exchange, attempt, response)
+                body = AsyncBody(response.iter_bytes(), is_stream=is_stream)
+                async for event in self._events(client, body) if is_stream else body:
+                    if is_stream and exchange.take(event):
+                        break
         except Exception as error:  # whatever a foreign library raises is a fault of this attempt
-            broken, told = self._broken(error, begun=exchange is not None)
-            request_id = request_id or told
-        return self._ended(exchange, broken, request_id)
+            return self._broken(exchange, body, error)
+        return self._ended(exchange, body, None)
 
-    def _begun(self, response: Any, attempt: Attempt) -> tuple[Exchange, str | None]:
-        headers = {name.lower(): value for name, value in response.headers.items()}
-        exchange = Exchange(self._interface, headers, attempt.call.on_text, self._scrub)
-        return exchange, self._label(headers)
+    def _begun(self, exchange: Exchange, attempt: Attempt, response: Any) -> bool:
+        """Note what the head of a response says, and return whether its body may be a stream."""
+        exchange.request_id = self._label(response.headers)
+        exchange.content_type = response.headers.get("content-type", "").lower()
+        return bool(attempt.body.get("stream")) or exchange.is_events
 
     def _label(self, headers: Mapping[str, str]) -> str | None:
         """Return the id in a response's headers, if it is one and no secret."""
         found = headers.get("x-request-id") or headers.get("request-id")
         return request_label(self._scrub(found)) if found else None
 
-    def _broken(self, error: Exception, *, begun: bool) -> tuple[Fault, str | None]:
+    def _broken(self, exchange: Exchange, body: Body | None, error: Exception) -> AttemptResult:
+        """Return what an attempt came to that ended by *error*."""
         from .http import fault_of
 
-        response = getattr(error, "response", None)
-        headers = getattr(response, "headers", None)
-        label = self._label({name.lower(): value for name, value in headers.items()}) if headers else None
-        return fault_of(error, self._port.wall(), begun=begun), label
+        headers = getattr(getattr(error, "response", None), "headers", None)
+        if headers and exchange.request_id is None:
+            exchange.request_id = self._label(headers)
+        return self._ended(exchange, body, fault_of(error, self._port.wall(), body))
 
-    def _ended(
-        self, exchange: Exchange | None, broken: Fault | None, request_id: str | None
-    ) -> tuple[Heard | Fault, str | None]:
-        if exchange is None:
-            assert broken is not None, "an attempt without a response has a reason"
-            return broken, request_id
-        result = exchange.end(broken)
-        if request_id is None and isinstance(result, Heard):
+    def _ended(self, exchange: Exchange, body: Body | None, broken: AttemptFault | None) -> AttemptResult:
+        """Return what an attempt came to: *broken*, a stream's reply as far as it is whole, or a whole body's."""
+        if body is not None and (exchange.begun or exchange.is_events):
+            result = exchange.end(broken)
+        else:
+            result = broken or exchange.whole(b"".join(body.kept if body else ()))
+        request_id = exchange.request_id
+        if request_id is None and isinstance(result, ParsedReply):
             request_id = request_label(self._scrub(result.id))
         return result, request_id

@@ -1,7 +1,7 @@
 """
 The edge of the model clients that knows the SDKs' HTTP library: bodies of bounded size, errors as faults, quiet logs.
 
-Imported only together with an SDK, since `httpx2` comes with it.
+Imported only together with an SDK, since the extras of both bring `httpx2`.
 """
 
 from __future__ import annotations
@@ -10,112 +10,132 @@ import logging
 import os
 import ssl
 import threading
-import zlib
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
 import httpx2
 
-from .wire.faults import Fault, one_line, status_fault
+from .wire.faults import AttemptFault, one_line, status_fault, told_fault
+from .wire.interface import MALFORMED, bad_body
 from .wire.secrets import Scrubber
 
 BODY_BYTES = 32 * 2**20
 """Most bytes of a response, unpacked."""
+EVENT_BYTES, EVENT_LINES = 4 * 2**20, 1_000
+"""Most bytes and lines of one event of a stream: the Anthropic SDK copies an event anew with each line and each piece."""
 ERROR_BYTES = 64 * 2**10
 """How much of an error's body is read; what follows is not asked for."""
-_CHUNK = 64 * 2**10
 
 
 class BodyTooLarge(Exception):
     """A response has more bytes than are taken."""
 
 
-class BodyUnreadable(Exception):
-    """A response is packed in a form that cannot be unpacked."""
+class Body:
+    """
+    The bytes of one response on their way to the SDK's reader, which has no bounds.
 
+    It takes a byte order mark off and ends with an empty line, since the reader passes over a first field behind such a
+    mark and over a last event without such a line.
 
-class _Unpacker:
-    """Counts and unpacks the bytes of one response; never holds more than one piece of it."""
+    Attributes:
+        is_async: Whether it is read on an event loop.
+        is_stream: Whether it may be a stream.
+        kept: What was not handed on, since it is no stream.
+        ended: Whether the response has ended; what cannot be read then was cut off.
+    """
 
-    def __init__(self, response: httpx2.Response) -> None:
-        self._quiet = response.status_code >= 300
-        self._left = ERROR_BYTES if self._quiet else BODY_BYTES
-        packing = response.headers.pop("content-encoding", "identity").strip().lower() or "identity"
-        self._zip = zlib.decompressobj(wbits=47) if packing in ("gzip", "x-gzip", "deflate") else None
-        self._unknown = self._zip is None and packing != "identity"
+    is_async = False
 
-    def pieces(self, data: bytes) -> Iterator[bytes]:
-        """Yield what *data* unpacks to; an error's body just ends at its limit."""
-        if self._unknown:
-            raise BodyUnreadable("the response is packed in a way that was not asked for")
-        if self._zip is None:
-            yield self._counted(data)
-            return
-        try:
-            while self._left or not self._quiet:
-                piece = self._zip.decompress(data, _CHUNK)
-                yield self._counted(piece)
-                data = self._zip.unconsumed_tail
-                if not data and len(piece) < _CHUNK:  # a full piece may not have been all of it
-                    break
-        except zlib.error:
-            raise BodyUnreadable("the response cannot be unpacked") from None
+    def __init__(self, *, is_stream: bool) -> None:
+        self.is_stream = is_stream
+        self.ended = False
+        self._bytes = self._event_bytes = self._event_lines = 0
+        self._begins: bytes = b""
+        self.kept: list[bytes] = []
 
-    def _counted(self, data: bytes) -> bytes:
-        if len(data) > self._left and not self._quiet:
+    def counted(self, data: bytes) -> bytes:
+        """Return what of the next bytes goes on to the reader, within the bounds; nothing of a body that is JSON."""
+        if not self._bytes:
+            data = data.removeprefix(b"\xef\xbb\xbf")
+        self._bytes += len(data)
+        if self._bytes > BODY_BYTES:
             raise BodyTooLarge(f"the response has more than {BODY_BYTES:,} bytes")
-        data = data[: self._left]
-        self._left -= len(data)
+        self._begins = self._begins or data.lstrip()[:1]
+        if not self.is_stream or self._begins in (b"{", b"["):
+            self.kept.append(data)
+            return b""
+        self._count_event(data)
         return data
 
-    @property
-    def full(self) -> bool:
-        """Whether nothing more is wanted."""
-        return self._quiet and not self._left
+    def _count_event(self, data: bytes) -> None:
+        """Count the event that goes on with *data*, and each that begins in it; blank lines are where events end."""
+        lines = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        for place, part in enumerate(lines.split(b"\n\n")):
+            if place or lines[:1] == b"\n":
+                self._event_bytes = self._event_lines = 0
+            self._event_bytes += len(part)
+            self._event_lines += part.count(b"\n")
+            if self._event_bytes > EVENT_BYTES or self._event_lines > EVENT_LINES:
+                raise BodyTooLarge(f"an event has more than {EVENT_BYTES:,} bytes or {EVENT_LINES:,} lines")
 
 
-class _Bounded(httpx2.SyncByteStream):
-    def __init__(self, response: httpx2.Response) -> None:
-        stream = response.stream
-        assert isinstance(stream, httpx2.SyncByteStream)
-        self._stream, self._unpacker = stream, _Unpacker(response)
+class SyncBody(Body, httpx2.SyncByteStream):
+    """The same for a thread; *watch* is called before each piece and raises what ends the reading."""
+
+    def __init__(self, pieces: Iterator[bytes], watch: Callable[[], None], *, is_stream: bool) -> None:
+        super().__init__(is_stream=is_stream)
+        self._pieces, self._watch = pieces, watch
 
     def __iter__(self) -> Iterator[bytes]:
-        for data in self._stream:
-            yield from self._unpacker.pieces(data)
-            if self._unpacker.full:
-                return
-
-    def close(self) -> None:
-        self._stream.close()
+        for data in self._pieces:
+            self._watch()
+            yield self.counted(data)
+        self.ended = True  # before the last line: what the reader finds from now on was cut off by the end
+        yield b"\n\n"
 
 
-class _AsyncBounded(httpx2.AsyncByteStream):
-    def __init__(self, response: httpx2.Response) -> None:
-        stream = response.stream
-        assert isinstance(stream, httpx2.AsyncByteStream)
-        self._stream, self._unpacker = stream, _Unpacker(response)
+class AsyncBody(Body, httpx2.AsyncByteStream):
+    """The same on an event loop, where a task is cancelled instead."""
+
+    is_async = True
+
+    def __init__(self, pieces: AsyncIterator[bytes], *, is_stream: bool) -> None:
+        super().__init__(is_stream=is_stream)
+        self._pieces = pieces
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for data in self._stream:
-            for piece in self._unpacker.pieces(data):
-                yield piece
-            if self._unpacker.full:
-                return
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
+        async for data in self._pieces:
+            yield self.counted(data)
+        self.ended = True
+        yield b"\n\n"
 
 
 def bound(response: httpx2.Response) -> None:
-    """Bound a response's body; an event hook of the sync HTTP clients."""
-    response.stream = _Bounded(response)
+    """Read no more than a part of an error's body, which the SDK would read whole; a hook of the sync HTTP clients."""
+    if response.status_code >= 300:
+        assert isinstance(response.stream, httpx2.SyncByteStream)
+        body = b""
+        for data in response.stream:
+            body += data
+            if len(body) >= ERROR_BYTES:
+                break
+        response.stream.close()
+        response.stream = httpx2.ByteStream(body[:ERROR_BYTES])
 
 
 async def abound(response: httpx2.Response) -> None:
     """Do the same for the async ones."""
-    response.stream = _AsyncBounded(response)
+    if response.status_code >= 300:
+        assert isinstance(response.stream, httpx2.AsyncByteStream)
+        body = b""
+        async for data in response.stream:
+            body += data
+            if len(body) >= ERROR_BYTES:
+                break
+        await response.stream.aclose()
+        response.stream = httpx2.ByteStream(body[:ERROR_BYTES])
 
 
 @lru_cache(maxsize=1)
@@ -127,36 +147,51 @@ def trust() -> ssl.SSLContext:
 # -- errors ------------------------------------------------------------------------------------------------------
 
 
-def fault_of(error: BaseException, now_s: float, *, begun: bool) -> Fault:
+def fault_of(error: BaseException, now_s: float, body: Body | None) -> AttemptFault:
     """
-    Return what an exception of an SDK or its HTTP library means.
+    Return what an exception of an SDK, its HTTP library or the readers means.
 
     Args:
-        error: As it was raised.
+        error: As it was raised; the SDKs' errors of a status and of an error within a stream hold what the server said.
         now_s: Seconds since the epoch, for dates in headers.
-        begun: Whether a response with status 200 had begun.
+        body: Of a response with status 200, None if none had begun.
     """
-    response = getattr(error, "response", None)
-    status = getattr(error, "status_code", None)
-    if isinstance(response, httpx2.Response) and isinstance(status, int) and not begun:
+    status, told = getattr(error, "status_code", None), getattr(error, "body", None)
+    if isinstance(status, int) and body is None:
+        response: Any = getattr(error, "response", None)
         headers = {name.lower(): value for name, value in response.headers.items()}
-        return status_fault(status, getattr(error, "body", None), headers, now_s)
-    if isinstance(error, BodyTooLarge | BodyUnreadable):
-        return Fault("bad_body", str(error), isinstance(error, BodyUnreadable))
+        return status_fault(status, told, headers, now_s)
+    if told is not None and body is not None:
+        return told_fault(told)
+    if isinstance(error, BodyTooLarge):
+        return AttemptFault("bad_body", str(error))
+    if isinstance(error, TimeoutError):
+        return AttemptFault("timeout", "the reply took too long", True)
+    if isinstance(error, MALFORMED) and body is not None:
+        if body.ended:
+            return AttemptFault("cut_stream", "the stream ended within an event", True)
+        return bad_body("an event is no JSON object of its interface")
+    return _transport_fault(error, begun=body is not None)
+
+
+def _transport_fault(error: BaseException, *, begun: bool) -> AttemptFault:
+    """Return what an error of the HTTP library means, which the SDKs wrap into their own."""
     cause = error
     while not isinstance(cause, httpx2.HTTPError | httpx2.InvalidURL) and cause.__cause__ is not None:
         cause = cause.__cause__
+    if isinstance(cause, httpx2.DecodingError):
+        return AttemptFault("bad_body", "the response cannot be unpacked", True)
     if isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.ProxyError):
-        return Fault("unreachable", f"no connection{_place(cause)}: {_reason(cause)}", True)
+        return AttemptFault("unreachable", f"no connection{_place(cause)}: {_reason(cause)}", True)
     if isinstance(cause, httpx2.TimeoutException):
-        return Fault("timeout", "the server did not answer in time", True)
+        return AttemptFault("timeout", "the server did not answer in time", True)
     if isinstance(cause, httpx2.TransportError):
         if begun:
-            return Fault("cut_stream", f"the connection broke within the reply: {_told(cause)}", True)
-        return Fault("unreachable", f"the connection broke: {_told(cause)}", True)
+            return AttemptFault("cut_stream", f"the connection broke within the reply: {_told(cause)}", True)
+        return AttemptFault("unreachable", f"the connection broke: {_told(cause)}", True)
     if isinstance(cause, httpx2.HTTPError | httpx2.InvalidURL):
-        return Fault("unreachable", _told(cause))
-    return Fault("unexpected", f"{type(error).__name__}: {_told(error)}")
+        return AttemptFault("unreachable", _told(cause))
+    return AttemptFault("unexpected", f"{type(error).__name__}: {_told(error)}")
 
 
 def _place(error: httpx2.TransportError) -> str:

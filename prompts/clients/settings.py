@@ -80,6 +80,12 @@ def number(value: object, name: str, least: float, most: float) -> float:
     return value
 
 
+def one_of(value: object, name: str, known: tuple[str, ...]) -> str:
+    if not isinstance(value, str) or value not in known:
+        raise UsageError(f"{name}={value!r}: use {', '.join(known)}")
+    return value
+
+
 def checked_url(url: str, name: str = "base_url") -> str:
     """
     Return a server's address if it is one; *name* is what it is called where it was given.

@@ -1,24 +1,23 @@
 """
-One attempt as it comes in: bytes of a response in, the reply or what went wrong out; pure.
+One attempt as it comes in: the events of the SDK's stream or a whole body in, the reply or what went wrong out; pure.
 
-A server may ignore that it was asked for a stream, and label its body wrongly: what the body is, is seen by how it
-begins when its content type does not say that it is a stream.
+A server may ignore that it was asked for a stream, and label its body wrongly. So a body is read as a stream when one was
+asked for or its content type says that it is one, and one without any event is then read as a whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from typing import Any
 
 from msgspec.structs import replace
 
-from .faults import Fault, one_line
-from .interface import Heard, Interface, bad_body, decoded
+from .faults import AttemptFault, one_line
+from .interface import MALFORMED, Interface, ParsedReply, bad_body, decoded
 from .secrets import Scrubber, StreamScrubber
-from .sse import Event, SseReader
 
-BYTES_MAX = 32 * 2**20
-_SNIFFED = 7
-_STREAM_BEGINNINGS = (b"data:", b"event:", b"id:", b"retry:", b":")
+_MENDED = ("cut_stream", "timeout")
+"""How a stream may break without loss once the reason of the reply's end has come."""
 
 
 class Exchange:
@@ -27,106 +26,64 @@ class Exchange:
 
     Args:
         interface: Which the server speaks.
-        headers: Of the response, names in lower case.
-        on_text: Told each piece of text, without secrets.
+        on_text: Called with each piece of text, without secrets.
         scrub: Takes secrets out.
 
     Attributes:
-        done: Whether nothing more needs to be read.
+        begun: Whether an event has come.
+        request_id, content_type: As the head of the response has them.
     """
 
-    def __init__(
-        self,
-        interface: Interface,
-        headers: Mapping[str, str],
-        on_text: Callable[[str], None] | None,
-        scrub: Scrubber,
-    ) -> None:
-        self.done = False
+    def __init__(self, interface: Interface, on_text: Callable[[str], None] | None, scrub: Scrubber) -> None:
+        self.begun = False
+        self.request_id: str | None = None
+        self.content_type = ""
         self._interface = interface
-        self._hearing = interface.hearing()
-        self._type = headers.get("content-type", "").lower()
-        self._streamed: bool | None = True if "event-stream" in self._type else None
-        self._reader = SseReader()
-        self._kept: list[bytes] = []
-        self._bytes = 0
-        self._problem: Fault | None = None
+        self._reader = interface.reader()
         self._on_text = on_text
         self._shown = StreamScrubber(scrub)
 
-    def feed(self, data: bytes) -> None:
-        """Take the next bytes."""
-        self._bytes += len(data)
-        if self._bytes > BYTES_MAX:
-            self._problem = Fault("bad_body", f"the response has more than {BYTES_MAX:,} bytes")
-            self.done = True
-            return
-        if not self._streamed:
-            self._kept.append(data)
-            if self._streamed is None and self._bytes >= _SNIFFED:
-                self._sniff()
-            return
-        self._hear(self._reader.feed(data))
+    @property
+    def is_events(self) -> bool:
+        """Whether the server says that it streams."""
+        return "event-stream" in self.content_type
 
-    def _sniff(self) -> None:
-        """Find out by its beginning whether the body is a stream."""
-        begin = b"".join(self._kept)
-        self._streamed = begin.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(_STREAM_BEGINNINGS)
-        if self._streamed:
-            self._kept = []
-            self._hear(self._reader.feed(begin))
-
-    def _hear(self, events: list[Event], *, cut: bool = False) -> None:
-        """Take whole events; *cut*: the stream ended within the one that there may be."""
-        for name, data in events:
-            if self.done:
-                return
-            try:
-                text = self._hearing.feed(name, data)
-            except ValueError as error:
-                unreadable = bad_body(f"an event is {_told(error)}")
-                self._problem = (
-                    Fault("cut_stream", "the stream ended within an event", True) if cut else unreadable
-                )
-                self.done = True
-                return
-            self._show(self._shown.feed(text))
-            self.done = self._hearing.done
+    def take(self, event: Any) -> bool:
+        """Take the next event of the stream and return whether it was the last one; raises `MALFORMED`."""
+        self.begun = True
+        self._show(self._shown.feed(self._reader.add(event)))
+        return self._reader.done
 
     def _show(self, text: str) -> None:
         if text and self._on_text is not None:
             self._on_text(text)
 
-    def end(self, broken: Fault | None = None) -> Heard | Fault:
-        """Return what it came to; *broken* is why the response ended before its end, if it did."""
-        if self._streamed is None:
-            self._sniff()
-        if not self._streamed:
-            return self._problem or broken or self._whole()
-        if self._problem is None and broken is None and not self.done:
-            self._hear(self._reader.end(), cut=True)
-        result = self._hearing.end()
-        if isinstance(result, Heard) and self._problem is None:
+    def end(self, broken: AttemptFault | None) -> ParsedReply | AttemptFault:
+        """Return what the events so far come to; *broken* is why there were no more, if that was before the last one."""
+        try:
+            result = self._reader.end()
+            usage = self._reader.usage
+        except MALFORMED:
+            return bad_body("its events are not as its interface has them")
+        mended = broken is None or (broken.code in _MENDED and not broken.status)
+        if isinstance(result, ParsedReply) and mended:
             self._show(self._shown.end())
             return result
-        problem = self._problem or broken
-        return replace(problem, usage=result.usage) if problem is not None else result
+        return result if broken is None else replace(broken, usage=usage)
 
-    def _whole(self) -> Heard | Fault:
-        """Read a body that is no stream."""
-        body = b"".join(self._kept)
+    def whole(self, body: bytes) -> ParsedReply | AttemptFault:
+        """Return what a body that was no stream comes to."""
         if not body.strip():
-            return bad_body("it is empty")
+            return bad_body("it is empty, or neither JSON nor a stream")
         try:
-            data = decoded(body.removeprefix(b"\xef\xbb\xbf"))
+            data = decoded(body)
         except ValueError as error:
-            return bad_body(f"it is {_told(error)} (content type {one_line(self._type)[:80] or 'unknown'})")
-        result = self._interface.read(data)
-        if isinstance(result, Heard):
+            what = "no JSON object" if str(error) == "no JSON object" else "no JSON"
+            return bad_body(f"it is {what} (content type {one_line(self.content_type)[:80] or 'unknown'})")
+        try:
+            result = self._reader.whole(self._interface.types()[1].construct(**data))
+        except MALFORMED:
+            return bad_body("it is not as its interface has it")
+        if isinstance(result, ParsedReply):
             self._show(self._shown.feed(result.text) + self._shown.end())
         return result
-
-
-def _told(error: ValueError) -> str:
-    """Return what is wrong with a text that should be JSON, without its words."""
-    return "no JSON object" if str(error) == "no JSON object" else "no JSON"

@@ -24,7 +24,7 @@ BACKOFF_FIRST_S, BACKOFF_MAX_S, JITTER = 0.5, 8.0, 0.25
 """The SDKs' own back-off: doubling from half a second to eight, up to a quarter less by chance."""
 
 
-class Fault(Struct, frozen=True):
+class AttemptFault(Struct, frozen=True):
     """
     Why an attempt came to nothing.
 
@@ -96,7 +96,7 @@ def status_code(status: int) -> tuple[str, bool]:
     return ("server_error", True) if status >= 500 else ("bad_request", False)
 
 
-def status_fault(status: int, body: object, headers: Mapping[str, str], now_s: float) -> Fault:
+def status_fault(status: int, body: object, headers: Mapping[str, str], now_s: float) -> AttemptFault:
     """
     Return what a response with an error status means.
 
@@ -119,10 +119,10 @@ def status_fault(status: int, body: object, headers: Mapping[str, str], now_s: f
         told = words_of(body) or "no details"
     message = f"HTTP {status}: {told}"
     wait = retry_after_s(headers, now_s) if again else None
-    return Fault(code, message, again, wait, status, _param(body))
+    return AttemptFault(code, message, again, wait, status, _param(body))
 
 
-def told_fault(error: object, usage: Usage | None = None) -> Fault:
+def told_fault(error: object, usage: Usage | None = None) -> AttemptFault:
     """Return what an error object within a response or a stream means; its type or code is looked at."""
     status = next((_TYPES[name] for name in _names(error) if name in _TYPES), 0)
     number = _inner(error).get("code") if isinstance(error, Mapping) else None
@@ -130,7 +130,7 @@ def told_fault(error: object, usage: Usage | None = None) -> Fault:
         status = number
     code, again = status_code(status or 500)
     message = f"the server broke off: {words_of(error) or 'no details'}"
-    return Fault(code, message, again, status=status, param=_param(error), usage=usage)
+    return AttemptFault(code, message, again, status=status, param=_param(error), usage=usage)
 
 
 def _inner(body: object) -> Mapping[str, Any]:
@@ -224,7 +224,7 @@ _FEATURES = (
 """What can be left out of a request, and how servers call it."""
 
 
-def lacking(fault: Fault, sent: Iterable[str]) -> tuple[str, bool] | None:
+def lacking(fault: AttemptFault, sent: Iterable[str]) -> tuple[str, bool] | None:
     """
     Return which feature of a request a server refused, and whether for every request; None if it was none.
 

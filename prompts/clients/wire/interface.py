@@ -1,4 +1,4 @@
-"""What one exchange with a server came to, whatever interface it speaks, and how its numbers are read."""
+"""What each interface of a server offers: a request's body, the reader of its replies; and how their numbers are read."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from msgspec import Struct
 
 from ....states.outcomes import Usage
 from ...model import Finish, ModelCall
-from .faults import Fault
+from .faults import AttemptFault
 
 TOKENS_MAX = 2**40
 """More tokens than this are a wrong number."""
 
 
-class Heard(Struct, frozen=True):
+class ParsedReply(Struct, frozen=True):
     """
     A reply that came whole.
 
@@ -35,7 +35,7 @@ class Heard(Struct, frozen=True):
     paused: list[Any] | None = None
 
 
-class Asked(Struct, frozen=True):
+class RequestOptions(Struct, frozen=True):
     """
     What of a client's settings goes into a request.
 
@@ -63,25 +63,34 @@ class Asked(Struct, frozen=True):
         return feature not in self.without
 
 
-class Hearing(Protocol):
-    """One streamed reply as it comes in."""
+class ReplyReader(Protocol):
+    """
+    Reads one reply, of a stream or whole, from the objects of the SDK.
+
+    The SDK makes its objects without checking them: a server that sends other types than the SDK declares makes `add`,
+    `whole` and `end` raise any of `MALFORMED`, which whoever calls them takes for a body that cannot be read.
+    """
 
     @property
     def done(self) -> bool:
         """Whether its last event has come."""
         ...
 
-    def feed(self, name: str, data: str) -> str:
-        """
-        Take one event and return the text that it adds to the reply.
-
-        Raises:
-            ValueError: The event is not as the interface has it.
-        """
+    @property
+    def usage(self) -> Usage | None:
+        """What the server has counted so far."""
         ...
 
-    def end(self) -> Heard | Fault:
-        """Return what the whole came to; a `Fault` when it is not whole."""
+    def add(self, event: Any) -> str:
+        """Take one event of the SDK's stream and return the text that it adds to the reply."""
+        ...
+
+    def whole(self, reply: Any) -> ParsedReply | AttemptFault:
+        """Return what a reply that was not streamed is."""
+        ...
+
+    def end(self) -> ParsedReply | AttemptFault:
+        """Return what the events so far make; a `AttemptFault` when they make no whole reply."""
         ...
 
 
@@ -93,32 +102,33 @@ class Interface(Protocol):
         """Ways to send a schema, the best one first."""
         ...
 
-    def body(self, call: ModelCall, asked: Asked) -> tuple[dict[str, Any], set[str]]:
+    def body(self, call: ModelCall, options: RequestOptions) -> tuple[dict[str, Any], set[str]]:
         """Return a request's body, and which features of it can be left out."""
         ...
 
-    def read(self, data: Mapping[str, Any]) -> Heard | Fault:
-        """Return what a whole response came to."""
+    def types(self) -> tuple[Any, Any]:
+        """Return the SDK's types of a stream's events and of a whole reply."""
         ...
 
-    def hearing(self) -> Hearing:
-        """Return what hears a streamed response."""
+    def reader(self) -> ReplyReader:
+        """Return what reads one reply."""
         ...
 
 
-def mapping(value: object) -> Mapping[str, Any]:
-    """Return *value* if it is a JSON object, else an empty one."""
-    return value if isinstance(value, Mapping) else {}
-
-
-def mappings(value: object) -> list[Mapping[str, Any]]:
-    """Return the JSON objects of a list, nothing for anything else."""
-    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
+MALFORMED = (ValueError, TypeError, AttributeError, LookupError, RecursionError)
+"""What an object of other types than the SDK declares raises where it is read."""
 
 
 def text_in(value: object) -> str:
     """Return *value* if it is a text, else the empty one."""
     return value if isinstance(value, str) else ""
+
+
+def members(value: Any) -> dict[str, Any]:
+    """Return the members of an object of the SDK as the server sent them; of no object none."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    return dict(value.to_dict(warnings=False)) if hasattr(value, "to_dict") else {}
 
 
 def count(value: object) -> int:
@@ -128,13 +138,55 @@ def count(value: object) -> int:
     return value if type(value) is int and 0 <= value <= TOKENS_MAX else 0
 
 
+def counted(usage: Any, read: str, written: str) -> Usage | None:
+    """
+    Return the usage of an object of OpenAI's, whose input tokens include the cached ones; None without one.
+
+    Args:
+        usage: As the SDK has it.
+        read, written: What this interface calls input and output.
+    """
+    data = members(usage)
+    if f"{read}_tokens" not in data:
+        return None
+    details, more = (
+        members(data.get(f"{read}_tokens_details")),
+        members(data.get(f"{written}_tokens_details")),
+    )
+    return Usage(
+        1,
+        count(data[f"{read}_tokens"]),
+        count(data.get(f"{written}_tokens")),
+        tokens_cached=count(details.get("cached_tokens")),
+        tokens_cache_write=count(details.get("cache_write_tokens")),
+        tokens_reasoning=count(more.get("reasoning_tokens")),
+    )
+
+
+def prompt(call: ModelCall) -> tuple[str, list[dict[str, str]]]:
+    """Return the system text of a request, and its other messages."""
+    system = "\n\n".join(sendable(item.text) for item in call.messages if item.role == "system")
+    rest = [item for item in call.messages if item.role != "system"]
+    return system, [{"role": item.role, "content": sendable(item.text)} for item in rest]
+
+
+def optional(body: dict[str, Any], options: RequestOptions, *items: tuple[str, str, object]) -> set[str]:
+    """
+    Put into *body* what was given and the server takes; return the features that are in it.
+
+    Args:
+        body: Of a request, or a part of one.
+        options: Of the request.
+        items: Feature, name of the member, and its value, None if it was not given.
+    """
+    there = [item for item in items if item[2] is not None and options.takes(item[0])]
+    body |= {name: value for _, name, value in there}
+    return {feature for feature, _, _ in there}
+
+
 def sendable(text: str) -> str:
     """Return *text* in a form that can be sent: lone surrogates have none in UTF-8."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "replace").decode()
-    return text
+    return text.encode("utf-8", "replace").decode()
 
 
 def as_json(value: object) -> str:
@@ -158,11 +210,11 @@ def decoded(text: str | bytes) -> dict[str, Any]:
     return data
 
 
-def bad_body(what: str, usage: Usage | None = None) -> Fault:
+def bad_body(what: str, usage: Usage | None = None) -> AttemptFault:
     """Return the fault of a response that is not as its interface has it; another attempt may be."""
-    return Fault("bad_body", f"the response cannot be read: {what}", True, usage=usage)
+    return AttemptFault("bad_body", f"the response cannot be read: {what}", True, usage=usage)
 
 
-def cut_stream(usage: Usage | None = None) -> Fault:
+def cut_stream(usage: Usage | None = None) -> AttemptFault:
     """Return the fault of a stream that ended before the reply did."""
-    return Fault("cut_stream", "the stream ended before the reply was whole", True, usage=usage)
+    return AttemptFault("cut_stream", "the stream ended before the reply was whole", True, usage=usage)
