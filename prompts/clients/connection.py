@@ -1,5 +1,5 @@
 """
-One attempt over an SDK, sync and async: opened, read by the SDK's own stream, and what came of it as a value.
+One attempt over an SDK, sync and async: opened, read by the SDK's own stream, and its outcome as a value.
 
 Nothing that a server does raises. Between the response and the SDK's stream stands a `Body`, which bounds the bytes, the
 time and a run that was cancelled: the SDK's reader has no bound of its own, and in a sync client nothing else can stop it.
@@ -34,7 +34,7 @@ NO_KEY = "none"
 """What a server of one's own is given where there is no key."""
 
 AttemptResult = tuple[ParsedReply | AttemptFault, str | None]
-"""What an attempt came to, and the server's id of it."""
+"""The outcome of an attempt, and the server's id of it."""
 
 
 class Attempt(Struct, frozen=True):
@@ -161,7 +161,7 @@ class Connection(ABC):
     # -- one attempt -----------------------------------------------------------------------------------------------
 
     def _attempted(self, attempt: Attempt) -> AttemptResult:
-        """Make one attempt and return what it came to, with the server's id of it; never raises for a server."""
+        """Make one attempt and return its outcome, with the server's id of it; never raises for a server."""
         from .http import SyncBody
 
         exchange = Exchange(self._interface, attempt.call.on_text, self._scrub)
@@ -224,7 +224,7 @@ class Connection(ABC):
         return request_label(self._scrub(found)) if found else None
 
     def _broken(self, exchange: Exchange, body: Body | None, error: Exception) -> AttemptResult:
-        """Return what an attempt came to that ended by *error*."""
+        """Return the outcome of an attempt that *error* ended."""
         from .http import fault_of
 
         headers = getattr(getattr(error, "response", None), "headers", None)
@@ -233,7 +233,7 @@ class Connection(ABC):
         return self._ended(exchange, body, fault_of(error, self._port.wall(), body))
 
     def _ended(self, exchange: Exchange, body: Body | None, broken: AttemptFault | None) -> AttemptResult:
-        """Return what an attempt came to: *broken*, a stream's reply as far as it is whole, or a whole body's."""
+        """Return the outcome of an attempt: *broken*, a stream's reply as far as it is whole, or a whole body's."""
         if body is not None and (exchange.begun or exchange.is_events):
             result = exchange.end(broken)
         else:

@@ -22,7 +22,7 @@ _MENDED = ("cut_stream", "timeout")
 
 class Exchange:
     """
-    What one response comes to.
+    One response as it comes in.
 
     Args:
         interface: Which the server speaks.
@@ -59,7 +59,7 @@ class Exchange:
             self._on_text(text)
 
     def end(self, broken: AttemptFault | None) -> ParsedReply | AttemptFault:
-        """Return what the events so far come to; *broken* is why there were no more, if that was before the last one."""
+        """Return what the events so far make; *broken* is why there were no more, if that was before the last one."""
         try:
             result = self._reader.end()
             usage = self._reader.usage
@@ -72,7 +72,7 @@ class Exchange:
         return result if broken is None else replace(broken, usage=usage)
 
     def whole(self, body: bytes) -> ParsedReply | AttemptFault:
-        """Return what a body that was no stream comes to."""
+        """Return what a body that was no stream says."""
         if not body.strip():
             return bad_body("it is empty, or neither JSON nor a stream")
         try:
