@@ -11,14 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
-from rich.color import ColorSystem
-from rich.console import Console, OverflowMethod, RenderableType
-from rich.style import Style
-from rich.table import Table
-from rich.text import Text
+
+if TYPE_CHECKING:  # loaded when something is drawn: most of what a command costs that prints a line or JSON
+    from rich.console import Console, OverflowMethod, RenderableType
+    from rich.text import Text
 
 CUT = "…"
 WIDE_LEAST = 8
@@ -62,16 +61,22 @@ def folded(text: str, width: int) -> list[str]:
 
 def _paragraph(text: str, width: int) -> list[str]:
     """Wrap one line; what follows hangs under the text of a list item."""
+    if cell_len(text) <= width:
+        return [text.rstrip()]
+    from rich.text import Text
+
     bullet = _BULLET.match(text)
     lead = bullet[0] if bullet and len(bullet[0]) <= width // 2 else ""
     lines = Text(text[len(lead) :]).wrap(_console(width), width - cell_len(lead), overflow="fold")
     heads = (lead if index == 0 else " " * len(lead) for index in range(len(lines)))
-    return [f"{head}{line.plain}".rstrip() for head, line in zip(heads, lines, strict=True)] or [""]
+    return [f"{head}{line.plain}".rstrip() for head, line in zip(heads, lines, strict=True)]
 
 
 @lru_cache(maxsize=8)
 def _console(width: int) -> Console:
     """Return a console for lines of *width* cells; `streams` decides later whether colours are printed."""
+    from rich.console import Console
+
     return Console(
         width=width,
         color_system="standard",
@@ -138,10 +143,13 @@ STYLES = {
 }
 """What the names of styles mean to rich."""
 
+_CODES = {"dim": 2, "bold": 1, "green": 32, "red": 31, "yellow": 33}
+"""What they are on a terminal."""
+
 
 def styled(text: str, style: str) -> str:
     """Return *text* with the colours of *style*; what is printed without colours takes them out again."""
-    return Style.parse(STYLES[style]).render(text, color_system=ColorSystem.STANDARD) if style else text
+    return f"\x1b[{_CODES[STYLES[style]]}m{text}\x1b[0m" if style and text else text
 
 
 STATE_STYLES = {"done": "good", "failed": "bad", "waiting": "warn", "running": ""}
@@ -185,6 +193,9 @@ def table(
         head: Whether the headings come first.
         without: Headings of columns that are left out, on a narrow terminal.
     """
+    from rich.table import Table
+    from rich.text import Text
+
     lines = [[Cell(one_line(cell.text), cell.style) for cell in row] for row in rows]
     drawn = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=head, header_style="none")
     used, needed = [], -2
@@ -210,6 +221,8 @@ def table(
 
 def _text(cell: Cell, *, wrap: bool) -> Text:
     """Return a cell for rich: on one line, or folded at spaces where there are any."""
+    from rich.text import Text
+
     overflow: OverflowMethod = "fold" if wrap else "ellipsis"
     return Text(cell.text, STYLES[cell.style], no_wrap=not wrap, overflow=overflow)
 
