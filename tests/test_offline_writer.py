@@ -427,7 +427,12 @@ def test_what_was_not_read_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_facts_of_a_passage_are_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many pairs of passages are compared: a contract of dated clauses took minutes."""
     looked: list[str] = []
-    monkeypatch.setattr(corpus, "facts", lambda text: looked.append(text) or facts(text))
+
+    def counted(text: str) -> frozenset[str]:
+        looked.append(text)
+        return facts(text)
+
+    monkeypatch.setattr(corpus, "facts", counted)
     clauses = [
         f"Clause {n}: the Carrier shall ship container {n} by {n % 28 + 1} May 2026." for n in range(120)
     ]
@@ -438,8 +443,13 @@ def test_the_facts_of_a_passage_are_looked_for_once(monkeypatch: pytest.MonkeyPa
 def test_a_unit_is_compared_with_a_bounded_number_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the time grows with the square of a text that repeats itself."""
     pairs: list[int] = []
-    likeness = comparison._common
-    monkeypatch.setattr(comparison, "_common", lambda *args: pairs.append(1) or likeness(*args))
+    common = comparison._common
+
+    def counted(one: frozenset[str], other: frozenset[str]) -> float:
+        pairs.append(1)
+        return common(one, other)
+
+    monkeypatch.setattr(comparison, "_common", counted)
     clauses = [f"The Carrier shall ship the container by {n % 28 + 1} May {2000 + n}." for n in range(300)]
     write("List every deadline", [Source("a.txt", "\n\n".join(clauses))])
     assert 0 < len(pairs) <= comparison.NEAR_MAX * 300

@@ -309,7 +309,9 @@ def test_the_whole_project_is_walked_once(tmp_path: Path) -> None:
     for folder in (*PURITY.FLOORS, "src/paor"):
         (tmp_path / folder).mkdir(parents=True)
     for pattern in PURITY.PURE:
-        (tmp_path / pattern.replace("*", "x")).write_text("", encoding="utf-8")
+        listed = tmp_path / pattern.replace("*", "x")
+        listed.parent.mkdir(parents=True, exist_ok=True)
+        listed.write_text("", encoding="utf-8")
     assert PURITY.check_project(tmp_path) == []
     (tmp_path / "src/paor/states").symlink_to("../../states")
     (tmp_path / "states/bad.py").write_text("import time\n", encoding="utf-8")

@@ -104,9 +104,15 @@ def _answer(observation: dict[str, Any]) -> str:
         line for line in snippet.split("\n") if not (line.startswith("# ") or _COVERED.search(line))
     ).strip("\n")
     cut = snippet.endswith("…")
-    # The last line is cut in its middle. Less than a snippet has is kept, so that a title above makes no difference.
-    while cut and len(text) > _ANSWER_CHARS and text.rpartition("\n")[0].rpartition("\n")[2].strip():
-        text = text.rpartition("\n")[0]
+    lines = text.partition("\n---\n")[0].split("\n")
+    partial = "\n---\n" not in text  # the last line is cut in its middle, and not only the signature
+    # Less than a snippet has is kept, so that a title above makes no difference.
+    while cut and any(line and line[0] != "#" for line in lines[:-1]):
+        if not partial and len("\n".join(lines)) <= _ANSWER_CHARS:
+            break
+        lines.pop()
+        partial = False
+    text = "\n".join(lines) if cut else text
     label = observation.get("resultLabel", "")
     # The signature at the end is cut, too: the answer has to say by itself what it is.
     return text.strip() + (
