@@ -14,7 +14,8 @@ The change is what differs from the merge base with the main branch, on the main
 is not committed. It touches a rotating test
 
 - when it touches the test's file or a module of ``tests/`` which that file imports: then every rotating test of the file runs;
-- when it touches what the marker names as ``data``, files or folders (``benchmarks/``);
+- when it touches what the marker names as ``data``, files or folders (``benchmarks/``); where ``entry`` of the marker gives the
+  texts that stand for a case in these files, only if one of them was not there before;
 - when it touches a file which the case itself is about, as ``files`` of the marker tells it;
 - when ``docs/guarantees.toml`` has an edit of a touched file which the test must see.
 
@@ -55,12 +56,14 @@ class Choice:
         reason: Why this quarter, or why everything.
         compared: With what the change was compared, in words; empty where no change is known.
         touched: Files of the change, from the root.
+        base: The commit or tree that the change was compared with.
     """
 
     quarter: int | None
     reason: str
     compared: str = ""
     touched: frozenset[str] = frozenset()
+    base: str = ""
 
     def share(self, cases: Sequence[Case], files: Callable[[Case], Iterable[str]]) -> list[Case]:
         """Return the *cases* of this quarter and those that are about a touched file, in their order."""
@@ -114,7 +117,7 @@ def chosen(root: Path = ROOT, quarter: int | None = None) -> Choice:
     quarter = int(commit, 16) % QUARTERS if quarter is None else quarter
     base, compared = base_of(root, commit)
     touched = changed(root, base)
-    return Choice(quarter, reason, compared, touched)
+    return Choice(quarter, reason, compared, touched, base)
 
 
 def base_of(root: Path, commit: str) -> tuple[str, str]:
@@ -179,12 +182,26 @@ def guarded() -> dict[str, frozenset[str]]:
     return {test: frozenset(files) for test, files in found.items()}
 
 
-def touching(item: pytest.Item, marker: pytest.Mark, touched: frozenset[str]) -> bool:
-    """Return whether a change of *touched* files touches a rotating test."""
+@cache
+def text_before(file: str, base: str) -> str:
+    """Return the text of a file as it was before the change, empty where it was not there."""
+    return git(ROOT, "show", f"{base}:{file}") or ""
+
+
+def touching(item: pytest.Item, marker: pytest.Mark, choice: Choice) -> bool:
+    """Return whether the change touches a rotating test."""
+    touched = choice.touched
     path, _, _ = item.nodeid.partition("::")
     data = tuple(marker.kwargs.get("data", ()))
     folders = tuple(name for name in data if name.endswith("/"))
-    about: set[str] = {*imported(path), *data}
+    about: set[str] = set(imported(path))
+    if entry := marker.kwargs.get("entry"):
+        texts = entry(**getattr(item, "callspec").params)  # noqa: B009 - of parametrized tests, not public
+        for file in touched.intersection(data):
+            if not all(text in text_before(file, choice.base) for text in texts):
+                return True
+    else:
+        about |= {*data}
     about |= guarded().get(item.nodeid.split("[")[0], frozenset())
     if files := marker.kwargs.get("files"):
         about |= {*files(**getattr(item, "callspec").params)}  # noqa: B009 - of parametrized tests, not public
@@ -242,7 +259,7 @@ class Rotation:
 
     def _runs(self, item: pytest.Item, marker: pytest.Mark, place: int) -> bool:
         ours = self.choice.has(place)
-        also = not ours and touching(item, marker, self.choice.touched)
+        also = not ours and touching(item, marker, self.choice)
         self.counts["all"] += 1
         self.counts["quarter"] += ours
         self.counts["change"] += also

@@ -145,6 +145,19 @@ def test_a_change_runs_what_it_touches(project: pytest.Pytester, file: str, also
     assert "the commit before has 1 files" in text
 
 
+def test_an_entry_that_is_new_or_changed_runs_its_case(project: pytest.Pytester) -> None:
+    """And no other case of the same table."""
+    marker = "@pytest.mark.rotates(data=['table.toml'], entry=lambda number: [f'number = {number}.'])"
+    text = "import pytest\nNUMBERS = range(10)\n" + "\n".join([marker, *FAMILY.splitlines()[3:]])
+    table = "".join(f"number = {number}.\n" for number in range(8))
+    for name, content in (("cases/test_family.py", text), ("table.toml", table)):
+        (project.path / name).write_text(content)
+    committed(project.path)
+    before = ran(project, "--quarter", "0")[0]
+    (project.path / "table.toml").write_text(table + "number = 8.\nnumber = 9.\n")
+    assert ran(project, "--quarter", "0")[0] == before | {8, 9}
+
+
 def test_a_file_that_a_guarantee_names_runs_its_test(project: pytest.Pytester) -> None:
     """As docs/guarantees.toml pairs them."""
     (project.path / "src" / "guarded.py").write_text("a = 1\n")
