@@ -35,7 +35,17 @@ PURE = (
     "prompts/*.py",
     *(
         f"tools/{name}.py"
-        for name in ("catalog", "policy", "hosts", "approvals", "schema*", "signature", "defaults", "implied")
+        for name in (
+            "catalog",
+            "policy",
+            "policy_typos",
+            "hosts",
+            "approvals",
+            "schema*",
+            "signature",
+            "defaults",
+            "implied",
+        )
     ),
     *(f"fsm/{name}.py" for name in ("table", "guards", "case", "judging", "changes", "asking", "machine")),
     *(

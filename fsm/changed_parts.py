@@ -76,7 +76,7 @@ def changed_parts(
 
     Args:
         run: Where it stands.
-        rows: All its rows, in `Record` order.
+        rows: All its rows, in the order of the table.
         recorded: Fingerprints that it was recorded with; kinds of parts that are not in it are not compared.
         present: Fingerprints of now.
         load: Returns the change that a row's ``change`` column refers to.

@@ -19,7 +19,7 @@ import orjson
 from .erase import GONE, PLAIN_TYPES
 from .erasing import spec_payload
 from .erasures import Erasure, chained_erasure, erasures_of, ranges_text, root_of
-from .record import Record, canonical
+from .record import COLUMNS, canonical
 from .redaction import Redaction
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def _run_lines(journal: JournalReader, row: RunRow, redaction: Redaction | None)
             unnamed |= _named_by(payload, spec=payload.n == spec_payload(journal, row.run))
         yield _payload_line(payload, erased=payload.n in left_out)
     for values in journal.iterate_rows(row.run, 2000):
-        columns = dict(zip(Record._fields, values, strict=True))
+        columns = dict(zip(COLUMNS, values, strict=True))
         del columns["run"]
         columns["prev_hash"], columns["hash"] = values[-2].hex(), values[-1].hex()
         yield {"line": "transition", **columns}

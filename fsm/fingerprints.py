@@ -78,6 +78,7 @@ _SHARED = (
         "fsm.answers",
         "fsm.duplicates",
         "fsm.record",
+        "states.counters",
         "prompts.replies",
         "prompts.json_reading",
         "prompts.model",

@@ -17,11 +17,11 @@ from msgspec.structs import replace
 from rpds import HashTrieMap
 
 from ..states.actions import StoredText
+from ..states.counters import counters_of
 from ..states.phase import EXECUTING, PLANNING
 from ..states.run import HISTORY_MESSAGES, Change, Counters, Memory, Run
 from .duplicates import pushed, window_length
 from .planned import output_place
-from .record import counters_of
 
 _SPOKEN = frozenset({"select", "answer", "wait", "provide"})
 """Triggers of a plan's run that can add a turn to its dialogue."""
@@ -107,7 +107,7 @@ def restore(run: Run, rows: Iterable[tuple[Any, ...]], load: Callable[[str], Cha
 
     Args:
         run: As `states.run.initial_run` gives it, or as the part of its walk before *rows* has left it.
-        rows: All that follow, in order, in `Record` order.
+        rows: All that follow, in order, in the order of the table.
         load: Returns the change that a row's ``change`` column refers to.
     """
     limits, planned = run.spec.limits, run.spec.mode != "react"

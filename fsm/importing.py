@@ -148,8 +148,7 @@ def _stage(connection: sqlite3.Connection, run: int, number: int, line: AnyLine)
         payload = payload_of(number, line)
         connection.execute(INSERT_PAYLOAD, (base | payload.n, run, *payload))
     elif isinstance(line, TransitionLine):
-        record = line.record(run)
-        connection.execute(INSERT_ROW, (base | record.seq, *record))
+        connection.execute(INSERT_ROW, (base | line.seq, *line.row(run)))
     elif isinstance(line, DocumentLine):
         document = line.document()
         values = [getattr(document, name) for name in document.__slots__]

@@ -21,14 +21,14 @@ from .journal_file import Identity, has_log, identity, open_reader, place_of, tr
 from .journal_rows import ROOT_COLUMNS, RunRow, StoredDocument, Transition, transition_of
 from .lineage import Part, part_with, parts_of
 from .payloads import Payload
-from .record import Record, root_hash
+from .record import COLUMNS, root_hash
 
 if TYPE_CHECKING:
     from .erasures import Erasure
 
-_RECORD_COLUMNS = ", ".join(f'"{name}"' for name in Record._fields)
-_SELECT_ROWS = f"SELECT {_RECORD_COLUMNS} FROM transitions WHERE id BETWEEN ? AND ? ORDER BY id"
-_SELECT_KEYED = f"SELECT id, {_RECORD_COLUMNS} FROM transitions WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?"
+_ROW = ", ".join(f'"{name}"' for name in COLUMNS)
+_SELECT_ROWS = f"SELECT {_ROW} FROM transitions WHERE id BETWEEN ? AND ? ORDER BY id"
+_SELECT_KEYED = f"SELECT id, {_ROW} FROM transitions WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?"
 _SELECT_PAYLOADS = "SELECT n, media_type, digest, salt, body FROM payloads WHERE id BETWEEN ? AND ?"
 _SELECT_RUN = "SELECT * FROM runs"
 _ATTEMPTS = 100
@@ -204,7 +204,7 @@ class JournalReader:
         return self._lineages[run]
 
     def rows(self, run: int, first: int = 0) -> list[tuple[Any, ...]]:
-        """Return the rows of run number *run* from *first* on as plain tuples in `Record` order, shared ones too."""
+        """Return the rows of run number *run* from *first* on as plain tuples in the order of the table, shared ones too."""
         found: list[tuple[Any, ...]] = []
         last = 2**32 - 1
         for part in reversed(self.lineage(run)):

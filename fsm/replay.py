@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from msgspec.structs import replace
 from pydantic import ValidationError
 
+from ..states.counters import COLUMN_COUNTERS as COLUMNS
 from ..states.errors import JournalDamaged, PaorError, ReplayDiverged, UsageError
 from ..states.outcomes import Ended
 from ..states.requests import NOTHING, Request
@@ -31,7 +32,6 @@ from .kit import Kit
 from .lineage import Part
 from .machine import Decision, Moment, decide, request_of
 from .payload_window import PayloadWindow
-from .record import COLUMN_COUNTERS as COLUMNS
 from .recorded import recorded_outcome
 from .replay_facts import (
     Divergence,

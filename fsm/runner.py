@@ -144,7 +144,7 @@ class Runner(ABC):
 
     def _warn_of_typing_errors(self, policy: Policy) -> None:
         """Warn of a name in the policy that is nearly a tool's; `paor check` looks closer."""
-        from .policy_check import mistyped
+        from ..tools.policy_typos import mistyped
 
         for told in mistyped(policy, self._tools.keys()):
             warnings.warn(told, stacklevel=3)

@@ -12,8 +12,8 @@ from paor import Journal
 from paor.fsm.case import Case
 from paor.fsm.changes import CHANGES
 from paor.fsm.fold import apply, restore
-from paor.fsm.record import counters_of
 from paor.fuzz import EngineMachine, search
+from paor.states.counters import counters_of
 from paor.states.outcomes import Nought
 from paor.states.phase import EXECUTING, PLANNING, REVIEWING, SPECIFYING
 from paor.states.reviews import Review
