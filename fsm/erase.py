@@ -23,8 +23,8 @@ from .lease_book import now_us
 from .record import canonical
 
 if TYPE_CHECKING:
-    from .journal import Journal
     from .journal_reading import JournalReader
+    from .store import JournalStore
 
 Others = Literal["refuse", "erase", "keep"]
 GONE = "(erased)"
@@ -58,7 +58,7 @@ class ErasureResult:
 
 
 def erase(
-    journal: Journal,
+    journal: JournalStore,
     run_id: str,
     *,
     documents: Iterable[str | int] = (),
@@ -100,7 +100,7 @@ def erase(
 
 
 def _planned(
-    journal: Journal,
+    journal: JournalStore,
     row: RunRow,
     names: Sequence[str | int],
     fields: Sequence[str],
@@ -130,7 +130,7 @@ def _planned(
 
 
 def _rule(
-    journal: Journal,
+    journal: JournalStore,
     row: RunRow,
     names: Sequence[str | int],
     fields: Sequence[str],
@@ -151,7 +151,7 @@ def _rule(
 
 
 def _decided(
-    journal: Journal, row: RunRow, plan: Plan, others: Others, *, whole: bool
+    journal: JournalStore, row: RunRow, plan: Plan, others: Others, *, whole: bool
 ) -> dict[int, set[int]]:
     """
     Return what is erased, by number of the run, after the choice for other runs.
@@ -171,7 +171,7 @@ def _decided(
     return doomed if others == "erase" else {run: doomed[run] for run in doomed if run == row.run}
 
 
-def _ids(journal: Journal, runs: Iterable[int]) -> tuple[str, ...]:
+def _ids(journal: JournalStore, runs: Iterable[int]) -> tuple[str, ...]:
     """Return ids of runs by their numbers, in the order of these."""
     return tuple(
         journal.query("SELECT run_id FROM specs WHERE run = ?", (run,))[0][0] for run in sorted(runs)
@@ -179,7 +179,7 @@ def _ids(journal: Journal, runs: Iterable[int]) -> tuple[str, ...]:
 
 
 def _written(
-    journal: Journal,
+    journal: JournalStore,
     row: RunRow,
     plan: Plan,
     rule: dict[str, Any],
@@ -209,7 +209,7 @@ def _written(
     return doomed, kept
 
 
-def _claim(journal: Journal, connection: sqlite3.Connection, run: int, force: bool) -> None:
+def _claim(journal: JournalStore, connection: sqlite3.Connection, run: int, force: bool) -> None:
     """
     See to it that nobody writes this run any more.
 
@@ -240,7 +240,7 @@ def _claim(journal: Journal, connection: sqlite3.Connection, run: int, force: bo
     )
 
 
-def _check_reason(journal: Journal, doomed: dict[int, set[int]], reason: str | None) -> None:
+def _check_reason(journal: JournalStore, doomed: dict[int, set[int]], reason: str | None) -> None:
     """
     Refuse a reason that is text of what goes.
 
@@ -261,7 +261,7 @@ def _check_reason(journal: Journal, doomed: dict[int, set[int]], reason: str | N
 
 
 def _erase_payloads(
-    journal: Journal,
+    journal: JournalStore,
     connection: sqlite3.Connection,
     run: int,
     numbers: set[int],
@@ -285,7 +285,9 @@ def _erase_payloads(
     connection.execute("INSERT OR IGNORE INTO unscrubbed VALUES (?)", (run,))
 
 
-def _blank_documents(journal: Journal, connection: sqlite3.Connection, run: int, numbers: set[int]) -> None:
+def _blank_documents(
+    journal: JournalStore, connection: sqlite3.Connection, run: int, numbers: set[int]
+) -> None:
     """Take name and type away from documents whose naming payload goes: the spec for inputs, a result for others."""
     spec = spec_payload(journal, run)
     for n in sorted(numbers):
@@ -321,7 +323,7 @@ def family(journal: JournalReader, row: RunRow) -> set[int]:
     return {numbers[run_id] for run_id in reached if run_id in numbers}
 
 
-def finish(journal: Journal) -> bool:
+def finish(journal: JournalStore) -> bool:
     """
     Write the file anew and cut off its log, where an erasure asks for it; return whether that was done.
 
@@ -351,7 +353,7 @@ def finish(journal: Journal) -> bool:
     return True
 
 
-def unfinished(journal: Journal) -> list[str]:
+def unfinished(journal: JournalStore) -> list[str]:
     """Return the ids of runs of which old copies may still stand in the file."""
     rows = journal.query("SELECT run_id FROM specs JOIN unscrubbed USING (run) ORDER BY run")
     return [run_id for (run_id,) in rows]

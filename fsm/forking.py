@@ -25,7 +25,7 @@ from ..states.spec import Spec
 from ..states.waiting import Answer
 from .fingerprints import fingerprints_of
 from .intake import planning_template, templates_of
-from .journal import Journal
+from .journal_reading import JournalReader
 from .lineage import part_with
 from .resuming import answer_of, restored
 from .table import fingerprint
@@ -55,7 +55,7 @@ class ForkPoint:
         return self.run.seq - 1
 
 
-def fork_point(journal: Journal, run_id: str, at_seq: int) -> ForkPoint:
+def fork_point(journal: JournalReader, run_id: str, at_seq: int) -> ForkPoint:
     """
     Return the state of a run after one of its rows, for a fork to go on with.
 
@@ -170,7 +170,7 @@ def answer_at(run: Run, answer: Any, outcome: str | None, result: Any) -> Answer
     return answer_of(run.waiting_for, answer, outcome, result)
 
 
-def calls_after(journal: Journal, run_id: str, seq: int) -> list[str]:
+def calls_after(journal: JournalReader, run_id: str, seq: int) -> list[str]:
     """
     Return the tools of the `once` calls that a run has begun after one of its rows, in order.
 

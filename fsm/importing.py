@@ -39,7 +39,7 @@ from .record import root_hash
 from .verify import Defect, run_defects
 
 if TYPE_CHECKING:
-    from .journal import Journal
+    from .store import JournalStore
 
 _INSERT_SPEC = f"INSERT INTO specs (run, {', '.join(ROOT_COLUMNS)}, root_hash) VALUES ({', '.join('?' * 11)})"
 _INSERT_ERASURE = f"INSERT INTO erasures (id, run, {', '.join(COLUMNS)}, hash) VALUES ({', '.join('?' * 8)})"
@@ -81,7 +81,7 @@ class _Arriving:
     lines: Any = field(default_factory=sha256)
 
 
-def import_lines(journal: Journal, lines: Iterable[bytes]) -> tuple[Imported, ...]:
+def import_lines(journal: JournalStore, lines: Iterable[bytes]) -> tuple[Imported, ...]:
     """See `fsm.journal.Journal.import_lines`."""
     if journal.read_only:
         raise UsageError(f"{journal.path}: is open for reading only")
@@ -214,7 +214,7 @@ def _line_of(run: _Arriving, defect: Defect) -> int | None:
 
 
 def _taken(
-    journal: Journal, destination: sqlite3.Connection, staged: JournalReader, arriving: _Arriving
+    journal: JournalStore, destination: sqlite3.Connection, staged: JournalReader, arriving: _Arriving
 ) -> Imported:
     """Copy one verified run, within the caller's transaction."""
     here = destination.execute("SELECT run FROM specs WHERE run_id = ?", (arriving.run_id,)).fetchone()
@@ -255,7 +255,7 @@ def _copy(destination: sqlite3.Connection, staged: JournalReader, source: int, r
             )
 
 
-def _check_same(journal: Journal, staged: JournalReader, arriving: _Arriving, run: int) -> None:
+def _check_same(journal: JournalStore, staged: JournalReader, arriving: _Arriving, run: int) -> None:
     """
     Hold the rows that both have against each other.
 
@@ -287,7 +287,7 @@ def _hash_at(journal: JournalReader, run: int, seq: int) -> Any:
     return journal.query("SELECT hash FROM transitions WHERE id = ?", (run << 32 | seq,))[0][0]
 
 
-def _check_extendable(journal: Journal, staged: JournalReader, arriving: _Arriving, run: int) -> None:
+def _check_extendable(journal: JournalStore, staged: JournalReader, arriving: _Arriving, run: int) -> None:
     """
     See to it that rows can follow those that are here: nothing was erased in only one of both.
 
@@ -307,7 +307,7 @@ def _check_extendable(journal: Journal, staged: JournalReader, arriving: _Arrivi
         )
 
 
-def _claim(journal: Journal, destination: sqlite3.Connection, run: int, run_id: str) -> None:
+def _claim(journal: JournalStore, destination: sqlite3.Connection, run: int, run_id: str) -> None:
     """
     See to it that nobody drives a run that is extended.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 
@@ -22,9 +22,6 @@ from .journal_rows import ROOT_COLUMNS, RunRow, StoredDocument, Transition, tran
 from .lineage import Part, part_with, parts_of
 from .payloads import Payload
 from .record import COLUMNS, root_hash
-
-if TYPE_CHECKING:
-    from .erasures import Erasure
 
 _ROW = ", ".join(f'"{name}"' for name in COLUMNS)
 _SELECT_ROWS = f"SELECT {_ROW} FROM transitions WHERE id BETWEEN ? AND ? ORDER BY id"
@@ -156,17 +153,6 @@ class JournalReader:
         if not rows:
             raise UnknownRun(f"run {run_id} has no document {number}")
         return self.intact(run, rows[0][7], rows[0][6])
-
-    def erasures(self, run_id: str) -> list[Erasure]:
-        """
-        Return the records of what was erased of a run, oldest first.
-
-        Args:
-            run_id: Its id, or a prefix of at least 4 characters that fits only one.
-        """
-        from .erasures import erasures_of
-
-        return erasures_of(self, self.run(run_id).run)
 
     def spec(self, run_id: str) -> Spec:
         """

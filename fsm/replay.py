@@ -26,8 +26,8 @@ from .accepting import changes_of
 from .amending import amended
 from .changed_parts import ChangedPart
 from .fold import apply
-from .journal import Journal, Transition
 from .journal_reading import JournalReader
+from .journal_rows import Transition
 from .kit import Kit
 from .lineage import Part
 from .machine import Decision, Moment, decide, request_of
@@ -85,12 +85,12 @@ class SpecSource(Protocol):
         ...
 
 
-def replay(journal: Journal, run_id: str, engine: SpecSource | None = None) -> Replay:
+def replay(journal: JournalReader, run_id: str, engine: SpecSource | None = None) -> Replay:
     """
     Derive a run again from its recorded outcomes and compare field by field.
 
     Args:
-        journal: That holds it.
+        journal: The `Journal` that holds it.
         run_id: Its id.
         engine: Compare with this engine's templates, policy and schemas; None: with the spec's own.
 

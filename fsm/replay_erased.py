@@ -32,9 +32,8 @@ from .resuming import handed_over
 from .table import rows_of
 
 if TYPE_CHECKING:
-    from .journal import Journal, Transition
     from .journal_reading import JournalReader
-    from .journal_rows import RunRow
+    from .journal_rows import RunRow, Transition
     from .lineage import Part
     from .payloads import Payload
 
@@ -92,7 +91,7 @@ class _Noting:
 
 
 def replay_erased(
-    journal: Journal, row: RunRow, engine: whole.SpecSource | None, gone: dict[int, set[int]]
+    journal: JournalReader, row: RunRow, engine: whole.SpecSource | None, gone: dict[int, set[int]]
 ) -> whole.Replay:
     """
     Derive again what can be derived.
@@ -133,7 +132,7 @@ class _Derivation:
     """
 
     def __init__(
-        self, journal: Journal, engine: whole.SpecSource | None, parts: Sequence[Part], amendments: int
+        self, journal: JournalReader, engine: whole.SpecSource | None, parts: Sequence[Part], amendments: int
     ) -> None:
         self._journal, self._engine = journal, engine
         self._parts = {part.run: part for part in parts}
@@ -250,7 +249,7 @@ class _Derivation:
 # -- what needs no text ------------------------------------------------------------------------------------------
 
 
-def _chain(journal: Journal, row: RunRow) -> Iterator[whole.Divergence]:
+def _chain(journal: JournalReader, row: RunRow) -> Iterator[whole.Divergence]:
     """Yield every row that does not fit the hash chain, and every root that does not."""
     parts = journal.lineage(row.run)
     ends = [*(part.first_seq - 1 for part in parts[1:]), 2**32 - 1]

@@ -17,7 +17,6 @@ from ..states.waiting import Answer, Question
 from ..tools.schema import ParameterSchema, SchemaError
 from .amending import in_force
 from .fold import restore
-from .journal import Journal
 from .journal_reading import JournalReader
 from .lineage import Part, part_with
 from .payloads import Stager, content_key, encoded
@@ -91,7 +90,7 @@ def handed_over(run: Run | None, part: Part, spec: Spec) -> Run:
     return replace(run, run_id=part.run_id, number=part.run, spec=spec)
 
 
-def restaged(journal: Journal, run: int, salt: Callable[[], bytes]) -> Stager:
+def restaged(journal: JournalReader, run: int, salt: Callable[[], bytes]) -> Stager:
     """Return the stager of a run that goes on: numbers continue, the newest bodies are recognised."""
     stager = Stager(journal.next_payload(run), salt)
     for payload in journal.payloads(run, REMEMBERED_AGAIN):

@@ -14,7 +14,7 @@ from .resuming import restored
 from .workflows import Place, kept, produced, runs_of
 
 if TYPE_CHECKING:
-    from .journal import Journal
+    from .journal_reading import JournalReader
 
 
 SUMMARY_CHARS = 400
@@ -23,7 +23,7 @@ SUMMARY_CHARS = 400
 HISTORY_MAX = 50
 
 
-def next_round(journal: Journal, run_id: str) -> tuple[Place, Spec, list[Document]]:
+def next_round(journal: JournalReader, run_id: str) -> tuple[Place, Spec, list[Document]]:
     """
     Return where the next round of a run's workflow stands, its last spec, and the documents that it starts with.
 

@@ -34,7 +34,8 @@ from .starting import mode_of, scrubbed, texts_of
 
 if TYPE_CHECKING:
     from .drive import Drive
-    from .journal import Journal, RunRow
+    from .journal_reading import JournalReader
+    from .journal_rows import RunRow
     from .runner import Runner
 
 _CHILD_OPTIONS = (
@@ -292,7 +293,7 @@ def left_of(run: Run) -> dict[str, Any]:
     return left
 
 
-def _settle(journal: Journal, place: Place, context: ToolContext) -> None:
+def _settle(journal: JournalReader, place: Place, context: ToolContext) -> None:
     """Count in the workflow what a task that has ended used, also that of a run which it fell back from."""
     runs = [run for run, _, task in runs_of(journal, place.workflow_id, place.round) if task == place.task]
     assert isinstance(context, CallContext), "a task is driven by a run"
@@ -301,7 +302,7 @@ def _settle(journal: Journal, place: Place, context: ToolContext) -> None:
         context.ledger.settle(Usage(0, used.tokens_in, used.tokens_out, used.cost_micro))
 
 
-def _output_of(result: Result, place: Place, journal: Journal, context: ToolContext) -> ToolOutput:
+def _output_of(result: Result, place: Place, journal: JournalReader, context: ToolContext) -> ToolOutput:
     """Return what a task came to; one that failed is a failed step, one that waits is not settled."""
     name = place.task_id
     if result.status == "waiting":
@@ -317,19 +318,19 @@ def _output_of(result: Result, place: Place, journal: Journal, context: ToolCont
     return ToolOutput(documents, notes=[f"{result.steps} steps, {result.reason}"])
 
 
-def runs_of(journal: Journal, workflow_id: str, round: int | None = None) -> list[tuple[str, int, int]]:
+def runs_of(journal: JournalReader, workflow_id: str, round: int | None = None) -> list[tuple[str, int, int]]:
     """Return run id, round and task of the runs of a workflow, in the order in which they were started."""
     sql = "SELECT run_id, round, task FROM specs WHERE workflow_id = ? AND (? IS NULL OR round = ?) ORDER BY run"
     return journal.query(sql, (workflow_id, round, round))
 
 
-def _task_run(journal: Journal, place: Place) -> str | None:
+def _task_run(journal: JournalReader, place: Place) -> str | None:
     """Return the newest run of a task, None when it was not started."""
     found = [run for run, _, task in runs_of(journal, place.workflow_id, place.round) if task == place.task]
     return found[-1] if found else None
 
 
-def _documents_for(journal: Journal, place: Place, dependencies: Sequence[str]) -> list[Document]:
+def _documents_for(journal: JournalReader, place: Place, dependencies: Sequence[str]) -> list[Document]:
     """
     Return what earlier tasks of the round produced, under its own labels.
 
@@ -353,12 +354,12 @@ def _documents_for(journal: Journal, place: Place, dependencies: Sequence[str]) 
     return [document for run in earlier if run in done for document in produced(journal, run)]
 
 
-def produced(journal: Journal, run_id: str) -> list[Document]:
+def produced(journal: JournalReader, run_id: str) -> list[Document]:
     """Return the documents that a run's actions produced, each under its label; erased ones are left out."""
     return kept(journal, run_id, len(journal.spec(run_id).documents), 2**31)
 
 
-def kept(journal: Journal, run_id: str, first: int, count: int) -> list[Document]:
+def kept(journal: JournalReader, run_id: str, first: int, count: int) -> list[Document]:
     """Return *count* documents of a run from number *first* on, each under its label; erased ones are left out."""
     bodies = journal.documents_at(journal.run(run_id).run, first, count)
     return [
@@ -368,7 +369,7 @@ def kept(journal: Journal, run_id: str, first: int, count: int) -> list[Document
     ]
 
 
-def waiting_task(journal: Journal, row: RunRow) -> str | None:
+def waiting_task(journal: JournalReader, row: RunRow) -> str | None:
     """Return the run of the task whose answer a waiting workflow needs, or None; no task of any other run."""
     if row.task != 0 or row.status != "waiting":
         return None
@@ -376,7 +377,7 @@ def waiting_task(journal: Journal, row: RunRow) -> str | None:
     return tasks[-1] if tasks and journal.run(tasks[-1]).status == "waiting" else None
 
 
-def used_tools(journal: Journal, row: RunRow) -> list[str]:
+def used_tools(journal: JournalReader, row: RunRow) -> list[str]:
     """Return the names of the tools that a run is offered; of a workflow those of its tasks, as far as they are known."""
     if row.task != 0:
         return [tool.name for tool in journal.spec(row.run_id).tools]
@@ -386,7 +387,7 @@ def used_tools(journal: Journal, row: RunRow) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def unfinished_tasks(journal: Journal, row: RunRow) -> list[str]:
+def unfinished_tasks(journal: JournalReader, row: RunRow) -> list[str]:
     """Return the runs of a workflow's tasks that have not ended; none of any other run."""
     if row.task != 0:
         return []

@@ -19,7 +19,8 @@ from ._cli_text import STATE_STYLES, styled
 from .fsm.engine import Engine
 from .fsm.forking import calls_after, fork_point
 from .fsm.intake import model_of
-from .fsm.journal import Journal, RunRow
+from .fsm.journal import Journal
+from .fsm.journal_rows import RunRow
 from .fsm.result import Result
 from .states.errors import RunChanged
 

@@ -11,8 +11,8 @@ from pydantic import ValidationError
 from ._cli_journal import ALONE, is_driven
 from ._cli_text import STATE_STYLES, Cell, Column, count, duration
 from .fsm.erasures import Erasure, numbers_of
-from .fsm.journal import Journal, RunRow, Transition
-from .fsm.journal_rows import transition_of
+from .fsm.journal import Journal
+from .fsm.journal_rows import RunRow, Transition, transition_of
 from .fsm.workflows import waiting_task
 from .states.errors import JournalDamaged
 from .states.phase import EXECUTING

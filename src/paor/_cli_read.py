@@ -24,7 +24,8 @@ from ._cli_io import (
 from ._cli_journal import ALONE, find_run, is_driven, reading
 from ._cli_text import STATE_STYLES, Cell, Column, count, one_line, styled, table
 from .fsm.drawing import objective_of
-from .fsm.journal import Journal, RunRow
+from .fsm.journal import Journal
+from .fsm.journal_rows import RunRow
 from .fsm.replay import Divergence, Replay
 from .fsm.replay import replay as replay_run
 from .fsm.replay_erased import Unchecked

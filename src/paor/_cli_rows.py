@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from ._cli_history import change_of
 from ._cli_text import Cell, Column, count, cut, duration
-from .fsm.journal import Journal, Transition
+from .fsm.journal import Journal
+from .fsm.journal_rows import Transition
 from .fsm.table import ROWS, rows_of
 from .states.phase import PLANNING, REVIEWING, SPECIFYING
 

@@ -34,7 +34,8 @@ from ._cli_text import STATE_STYLES, one_line, styled
 from .fsm.engine import Engine
 from .fsm.fallback import is_owed
 from .fsm.intake import model_of
-from .fsm.journal import Journal, RunRow
+from .fsm.journal import Journal
+from .fsm.journal_rows import RunRow
 from .fsm.ports import SystemClock
 from .fsm.result import Result
 from .fsm.resuming import restored, timed_out

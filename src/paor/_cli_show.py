@@ -28,8 +28,8 @@ from ._cli_journal import ALONE, find_run, is_driven, reading, short_id
 from ._cli_read import local_time, run_columns
 from ._cli_rows import row_cells, row_columns
 from ._cli_text import Cell, Column, facts, size, styled, table
-from .fsm.journal import Journal, RunRow, StoredDocument, Transition
-from .fsm.journal_rows import transition_of
+from .fsm.journal import Journal
+from .fsm.journal_rows import RunRow, StoredDocument, Transition, transition_of
 from .states.errors import UsageError
 
 POLL_S = 0.2

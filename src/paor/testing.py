@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from .fsm.engine import Engine
-from .fsm.journal import Journal, Transition
+from .fsm.journal import Journal
+from .fsm.journal_rows import Transition
 from .fsm.listening import listen
 from .fsm.replay import replay
 from .fsm.resuming import restored
