@@ -28,8 +28,8 @@ from .intake import (
     templates_of,
 )
 from .loop import cancelled, steps
+from .restore import restored
 from .result import Result, result_of_run
-from .resuming import restored
 from .rounds import next_round
 from .runner import NOTHING_GIVEN, OPTIONS, RESUME_OPTIONS, Start
 from .workflow_runner import WorkflowRunner, followed_options

@@ -21,7 +21,7 @@ from .intake import check_priced, model_of
 from .kit import Kit
 from .loop import Steps, steps
 from .payloads import JSON, Stager
-from .resuming import restaged
+from .restore import restaged
 from .runner import Runner, Start
 
 

@@ -27,7 +27,8 @@ from .fingerprints import fingerprints_of
 from .intake import planning_template, templates_of
 from .journal_reading import JournalReader
 from .lineage import part_with
-from .resuming import answer_of, restored
+from .restore import restored
+from .resuming import answer_of
 from .table import fingerprint
 from .version import VERSION
 

@@ -10,7 +10,7 @@ from ..states.plans import TASKS_MAX
 from ..states.spec import Spec
 from ..tools.tool import Document
 from .observe import cut, line
-from .resuming import restored
+from .restore import restored
 from .workflows import Place, kept, produced, runs_of
 
 if TYPE_CHECKING:

@@ -27,7 +27,8 @@ from ..tools.catalog import Catalog
 from ..tools.documents import generate_report
 from ..tools.reports import check_report_format
 from ..tools.tool import Document, Tool
-from .accepting import accept, changes_of, refusal
+from .accepting import accept, refusal
+from .changed_parts import changes_of
 from .drive import Drive
 from .drivers import WriterPool, aperform, perform
 from .fallback import fallback_of, fallback_spec, is_owed, warn_of_legacy
@@ -54,8 +55,9 @@ from .logs import LOGGER, log_start
 from .loop import Steps, steps, transition
 from .payloads import JSON, Stager
 from .ports import Clock, Ids, RandomIds, SystemClock
+from .restore import restaged, restored
 from .result import Result, result_of_run
-from .resuming import answer_of, restaged, restored, timed_out
+from .resuming import answer_of, timed_out
 from .starting import FORMATS, PLANNER_STEPS, input_references, mode_of, placed, spec_of
 from .workflows import (
     Place,

@@ -25,7 +25,7 @@ from .journal_rows import RunRow, Transition
 from .kit import Kit
 from .machine import request_of
 from .recorded import recorded_outcome
-from .resuming import run_before
+from .restore import run_before
 from .table import Row, rows_of
 
 Fate = Literal["taken", "kept", "later", "open"]

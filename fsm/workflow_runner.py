@@ -17,8 +17,8 @@ from .intake import (
     DocumentLike,
 )
 from .loop import Steps
+from .restore import restored
 from .result import Result
-from .resuming import restored
 from .runner import Start
 from .workflows import (
     Place,

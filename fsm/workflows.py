@@ -28,8 +28,8 @@ from ..tools.tool import Document, Tool, ToolContext, ToolOutput
 from .context import CallContext
 from .effects import EffectPending
 from .intake import profile_of
+from .restore import restored
 from .result import Result
-from .resuming import restored
 from .starting import mode_of, scrubbed, texts_of
 
 if TYPE_CHECKING:

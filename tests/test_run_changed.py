@@ -25,7 +25,7 @@ from paor import (
 )
 from paor.fsm import fingerprints
 from paor.fsm.amending import AMENDABLE, amended, in_force
-from paor.fsm.resuming import restored
+from paor.fsm.restore import restored
 from paor.prompts.templates import default_templates
 from paor.states.spec import Spec
 

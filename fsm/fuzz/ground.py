@@ -25,8 +25,8 @@ from ..engine import Engine
 from ..journal import Journal
 from ..journal_rows import RunRow, transition_of
 from ..ports import SeededIds
+from ..restore import restored, run_before
 from ..result import Result, result_of_run
-from ..resuming import restored, run_before
 from .foreign import made, not_drawn
 from .happenings import CALL
 from .invariants import REST, Seen, Violation, broken_by, canonical, denied

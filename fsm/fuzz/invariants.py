@@ -20,7 +20,7 @@ from ...states.run import Run
 from ...states.spec import Spec
 from ..journal_rows import Transition
 from ..replay import replay
-from ..resuming import restored
+from ..restore import restored
 from .model import ENDS, MODELLED, RunModel
 from .said import Said
 from .truths import TRUTHS, Facts, chain_fits_the_format

@@ -25,7 +25,7 @@ from ...states.waiting import Question
 from ..drive import Drive
 from ..loop import Steps
 from ..machine import request_of
-from ..resuming import restored
+from ..restore import restored
 from ..runner import Going, Start
 from ..workflows import waiting_task
 from .foreign import is_foreign

@@ -28,7 +28,7 @@ from .fsm.journal import Journal
 from .fsm.journal_rows import RunRow
 from .fsm.replay import Divergence, Replay
 from .fsm.replay import replay as replay_run
-from .fsm.replay_erased import Unchecked
+from .fsm.walk import Unchecked
 from .states.errors import JournalDamaged, UsageError
 
 SHOWN = 20

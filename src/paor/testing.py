@@ -25,7 +25,7 @@ from .fsm.journal import Journal
 from .fsm.journal_rows import Transition
 from .fsm.listening import listen
 from .fsm.replay import replay
-from .fsm.resuming import restored
+from .fsm.restore import restored
 from .states.actions import Effect, Intent
 from .states.errors import ToolError, UsageError
 from .states.run import Change
