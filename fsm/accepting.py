@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from msgspec.structs import replace
 
 from ..states.errors import RunChanged
+from ..states.run import Run
 from ..states.spec import Spec
 from .amending import amendment
+from .changed_parts import ChangedPart, changes_of
+from .drive import Drive
 from .fingerprints import fingerprints_of
 from .kit import Kit
 from .payloads import JSON
+from .restore import restored
+from .runner import Runner
 from .table import fingerprint
 from .version import VERSION
-
-if TYPE_CHECKING:
-    from .changed_parts import ChangedPart
-    from .drive import Drive
+from .workflows import unfinished_tasks
 
 
 def refusal(
@@ -25,10 +25,10 @@ def refusal(
 ) -> RunChanged:
     """Return the error that names every part, and *how* they are accepted."""
     parts = tuple(map(str, changes))
-    told = "".join(f"\n  {part}" for part in parts)
+    named = "".join(f"\n  {part}" for part in parts)
     return RunChanged(
         f"run {run_id} was recorded with other parts; nothing was done. Accept them ({how})"
-        f" or go on with the engine that it had:{told}",
+        f" or go on with the engine that it had:{named}",
         parts,
     )
 
@@ -42,3 +42,30 @@ def accept(drive: Drive, present: Spec) -> None:
     drive.amended = drive.stager.stage(amendment(spec, present), JSON)
     drive.run = replace(drive.run, spec=present)
     drive.kit = Kit(present)
+
+
+def changes_now(runner: Runner, run: Run | str) -> tuple[ChangedPart, ...]:
+    """Return the parts in which a runner would decide a run otherwise than it was recorded; see `fsm.engine.Engine.changes`."""
+    run = restored(runner.journal, run)[0] if isinstance(run, str) else run
+    settings = runner.settings
+    return changes_of(runner.journal, run, settings.current_spec(run.spec), settings.tools)
+
+
+def check_unchanged(runner: Runner, drive: Drive, *, accept_changes: bool) -> None:
+    """
+    Refuse a run whose parts have changed, or those of its unfinished tasks; or have them in force from now on.
+
+    Raises:
+        RunChanged: They matter to it and nobody has accepted them.
+    """
+    run, drive.accepting = drive.run, accept_changes
+    changes = changes_now(runner, run)
+    if changes and accept_changes:
+        accept(drive, runner.settings.current_spec(run.spec))
+    elif any(change.relevant for change in changes):
+        raise refusal(run.run_id, changes)
+    # the tasks too, before the workflow goes on: else it would be refused in the middle of one of its steps
+    for task in unfinished_tasks(runner.journal, runner.journal.run(run.run_id)):
+        inner = changes_now(runner, task)
+        if not accept_changes and any(change.relevant for change in inner):
+            raise refusal(task, inner)

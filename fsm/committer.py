@@ -88,6 +88,7 @@ class Committer:
             LeaseLost: Its fencing token is not the current one; nothing was written.
             JournalError: The file could not be written; nothing was written.
         """
+        # queued before the lock is waited for: whoever holds it may write this entry with its own, and then nothing is left
         self._queue.append(entry)
         with self.lock:
             if not entry.done:
@@ -142,12 +143,14 @@ class Committer:
             if isinstance(error, sqlite3.Error):
                 raise ours(error, self._path) from error
             raise
+        # only after the commit: whoever sees `done` begins the next effect, and its row must be durable then
         for entry in batch:
             entry.done = True
 
     def _write(self, connection: sqlite3.Connection, entry: Entry) -> None:
         run, seq = entry.row[0], entry.row[1]
         base = run << 32
+        # the row first, as it checks the lease; payloads and documents of a driver that was replaced are then not written
         row = (base | seq, *entry.row, run, entry.fence)
         if connection.execute(INSERT_ROW_OF_DRIVER, row).rowcount != 1:
             fence, cancel = connection.execute(SELECT_LEASE, (run,)).fetchone()

@@ -18,8 +18,7 @@ from .erasing import FIELDS, Plan, documents_named, json_of, plan_document, plan
 from .erasures import REASON, chained_erasure, erasures_of, ranges_text, root_of
 from .journal_file import transaction, translated
 from .journal_rows import RunRow
-from .lease import Owner
-from .lease_book import now_us
+from .leases import now_us
 from .record import canonical
 
 if TYPE_CHECKING:
@@ -192,13 +191,15 @@ def _written(
     """Erase and record in one transaction; what was written since the plan was made is looked at first."""
     connection = journal._committer.connection
     with journal._committer.lock, translated(journal.path):
-        connection.execute("PRAGMA secure_delete=ON")
+        connection.execute("PRAGMA secure_delete=ON")  # what is freed is overwritten, also if `finish` fails
         with transaction(connection):
+            # again under the write lock: a run that another process has recorded since the plan may hold the text, too
             plan.settle()
             if whole:
                 for run in sorted(family(journal, row)):
                     plan.doom_run(run)
             doomed = _decided(journal, row, plan, others, whole=whole)
+            # every lease first: a driver must not go on with texts of which some are gone
             for run in doomed:
                 _claim(journal, connection, run, force)
             _check_reason(journal, doomed, reason)
@@ -217,27 +218,20 @@ def _claim(journal: JournalStore, connection: sqlite3.Connection, run: int, forc
         LeaseHeld: Somebody drives it.
         UsageError: It has not ended, and that is not meant.
     """
-    found = connection.execute(
-        "SELECT owner, lease_until, fence FROM leases WHERE run = ?", (run,)
-    ).fetchone()
     (run_id,) = connection.execute("SELECT run_id FROM specs WHERE run = ?", (run,)).fetchone()
-    if found is not None and found[0] is not None:
-        owner_text, until, fence = found
-        if not journal.leases.replaceable(owner_text, until, run, fence):
-            owner = Owner.decode(owner_text)
-            who = f"process {owner.pid} on {owner.host}" if owner is not None else "another driver"
-            raise LeaseHeld(
-                f"run {run_id} is driven by {who}; nothing was erased: cancel it, or wait for its end"
-            )
+    driver = journal.leases.revoke(
+        connection, run
+    )  # undone with the transaction if anything is refused below
+    if driver is not None:
+        raise LeaseHeld(
+            f"run {run_id} is driven by {driver}; nothing was erased: cancel it, or wait for its end"
+        )
     (status,) = connection.execute("SELECT status FROM runs WHERE run = ?", (run,)).fetchone()
     if status not in ("done", "failed") and not force:
         raise UsageError(
             f"run {run_id} has not ended ({status}), and could not be resumed once it is erased;"
             " nothing was erased: cancel it first, or use force (--force)"
         )
-    connection.execute(
-        "UPDATE leases SET fence = fence + 1, owner = NULL, lease_until = NULL WHERE run = ?", (run,)
-    )
 
 
 def _check_reason(journal: JournalStore, doomed: dict[int, set[int]], reason: str | None) -> None:
@@ -270,6 +264,7 @@ def _erase_payloads(
     at: int,
 ) -> None:
     """Set bodies and salts to NULL, blank what named documents, and add the record."""
+    # the documents first: which of them a payload names can only be read while its body is there
     _blank_documents(journal, connection, run, numbers)
     connection.executemany(
         "UPDATE payloads SET body = NULL, salt = NULL,"
@@ -282,6 +277,7 @@ def _erase_payloads(
     connection.execute(
         "INSERT INTO erasures VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (run << 32 | record.number, run, *record)
     )
+    # in the same transaction: after a crash before the file was written anew, `finish` knows that it still has to be
     connection.execute("INSERT OR IGNORE INTO unscrubbed VALUES (?)", (run,))
 
 
@@ -337,6 +333,7 @@ def finish(journal: JournalStore) -> bool:
             return False
         connection.execute("PRAGMA secure_delete=ON")
         try:
+            # the pages first, then the log, which holds the old pages until it is cut off
             connection.execute("VACUUM")
             busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
         except sqlite3.OperationalError as error:
@@ -348,6 +345,7 @@ def finish(journal: JournalStore) -> bool:
                 f"{journal.path}: the erasure is recorded, but others have the file open, and old copies still stand in"
                 " it; run paor erase --finish when they have closed it"
             )
+        # only now: whatever ended above, by an error or a crash, is to be done again
         connection.execute("DELETE FROM unscrubbed")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return True

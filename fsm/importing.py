@@ -89,6 +89,8 @@ def import_lines(journal: JournalStore, lines: Iterable[bytes]) -> tuple[Importe
         migrate(connection)
         staged = JournalReader(Committer(connection, "the export"), "")
         connection.execute("BEGIN")
+        # read and verified as a whole before the first write here: lines that do not prove themselves change nothing, and
+        # a slow source of lines does not keep the write lock
         arriving = _staged(connection, staged, lines)
         destination = journal._committer.connection
         with journal._committer.lock, translated(journal.path), transaction(destination):
@@ -232,6 +234,7 @@ def _taken(
     if head <= known:
         return Imported(arriving.run_id, "known", 0)
     _check_extendable(journal, staged, arriving, run)
+    # before the rows: a driver that has read the old end could otherwise append a row of its own with the same number
     _claim(journal, destination, run, arriving.run_id)
     _copy(destination, staged, arriving.run, run)
     return Imported(arriving.run_id, "extended", head - known)
@@ -314,12 +317,5 @@ def _claim(journal: JournalStore, destination: sqlite3.Connection, run: int, run
     Raises:
         LeaseHeld: Somebody does.
     """
-    found = destination.execute(
-        "SELECT owner, lease_until, fence FROM leases WHERE run = ?", (run,)
-    ).fetchone()
-    owner, until, fence = found or (None, None, 0)
-    if owner is not None and not journal.leases.replaceable(owner, until, run, fence):
+    if journal.leases.revoke(destination, run) is not None:
         raise LeaseHeld(f"run {run_id} is being driven in {journal.path}; nothing was imported")
-    destination.execute(
-        "UPDATE leases SET fence = fence + 1, owner = NULL, lease_until = NULL WHERE run = ?", (run,)
-    )

@@ -1,9 +1,9 @@
-"""Resuming: a run as its journal tells it, verified on the way, and an answer in the form of the journal."""
+"""Resuming: how a run goes on where its journal ends, and an answer in the form in which it is recorded."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple, Unpack
 
 import orjson
 
@@ -11,10 +11,121 @@ from ..states.errors import InvalidAnswer
 from ..states.run import Run
 from ..states.waiting import Answer, Question
 from ..tools.schema import ParameterSchema, SchemaError
+from .accepting import check_unchanged
+from .drive import Drive
+from .intake import NOTHING_GIVEN, ResumeOptions, check_priced, model_of
+from .kit import Kit
+from .loop import Steps, steps
+from .payloads import Stager
+from .restore import restored
+from .result import Result, result_of_run
+from .runner import Acquisition, Runner
 from .starting import scrubbed
+from .workflows import task_to_answer, waiting_task, with_question
 
 REASON_CHARS = 2000
 """Characters of the reason that somebody gives for an answer."""
+
+
+class Continuation(NamedTuple):
+    """How a run goes on: from its last row (*resumed*), or with the fallback that it is owed."""
+
+    acquire: Acquisition
+    resumed: bool
+
+
+def resume(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> Result:
+    """
+    Go on with a run to its end, or until it waits; see `fsm.engine.Engine.resume`.
+
+    An answer that is given to a workflow is for its task that waits. That task goes on first, so that a crash between the
+    two leaves a workflow whose task has ended, which any resume goes on with.
+    """
+    task = task_to_answer(runner.journal, run_id, options.get("answer"), options.get("outcome"))
+    if task is not None:
+        resume(runner, task, **options)
+        options = {**options, **NOTHING_GIVEN}
+    found = continuation(runner, run_id, **options)
+    if isinstance(found, Continuation):
+        found = runner.result(found.acquire, resumed=found.resumed)
+    return with_question(runner.journal, found)
+
+
+async def aresume(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> Result:
+    """Do the same as `resume` on the running event loop."""
+    task = task_to_answer(runner.journal, run_id, options.get("answer"), options.get("outcome"))
+    if task is not None:
+        await aresume(runner, task, **options)
+        options = {**options, **NOTHING_GIVEN}
+    found = continuation(runner, run_id, **options)
+    if isinstance(found, Continuation):
+        found = await runner.aresult(found.acquire, resumed=found.resumed)
+    return with_question(runner.journal, found)
+
+
+def continuation(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> Continuation | Result:
+    """Return how a run goes on, or its result when there is nothing to do."""
+    drive, walk = taken_up(runner, run_id, **options)
+    if walk is not None:
+        return Continuation(lambda: (drive, walk), resumed=True)
+    if (again := runner.owed_fallback(drive)) is not None:
+        return Continuation(again, resumed=False)
+    return result_of_run(drive.run, runner.journal)
+
+
+def taken_up(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> tuple[Drive, Steps | None]:
+    """
+    Return the drive of a run and what to walk: None when there is nothing to do, and then no lease is held.
+
+    The options are those of `fsm.engine.Engine.resume`. What can be refused by the arguments alone is refused before the
+    lease is taken, what depends on the run only after it: before, another driver could still change the answer.
+    """
+    answer, outcome, reason = options.get("answer"), options.get("outcome"), options.get("reason")
+    model, connections = options.get("model"), options.get("connections") or {}
+    journal = runner.journal
+    chosen = model_of(model) if model is not None else runner.settings.model
+    row = journal.run(run_id)
+    given = answer is not None or outcome is not None
+    if reason is not None and not given:
+        raise InvalidAnswer("a reason comes with an answer or with the outcome of an effect in doubt")
+    if row.task == 0 and row.status == "waiting" and not given:
+        task = waiting_task(journal, row)
+        if task is None or _timed_out(runner, restored(journal, task)[0]) is not None:
+            outcome, given = "retry", True  # its task waits no more: the workflow goes on
+    if row.status in ("done", "failed") or (row.status == "waiting" and not given):
+        run, head = restored(journal, row.run_id)
+        if _timed_out(runner, run) is None:
+            stager = Stager(journal.next_payload(row.run), runner.ids.salt)
+            return runner.hold(run, head, 0, Kit(run.spec), chosen, stager, connections), None
+    if given and row.status != "waiting":
+        raise InvalidAnswer(f"run {row.run_id} waits for nothing; it is {row.status} in {row.state}")
+    drive = runner.take(row.run_id)
+    drive.connections.update(connections)
+    drive.model = chosen
+    # from here on the lease is held: whatever is refused gives it back, or the run would count as driven until it runs out
+    try:
+        check_priced(chosen, drive.run.spec.limits)
+        check_unchanged(runner, drive, accept_changes=options.get("accept_changes", False))
+        if not given:
+            declined = _timed_out(runner, drive.run)
+            return drive, steps(drive) if declined is None else runner.answered(drive, declined)
+        question = (
+            drive.run.waiting_for
+        )  # as read under the lease: two who answer at once are told apart here
+        if question is None:
+            raise InvalidAnswer(f"run {row.run_id} waits for nothing any more; somebody else has answered")
+        reply = answer_of(question, answer, outcome, options.get("result"), reason)
+    except BaseException:
+        journal.leases.release(drive.run.number, drive.fence)
+        raise
+    return drive, runner.answered(drive, reply)
+
+
+def _timed_out(runner: Runner, run: Run) -> Answer | None:
+    """Return the decline that a run's unanswered question counts as by now, None while it may wait."""
+    if run.waiting_for is None or run.spec.limits.elicitation_timeout_s is None:
+        return None
+    return timed_out(run, runner.journal.rows(run.number), runner.clock.now_us())
 
 
 def answer_of(

@@ -19,7 +19,7 @@ from .committer import INSERT_DOCUMENT, INSERT_PAYLOAD, Committer, Entry
 from .journal_file import SYNCHRONOUS, Durability, open_reader, open_writer
 from .journal_reading import JournalReader
 from .journal_rows import document_row
-from .lease_book import LEASE_S, LeaseBook
+from .leases import LEASE_S, LeaseBook
 from .payloads import Payload
 from .record import root_hash
 
@@ -66,6 +66,7 @@ class JournalStore(JournalReader):
         if not self._open:
             return
         self._open = False
+        # the leases while the file can still be written: else every run would count as driven until its lease runs out
         self.leases.close()
         with self._committer.lock:
             self._committer.connection.close()
@@ -119,6 +120,7 @@ class JournalStore(JournalReader):
             "created_at": created_at,
         }
         root = root_hash(columns, before)
+        # one transaction for all: a run that can be seen has its lease, so nobody takes up one that has just begun
         with self.leases.taking() as connection:
             if parent is None and columns["workflow_id"] != run_id:
                 self._check_place(connection, spec)
@@ -132,7 +134,7 @@ class JournalStore(JournalReader):
                 connection.execute(INSERT_PAYLOAD, (run << 32 | payload.n, run, *payload))
             for document in documents:
                 connection.execute(INSERT_DOCUMENT, document_row(run, document))
-        self.leases.hold(run, fence)
+        self.leases.hold(run, fence)  # renewed only once it is in the file
         return run, root, fence
 
     def _check_place(self, connection: sqlite3.Connection, spec: Spec) -> None:

@@ -96,7 +96,7 @@ def test_threads_with_event_loops_of_their_own_share_one_engine(tmp_path: Path) 
             return asyncio.run(scripted.arun(f"Run {number}"))
 
         results = list(pool.map(run, range(20)))
-        assert len(scripted._writers._writers) <= 5
+        assert len(scripted._runner._writers._writers) <= 5
     check(tmp_path, results, 20)
 
 

@@ -30,8 +30,7 @@ from paor import (
     tool,
 )
 from paor.fsm import lease
-from paor.fsm.lease import Owner, current_owner
-from paor.fsm.lease_book import LeaseBook
+from paor.fsm.leases import LeaseBook, Owner, current_owner
 
 from .worlds import CONTINUE, JOURNAL, PARAMETERS, READ, SELECT, STOP, SUCCESS, engine
 

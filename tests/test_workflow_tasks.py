@@ -620,7 +620,7 @@ def test_a_task_that_somebody_else_drives_is_not_counted_as_failed(started: Call
             if isinstance(event, TransitionTaken) and not meanwhile:
                 meanwhile.append(engine.resume(workflow))
 
-        other._hooks = (hook,)
+        other._runner.hooks = (hook,)
         assert other.resume(task, answer={"approve": True}).state == "Done"
         assert meanwhile[0].status == "waiting" and meanwhile[0].waiting_for is not None
         assert "The task pen is not settled" in meanwhile[0].waiting_for.message

@@ -11,6 +11,7 @@ import copy
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ...prompts.model import ModelCall
@@ -20,7 +21,6 @@ from ...states.run import Run
 from ...states.spec import Spec
 from ...tools.tool import Tool, ToolContext
 from ..drive import Drive
-from ..drivers import WriterPool
 from ..engine import Engine
 from ..journal import Journal
 from ..journal_rows import RunRow, transition_of
@@ -111,15 +111,13 @@ class Ground:
     def _process(self) -> Engine:
         """Return the engine as a new process would make it, with the world's own ports."""
         own = made(self._make, self.journal, self._processes)
-        engine = copy.copy(own)
         self._processes += 1
-        engine.model, engine.journal = self.model, self.journal
-        engine._clock, engine._ids = self.clock, SeededIds(f"process {self._processes}")
-        engine._writers = WriterPool(self.journal)
-        engine._tools = {name: watched(tool, self.watch) for name, tool in own._tools.items()}
+        settings = own._runner.settings
+        tools = {name: watched(tool, self.watch) for name, tool in settings.tools.items()}
+        settings = replace(settings, model=self.model, tools=tools)
         if self._tighter is not None:
-            engine._policy = engine.policy = _tightened(own.policy, *self._tighter)
-        return engine
+            settings = replace(settings, given_policy=_tightened(own.policy, *self._tighter))
+        return own._with_ports(settings, self.journal, self.clock, SeededIds(f"process {self._processes}"))
 
     def _opened(self) -> WorldJournal:
         """Return the journal as a new process opens it."""
