@@ -119,7 +119,7 @@ def test_another_version_with_the_same_parts_is_no_change(
 ) -> None:
     """A version is a name; what decides is compared."""
     run_id = interrupted(tmp_path, 4)
-    monkeypatch.setattr("paor.fsm.accepting.VERSION", "9.9.9")
+    monkeypatch.setattr("paor.fsm.changed_parts.VERSION", "9.9.9")
     with again(tmp_path) as scripted:
         assert scripted.resume(run_id).state == "Done"
 

@@ -28,7 +28,7 @@ from paor import (
 )
 from paor._cli_progress import Watch
 from paor.cli import main
-from paor.fsm import engine as engine_module
+from paor.fsm import workflow_runner
 
 from .recording import sections
 from .worlds import CONTINUE, REVIEW, SELECT, STOP, SUCCESS
@@ -637,15 +637,15 @@ def test_no_place_in_a_workflow_is_taken_twice(
     """Two follow-ups at the same moment: one opens the round, the other is told."""
     with started(Office()) as engine:
         first = engine.run("find the pen")
-        read = vars(engine_module)["next_round"]
+        read = vars(workflow_runner)["next_round"]
 
         def slowly(*arguments: Any) -> Any:
             found = read(*arguments)
-            monkeypatch.setattr(engine_module, "next_round", read)
+            monkeypatch.setattr(workflow_runner, "next_round", read)
             engine.follow_up(first.run_id, "I am first")
             return found
 
-        monkeypatch.setattr(engine_module, "next_round", slowly)
+        monkeypatch.setattr(workflow_runner, "next_round", slowly)
         with pytest.raises(LeaseHeld, match="round 2, task 1 of workflow"):
             engine.follow_up(first.run_id, "I am late")
         assert places(engine) == [(1, 1, "Done"), (2, 1, "Done")]
