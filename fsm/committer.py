@@ -99,7 +99,7 @@ class Committer:
             raise InternalError("run {}, row {}: the append was not carried out".format(*entry.place))
 
     def append_all(self, entries: list[Entry]) -> None:
-        """Commit *entries* in one transaction; each tells its own error."""
+        """Commit *entries* in one transaction; each has its own error."""
         self._queue.extend(entries)
         with self.lock:
             if not all(entry.done for entry in entries):

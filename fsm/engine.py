@@ -322,7 +322,7 @@ class Engine:
         Start a new run that shares the rows of another one up to *at_seq*, and drive it from there.
 
         The shared rows are referred to, not copied; the fork's root hash commits to the last of them. Steps, tokens,
-        cost and time go on from what they came to there. What the fork does, it does itself, with effects of its own:
+        cost and time go on from their values there. What the fork does, it does itself, with effects of its own:
         a call whose intent is shared and whose end is not counts as begun by a driver that is gone. A `once` effect is
         then in doubt, also when its tool says that it did not happen, since the parent may be about to do it.
 
@@ -330,7 +330,7 @@ class Engine:
             run_id: Id of the parent, or an unambiguous prefix; it may still be running.
             at_seq: Number of the last row to share, from 0; not the row that ended the parent.
             answer, outcome, result, connections: As for `resume`, where the parent waited at this row.
-            model: Instead of the engine's; another name than the parent's stands in the fork's own spec.
+            model: Instead of the engine's; another name than the parent's is recorded in the fork's own spec.
             limits, policy, prompt_template: Instead of the parent's, for the fork's own rows; of the limits also those
                 alone that change, such as ``{"max_steps": 9}``.
             current: Take this engine's prompts, rules, tool schemas and policy instead of those the parent has recorded.
@@ -483,7 +483,7 @@ class Engine:
         Return the parts in which this engine would decide a run otherwise than it was recorded, those that matter first.
 
         Args:
-            run: Its id, or the run as it stands.
+            run: Its id, or the run as it is now.
         """
         return changes_now(self._runner, run)
 

@@ -3,7 +3,7 @@ Erasing: texts go, the chain stays, and what was erased, when and by which rule 
 
 One transaction sets the bodies and salts to NULL and writes the records; the rows that show what a document was called
 go with the payload that names it. Then the file is written anew and its log is cut off, so that no page and no frame
-keeps what was there. If that second half is cut short, the run stands in `unscrubbed`, and `finish` does it again.
+keeps what was there. If that second half is cut short, the run is listed in `unscrubbed`, and `finish` does it again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Others = Literal["refuse", "erase", "keep"]
 GONE = "(erased)"
-"""What stands for the name and type of a document whose naming payload was erased."""
+"""What replaces the name and type of a document whose naming payload was erased."""
 
 PLAIN_TYPES = ("text/plain", "application/json")
 """Media types that say nothing about what was there."""
@@ -36,7 +36,7 @@ PLAIN_TYPES = ("text/plain", "application/json")
 @dataclass(frozen=True, slots=True)
 class ErasureResult:
     """
-    What an erasure came to.
+    The outcome of an erasure.
 
     Attributes:
         run_id: The run that was named.
@@ -239,7 +239,7 @@ def _check_reason(journal: JournalStore, doomed: dict[int, set[int]], reason: st
     Refuse a reason that is text of what goes.
 
     Raises:
-        UsageError: It stands in one of the payloads.
+        UsageError: One of the payloads has it.
     """
     if reason is None:
         return
@@ -324,7 +324,7 @@ def finish(journal: JournalStore) -> bool:
     Write the file anew and cut off its log, where an erasure asks for it; return whether that was done.
 
     Raises:
-        JournalBusy: Somebody reads or writes it; what was erased is erased, but old copies stand in the file.
+        JournalBusy: Somebody reads or writes it; what was erased is erased, but old copies are still in the file.
         JournalFull: There is no space for a second copy of the file.
     """
     connection = journal._committer.connection
@@ -352,7 +352,7 @@ def finish(journal: JournalStore) -> bool:
 
 
 def unfinished(journal: JournalStore) -> list[str]:
-    """Return the ids of runs of which old copies may still stand in the file."""
+    """Return the ids of runs of which old copies may still be in the file."""
     rows = journal.query("SELECT run_id FROM specs JOIN unscrubbed USING (run) ORDER BY run")
     return [run_id for (run_id,) in rows]
 

@@ -35,7 +35,7 @@ def export_runs(
     journal: JournalReader, run_ids: Sequence[str], redaction: Redaction | None = None
 ) -> Iterator[dict[str, Any]]:
     """
-    Yield the lines of runs as they stand when the first one is asked for, each run once.
+    Yield the lines of runs as they are when the first one is asked for, each run once.
 
     Args:
         journal: That holds them.
@@ -79,7 +79,7 @@ def _lines(
 
 
 def _run_lines(journal: JournalReader, row: RunRow, redaction: Redaction | None) -> Iterator[dict[str, Any]]:
-    """Yield what stands under one run, from its columns to its head."""
+    """Yield what belongs to one run, from its columns to its head."""
     left_out, names = redaction.plan(journal, row.run) if redaction is not None else (set[int](), [])
     yield {"line": "run", **journal.root_columns(row.run)}
     unnamed: set[int] = set()

@@ -88,9 +88,9 @@ class Journal(JournalStore):
 
         Args:
             run_id: The run, or a prefix of its id.
-            documents: Labels, ``LABEL#POSITION`` or numbers: their bodies, everything in which an excerpt of them
-                stands, and what calls have made of them.
-            fields: Names from `fsm.erasing.FIELDS`: what belongs to them, and everything in which an excerpt stands.
+            documents: Labels, ``LABEL#POSITION`` or numbers: their bodies, everything that holds an
+                excerpt of them, and what calls have made of them.
+            fields: Names from `fsm.erasing.FIELDS`: what belongs to them, and everything that holds an excerpt.
             payloads: Numbers of single payloads.
             others: When other runs hold text of it too: ``refuse`` names them and erases nothing, ``erase`` erases
                 there too, ``keep`` leaves them and names them in the result.
@@ -106,7 +106,7 @@ class Journal(JournalStore):
             UnknownRun: There is none.
             UsageError: Something that cannot be erased, or a choice that is missing; nothing was erased.
             LeaseHeld: Somebody drives the run; nothing was erased.
-            JournalBusy: It is erased and recorded, but others have the file open, and old copies still stand in it:
+            JournalBusy: It is erased and recorded, but others have the file open, and old copies are still in it:
                 `finish_erasing` when they have closed it.
         """
         from .erase import erase
@@ -167,7 +167,7 @@ class Journal(JournalStore):
         Raises:
             UsageError: A line that is none, with its number, or a version that this paor does not know.
             JournalDamaged: The lines do not prove themselves: a hash, a digest or a reference does not hold.
-            JournalConflict: A run here tells something else than the one that comes in.
+            JournalConflict: A run here has other rows than the one that is imported.
             LeaseHeld: A run that would be extended is being driven.
         """
         from .importing import import_lines

@@ -1,5 +1,5 @@
 """
-Leases: one process at a time drives a run, told apart by host, boot, process id and process start.
+Leases: one process at a time drives a run, identified by host, boot, process id and process start.
 
 An owner that is provably dead (same host; rebooted since, no such process, or another process under its id) is
 replaced at once. One that cannot be proven dead keeps its lease until it has not renewed it for `lease_s`. Taking a
@@ -143,7 +143,7 @@ class LeaseBook:
         """
         Give a transaction in which a lease is taken; a claim is known before others can see the lease.
 
-        When the commit fails the claim is dropped: with a sync that failed the lease may stand in the file all the
+        When the commit fails the claim is dropped: with a sync that failed the lease may be in the file all the
         same, and nobody drives that run.
         """
         with self._committer.lock, translated(self.path):

@@ -1,5 +1,5 @@
 """
-Listeners: functions of this process that are told whenever an engine lets go of a run, whichever engine it is.
+Listeners: functions of this process that are called whenever an engine releases a run, whichever engine it is.
 
 A test session gathers its coverage so. An engine's own hooks see the events of that engine only; a listener needs no
 hand on the engine, and reads the rows itself, from a journal that is still open.
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 Listener = Callable[[Any, int, int], None]
 """
-Called with the journal (the host's `Journal`, a class above this module, hence Any), the run's number, and the number of the first row that its driver may have written.
+Called with the journal (the host's `Journal`, a class above this module, hence Any), the run's number, and the number of the
+first row that its driver may have written.
 """
 
 _listeners: list[Listener] = []

@@ -1,4 +1,4 @@
-"""Where a run belongs in a workflow of tasks: which round, which task, and what its planner is told of the rounds before."""
+"""Where a run belongs in a workflow of tasks: which round, which task, and what its planner knows of the rounds before."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ canonical text, and the two hashes as 32 bytes. A plain tuple: a run of many row
 """
 
 PREV_HASH = COLUMNS.index("prev_hash")
-"""Place of the first hash; what stands before it is given to `chained`."""
+"""Place of the first hash; what is before it is given to `chained`."""
 
 HASHED = COLUMNS[1:PREV_HASH]
 """Columns under the hash: not the two hashes, and not the run's number, which another file may give to another run."""

@@ -1,7 +1,7 @@
 """
 Replay of a run of which something was erased: everything that is left is derived and compared, the rest is named.
 
-A row whose texts are there is compared as always. What an erased payload would have told is named as not checked, and
+A row whose texts are there is compared as always. What depends on an erased payload is named as not checked, and
 so is a difference that may come from it; an agreement counts as one. In every row, erased or not, the hash chain, the
 place, the choice among the table's rows by the recorded guards, and the sums are checked, which need no text at all.
 """
@@ -49,7 +49,7 @@ GONE = "(erased)"
 
 
 def erased_numbers(journal: JournalReader, run: int) -> dict[int, set[int]]:
-    """Return the numbers of the payloads of a run that were erased, by the run under which they stand."""
+    """Return the numbers of the payloads of a run that were erased, by the run that they belong to."""
     parts = journal.lineage(run)
     ends = [*(part.first_payload for part in parts[1:]), 2**32]
     found = {}
@@ -168,7 +168,7 @@ class _Derivation:
         return replace(run, spec=spec)
 
     def step(self, row: Transition) -> bool:
-        """Compare one row and stand after it; return whether there is a way on."""
+        """Compare one row and go on after it; return whether there is a way on."""
         if self._run is not None and row.run != self._run.number:
             self._hand_over(self._parts[row.run])
         if self._run is not None and "spec" in row.request:

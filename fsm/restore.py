@@ -25,14 +25,14 @@ REMEMBERED_AGAIN = 64
 
 def restored(journal: JournalReader, run_id: str, last: int = 2**32 - 1) -> tuple[Run, bytes]:
     """
-    Return a run as its journal tells it, and the hash of its last row; the chain is verified on the way.
+    Return a run as its journal has it, and the hash of its last row; the chain is verified on the way.
 
-    Each part of a fork's walk is folded with the spec of the run under which it stands.
+    Each part of a fork's walk is folded with the spec of the run that it belongs to.
 
     Args:
         journal: That holds it.
         run_id: Its id.
-        last: Seq of the last row to take, if not all; it stands under the run itself.
+        last: Seq of the last row to take, if not all; one of the run itself.
 
     Raises:
         UnknownRun: There is none.

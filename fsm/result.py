@@ -1,4 +1,4 @@
-"""What a run came to, for the caller."""
+"""The result of a run, for the caller."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class CriterionResult:
 @dataclass(frozen=True, slots=True)
 class Result:
     """
-    What a run came to.
+    The result of a run.
 
     Attributes:
         run_id: For resume, replay and the command line.
@@ -141,7 +141,7 @@ class Result:
 
 
 def result_of_run(run: Run, journal: JournalReader) -> Result:
-    """Return the result of *run* as it stands."""
+    """Return the result of *run* as it is now."""
     counters, inputs = run.counters, len(run.spec.documents)
     found: list[StoredDocument] = journal.documents(run.run_id)[inputs:]
     documents = tuple(

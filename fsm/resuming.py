@@ -111,7 +111,7 @@ def taken_up(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> t
             return drive, steps(drive) if declined is None else runner.answered(drive, declined)
         question = (
             drive.run.waiting_for
-        )  # as read under the lease: two who answer at once are told apart here
+        )  # as read under the lease: of two who answer at once the second is refused here
         if question is None:
             raise InvalidAnswer(f"run {row.run_id} waits for nothing any more; somebody else has answered")
         reply = answer_of(question, answer, outcome, options.get("result"), reason)
@@ -173,7 +173,7 @@ def _problems(question: Question, answer: Answer) -> list[str]:
     """
     Return everything in which an accepted answer does not fit its question's schema.
 
-    An empty answer fits every question but an approval and that of a tool: it tells the planner that nothing was
+    An empty answer fits every question but an approval and that of a tool: it says to the planner that nothing was
     given. A schema that is none, which a model may have written, holds nobody to anything.
     """
     schema, empty = question.answer_schema, answer.content in (None, "", {}, [])
@@ -193,7 +193,7 @@ def timed_out(run: Run, rows: Sequence[tuple[Any, ...]], now_us: int) -> Answer 
     Return the decline that an unanswered question counts as (`Limits.elicitation_timeout_s`), None before its time.
 
     Args:
-        run: As its journal tells it.
+        run: As its journal has it.
         rows: Of the run; the last one is the wait.
         now_us: By the engine's clock.
     """

@@ -250,7 +250,7 @@ def positioned(spec: Spec, position: WorkflowPosition, *, detect: bool) -> Spec:
 
 def turns_of(transcript: Sequence[Mapping[str, str]]) -> tuple[TranscriptMessage, ...]:
     """
-    Return a conversation as it stands in a spec.
+    Return a conversation in the form that a spec has.
 
     Raises:
         UsageError: It is not a list of ``{"role": ..., "content": ...}``.
@@ -273,7 +273,7 @@ def texts_of(given: object) -> list[str] | None:
 
 
 def scrubbed(text: str) -> str:
-    """Return a caller's text as it may stand in JSON: lone surrogates and NUL replaced."""
+    """Return a caller's text as JSON can hold it: lone surrogates and NUL replaced."""
     return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")
 
 
@@ -281,7 +281,7 @@ def input_references(spec: Spec, inputs: Sequence[Document], stager: Stager) -> 
     """
     Stage the input documents of a run and return their references, those of one label together.
 
-    Documents of a workflow keep the labels under which they were produced; those of a first run stand under ``input``.
+    Documents of a workflow keep the labels under which they were produced; those of a first run get the label ``input``.
     """
     kept = inputs if spec.workflow_id else [replace(item, label="") for item in inputs]
     return tuple(

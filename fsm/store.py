@@ -99,7 +99,7 @@ class JournalStore(JournalReader):
             place: Reference of the spec's payload.
             payloads: Everything staged so far: documents and spec.
             documents: Input documents.
-            parent: Of a fork: id of the run under which the last shared row stands, and its seq.
+            parent: Of a fork: id of the run that the last shared row belongs to, and its seq.
             before: Of a fork: hash of that row.
 
         Returns:
@@ -157,7 +157,7 @@ class JournalStore(JournalReader):
         self._committer.append(entry)
 
     def append_all(self, entries: list[Entry]) -> None:
-        """Commit transitions of different runs together; each entry tells its own error."""
+        """Commit transitions of different runs together; each entry has its own error."""
         self._committer.append_all(entries)
 
 

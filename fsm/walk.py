@@ -146,7 +146,7 @@ class Walk:
         store: Payloads.
         engine: To compare with, or None.
         parts: By run number, oldest first, the parts that the run consists of, each with the spec that it began with.
-        transitions: All rows; the last one of them that amends the spec tells from where on an engine is compared.
+        transitions: All rows; the last one of them that amends the spec decides from where on an engine is compared.
         recorded: Spec in force as recorded.
         spec, kit: What rows are derived with.
         amended: Rows that amended the spec, each with the parts that became others.

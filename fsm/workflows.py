@@ -272,7 +272,7 @@ def left_of(run: Run) -> dict[str, Any]:
     """
     Return what is left of a workflow's budgets, as fields of `Limits`; none for a budget that it does not have.
 
-    What its ended tasks have used stands in its own rows, so this is the same after a crash. Never nothing: a workflow
+    What its ended tasks have used is in its own rows, so this is the same after a crash. Never nothing: a workflow
     whose budget is used up starts no task.
     """
     limits, used = run.spec.limits, run.counters
@@ -302,7 +302,7 @@ def _settle(journal: JournalReader, position: WorkflowPosition, context: ToolCon
 def _output_of(
     result: Result, position: WorkflowPosition, journal: JournalReader, context: ToolContext
 ) -> ToolOutput:
-    """Return what a task came to; one that failed is a failed step, one that waits is not settled."""
+    """Return the output of a task; one that failed is a failed step, one that waits is not settled."""
     name = position.task_id
     if result.status == "waiting":
         raise EffectPending(f"task {name} waits for an answer; answer run {result.run_id}")
@@ -339,7 +339,7 @@ def _documents_for(
     """
     Return what earlier tasks of the round produced, under its own labels.
 
-    A task that was planned anew counts as its newest run came out.
+    Of a task that was planned anew the newest run counts.
 
     Raises:
         ToolError: A task that this one depends on has failed, or was not worked on at all.
