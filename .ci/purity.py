@@ -36,7 +36,17 @@ PURE = (
     "prompts/offline/*.py",
     *(
         f"tools/{name}.py"
-        for name in ("catalog", "policy", "hosts", "approvals", "schema*", "signature", "defaults", "implied")
+        for name in (
+            "catalog",
+            "policy",
+            "policy_typos",
+            "hosts",
+            "approvals",
+            "schema*",
+            "signature",
+            "defaults",
+            "implied",
+        )
     ),
     *(
         f"fsm/{name}.py"

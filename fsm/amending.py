@@ -53,7 +53,7 @@ def amended(spec: Spec, body: str | bytes | None) -> Spec:
 
 
 def amendments(rows: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]]:
-    """Return the reference of every payload that amends the spec, in order; *rows* in `Record` order."""
+    """Return the reference of every payload that amends the spec, in order; *rows* in the order of the table."""
     found = []
     for row in rows:
         if _MARK in row[_REQUEST]:

@@ -23,7 +23,7 @@ POLL_S = 0.1
 
 
 class BrokenOff(Exception):
-    """What a call came to whose run was cancelled meanwhile."""
+    """The outcome of a call whose run was cancelled meanwhile."""
 
 
 class CancelWatch:
@@ -48,12 +48,12 @@ class CancelWatch:
         self._thread: threading.Thread | None = None
         self._closed = False
 
-    def add(self, run: int, told: Callable[[], None]) -> int:
-        """Call *told*, from another thread and once, when *run* is to be cancelled; returns what `remove` takes."""
+    def add(self, run: int, notify: Callable[[], None]) -> int:
+        """Call *notify*, from another thread and once, when *run* is to be cancelled; returns what `remove` takes."""
         with self._lock:
             self._next += 1
             number = self._next
-            self._watched[number] = (run, told)
+            self._watched[number] = (run, notify)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._look_on, name="paor-cancel", daemon=True)
                 self._thread.start()
@@ -88,7 +88,7 @@ class CancelWatch:
                         uri, uri=True, isolation_level=None, check_same_thread=False
                     )
                 return {run for (run,) in self._reader.execute(sql, runs).fetchall()}
-        except sqlite3.Error:  # busy, perhaps: the next look, or the next row, tells
+        except sqlite3.Error:  # busy, perhaps: the next look, or the next row, shows it
             return set()
 
     def close(self) -> None:
@@ -107,11 +107,11 @@ class CancelWatch:
             self._hurry.clear()
             if self._closed:
                 return
-            for told in self._found():
-                told()
+            for notify in self._found():
+                notify()
 
     def _found(self) -> list[Callable[[], None]]:
-        """Return whom to tell, each once."""
+        """Return what to call, each once."""
         with self._lock:
             runs = {run for run, _ in self._watched.values()}
         chosen = iter(sorted(runs))
@@ -125,7 +125,7 @@ class CancelWatch:
 
 async def breakable(watch: CancelWatch, run: int, call: Awaitable[Any], *, plain: bool = False) -> Any:
     """
-    Return what *call* comes to; it is cancelled, and so can clean up, when *run* is.
+    Return the value of *call*; it is cancelled, and so can clean up, when *run* is.
 
     Args:
         watch: Of the journal that holds the run.
@@ -147,11 +147,11 @@ async def breakable(watch: CancelWatch, run: int, call: Awaitable[Any], *, plain
             fired = True
             task.cancel()
 
-    def told() -> None:
+    def notify() -> None:
         if not loop.is_closed():
             loop.call_soon_threadsafe(cancel)
 
-    number = watch.add(run, told)
+    number = watch.add(run, notify)
     try:
         return await call
     except asyncio.CancelledError:

@@ -8,7 +8,7 @@ possible, so nothing that is used later was called irrelevant.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,9 +17,12 @@ import orjson
 from ..states.budgets import retries_left, steps_left
 from ..states.phase import EXECUTING, PLANNING, REVIEWING, SPECIFYING
 from ..states.run import Change, Run
+from ..states.spec import TASK_TOOL, Spec
 from ..tools.catalog import folded
-from .fingerprints import row_part
+from .fingerprints import UNREADABLE, fingerprints_of, given_fingerprints, row_part
+from .journal_reading import JournalReader
 from .table import Row, rows_of
+from .version import VERSION
 
 Load = Callable[[str], Change]
 _SHOWN = 6
@@ -65,6 +68,48 @@ class ChangedPart:
         return "; ".join(told)
 
 
+def changes_of(
+    journal: JournalReader, run: Run, present: Spec, tools: Collection[str]
+) -> tuple[ChangedPart, ...]:
+    """
+    Return the parts that decide a run otherwise than when it was recorded, those that matter to it first.
+
+    Args:
+        journal: That holds it.
+        run: As it stands, with the spec in force.
+        present: That spec as the engine would write it now.
+        tools: Names of the engine's tools; one that is missing matters where the run has called it or will.
+    """
+    recorded = run.spec.fingerprints or given_fingerprints(run.spec)
+    now = fingerprints_of(present)
+    if UNREADABLE in (*recorded, *now):  # code cannot be compared: the same version counts as the same code
+        recorded, now = _by_version(recorded, run.spec.engine), _by_version(now, VERSION)
+    there = {*map(folded, tools), TASK_TOOL.name}
+    lacking = {f"tool.{tool.name}" for tool in run.spec.tools if folded(tool.name) not in there}
+    now = {part: digest for part, digest in now.items() if part not in lacking}
+    if now == recorded:
+        return ()
+    rows = journal.rows(run.number)
+    found = changed_parts(run, rows, recorded, now, lambda column: journal.change(run.number, column))
+    offered = {part for part in lacking if not _needs(run, part.removeprefix("tool."))}
+    return tuple(item for item in found if item.part not in offered or item.visited)
+
+
+def _needs(run: Run, tool: str) -> bool:
+    """Whether what a run works on names a tool; that it could be chosen does not count here."""
+    memory = run.memory
+    named = [memory.selection.tool] if memory.selection is not None else []
+    named += [memory.intent.tool] if memory.intent is not None else []
+    return tool in named
+
+
+def _by_version(parts: dict[str, str], version: str) -> dict[str, str]:
+    kept = {
+        part: text for part, text in parts.items() if part.partition(".")[0] not in ("phase", "guard", "core")
+    }
+    return kept | {UNREADABLE: version}
+
+
 def changed_parts(
     run: Run,
     rows: Sequence[tuple[Any, ...]],
@@ -77,7 +122,7 @@ def changed_parts(
 
     Args:
         run: Where it stands.
-        rows: All its rows, in `Record` order.
+        rows: All its rows, in the order of the table.
         recorded: Fingerprints that it was recorded with; kinds of parts that are not in it are not compared.
         present: Fingerprints of now.
         load: Returns the change that a row's ``change`` column refers to.

@@ -18,7 +18,7 @@ from msgspec import Struct
 from ..states.errors import InternalError, JournalBusy, LeaseLost, PaorError
 from .journal_file import ours
 from .payloads import Payload
-from .record import Record
+from .record import COLUMNS, Row
 
 INSERT_PAYLOAD = (
     "INSERT INTO payloads (id, run, n, media_type, digest, salt, body) VALUES (?, ?, ?, ?, ?, ?, ?)"
@@ -27,7 +27,7 @@ INSERT_DOCUMENT = (
     "INSERT INTO documents (id, run, number, label, position, name, mime, bytes, digest, payload)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
-_VALUES = ", ".join("?" * (len(Record._fields) + 1))
+_VALUES = ", ".join("?" * (len(COLUMNS) + 1))
 INSERT_ROW = f"INSERT INTO transitions VALUES ({_VALUES})"
 INSERT_ROW_OF_DRIVER = (
     f"INSERT INTO transitions SELECT {_VALUES} FROM leases WHERE run = ? AND fence = ? AND cancel = 0"
@@ -42,7 +42,7 @@ class Entry(Struct, eq=False):
     Everything that one transition writes, in one transaction.
 
     Attributes:
-        record: The row.
+        row: The row.
         payloads: New payloads that it or its change refers to.
         documents: Rows of `documents`.
         fence: The driver's token; a wrong one writes nothing.
@@ -51,13 +51,18 @@ class Entry(Struct, eq=False):
         error: Why nothing of it was written.
     """
 
-    record: Record
+    row: Row
     payloads: list[Payload]
     documents: list[tuple[object, ...]]
     fence: int
     cancelled: bool = False
     done: bool = False
     error: BaseException | None = None
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Numbers of the run and of the row."""
+        return self.row[0], self.row[1]
 
 
 class Committer:
@@ -83,6 +88,7 @@ class Committer:
             LeaseLost: Its fencing token is not the current one; nothing was written.
             JournalError: The file could not be written; nothing was written.
         """
+        # queued before the lock is waited for: whoever holds it may write this entry with its own, and then nothing is left
         self._queue.append(entry)
         with self.lock:
             if not entry.done:
@@ -90,12 +96,10 @@ class Committer:
         if entry.error is not None:
             raise entry.error
         if not entry.done:
-            raise InternalError(
-                f"run {entry.record.run}, row {entry.record.seq}: the append was not carried out"
-            )
+            raise InternalError("run {}, row {}: the append was not carried out".format(*entry.place))
 
     def append_all(self, entries: list[Entry]) -> None:
-        """Commit *entries* in one transaction; each tells its own error."""
+        """Commit *entries* in one transaction; each has its own error."""
         self._queue.extend(entries)
         with self.lock:
             if not all(entry.done for entry in entries):
@@ -139,14 +143,15 @@ class Committer:
             if isinstance(error, sqlite3.Error):
                 raise ours(error, self._path) from error
             raise
+        # only after the commit: whoever sees `done` begins the next effect, and its row must be durable then
         for entry in batch:
             entry.done = True
 
     def _write(self, connection: sqlite3.Connection, entry: Entry) -> None:
-        record = entry.record
-        run, seq = record[0], record[1]
+        run, seq = entry.row[0], entry.row[1]
         base = run << 32
-        row = (base | seq, *record, run, entry.fence)
+        # the row first, as it checks the lease; payloads and documents of a driver that was replaced are then not written
+        row = (base | seq, *entry.row, run, entry.fence)
         if connection.execute(INSERT_ROW_OF_DRIVER, row).rowcount != 1:
             fence, cancel = connection.execute(SELECT_LEASE, (run,)).fetchone()
             if fence != entry.fence:

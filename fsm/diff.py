@@ -22,7 +22,7 @@ from .journal_rows import Transition
 from .likeness import USAGE, Reader, alike, first_line, first_place
 from .lineage import part_with
 from .recorded import recorded_outcome
-from .resuming import run_before
+from .restore import run_before
 
 LINE_CHARS = 400
 """Characters of a differing line that are kept."""

@@ -163,7 +163,7 @@ def _walk(journal: JournalReader, row: RunRow, title: str) -> Walk:
 
 
 def _step(values: Sequence[Any]) -> Step:
-    """Return source, trigger and destination of a row in `Record` order."""
+    """Return source, trigger and destination of a row in the order of the table."""
     return values[4], values[3], values[5]
 
 
@@ -183,7 +183,7 @@ def _once(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
 
 
 def _guards(values: Sequence[Any], known: dict[str, dict[str, bool]]) -> dict[str, bool]:
-    """Return the guards of a row in `Record` order; a text that came before is not read again."""
+    """Return the guards of a row in the order of the table; a text that came before is not read again."""
     text = values[6]
     if text not in known:
         try:

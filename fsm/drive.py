@@ -10,10 +10,10 @@ from ..states.actions import StoredText
 from ..states.run import Run
 from ..tools.tool import Tool
 from .context import Loader
-from .journal import Journal
 from .kit import Kit
 from .payloads import Stager
 from .ports import Clock
+from .store import JournalStore
 
 
 @dataclass(slots=True)
@@ -45,7 +45,7 @@ class Drive:
     tools: dict[str, Tool]
     connections: dict[str, Any]
     stager: Stager
-    journal: Journal
+    journal: JournalStore
     clock: Clock
     mark_us: int
     resumed: bool = False

@@ -26,12 +26,12 @@ from ..states.spec import TASK_TOOL
 from .cancelling import BrokenOff, CancelWatch, breakable
 from .committer import Entry
 from .effects import AskModel, Commit, Emit, Reconcile, Returned, UseTool
-from .journal import Journal
 from .live import Talk, live, speaks
 from .loop import Steps
+from .store import JournalStore
 
 
-def perform(steps: Steps, journal: Journal) -> Iterator[Event]:
+def perform(steps: Steps, journal: JournalStore) -> Iterator[Event]:
     """
     Run *steps* to their end in this thread, yielding the events they emit.
 
@@ -127,7 +127,7 @@ class AsyncWriter:
     durable.
     """
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: JournalStore) -> None:
         self._journal = journal
         self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="paor-writer")
         self._waiting: list[tuple[Entry, asyncio.Future[None]]] = []
@@ -248,7 +248,7 @@ def _is_cancelled() -> bool:
 class WriterPool:
     """One `AsyncWriter` for each event loop that uses a journal."""
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: JournalStore) -> None:
         self._journal = journal
         self._lock = threading.Lock()
         self._writers: dict[asyncio.AbstractEventLoop, AsyncWriter] = {}

@@ -1,5 +1,5 @@
 """
-The engine: what a host embeds. It builds a run's spec, opens the journal, and lets a driver walk the loop.
+The engine: what a host embeds. It checks arguments, and a `fsm.runner.Runner` creates, takes up, drives and releases the runs.
 
 One engine serves any number of runs, from threads and from asyncio. All state of a run is in the journal; an engine
 holds only what it was constructed with.
@@ -7,58 +7,42 @@ holds only what it was constructed with.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+import copy
+import os
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 from ..prompts.model import Model
 from ..states.errors import LeaseHeld
-from ..states.events import Event, RunEnded
+from ..states.events import Event
 from ..states.limits import Limits
 from ..states.policy import Policy
 from ..states.profile import Profile, Stage
+from ..states.run import Run
 from ..states.spec import Mode, Spec
-from ..tools.catalog import folded
-from ..tools.documents import generate_report
 from ..tools.tool import Tool
-from .drive import Drive
-from .intake import (
-    DocumentLike,
-    ResumeOptions,
-    RunOptions,
-    templates_of,
-)
+from .accepting import changes_now
+from .engine_settings import EngineSettings, settings_of
+from .forking import forked
+from .intake import OPTIONS, DocumentLike, ForkOptions, ResumeOptions, RunOptions, hooks_of
+from .journal import Journal
 from .loop import cancelled, steps
+from .ports import Clock, Ids, RandomIds, SystemClock
+from .restore import restored
 from .result import Result, result_of_run
-from .resuming import restored
-from .rounds import next_round
-from .runner import NOTHING_GIVEN, OPTIONS, RESUME_OPTIONS, Start
-from .workflow_runner import WorkflowRunner, followed_options
-from .workflows import (
-    Task,
-    TaskCall,
-    task_options,
-    unfinished_tasks,
-)
+from .resuming import aresume, resume
+from .runner import Acquisition, Runner, compiled
+from .starting import new_run
+from .workflow_runner import SubrunDriver, new_round, new_workflow
+from .workflows import Task, task_options, unfinished_tasks, with_question
 
 if TYPE_CHECKING:
+    from .changed_parts import ChangedPart
     from .flow_start import WorkflowLike
 
-_FORK_OPTIONS = frozenset(
-    (
-        "answer",
-        "outcome",
-        "result",
-        "connections",
-        "model",
-        "limits",
-        "policy",
-        "prompt_template",
-        "current",
-    )
-)
 
-
-class Engine(WorkflowRunner):
+class Engine:
     """
     Run objectives as a guarded, journaled state machine.
 
@@ -77,6 +61,71 @@ class Engine(WorkflowRunner):
     Raises:
         UsageError: An unusable model, tool, template, or schema.
     """
+
+    def __init__(
+        self,
+        model: Model | str | None = None,
+        tools: Sequence[Tool] = (),
+        journal: Journal | str | os.PathLike[str] | None = None,
+        limits: Limits | None = None,
+        policy: Policy | None = None,
+        prompts: Mapping[str, str] | None = None,
+        hooks: Sequence[Callable[[Event], None]] = (),
+        clock: Clock | None = None,
+        ids: Ids | None = None,
+        *,
+        builtins: bool = True,
+        rules: Sequence[str] | None = None,
+    ) -> None:
+        settings = settings_of(model, tools, limits, policy, prompts, rules, builtins=builtins)
+        catalogs, listeners = compiled(settings), hooks_of(hooks)
+        # the journal is opened last: an argument that cannot be used leaves no file and no connection behind
+        self.journal = journal if isinstance(journal, Journal) else Journal(journal or "paor.db")
+        self._runner = Runner(
+            settings,
+            self.journal,
+            clock if clock is not None else SystemClock(),
+            ids if ids is not None else RandomIds(),
+            listeners,
+            SubrunDriver,
+            catalogs,
+        )
+
+    @property
+    def model(self) -> Model:
+        """What runs that bring no model of their own ask."""
+        return self._runner.settings.model
+
+    @model.setter
+    def model(self, model: Model) -> None:
+        self._runner.settings = replace(self._runner.settings, model=model)
+
+    @property
+    def limits(self) -> Limits:
+        """Bounds of every run unless it brings its own."""
+        return self._runner.settings.limits
+
+    @property
+    def policy(self) -> Policy:
+        """What runs may do."""
+        return self._runner.settings.policy
+
+    def limits_of(self, mode: Mode) -> Limits:
+        """
+        Return the bounds of a run that brings none: the engine's own, else the defaults of its mode.
+
+        Args:
+            mode: ``react``, ``batch`` or ``planner``; a planner may take 1,000 steps by default, the others 5.
+
+        Source: docs/spec-coverage.md, D14.
+        """
+        return self._runner.settings.limits_of(mode)
+
+    def _with_ports(self, settings: EngineSettings, journal: Journal, clock: Clock, ids: Ids) -> Self:
+        """Return this engine as another process would make it, with other settings and ports; for the fuzz kit."""
+        other = copy.copy(self)
+        other.journal, other._runner = journal, self._runner.with_ports(settings, journal, clock, ids)
+        return other
 
     def run(
         self,
@@ -101,8 +150,7 @@ class Engine(WorkflowRunner):
             UsageError: A bad argument; nothing was started.
             JournalError: The journal could not be written; the run can be resumed.
         """
-        start = self._prepared(objective, success_criteria, documents, **options)
-        return _last_result(self._driven(start, resumed=False, listening=bool(self._hooks)))
+        return self._runner.result(self._new(objective, success_criteria, documents, options), resumed=False)
 
     async def arun(
         self,
@@ -112,8 +160,8 @@ class Engine(WorkflowRunner):
         **options: Unpack[RunOptions],
     ) -> Result:
         """Do the same as `run` on the running event loop."""
-        start = self._prepared(objective, success_criteria, documents, **options)
-        return await _alast_result(self._adriven(start, resumed=False, listening=bool(self._hooks)))
+        new = self._new(objective, success_criteria, documents, options)
+        return await self._runner.aresult(new, resumed=False)
 
     def stream(
         self,
@@ -174,8 +222,7 @@ class Engine(WorkflowRunner):
             UsageError: A bad argument; nothing was started.
         """
         options = {name: value for name, value in locals().items() if name in OPTIONS}
-        start = self._prepared(objective, success_criteria, documents, **options)
-        return self._driven(start, resumed=False)
+        return self._runner.drive(self._new(objective, success_criteria, documents, options), resumed=False)
 
     def astream(
         self,
@@ -185,8 +232,19 @@ class Engine(WorkflowRunner):
         **options: Unpack[RunOptions],
     ) -> AsyncIterator[Event]:
         """Do the same as `stream` on the running event loop."""
-        start = self._prepared(objective, success_criteria, documents, **options)
-        return self._adriven(start, resumed=False)
+        return self._runner.adrive(self._new(objective, success_criteria, documents, options), resumed=False)
+
+    def _new(
+        self,
+        objective: str,
+        success_criteria: Sequence[str],
+        documents: Sequence[DocumentLike],
+        options: Mapping[str, Any],
+    ) -> Acquisition:
+        """Check the arguments of a run now; what is returned creates it when the first event is asked for."""
+        settings, salt = self._runner.settings, self._runner.ids.salt
+        new = new_run(settings, salt, objective, success_criteria, documents, **options)
+        return self._runner.creation(new)
 
     def resume(
         self,
@@ -228,25 +286,21 @@ class Engine(WorkflowRunner):
             RunChanged: Prompts, tools, policy or paor's own decisions have changed in parts that matter to the run.
             JournalDamaged: The run's chain is broken.
         """
-        options = {name: value for name, value in locals().items() if name in RESUME_OPTIONS}
-        if (task := self._task_to_answer(run_id, answer, outcome)) is not None:
-            self.resume(task, **options)
-            options |= NOTHING_GIVEN
-        going = self._going_on(run_id, **options)
-        if isinstance(going, Result):
-            return self._settled(going)
-        return self._settled(_last_result(self._driven(going.start, resumed=going.resumed)))
+        return resume(
+            self._runner,
+            run_id,
+            answer=answer,
+            outcome=outcome,
+            result=result,
+            connections=connections,
+            model=model,
+            reason=reason,
+            accept_changes=accept_changes,
+        )
 
     async def aresume(self, run_id: str, **options: Unpack[ResumeOptions]) -> Result:
         """Do the same as `resume` on the running event loop."""
-        task = self._task_to_answer(run_id, options.get("answer"), options.get("outcome"))
-        if task is not None:
-            await self.aresume(task, **options)
-            options = {**options, **NOTHING_GIVEN}
-        going = self._going_on(run_id, **options)
-        if isinstance(going, Result):
-            return self._settled(going)
-        return self._settled(await _alast_result(self._adriven(going.start, resumed=going.resumed)))
+        return await aresume(self._runner, run_id, **options)
 
     def fork(
         self,
@@ -268,7 +322,7 @@ class Engine(WorkflowRunner):
         Start a new run that shares the rows of another one up to *at_seq*, and drive it from there.
 
         The shared rows are referred to, not copied; the fork's root hash commits to the last of them. Steps, tokens,
-        cost and time go on from what they came to there. What the fork does, it does itself, with effects of its own:
+        cost and time go on from their values there. What the fork does, it does itself, with effects of its own:
         a call whose intent is shared and whose end is not counts as begun by a driver that is gone. A `once` effect is
         then in doubt, also when its tool says that it did not happen, since the parent may be about to do it.
 
@@ -276,7 +330,7 @@ class Engine(WorkflowRunner):
             run_id: Id of the parent, or an unambiguous prefix; it may still be running.
             at_seq: Number of the last row to share, from 0; not the row that ended the parent.
             answer, outcome, result, connections: As for `resume`, where the parent waited at this row.
-            model: Instead of the engine's; another name than the parent's stands in the fork's own spec.
+            model: Instead of the engine's; another name than the parent's is recorded in the fork's own spec.
             limits, policy, prompt_template: Instead of the parent's, for the fork's own rows; of the limits also those
                 alone that change, such as ``{"max_steps": 9}``.
             current: Take this engine's prompts, rules, tool schemas and policy instead of those the parent has recorded.
@@ -292,27 +346,35 @@ class Engine(WorkflowRunner):
             InvalidAnswer: The answer does not fit; nothing was created.
             JournalDamaged: The chain of the shared rows is broken.
         """
-        options = {name: value for name, value in locals().items() if name in _FORK_OPTIONS}
-        start = self._forked(run_id, at_seq, **options)
+        acquire = forked(
+            self._runner,
+            run_id,
+            at_seq,
+            answer=answer,
+            outcome=outcome,
+            result=result,
+            connections=connections,
+            model=model,
+            limits=limits,
+            policy=policy,
+            prompt_template=prompt_template,
+            current=current,
+        )
         if not drive:
-            return self._only_created(start)
-        return _last_result(self._driven(start, resumed=True, listening=bool(self._hooks)))
+            return self._runner.created_only(acquire)
+        return self._runner.result(acquire, resumed=True)
 
-    async def afork(self, run_id: str, at_seq: int, *, drive: bool = True, **options: Any) -> Result:
+    async def afork(
+        self, run_id: str, at_seq: int, *, drive: bool = True, **options: Unpack[ForkOptions]
+    ) -> Result:
         """Do the same as `fork` on the running event loop."""
         for name in options:
-            if name not in _FORK_OPTIONS:
+            if name not in ForkOptions.__annotations__:
                 raise TypeError(f"afork() got an unexpected keyword argument {name!r}")
-        start = self._forked(run_id, at_seq, **options)
+        acquire = forked(self._runner, run_id, at_seq, **options)
         if not drive:
-            return self._only_created(start)
-        return await _alast_result(self._adriven(start, resumed=True, listening=bool(self._hooks)))
-
-    def _only_created(self, start: Start) -> Result:
-        made, walk = start()
-        walk.close()
-        self._let_go(made)
-        return result_of_run(made.run, self.journal)
+            return self._runner.created_only(acquire)
+        return await self._runner.aresult(acquire, resumed=True)
 
     def run_workflow(
         self,
@@ -341,8 +403,9 @@ class Engine(WorkflowRunner):
         Raises:
             UsageError: A bad argument; nothing was started.
         """
-        start = self._workflow(objective, success_criteria, documents, tasks, task_options(options))
-        return self._settled(_last_result(self._driven(start, resumed=False, listening=bool(self._hooks))))
+        runner, own = self._runner, task_options(options)
+        new = new_workflow(runner, objective, success_criteria, documents, tasks, own)
+        return with_question(self.journal, runner.result(runner.creation(new), resumed=False))
 
     async def arun_workflow(
         self,
@@ -354,9 +417,9 @@ class Engine(WorkflowRunner):
         **options: Unpack[RunOptions],
     ) -> Result:
         """Do the same as `run_workflow` on the running event loop; its tasks are driven there, too."""
-        start = self._workflow(objective, success_criteria, documents, tasks, task_options(options))
-        events = self._adriven(start, resumed=False, listening=bool(self._hooks))
-        return self._settled(await _alast_result(events))
+        runner, own = self._runner, task_options(options)
+        new = new_workflow(runner, objective, success_criteria, documents, tasks, own)
+        return with_question(self.journal, await runner.aresult(runner.creation(new), resumed=False))
 
     def follow_up(self, run_id: str, text: str, **options: Unpack[RunOptions]) -> Result:
         """
@@ -370,41 +433,9 @@ class Engine(WorkflowRunner):
         Raises:
             UsageError: A run of the workflow is not finished.
         """
-        place, spec, documents = next_round(self.journal, run_id)
-        given: dict[str, Any] = dict(options)
-        if given.get("language") is None and given.get("user_language") is None:
-            given["language"] = spec.language or None
-        if place.task == 0:
-            start = self._workflow(text, (), documents, None, task_options(given, place.options), place)
-        else:
-            same = spec.workflow is not None and given.get("mode") in (None, spec.mode)
-            last = (followed_options(spec) if same else {}) | self._bounds_of(spec)
-            start = self._prepared(text, (), documents, place=place, **task_options(given, last))
-        return self._settled(_last_result(self._driven(start, resumed=False, listening=bool(self._hooks))))
-
-    def drive_task(self, workflow: Drive, call: TaskCall) -> Result:
-        """Drive one task of a workflow to its end, or until it waits; what `fsm.workflows` calls."""
-        if call.known is not None:
-            return self.resume(
-                call.known,
-                connections=workflow.connections,
-                model=workflow.model,
-                accept_changes=workflow.accepting,
-            )
-        start = self._task(workflow, call)
-        return _last_result(self._driven(start, resumed=False, listening=bool(self._hooks)))
-
-    async def adrive_task(self, workflow: Drive, call: TaskCall) -> Result:
-        """Do the same as `drive_task` on the running event loop."""
-        if call.known is not None:
-            return await self.aresume(
-                call.known,
-                connections=workflow.connections,
-                model=workflow.model,
-                accept_changes=workflow.accepting,
-            )
-        start = self._task(workflow, call)
-        return await _alast_result(self._adriven(start, resumed=False, listening=bool(self._hooks)))
+        runner = self._runner
+        new = new_round(runner, run_id, text, options)
+        return with_question(self.journal, runner.result(runner.creation(new), resumed=False))
 
     def cancel(self, run_id: str) -> Result:
         """
@@ -425,16 +456,18 @@ class Engine(WorkflowRunner):
         row = self.journal.run(run_id)
         if row.status in ("done", "failed"):
             return result_of_run(restored(self.journal, row.run_id)[0], self.journal)
+        # the request first, then the lease: a driver that is alive sees it with its next row, and if there is none, or it
+        # ends between the two, the lease can be taken here and the end written
         self.journal.leases.request_cancel(row.run)
         for task in unfinished_tasks(self.journal, row):
             self.cancel(task)
         try:
-            drive = self._taken(row.run_id)
+            drive = self._runner.take(row.run_id)
         except LeaseHeld:
             return result_of_run(restored(self.journal, row.run_id)[0], self.journal)
         drive.cancelled = True
         walk = cancelled(drive) if drive.run.waiting_for is not None else steps(drive)
-        return _last_result(self._driven(lambda: (drive, walk), resumed=True))
+        return self._runner.result(lambda: (drive, walk), resumed=True)
 
     def current_spec(self, spec: Spec) -> Spec:
         """
@@ -443,31 +476,25 @@ class Engine(WorkflowRunner):
         What this engine was not given stays as it was recorded: a policy, rules, a template that another engine brought.
         So does a tool that it does not have, so that the difference shows where the tool is used.
         """
-        kept = {
-            *spec.own_templates,
-            *(set(spec.host_templates) - self._prompts.keys()),
-        } & spec.templates.keys()
-        templates = templates_of(self._prompts, stage=spec.profile.stage)
-        templates |= {name: spec.templates[name] for name in kept}
-        hosts = tuple(sorted({*self._prompts, *spec.host_templates}))
-        own: dict[str, Any] = {"templates": templates, "host_templates": hosts}
-        if spec.task == 0:  # a workflow calls its tasks whatever the policy says; the tasks obey it
-            return spec.model_copy(update=own)
-        tools = {folded(name): tool.spec() for name, tool in self._tools.items()}
-        own["tools"] = tuple(tools.get(folded(tool.name), tool) for tool in spec.tools)
-        own["formatter"] = generate_report.spec() if spec.formatter is not None else None
-        own["policy"] = self._policy if self._policy is not None else spec.policy
-        own["rules"] = self._rules or spec.rules
-        return spec.model_copy(update=own)
+        return self._runner.settings.current_spec(spec)
+
+    def changes(self, run: Run | str) -> tuple[ChangedPart, ...]:
+        """
+        Return the parts in which this engine would decide a run otherwise than it was recorded, those that matter first.
+
+        Args:
+            run: Its id, or the run as it is now.
+        """
+        return changes_now(self._runner, run)
 
     @property
     def tools(self) -> tuple[Tool, ...]:
         """The tools that a run is offered unless it names some, a host's own before the built-in ones."""
-        return tuple(self._tools.values())
+        return tuple(self._runner.settings.tools.values())
 
     def close(self) -> None:
         """Close the journal, also one that was passed in, and end the writer threads."""
-        self._writers.close()
+        self._runner.close()
         self.journal.close()
 
     def __enter__(self) -> Self:
@@ -475,23 +502,3 @@ class Engine(WorkflowRunner):
 
     def __exit__(self, *exc: object) -> None:
         self.close()
-
-    # -- resuming ----------------------------------------------------------------------------------------------
-
-
-def _last_result(events: Iterator[Event]) -> Result:
-    result: Result | None = None
-    for event in events:
-        if isinstance(event, RunEnded):
-            result = event.result
-    assert result is not None, "a stream ends with RunEnded"
-    return result
-
-
-async def _alast_result(events: AsyncIterator[Event]) -> Result:
-    result: Result | None = None
-    async for event in events:
-        if isinstance(event, RunEnded):
-            result = event.result
-    assert result is not None, "a stream ends with RunEnded"
-    return result

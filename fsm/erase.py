@@ -3,7 +3,7 @@ Erasing: texts go, the chain stays, and what was erased, when and by which rule 
 
 One transaction sets the bodies and salts to NULL and writes the records; the rows that show what a document was called
 go with the payload that names it. Then the file is written anew and its log is cut off, so that no page and no frame
-keeps what was there. If that second half is cut short, the run stands in `unscrubbed`, and `finish` does it again.
+keeps what was there. If that second half is cut short, the run is listed in `unscrubbed`, and `finish` does it again.
 """
 
 from __future__ import annotations
@@ -18,17 +18,16 @@ from .erasing import FIELDS, Plan, documents_named, json_of, plan_document, plan
 from .erasures import REASON, chained_erasure, erasures_of, ranges_text, root_of
 from .journal_file import transaction, translated
 from .journal_rows import RunRow
-from .lease import Owner
-from .lease_book import now_us
+from .leases import now_us
 from .record import canonical
 
 if TYPE_CHECKING:
-    from .journal import Journal
     from .journal_reading import JournalReader
+    from .store import JournalStore
 
 Others = Literal["refuse", "erase", "keep"]
 GONE = "(erased)"
-"""What stands for the name and type of a document whose naming payload was erased."""
+"""What replaces the name and type of a document whose naming payload was erased."""
 
 PLAIN_TYPES = ("text/plain", "application/json")
 """Media types that say nothing about what was there."""
@@ -37,7 +36,7 @@ PLAIN_TYPES = ("text/plain", "application/json")
 @dataclass(frozen=True, slots=True)
 class ErasureResult:
     """
-    What an erasure came to.
+    The outcome of an erasure.
 
     Attributes:
         run_id: The run that was named.
@@ -58,7 +57,7 @@ class ErasureResult:
 
 
 def erase(
-    journal: Journal,
+    journal: JournalStore,
     run_id: str,
     *,
     documents: Iterable[str | int] = (),
@@ -100,7 +99,7 @@ def erase(
 
 
 def _planned(
-    journal: Journal,
+    journal: JournalStore,
     row: RunRow,
     names: Sequence[str | int],
     fields: Sequence[str],
@@ -130,7 +129,7 @@ def _planned(
 
 
 def _rule(
-    journal: Journal,
+    journal: JournalStore,
     row: RunRow,
     names: Sequence[str | int],
     fields: Sequence[str],
@@ -151,7 +150,7 @@ def _rule(
 
 
 def _decided(
-    journal: Journal, row: RunRow, plan: Plan, others: Others, *, whole: bool
+    journal: JournalStore, row: RunRow, plan: Plan, others: Others, *, whole: bool
 ) -> dict[int, set[int]]:
     """
     Return what is erased, by number of the run, after the choice for other runs.
@@ -171,7 +170,7 @@ def _decided(
     return doomed if others == "erase" else {run: doomed[run] for run in doomed if run == row.run}
 
 
-def _ids(journal: Journal, runs: Iterable[int]) -> tuple[str, ...]:
+def _ids(journal: JournalStore, runs: Iterable[int]) -> tuple[str, ...]:
     """Return ids of runs by their numbers, in the order of these."""
     return tuple(
         journal.query("SELECT run_id FROM specs WHERE run = ?", (run,))[0][0] for run in sorted(runs)
@@ -179,7 +178,7 @@ def _ids(journal: Journal, runs: Iterable[int]) -> tuple[str, ...]:
 
 
 def _written(
-    journal: Journal,
+    journal: JournalStore,
     row: RunRow,
     plan: Plan,
     rule: dict[str, Any],
@@ -192,13 +191,15 @@ def _written(
     """Erase and record in one transaction; what was written since the plan was made is looked at first."""
     connection = journal._committer.connection
     with journal._committer.lock, translated(journal.path):
-        connection.execute("PRAGMA secure_delete=ON")
+        connection.execute("PRAGMA secure_delete=ON")  # what is freed is overwritten, also if `finish` fails
         with transaction(connection):
+            # again under the write lock: a run that another process has recorded since the plan may hold the text, too
             plan.settle()
             if whole:
                 for run in sorted(family(journal, row)):
                     plan.doom_run(run)
             doomed = _decided(journal, row, plan, others, whole=whole)
+            # every lease first: a driver must not go on with texts of which some are gone
             for run in doomed:
                 _claim(journal, connection, run, force)
             _check_reason(journal, doomed, reason)
@@ -209,7 +210,7 @@ def _written(
     return doomed, kept
 
 
-def _claim(journal: Journal, connection: sqlite3.Connection, run: int, force: bool) -> None:
+def _claim(journal: JournalStore, connection: sqlite3.Connection, run: int, force: bool) -> None:
     """
     See to it that nobody writes this run any more.
 
@@ -217,35 +218,28 @@ def _claim(journal: Journal, connection: sqlite3.Connection, run: int, force: bo
         LeaseHeld: Somebody drives it.
         UsageError: It has not ended, and that is not meant.
     """
-    found = connection.execute(
-        "SELECT owner, lease_until, fence FROM leases WHERE run = ?", (run,)
-    ).fetchone()
     (run_id,) = connection.execute("SELECT run_id FROM specs WHERE run = ?", (run,)).fetchone()
-    if found is not None and found[0] is not None:
-        owner_text, until, fence = found
-        if not journal.leases.replaceable(owner_text, until, run, fence):
-            owner = Owner.decode(owner_text)
-            who = f"process {owner.pid} on {owner.host}" if owner is not None else "another driver"
-            raise LeaseHeld(
-                f"run {run_id} is driven by {who}; nothing was erased: cancel it, or wait for its end"
-            )
+    driver = journal.leases.revoke(
+        connection, run
+    )  # undone with the transaction if anything is refused below
+    if driver is not None:
+        raise LeaseHeld(
+            f"run {run_id} is driven by {driver}; nothing was erased: cancel it, or wait for its end"
+        )
     (status,) = connection.execute("SELECT status FROM runs WHERE run = ?", (run,)).fetchone()
     if status not in ("done", "failed") and not force:
         raise UsageError(
             f"run {run_id} has not ended ({status}), and could not be resumed once it is erased;"
             " nothing was erased: cancel it first, or use force (--force)"
         )
-    connection.execute(
-        "UPDATE leases SET fence = fence + 1, owner = NULL, lease_until = NULL WHERE run = ?", (run,)
-    )
 
 
-def _check_reason(journal: Journal, doomed: dict[int, set[int]], reason: str | None) -> None:
+def _check_reason(journal: JournalStore, doomed: dict[int, set[int]], reason: str | None) -> None:
     """
     Refuse a reason that is text of what goes.
 
     Raises:
-        UsageError: It stands in one of the payloads.
+        UsageError: One of the payloads has it.
     """
     if reason is None:
         return
@@ -261,7 +255,7 @@ def _check_reason(journal: Journal, doomed: dict[int, set[int]], reason: str | N
 
 
 def _erase_payloads(
-    journal: Journal,
+    journal: JournalStore,
     connection: sqlite3.Connection,
     run: int,
     numbers: set[int],
@@ -270,6 +264,7 @@ def _erase_payloads(
     at: int,
 ) -> None:
     """Set bodies and salts to NULL, blank what named documents, and add the record."""
+    # the documents first: which of them a payload names can only be read while its body is there
     _blank_documents(journal, connection, run, numbers)
     connection.executemany(
         "UPDATE payloads SET body = NULL, salt = NULL,"
@@ -282,10 +277,13 @@ def _erase_payloads(
     connection.execute(
         "INSERT INTO erasures VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (run << 32 | record.number, run, *record)
     )
+    # in the same transaction: after a crash before the file was written anew, `finish` knows that it still has to be
     connection.execute("INSERT OR IGNORE INTO unscrubbed VALUES (?)", (run,))
 
 
-def _blank_documents(journal: Journal, connection: sqlite3.Connection, run: int, numbers: set[int]) -> None:
+def _blank_documents(
+    journal: JournalStore, connection: sqlite3.Connection, run: int, numbers: set[int]
+) -> None:
     """Take name and type away from documents whose naming payload goes: the spec for inputs, a result for others."""
     spec = spec_payload(journal, run)
     for n in sorted(numbers):
@@ -321,12 +319,12 @@ def family(journal: JournalReader, row: RunRow) -> set[int]:
     return {numbers[run_id] for run_id in reached if run_id in numbers}
 
 
-def finish(journal: Journal) -> bool:
+def finish(journal: JournalStore) -> bool:
     """
     Write the file anew and cut off its log, where an erasure asks for it; return whether that was done.
 
     Raises:
-        JournalBusy: Somebody reads or writes it; what was erased is erased, but old copies stand in the file.
+        JournalBusy: Somebody reads or writes it; what was erased is erased, but old copies are still in the file.
         JournalFull: There is no space for a second copy of the file.
     """
     connection = journal._committer.connection
@@ -335,6 +333,7 @@ def finish(journal: Journal) -> bool:
             return False
         connection.execute("PRAGMA secure_delete=ON")
         try:
+            # the pages first, then the log, which holds the old pages until it is cut off
             connection.execute("VACUUM")
             busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
         except sqlite3.OperationalError as error:
@@ -346,13 +345,14 @@ def finish(journal: Journal) -> bool:
                 f"{journal.path}: the erasure is recorded, but others have the file open, and old copies still stand in"
                 " it; run paor erase --finish when they have closed it"
             )
+        # only now: whatever ended above, by an error or a crash, is to be done again
         connection.execute("DELETE FROM unscrubbed")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return True
 
 
-def unfinished(journal: Journal) -> list[str]:
-    """Return the ids of runs of which old copies may still stand in the file."""
+def unfinished(journal: JournalStore) -> list[str]:
+    """Return the ids of runs of which old copies may still be in the file."""
     rows = journal.query("SELECT run_id FROM specs JOIN unscrubbed USING (run) ORDER BY run")
     return [run_id for (run_id,) in rows]
 

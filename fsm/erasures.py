@@ -12,12 +12,11 @@ import re
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
-if TYPE_CHECKING:
-    from .journal_reading import JournalReader
+from .journal_reading import JournalReader
 
 REASON = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/#-]{0,79}")
 """A reason is the number of a ticket or a code, not a sentence: it stays, so no free text may get into it."""

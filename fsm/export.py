@@ -19,7 +19,7 @@ import orjson
 from .erase import GONE, PLAIN_TYPES
 from .erasing import spec_payload
 from .erasures import Erasure, chained_erasure, erasures_of, ranges_text, root_of
-from .record import Record, canonical
+from .record import COLUMNS, canonical
 from .redaction import Redaction
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def export_runs(
     journal: JournalReader, run_ids: Sequence[str], redaction: Redaction | None = None
 ) -> Iterator[dict[str, Any]]:
     """
-    Yield the lines of runs as they stand when the first one is asked for, each run once.
+    Yield the lines of runs as they are when the first one is asked for, each run once.
 
     Args:
         journal: That holds them.
@@ -79,7 +79,7 @@ def _lines(
 
 
 def _run_lines(journal: JournalReader, row: RunRow, redaction: Redaction | None) -> Iterator[dict[str, Any]]:
-    """Yield what stands under one run, from its columns to its head."""
+    """Yield what belongs to one run, from its columns to its head."""
     left_out, names = redaction.plan(journal, row.run) if redaction is not None else (set[int](), [])
     yield {"line": "run", **journal.root_columns(row.run)}
     unnamed: set[int] = set()
@@ -88,7 +88,7 @@ def _run_lines(journal: JournalReader, row: RunRow, redaction: Redaction | None)
             unnamed |= _named_by(payload, spec=payload.n == spec_payload(journal, row.run))
         yield _payload_line(payload, erased=payload.n in left_out)
     for values in journal.iterate_rows(row.run, 2000):
-        columns = dict(zip(Record._fields, values, strict=True))
+        columns = dict(zip(COLUMNS, values, strict=True))
         del columns["run"]
         columns["prev_hash"], columns["hash"] = values[-2].hex(), values[-1].hex()
         yield {"line": "transition", **columns}

@@ -39,10 +39,10 @@ def fallback_of(given: str | None, mode: str) -> str | None:
 
 def fallback_spec(run: Run, key_salt: str) -> Spec | None:
     """
-    Return what a run that has ended is started as again, None when it stands as it is.
+    Return what a run that has ended is started as again, None when its end counts.
 
     The task, its documents and its bounds are the same, and so is the workflow; the new run's own spec says which run it
-    stands in for, and why that one failed.
+    replaces, and why that one failed.
     """
     spec = run.spec
     if spec.fallback is None or run.state != FAILED or run.counters.stop in FINAL_REASONS:
@@ -62,7 +62,7 @@ def is_owed(journal: JournalReader, run: Run) -> bool:
     """
     Return whether *run* is to be started as again and was not: its driver was lost right after its end.
 
-    The run that stands in for it has its place in the workflow and a later number.
+    The run that replaces it has its place in the workflow and a later number.
     """
     if fallback_spec(run, "") is None:
         return False
@@ -80,5 +80,5 @@ def warn_of_legacy(mode: str) -> None:
     warnings.warn(
         "mode='batch' (reactMode=False) is legacy; use mode='react', or mode='planner' for plans",
         DeprecationWarning,
-        stacklevel=4,
+        stacklevel=5,
     )

@@ -24,9 +24,8 @@ from ..tools.catalog import folded
 from ..tools.tool import Tool
 from .expressions import rendered
 from .flow_values import SAME, actions_of, advanced, fixed_values, state_at
-from .intake import model_of, text_of_file
+from .intake import mode_of, model_of, text_of_file
 from .source_text import CHARS_MAX
-from .starting import mode_of
 from .workflow_flow import Flow
 from .workflow_reading import load_workflow
 

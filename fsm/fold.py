@@ -19,12 +19,12 @@ from msgspec.structs import replace
 from rpds import HashTrieMap
 
 from ..states.actions import StoredText
+from ..states.counters import counters_of
 from ..states.errors import InternalError
 from ..states.phase import EXECUTING, OBSERVING, PLANNING, REVIEWING, SPECIFYING
 from ..states.run import HISTORY_MESSAGES, Change, Counters, Memory, Run
 from .duplicates import pushed
 from .planned import output_place
-from .record import counters_of
 
 Transition = tuple[str, str]
 """Source and trigger."""
@@ -209,7 +209,7 @@ def restore(run: Run, rows: Iterable[tuple[Any, ...]], load: Callable[[str], Cha
 
     Args:
         run: As `states.run.initial_run` gives it, or as the part of its walk before *rows* has left it.
-        rows: All that follow, in order, in `Record` order.
+        rows: All that follow, in order, in the order of the table.
         load: Returns the change that a row's ``change`` column refers to.
     """
     sets = sets_of(run)

@@ -10,24 +10,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import orjson
+from msgspec.structs import replace
 from pydantic import ValidationError
 
 from ..states.actions import StoredText
 from ..states.errors import Erased, InvalidAnswer, InvalidFork, JournalDamaged, UsageError
 from ..states.limits import Limits
+from ..states.phase import EXECUTING
 from ..states.policy import Policy
 from ..states.run import Run
 from ..states.settings import problems_of
 from ..states.spec import Spec
 from ..states.waiting import Answer
+from .accepting import changes_now, refusal
+from .drive import Drive
 from .fingerprints import fingerprints_of
-from .intake import planning_template, templates_of
-from .journal import Journal
+from .intake import ForkOptions, check_priced, model_of, planning_template, templates_of
+from .journal_reading import JournalReader
+from .kit import Kit
 from .lineage import part_with
-from .resuming import answer_of, restored
+from .loop import Steps, steps
+from .payloads import JSON, Stager
+from .restore import restaged, restored
+from .resuming import answer_of
+from .runner import Acquisition, Runner
 from .table import fingerprint
 from .version import VERSION
 
@@ -55,7 +64,7 @@ class ForkPoint:
         return self.run.seq - 1
 
 
-def fork_point(journal: Journal, run_id: str, at_seq: int) -> ForkPoint:
+def fork_point(journal: JournalReader, run_id: str, at_seq: int) -> ForkPoint:
     """
     Return the state of a run after one of its rows, for a fork to go on with.
 
@@ -128,7 +137,7 @@ def amended(
     spec = parent if now is None else now
     update: dict[str, Any] = {}
     if limits is not None:
-        update["limits"] = limits if isinstance(limits, Limits) else _changed(parent.limits, limits)
+        update["limits"] = limits if isinstance(limits, Limits) else _with_limits(parent.limits, limits)
     if policy is not None:
         update["policy"] = policy
     if model is not None and model != parent.model:
@@ -146,12 +155,12 @@ def amended(
     return changed.model_copy(update={"workflow_id": run_id, **own_parts})
 
 
-def _changed(limits: Limits, given: Mapping[str, Any]) -> Limits:
+def _with_limits(limits: Limits, given: Mapping[str, Any]) -> Limits:
     try:
         return Limits.model_validate(limits.model_dump() | dict(given))
     except ValidationError as error:
-        told = problems_of(error, Limits)
-        raise UsageError(f"limits: {told}" if told.startswith("unknown field") else told) from None
+        problem = problems_of(error, Limits)
+        raise UsageError(f"limits: {problem}" if problem.startswith("unknown field") else problem) from None
 
 
 def answer_at(run: Run, answer: Any, outcome: str | None, result: Any) -> Answer | None:
@@ -170,7 +179,81 @@ def answer_at(run: Run, answer: Any, outcome: str | None, result: Any) -> Answer
     return answer_of(run.waiting_for, answer, outcome, result)
 
 
-def calls_after(journal: Journal, run_id: str, seq: int) -> list[str]:
+def forked(runner: Runner, run_id: str, at_seq: int, **options: Unpack[ForkOptions]) -> Acquisition:
+    """
+    Check everything that a fork takes, and return what creates it; the options are those of `fsm.engine.Engine.fork`.
+
+    Raises:
+        UsageError, InvalidFork, InvalidAnswer, RunChanged, UnknownRun, JournalDamaged: As `fsm.engine.Engine.fork` says;
+            nothing was created.
+    """
+    limits, policy, connections = options.get("limits"), options.get("policy"), options.get("connections")
+    if not isinstance(limits, Limits | Mapping | None) or not isinstance(policy, Policy | None):
+        raise UsageError("limits must be a Limits value or a mapping of limits, policy a Policy value")
+    if not isinstance(connections, Mapping | None):
+        raise UsageError("connections must be a mapping of labels to values")
+    model = options.get("model")
+    chosen = model_of(model) if model is not None else runner.settings.model
+    point = fork_point(runner.journal, run_id, at_seq)
+    parent, own = point.run.spec, runner.ids.run_id()
+    changes, current = changes_now(runner, point.run), options.get("current", False)
+    if not current and any(change.relevant for change in changes):
+        raise refusal(point.run.run_id, changes, "current, --current")
+    reply = answer_at(point.run, options.get("answer"), options.get("outcome"), options.get("result"))
+    spec = amended(
+        parent,
+        own,
+        stored=runner.journal.spec(point.run.run_id),
+        limits=limits,
+        policy=policy,
+        prompt_template=options.get("prompt_template"),
+        model=chosen.name if model is not None else None,
+        now=runner.settings.current_spec(parent) if current else None,
+    )
+    check_priced(chosen, (spec or parent).limits)
+
+    def create() -> tuple[Drive, Steps]:
+        drive = _created(runner, point, own, spec)
+        drive.model = chosen
+        drive.connections.update(connections or {})
+        return drive, steps(drive) if reply is None else runner.answered(drive, reply)
+
+    return create
+
+
+def _created(runner: Runner, point: ForkPoint, run_id: str, spec: Spec | None) -> Drive:
+    """Create a fork, which takes its lease; with *spec* it has its own, without its parent's."""
+    journal, parent = runner.journal, point.run
+    if spec is None:
+        place, payloads = point.spec_place, []
+    else:
+        stager = Stager(point.next_payload, runner.ids.salt)
+        place = stager.stage(spec.model_dump_json(), JSON)
+        payloads = stager.taken()
+    number, root, fence = journal.create(
+        run_id,
+        (spec or parent.spec).model_copy(update={"workflow_id": run_id}),
+        created_at=runner.clock.now_us(),
+        place=place,
+        payloads=payloads,
+        documents=(),
+        parent=(parent.run_id, point.seq),
+        before=point.head,
+    )
+    # it exists and its lease is held: a fault from here on gives that back, so that a resume can go on with the fork
+    try:
+        run = replace(parent, run_id=run_id, number=number, spec=journal.spec(run_id))
+        stager = restaged(journal, number, runner.ids.salt)
+        drive = runner.hold(run, root, fence, Kit(run.spec), runner.settings.model, stager, {})
+    except BaseException:
+        journal.leases.release(number, fence)
+        raise
+    # a call whose intent is shared was begun by the parent's driver, which is not this one
+    drive.resumed = run.state == EXECUTING
+    return drive
+
+
+def calls_after(journal: JournalReader, run_id: str, seq: int) -> list[str]:
     """
     Return the tools of the `once` calls that a run has begun after one of its rows, in order.
 

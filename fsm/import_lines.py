@@ -19,7 +19,7 @@ from ..states.errors import UsageError
 from .export import FORMAT, VERSION
 from .journal_rows import ROOT_COLUMNS, StoredDocument
 from .payloads import Payload
-from .record import Record
+from .record import COLUMNS, Row
 
 LINE_BYTES_MAX = 1_500_000_000
 """Most bytes of one line: the largest document as Base64."""
@@ -111,11 +111,11 @@ class TransitionLine(Line, tag="transition"):
     prev_hash: Hex32
     hash: Hex32
 
-    def record(self, run: int) -> Record:
+    def row(self, run: int) -> Row:
         """Return it as a row of run number *run*."""
-        values: list[Any] = [getattr(self, name) for name in Record._fields[1:]]
+        values: list[Any] = [getattr(self, name) for name in COLUMNS[1:]]
         values[-2:] = [bytes.fromhex(text) for text in values[-2:]]
-        return Record(run, *values)
+        return (run, *values)
 
 
 class DocumentLine(Line, tag="document"):

@@ -39,7 +39,7 @@ from .record import root_hash
 from .verify import Defect, run_defects
 
 if TYPE_CHECKING:
-    from .journal import Journal
+    from .store import JournalStore
 
 _INSERT_SPEC = f"INSERT INTO specs (run, {', '.join(ROOT_COLUMNS)}, root_hash) VALUES ({', '.join('?' * 11)})"
 _INSERT_ERASURE = f"INSERT INTO erasures (id, run, {', '.join(COLUMNS)}, hash) VALUES ({', '.join('?' * 8)})"
@@ -81,7 +81,7 @@ class _Arriving:
     lines: Any = field(default_factory=sha256)
 
 
-def import_lines(journal: Journal, lines: Iterable[bytes]) -> tuple[Imported, ...]:
+def import_lines(journal: JournalStore, lines: Iterable[bytes]) -> tuple[Imported, ...]:
     """See `fsm.journal.Journal.import_lines`."""
     if journal.read_only:
         raise UsageError(f"{journal.path}: is open for reading only")
@@ -89,6 +89,8 @@ def import_lines(journal: Journal, lines: Iterable[bytes]) -> tuple[Imported, ..
         migrate(connection)
         staged = JournalReader(Committer(connection, "the export"), "")
         connection.execute("BEGIN")
+        # read and verified as a whole before the first write here: lines that do not prove themselves change nothing, and
+        # a slow source of lines does not keep the write lock
         arriving = _staged(connection, staged, lines)
         destination = journal._committer.connection
         with journal._committer.lock, translated(journal.path), transaction(destination):
@@ -148,8 +150,7 @@ def _stage(connection: sqlite3.Connection, run: int, number: int, line: AnyLine)
         payload = payload_of(number, line)
         connection.execute(INSERT_PAYLOAD, (base | payload.n, run, *payload))
     elif isinstance(line, TransitionLine):
-        record = line.record(run)
-        connection.execute(INSERT_ROW, (base | record.seq, *record))
+        connection.execute(INSERT_ROW, (base | line.seq, *line.row(run)))
     elif isinstance(line, DocumentLine):
         document = line.document()
         values = [getattr(document, name) for name in document.__slots__]
@@ -215,7 +216,7 @@ def _line_of(run: _Arriving, defect: Defect) -> int | None:
 
 
 def _taken(
-    journal: Journal, destination: sqlite3.Connection, staged: JournalReader, arriving: _Arriving
+    journal: JournalStore, destination: sqlite3.Connection, staged: JournalReader, arriving: _Arriving
 ) -> Imported:
     """Copy one verified run, within the caller's transaction."""
     here = destination.execute("SELECT run FROM specs WHERE run_id = ?", (arriving.run_id,)).fetchone()
@@ -233,6 +234,7 @@ def _taken(
     if head <= known:
         return Imported(arriving.run_id, "known", 0)
     _check_extendable(journal, staged, arriving, run)
+    # before the rows: a driver that has read the old end could otherwise append a row of its own with the same number
     _claim(journal, destination, run, arriving.run_id)
     _copy(destination, staged, arriving.run, run)
     return Imported(arriving.run_id, "extended", head - known)
@@ -256,7 +258,7 @@ def _copy(destination: sqlite3.Connection, staged: JournalReader, source: int, r
             )
 
 
-def _check_same(journal: Journal, staged: JournalReader, arriving: _Arriving, run: int) -> None:
+def _check_same(journal: JournalStore, staged: JournalReader, arriving: _Arriving, run: int) -> None:
     """
     Hold the rows that both have against each other.
 
@@ -288,7 +290,7 @@ def _hash_at(journal: JournalReader, run: int, seq: int) -> Any:
     return journal.query("SELECT hash FROM transitions WHERE id = ?", (run << 32 | seq,))[0][0]
 
 
-def _check_extendable(journal: Journal, staged: JournalReader, arriving: _Arriving, run: int) -> None:
+def _check_extendable(journal: JournalStore, staged: JournalReader, arriving: _Arriving, run: int) -> None:
     """
     See to it that rows can follow those that are here: nothing was erased in only one of both.
 
@@ -308,19 +310,12 @@ def _check_extendable(journal: Journal, staged: JournalReader, arriving: _Arrivi
         )
 
 
-def _claim(journal: Journal, destination: sqlite3.Connection, run: int, run_id: str) -> None:
+def _claim(journal: JournalStore, destination: sqlite3.Connection, run: int, run_id: str) -> None:
     """
     See to it that nobody drives a run that is extended.
 
     Raises:
         LeaseHeld: Somebody does.
     """
-    found = destination.execute(
-        "SELECT owner, lease_until, fence FROM leases WHERE run = ?", (run,)
-    ).fetchone()
-    owner, until, fence = found or (None, None, 0)
-    if owner is not None and not journal.leases.replaceable(owner, until, run, fence):
+    if journal.leases.revoke(destination, run) is not None:
         raise LeaseHeld(f"run {run_id} is being driven in {journal.path}; nothing was imported")
-    destination.execute(
-        "UPDATE leases SET fence = fence + 1, owner = NULL, lease_until = NULL WHERE run = ?", (run,)
-    )

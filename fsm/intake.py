@@ -9,13 +9,14 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast, get_args
 
 from ..prompts.model import Model
 from ..prompts.templates import NAMES, default_templates, parse_template, single_stage_templates
 from ..states.errors import UsageError
 from ..states.events import Event
 from ..states.limits import Limits
+from ..states.policy import Policy
 from ..states.profile import NAMED, Profile, Stage
 from ..states.spec import Mode
 from ..tools.builtin import builtin_tools
@@ -32,6 +33,12 @@ DEFAULT_MODELS = {
 
 RULES_MAX = 7
 """Most business rules of a selection prompt."""
+
+MODES = get_args(Mode)
+
+WORKFLOW_MODES: dict[str, Mode] = {"react": "react", "actionplan": "batch"}
+"""What older hosts call a mode, in lower case."""
+
 
 if TYPE_CHECKING:
     from ..states.workflow import Workflow
@@ -64,6 +71,10 @@ class RunOptions(TypedDict, total=False):
     variables: Mapping[str, Any] | None
 
 
+OPTIONS = frozenset(RunOptions.__annotations__)
+"""Names of what a run takes by keyword."""
+
+
 class ResumeOptions(TypedDict, total=False):
     """What a resume takes by keyword; `fsm.engine.Engine.resume` explains."""
 
@@ -74,6 +85,58 @@ class ResumeOptions(TypedDict, total=False):
     model: Model | str | None
     reason: str | None
     accept_changes: bool
+
+
+NOTHING_GIVEN: ResumeOptions = {"answer": None, "outcome": None, "result": None, "reason": None}
+"""What is left for a workflow when its answer went to the task that waits."""
+
+
+class ForkOptions(TypedDict, total=False):
+    """What a fork takes by keyword beside where it leaves its parent; `fsm.engine.Engine.fork` explains."""
+
+    answer: Any
+    outcome: str | None
+    result: Any
+    connections: Mapping[str, Any] | None
+    model: Model | str | None
+    limits: Limits | Mapping[str, Any] | None
+    policy: Policy | None
+    prompt_template: str | None
+    current: bool
+
+
+def mode_of(
+    mode: str | None = None, *, react_mode: bool | None = None, workflow_mode: str | None = None
+) -> Mode:
+    """
+    Return the mode that a caller chose, under whichever of its names; ``react`` without a choice.
+
+    Args:
+        mode: ``react``, ``batch`` or ``planner``.
+        react_mode: True for ``react``, False for ``batch`` (document 002's flag).
+        workflow_mode: ``React`` or ``Actionplan``, in any case.
+
+    Raises:
+        UsageError: Unknown, or two names that choose differently.
+    """
+    chosen: dict[str, Mode] = {}
+    if mode is not None:
+        if mode not in MODES:
+            raise UsageError(f"mode {mode!r} is unknown; use {', '.join(MODES)}")
+        chosen["mode"] = cast("Mode", mode)
+    if react_mode is not None:
+        if not isinstance(react_mode, bool):
+            raise UsageError(f"reactMode must be true or false, not {react_mode!r}")
+        chosen["reactMode"] = "react" if react_mode else "batch"
+    if workflow_mode is not None:
+        known = WORKFLOW_MODES.get(workflow_mode.lower()) if isinstance(workflow_mode, str) else None
+        if known is None:
+            raise UsageError(f"workflowMode {workflow_mode!r} is unknown; use React or Actionplan")
+        chosen["workflowMode"] = known
+    if len(set(chosen.values())) > 1:
+        given = ", ".join(f"{name} says {value}" for name, value in chosen.items())
+        raise UsageError(f"the mode is given twice and differently: {given}")
+    return next(iter(chosen.values()), "react")
 
 
 def documents_of(given: Sequence[DocumentLike], *, size_max: int) -> list[Document]:

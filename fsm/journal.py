@@ -1,29 +1,20 @@
 """
-The journal: one SQLite file in which every transition of every run stands before anything else happens.
+The journal as a host uses it: a store with everything that is done with its runs as a whole.
 
-Schema, hash chain and every column are described in ``docs/journal-format.md``; ``docs/verify_journal.py`` checks a
-file without this package.
+Verifying, erasing, exporting and importing are functions of their own modules, which take a `fsm.store.JournalStore`; this class
+gives them their public names and is not imported by any of them. Schema, hash chain and every column are described in
+``docs/journal-format.md``; ``docs/verify_journal.py`` checks a file without this package.
 """
 
 from __future__ import annotations
 
-import os
-import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
-from ..states.actions import DocumentRef, StoredText
-from ..states.errors import JournalBusy, LeaseHeld, UsageError
-from ..states.spec import Spec
-from .committer import INSERT_DOCUMENT, INSERT_PAYLOAD, Committer, Entry
-from .journal_db import DatabaseOfJournal
-from .journal_file import SYNCHRONOUS, Durability, open_reader, open_writer
-from .journal_reading import JournalReader
-from .journal_rows import RunRow, StoredDocument, Transition, document_row
-from .lease_book import LEASE_S, LeaseBook
-from .payloads import Payload
-from .record import root_hash
+from ..states.errors import JournalBusy
+from .erasures import Erasure, erasures_of
+from .store import JournalStore
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
@@ -33,10 +24,8 @@ if TYPE_CHECKING:
     from .importing import Imported
     from .redaction import Redaction
 
-__all__ = ["Journal", "RunRow", "StoredDocument", "Transition"]
 
-
-class Journal(JournalReader):
+class Journal(JournalStore):
     """
     A journal file, for any number of runs, threads and processes at once.
 
@@ -52,37 +41,6 @@ class Journal(JournalReader):
         NotAJournal: The file is something else, or (read-only) is missing.
         JournalTooNew: Written by a newer paor.
     """
-
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        durability: Durability = "full",
-        *,
-        lease_s: float = LEASE_S,
-        busy_timeout_s: float = 30.0,
-        read_only: bool = False,
-    ) -> None:
-        if durability not in SYNCHRONOUS:
-            raise UsageError(f"durability {durability!r}: expected one of {', '.join(SYNCHRONOUS)}")
-        try:
-            path = os.fsdecode(path)
-        except TypeError:
-            raise UsageError(f"a journal is named by its path, not by {path!a:.80}") from None
-        if "\0" in path:
-            raise UsageError(f"{path!r}: is not a file name")
-        lease_s = _seconds("lease_s", lease_s, least=0.001)
-        busy_timeout_s = _seconds("busy_timeout_s", busy_timeout_s, least=0)
-        self.durability: Durability = durability
-        self.read_only = read_only
-        standing = None
-        if read_only:
-            connection, standing = open_reader(path, busy_timeout_s=busy_timeout_s)
-        else:
-            connection = open_writer(path, durability=durability, busy_timeout_s=busy_timeout_s)
-        super().__init__(Committer(connection, path), path, standing=standing, busy_timeout_s=busy_timeout_s)
-        self.leases = LeaseBook(self._committer, path, lease_s)
-        self._database = DatabaseOfJournal(self._committer, path, self.place, busy_timeout_s=busy_timeout_s)
-        self._open = True
 
     @property
     def db(self) -> Database:
@@ -117,6 +75,15 @@ class Journal(JournalReader):
 
         return heads_of(self)
 
+    def erasures(self, run_id: str) -> list[Erasure]:
+        """
+        Return the records of what was erased of a run, oldest first.
+
+        Args:
+            run_id: Its id, or a prefix of at least 4 characters that fits only one.
+        """
+        return erasures_of(self, self.run(run_id).run)
+
     def erase(
         self,
         run_id: str,
@@ -135,9 +102,9 @@ class Journal(JournalReader):
 
         Args:
             run_id: The run, or a prefix of its id.
-            documents: Labels, ``LABEL#POSITION`` or numbers: their bodies, everything in which an excerpt of them
-                stands, and what calls have made of them.
-            fields: Names from `fsm.erasing.FIELDS`: what belongs to them, and everything in which an excerpt stands.
+            documents: Labels, ``LABEL#POSITION`` or numbers: their bodies, everything that holds an
+                excerpt of them, and what calls have made of them.
+            fields: Names from `fsm.erasing.FIELDS`: what belongs to them, and everything that holds an excerpt.
             payloads: Numbers of single payloads.
             others: When other runs hold text of it too: ``refuse`` names them and erases nothing, ``erase`` erases
                 there too, ``keep`` leaves them and names them in the result.
@@ -153,7 +120,7 @@ class Journal(JournalReader):
             UnknownRun: There is none.
             UsageError: Something that cannot be erased, or a choice that is missing; nothing was erased.
             LeaseHeld: Somebody drives the run; nothing was erased.
-            JournalBusy: It is erased and recorded, but others have the file open, and old copies still stand in it:
+            JournalBusy: It is erased and recorded, but others have the file open, and old copies are still in it:
                 `finish_erasing` when they have closed it.
         """
         from .erase import erase
@@ -214,119 +181,9 @@ class Journal(JournalReader):
         Raises:
             UsageError: A line that is none, with its number, or a version that this paor does not know.
             JournalDamaged: The lines do not prove themselves: a hash, a digest or a reference does not hold.
-            JournalConflict: A run here tells something else than the one that comes in.
+            JournalConflict: A run here has other rows than the one that is imported.
             LeaseHeld: A run that would be extended is being driven.
         """
         from .importing import import_lines
 
         return import_lines(self, lines)
-
-    def close(self) -> None:
-        """Release what this process holds and close the file; idempotent."""
-        if not self._open:
-            return
-        self._open = False
-        self.leases.close()
-        self._database.close()
-        with self._committer.lock:
-            self._committer.connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
-
-    def create(
-        self,
-        run_id: str,
-        spec: Spec,
-        *,
-        created_at: int,
-        place: StoredText,
-        payloads: list[Payload],
-        documents: tuple[DocumentRef, ...],
-        parent: tuple[str, int] | None = None,
-        before: bytes = b"",
-    ) -> tuple[int, bytes, int]:
-        """
-        Write a new run without transitions and take its lease.
-
-        Args:
-            run_id: Public id, new in this file.
-            spec: What it is started with, already staged at *place*.
-            created_at: Microseconds since the epoch.
-            place: Reference of the spec's payload.
-            payloads: Everything staged so far: documents and spec.
-            documents: Input documents.
-            parent: Of a fork: id of the run under which the last shared row stands, and its seq.
-            before: Of a fork: hash of that row.
-
-        Returns:
-            The run's number, the hash that its first row follows, and the fencing token.
-
-        Raises:
-            LeaseHeld: Another driver has started the same round or task of a workflow.
-        """
-        columns = {
-            "run_id": run_id,
-            "workflow_id": spec.workflow_id or run_id,
-            "round": spec.round,
-            "task": spec.task,
-            "parent_run_id": parent[0] if parent else None,
-            "parent_seq": parent[1] if parent else None,
-            "spec": place.digest,
-            "spec_payload": place.n,
-            "created_at": created_at,
-        }
-        root = root_hash(columns, before)
-        with self.leases.taking() as connection:
-            if parent is None and columns["workflow_id"] != run_id:
-                self._check_place(connection, spec)
-            run = connection.execute("SELECT coalesce(max(run), 0) + 1 FROM specs").fetchone()[0]
-            connection.execute(
-                f"INSERT INTO specs (run, {', '.join(columns)}, root_hash) VALUES (?, {', '.join('?' * 9)}, ?)",
-                (run, *columns.values(), root),
-            )
-            fence = self.leases.first(connection, run)
-            for payload in payloads:
-                connection.execute(INSERT_PAYLOAD, (run << 32 | payload.n, run, *payload))
-            for document in documents:
-                connection.execute(INSERT_DOCUMENT, document_row(run, document))
-        self.leases.hold(run, fence)
-        return run, root, fence
-
-    def _check_place(self, connection: sqlite3.Connection, spec: Spec) -> None:
-        """
-        See to it that no place in a workflow is taken twice, whoever else starts rounds and tasks of it.
-
-        Raises:
-            LeaseHeld: Another driver has started this one.
-        """
-        found = connection.execute(
-            "SELECT run_id FROM specs WHERE workflow_id = ? AND round = ? AND task = ? AND run_id IS NOT ?",
-            (spec.workflow_id, spec.round, spec.task, spec.fallback_for),
-        ).fetchone()
-        if found is not None:
-            place = f"round {spec.round}, task {spec.task} of workflow {spec.workflow_id}"
-            raise LeaseHeld(f"{place} has been started by another driver as run {found[0]}")
-
-    def append(self, entry: Entry) -> None:
-        """Commit one transition; see `fsm.committer.Committer.append`."""
-        self._committer.append(entry)
-
-    def append_all(self, entries: list[Entry]) -> None:
-        """Commit transitions of different runs together; each entry tells its own error."""
-        self._committer.append_all(entries)
-
-
-def _seconds(name: str, value: float, *, least: float) -> float:
-    """
-    Return a time that a journal is opened with.
-
-    Raises:
-        UsageError: It is no number from *least* to a year; a lease that has run out at once would let two drivers in.
-    """
-    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= 31_536_000:
-        raise UsageError(f"{name}: expected seconds from {least} to a year, not {value!a:.80}")
-    return value

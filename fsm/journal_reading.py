@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 
@@ -21,14 +21,11 @@ from .journal_file import Identity, has_log, identity, open_reader, place_of, tr
 from .journal_rows import ROOT_COLUMNS, RunRow, StoredDocument, Transition, transition_of
 from .lineage import Part, part_with, parts_of
 from .payloads import Payload
-from .record import Record, root_hash
+from .record import COLUMNS, root_hash
 
-if TYPE_CHECKING:
-    from .erasures import Erasure
-
-_RECORD_COLUMNS = ", ".join(f'"{name}"' for name in Record._fields)
-_SELECT_ROWS = f"SELECT {_RECORD_COLUMNS} FROM transitions WHERE id BETWEEN ? AND ? ORDER BY id"
-_SELECT_KEYED = f"SELECT id, {_RECORD_COLUMNS} FROM transitions WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?"
+_ROW = ", ".join(f'"{name}"' for name in COLUMNS)
+_SELECT_ROWS = f"SELECT {_ROW} FROM transitions WHERE id BETWEEN ? AND ? ORDER BY id"
+_SELECT_KEYED = f"SELECT id, {_ROW} FROM transitions WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?"
 _SELECT_PAYLOADS = "SELECT n, media_type, digest, salt, body FROM payloads WHERE id BETWEEN ? AND ?"
 _SELECT_RUN = "SELECT * FROM runs"
 _ATTEMPTS = 100
@@ -43,7 +40,7 @@ class JournalReader:
         committer: Holder of the connection and its lock.
         path: Of the file.
         place: Where that is, if it was opened before now.
-        standing: What tells the file from what it may become, if the connection takes it for unchanging.
+        standing: Identity of the file as it was opened, if the connection takes it for unchanging.
         busy_timeout_s: Seconds to wait when the file has to be opened again.
     """
 
@@ -114,7 +111,7 @@ class JournalReader:
 
     def transitions(self, run_id: str) -> list[Transition]:
         """
-        Return the rows of a run in order; of a fork the shared ones first, each with the run it stands under.
+        Return the rows of a run in order; of a fork the shared ones first, each with the number of the run that it belongs to.
 
         Args:
             run_id: Its id, or a prefix of at least 4 characters that fits only one.
@@ -133,7 +130,7 @@ class JournalReader:
 
     def documents(self, run_id: str) -> list[StoredDocument]:
         """
-        Return the documents of a run in the order in which they came.
+        Return the documents of a run, oldest first.
 
         Args:
             run_id: Its id, or a prefix of at least 4 characters that fits only one.
@@ -156,17 +153,6 @@ class JournalReader:
         if not rows:
             raise UnknownRun(f"run {run_id} has no document {number}")
         return self.intact(run, rows[0][7], rows[0][6])
-
-    def erasures(self, run_id: str) -> list[Erasure]:
-        """
-        Return the records of what was erased of a run, oldest first.
-
-        Args:
-            run_id: Its id, or a prefix of at least 4 characters that fits only one.
-        """
-        from .erasures import erasures_of
-
-        return erasures_of(self, self.run(run_id).run)
 
     def spec(self, run_id: str) -> Spec:
         """
@@ -192,7 +178,7 @@ class JournalReader:
 
     def lineage(self, run: int) -> tuple[Part, ...]:
         """
-        Return where the rows of run number *run* stand: for a fork its ancestors' parts first, its own last.
+        Return which runs the rows of run number *run* belong to: for a fork its ancestors' parts first, its own last.
 
         Raises:
             JournalDamaged: The row that it was forked at is missing.
@@ -204,7 +190,7 @@ class JournalReader:
         return self._lineages[run]
 
     def rows(self, run: int, first: int = 0) -> list[tuple[Any, ...]]:
-        """Return the rows of run number *run* from *first* on as plain tuples in `Record` order, shared ones too."""
+        """Return the rows of run number *run* from *first* on as plain tuples in the order of the table, shared ones too."""
         found: list[tuple[Any, ...]] = []
         last = 2**32 - 1
         for part in reversed(self.lineage(run)):
@@ -214,7 +200,7 @@ class JournalReader:
         return found
 
     def own_rows(self, run: int, first: int = 0, last: int = 2**32 - 1) -> list[tuple[Any, ...]]:
-        """Return the rows that stand under run number *run*, from *first* to *last*, as plain tuples."""
+        """Return the own rows of run number *run*, from *first* to *last*, as plain tuples."""
         return self.query(_SELECT_ROWS, (run << 32 | first, run << 32 | last))
 
     def root_columns(self, run: int) -> dict[str, Any]:
@@ -301,7 +287,7 @@ class JournalReader:
         ]
 
     def iterate_rows(self, run: int, batch: int) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows that stand under a run's number in order, a bounded number in memory at a time."""
+        """Yield the own rows of a run in order, a bounded number in memory at a time."""
         first, last = _range(run)
         while rows := self.query(_SELECT_KEYED, (first, last, batch)):
             yield from (row[1:] for row in rows)
@@ -328,7 +314,7 @@ class JournalReader:
         return [Payload(*row) for row in reversed(rows)]
 
     def change(self, run: int, column: str) -> Change:
-        """Return the change that a row's ``change`` column refers to, held to the digest that stands there."""
+        """Return the change that a row's ``change`` column refers to, checked against the digest there."""
         place = orjson.loads(column)
         body = self.intact(run, place["n"], place.get("digest"))
         if body is None:
@@ -338,7 +324,7 @@ class JournalReader:
         return Change.read(body)
 
     def stored_documents(self, run: int) -> list[StoredDocument]:
-        """Return the documents that stand under run number *run*, in order."""
+        """Return the own documents of run number *run*, in order."""
         return [StoredDocument(*row) for row in self._own_documents(run, 0, 2**32 - 1)]
 
     def documents_at(
@@ -423,7 +409,7 @@ class JournalReader:
 
 
 def _text(data: bytes) -> str:
-    """Return a text as it stands in the file; what is not UTF-8 becomes a mark, so that it can be read and named."""
+    """Return a text as the file has it; what is not UTF-8 becomes a mark, so that it can be read and named."""
     return data.decode("utf-8", "replace")
 
 

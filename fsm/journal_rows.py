@@ -62,17 +62,17 @@ class RunRow(NamedTuple):
 
 class Transition(NamedTuple):
     """
-    One row of the table ``transitions`` with its JSON columns read; ``docs/journal-format.md`` has what stands in them.
+    One row of the table ``transitions`` with its JSON columns read; ``docs/journal-format.md`` says what they hold.
 
     Attributes:
-        run: Number of the run under which it stands.
+        run: Number of the run that it belongs to.
         seq: Number of the row within the run, from 0.
         at: When it was decided, in microseconds since the epoch.
         trigger: Name of the transition.
         source, dest: Phases that it leaves and enters.
         guards: Every guard that was evaluated, with its value.
         request: What was asked for.
-        outcome: What came back.
+        outcome: What the model, tool or person answered.
         change: What the row changed in the run.
         step, action, retries: Counters after the row.
         tokens_in, tokens_out: Tokens of the run so far.
@@ -111,7 +111,7 @@ class StoredDocument:
 
     Attributes:
         number: Its number within the run, from 0.
-        label: Label under which it stands.
+        label: By which later steps refer to it.
         position: Its place under the label, from 0.
         name: File name.
         mime: Media type.

@@ -1,7 +1,7 @@
 """
-The lineage of a run: where its rows, payloads and documents stand.
+The lineage of a run: which runs its rows, payloads and documents belong to.
 
-A fork shares the beginning of its parent by reference. Nothing is copied: the shared rows stand under the parent's
+A fork shares the beginning of its parent by reference. Nothing is copied: the shared rows have the parent's
 number, and the fork's own rows, payloads and documents go on with the next numbers. The parent is always the run in which
 the last shared row itself stands; so a fork of a fork within the part that both share is a fork of the first run.
 """

@@ -1,5 +1,5 @@
 """
-Listeners: functions of this process that are told whenever an engine lets go of a run, whichever engine it is.
+Listeners: functions of this process that are called whenever an engine releases a run, whichever engine it is.
 
 A test session gathers its coverage so. An engine's own hooks see the events of that engine only; a listener needs no
 hand on the engine, and reads the rows itself, from a journal that is still open.
@@ -8,15 +8,18 @@ hand on the engine, and reads the rows itself, from a journal that is still open
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .logs import LOGGER
 
 if TYPE_CHECKING:
-    from .journal import Journal
+    from .journal_reading import JournalReader
 
-Listener = Callable[["Journal", int, int], None]
-"""Called with the journal, the run's number, and the number of the first row that its driver may have written."""
+Listener = Callable[[Any, int, int], None]
+"""
+Called with the journal (the host's `Journal`, a class above this module, hence Any), the run's number, and the number of the
+first row that its driver may have written.
+"""
 
 _listeners: list[Listener] = []
 
@@ -39,7 +42,7 @@ def listen(listener: Listener) -> Callable[[], None]:
     return stop
 
 
-def tell(journal: Journal, run: int, first: int) -> None:
+def tell(journal: JournalReader, run: int, first: int) -> None:
     """Tell every listener that nobody drives *run* any more; its rows from *first* on are those of that driver."""
     for listener in tuple(_listeners):
         try:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from ..prompts.model import ModelCall, ModelUnavailable, Reply, estimated_usage, prompt_bytes, request_label
 from ..states.budgets import allowance, refusal, reservation, time_left_s
+from ..states.counters import counters_text
 from ..states.errors import InternalError
 from ..states.events import Event, RunWaiting, StepCompleted, TransitionTaken
 from ..states.outcomes import (
@@ -40,7 +41,7 @@ from .logs import log_transition
 from .machine import Decision, Moment, decide, request_of
 from .outputs import told_by
 from .payloads import JSON
-from .record import Record, canonical, chained, counters_text, record_of
+from .record import Row, canonical, chained
 
 Steps = Generator[Effect, Any, None]
 
@@ -184,7 +185,7 @@ def transition(
         counters_text(counters),
     )
     head = chained(drive.head, values)
-    entry = _entry(drive, record_of((*values, drive.head, head)))
+    entry = _entry(drive, (*values, drive.head, head), row.trigger)
     yield Commit(entry)
     drive.cancelled = drive.cancelled or entry.cancelled
     drive.run, drive.head = after, head
@@ -204,12 +205,12 @@ def _decided(drive: Drive, outcome: Outcome, moment: Moment, request: Request | 
     return decision
 
 
-def _entry(drive: Drive, record: Record) -> Entry:
+def _entry(drive: Drive, row: Row, trigger: str) -> Entry:
     documents: list[tuple[object, ...]] = []
     result = drive.run.memory.result
-    if record.trigger == "observe" and result is not None:
+    if trigger == "observe" and result is not None:
         documents = [document_row(drive.run.number, document) for document in result.documents]
-    return Entry(record, drive.stager.taken(), documents, drive.fence)
+    return Entry(row, drive.stager.taken(), documents, drive.fence)
 
 
 def _events(decision: Decision, run: Run) -> list[Event]:

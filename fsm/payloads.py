@@ -96,7 +96,7 @@ class Stager:
         """
         Return the reference of *body*, which is stored with the next append unless it already was.
 
-        A row's change is staged last and *always*, so that its number tells how many payloads there are.
+        A row's change is staged last and *always*, so that its number says how many payloads there are.
         """
         try:
             data = body if isinstance(body, bytes) else body.encode()

@@ -315,7 +315,7 @@ def _is_asked_again(edge: Edge) -> bool:
 
 def default_limits() -> dict[Mode, Limits]:
     """Return the limits of an engine that was given none, by mode."""
-    from .starting import PLANNER_STEPS
+    from .engine_settings import PLANNER_STEPS
 
     return {
         cast("Mode", mode): Limits(max_steps=PLANNER_STEPS) if mode == "planner" else Limits()

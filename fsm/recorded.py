@@ -86,7 +86,7 @@ def _recorded_usage(
 
 
 def _usage(facts: Mapping[str, Any], calls: int) -> Usage:
-    """Return the usage that a row's outcome tells of; what it leaves out is 0."""
+    """Return the usage that a row's outcome has; what it leaves out is 0."""
     return Usage(calls, *(facts.get(name, 0) for name in Usage.__struct_fields__[1:]))
 
 
@@ -95,7 +95,7 @@ def _request_ids(facts: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _recorded_result(journal: Payloads, run: Run, row: Transition) -> Ended:
-    """The result stands in the row's change, usage and the tool's own requests in its outcome."""
+    """The result is in the row's change, usage and the tool's own requests in its outcome."""
     facts = row.outcome
     change = Change.read(_text(journal, run, row.change["n"]))
     if not change.result:

@@ -9,88 +9,20 @@ record that is missing is a divergence.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
-
-from msgspec.structs import replace
-from pydantic import ValidationError
-
-from ..states.errors import JournalDamaged, PaorError, ReplayDiverged, UsageError
-from ..states.outcomes import Ended
-from ..states.requests import NOTHING, Request
-from ..states.run import Change, Counters, Run
-from ..states.spec import Spec
-from .accepting import changes_of
-from .amending import amended
-from .changed_parts import ChangedPart
-from .fold import apply
-from .journal import Journal, Transition
+from ..states.errors import UsageError
 from .journal_reading import JournalReader
-from .kit import Kit
-from .lineage import Part
-from .machine import Decision, Moment, decide, request_of
 from .payload_window import PayloadWindow
-from .record import COLUMN_COUNTERS as COLUMNS
-from .recorded import recorded_outcome
-from .replay_facts import (
-    Divergence,
-    compare_documents,
-    compare_fingerprints,
-    compare_head,
-    compare_result,
-    short,
-)
-from .replay_rows import Texts, compare_decision, compare_request
-from .resuming import handed_over
-
-if TYPE_CHECKING:
-    from .replay_erased import Unchecked
+from .replay_erased import erased_numbers, replay_erased
+from .replay_facts import Divergence, compare_documents, compare_head
+from .walk import Replay, SpecSource, Walk, changed_since, spec_of_part, walked
 
 
-@dataclass(frozen=True, slots=True)
-class Replay:
-    """
-    What a replay found.
-
-    Attributes:
-        run_id: The run.
-        transitions: Rows compared.
-        identical: Whether everything was compared and nothing differs.
-        divergences: Every difference, in order; after the first row that decides otherwise the record is followed.
-        unchecked: What could not be compared, because it or what it follows from was erased.
-        changed: Parts that are other ones now than when the run was recorded; that alone is no difference.
-        accepted: Rows from which on such changes were accepted, each with the parts that it was about.
-    """
-
-    run_id: str
-    transitions: int
-    identical: bool
-    divergences: tuple[Divergence, ...]
-    unchecked: tuple[Unchecked, ...] = ()
-    changed: tuple[ChangedPart, ...] = ()
-    accepted: tuple[tuple[int, tuple[str, ...]], ...] = ()
-
-    def raise_if_diverged(self) -> None:
-        """Raise `ReplayDiverged` with the first difference, if there is one."""
-        if self.divergences:
-            raise ReplayDiverged(f"run {self.run_id}: {self.divergences[0]}")
-
-
-class SpecSource(Protocol):
-    """An engine, as far as a replay needs one: what it would start a recorded run with now."""
-
-    def current_spec(self, spec: Spec) -> Spec:
-        """Return *spec* with this engine's templates, tools and policy."""
-        ...
-
-
-def replay(journal: Journal, run_id: str, engine: SpecSource | None = None) -> Replay:
+def replay(journal: JournalReader, run_id: str, engine: SpecSource | None = None) -> Replay:
     """
     Derive a run again from its recorded outcomes and compare field by field.
 
     Args:
-        journal: That holds it.
+        journal: The `Journal` that holds it.
         run_id: Its id.
         engine: Compare with this engine's templates, policy and schemas; None: with the spec's own.
 
@@ -104,186 +36,20 @@ def replay(journal: Journal, run_id: str, engine: SpecSource | None = None) -> R
     if not isinstance(journal, JournalReader):
         raise UsageError("replay takes a Journal, such as replay(engine.journal, run_id)")
     row = journal.run(run_id)
-    from .replay_erased import erased_numbers, replay_erased
-
     if gone := erased_numbers(journal, row.run):
         return replay_erased(journal, row, engine, gone)
     parts = {part.run: (part, spec_of_part(journal, part.run_id)) for part in journal.lineage(row.run)}
     transitions = [item for item in journal.transitions(row.run_id) if item.seq <= row.head_seq]
     first = next(iter(parts.values()))[1]
-    walk = _Walk(PayloadWindow(journal), engine, parts, transitions)
-    run = _walked(walk, transitions)
+    walk = Walk(PayloadWindow(journal), engine, parts, transitions)
+    run = walked(walk, transitions)
     if run is not None:
         walk.found.extend(compare_documents(journal, row, first, run, transitions))
         walk.found.extend(compare_head(row, run, transitions))
     present = walk.spec if engine is not None else walk.recorded
-    changed = _changed(journal, run, walk.recorded, present) if run is not None else ()
+    changed = changed_since(journal, run, walk.recorded, present) if run is not None else ()
     found = tuple(walk.found)
     return Replay(row.run_id, len(transitions), not found, found, (), changed, tuple(walk.amended))
-
-
-def spec_of_part(journal: JournalReader, run_id: str) -> Spec:
-    """
-    Return the spec that a run was started with.
-
-    Raises:
-        JournalDamaged: It cannot be read.
-    """
-    try:
-        return journal.spec(run_id)
-    except ValidationError as error:
-        raise JournalDamaged(
-            f"run {run_id}: its spec cannot be read ({error.error_count()} errors)"
-        ) from None
-
-
-def _changed(journal: JournalReader, run: Run, recorded: Spec, present: Spec) -> tuple[ChangedPart, ...]:
-    """Return what a present engine, or without one the present code, has changed."""
-    return changes_of(journal, replace(run, spec=recorded), present, [tool.name for tool in recorded.tools])
-
-
-def _walked(walk: _Walk, transitions: Sequence[Transition]) -> Run | None:
-    """Replay every row; return the run after the last one, None when a row cannot be read."""
-    run = walk.begin()
-    for transition in transitions:
-        try:
-            if transition.run != run.number:  # the fork's own rows begin, with what it was started with
-                run = walk.hand_over(run, transition.run, transition.seq - 1)
-            if "spec" in transition.request:
-                run = walk.amend(run, transition)
-            before = len(walk.found)
-            decision = _replayed_row(walk.store, walk.kit, run, transition, walk.found)
-            if decision is None or len(walk.found) > before:
-                run = follow(walk.store, run, transition)
-            else:  # what was derived is what was recorded
-                run = _next(run, transition, decision.counters, decision.change)
-        except UNREADABLE as error:
-            found = short(f"{type(error).__name__}: {error}")
-            walk.found.append(Divergence(transition.seq, "record", "a readable row", found))
-            return None
-    if run.number != walk.own:  # a fork that has no row of its own yet
-        run = walk.hand_over(run, walk.own, run.seq - 1)
-    return run
-
-
-@dataclass(slots=True)
-class _Walk:
-    """
-    What one replay has at hand.
-
-    Attributes:
-        store: Payloads.
-        engine: To compare with, or None.
-        parts: By run number, oldest first, the parts that the run consists of, each with the spec that it began with.
-        transitions: All rows; the last one of them that amends the spec tells from where on an engine is compared.
-        recorded: Spec in force as recorded.
-        spec, kit: What rows are derived with.
-        amended: Rows that amended the spec, each with the parts that became others.
-        found: Every difference so far.
-    """
-
-    store: PayloadWindow
-    engine: SpecSource | None
-    parts: Mapping[int, tuple[Part, Spec]]
-    transitions: Sequence[Transition]
-    recorded: Spec = field(init=False)
-    spec: Spec = field(init=False)
-    kit: Kit = field(init=False)
-    amended: list[tuple[int, tuple[str, ...]]] = field(default_factory=list)
-    found: list[Divergence] = field(default_factory=list)
-
-    @property
-    def own(self) -> int:
-        """The number of the run itself, after those that it shares rows with."""
-        return list(self.parts)[-1]
-
-    def begin(self) -> Run:
-        """Return the run before its first row."""
-        return self.hand_over(None, next(iter(self.parts)), -1)
-
-    def hand_over(self, run: Run | None, number: int, seq: int) -> Run:
-        """Return the run that goes on after row *seq* with the part of run *number*."""
-        part, self.recorded = self.parts[number]
-        self.found.extend(compare_fingerprints(seq, self.recorded))
-        self._derive()
-        return handed_over(run, part, self.spec)
-
-    def _derive(self) -> None:
-        """Before the last amendment rows belong to what was in force then, and no engine of now has a say in them."""
-        seq = self.amended[-1][0] if self.amended else -1
-        last = not any("spec" in item.request for item in self.transitions if item.seq > seq)
-        self.spec = self.engine.current_spec(self.recorded) if self.engine and last else self.recorded
-        self.kit = Kit(self.spec)
-
-    def amend(self, run: Run, row: Transition) -> Run:
-        """Return *run* with the spec that is in force from *row* on."""
-        body = self.store.payload(run.number, row.request["spec"]["n"]).body
-        before, self.recorded = self.recorded.fingerprints, amended(self.recorded, body)
-        after = self.recorded.fingerprints
-        parts = sorted(part for part in {**before, **after} if before.get(part) != after.get(part))
-        self.amended.append((row.seq, tuple(parts)))
-        self.found.extend(compare_fingerprints(row.seq, self.recorded))
-        self._derive()
-        return replace(run, spec=self.spec)
-
-
-UNREADABLE = (PaorError, ValueError, LookupError, TypeError, AttributeError, AssertionError)
-"""What reading a record can raise that is not as paor wrote it."""
-
-
-def follow(journal: Texts, run: Run, row: Transition) -> Run:
-    """Return *run* after the recorded row."""
-    body = journal.payload(run.number, row.change["n"]).body
-    if body is None:
-        raise JournalDamaged("the change has been erased")
-    return _next(run, row, recorded_counters(run, row), Change.read(body))
-
-
-def recorded_counters(run: Run, row: Transition) -> Counters:
-    """Return the counters of *run* as the row has them."""
-    return replace(run.counters, **{name: getattr(row, name) for name in COLUMNS}, **_other_counters(row))
-
-
-def _next(run: Run, row: Transition, counters: Counters, change: Change) -> Run:
-    facts = dict(row.outcome)
-    return apply(run, trigger=row.trigger, dest=row.dest, counters=counters, change=change, outcome=facts)
-
-
-def _other_counters(row: Transition) -> dict[str, Any]:
-    defaults = Counters()
-    others = {name: getattr(defaults, name) for name in Counters.__struct_fields__ if name not in COLUMNS}
-    return others | dict(row.counters)
-
-
-def _replayed_row(
-    journal: PayloadWindow, kit: Kit, run: Run, row: Transition, found: list[Divergence]
-) -> Decision | None:
-    """Add what differs at one row to *found*; return what was decided, None when nothing could be."""
-    if row.seq != run.seq or row.source != run.state:
-        found.append(Divergence(row.seq, "place", f"{row.source} at {row.seq}", f"{run.state} at {run.seq}"))
-        return None
-    found.extend(compare_request(journal, kit, run, row, request_at(run, row)))
-    try:
-        outcome = recorded_outcome(journal, run, row)
-        moment = Moment(row.at, row.time_us - run.counters.time_us)
-        decision = decide(run, outcome, moment, kit)
-        if isinstance(outcome, Ended):
-            found.extend(compare_result(journal, kit, run, row, outcome))
-    except UNREADABLE as error:
-        told = short(f"{type(error).__name__}: {error}")
-        found.append(Divergence(row.seq, "outcome", "a readable outcome", told))
-        return None
-    if moment.active_us < 0:
-        found.append(Divergence(row.seq, "time_us", str(row.time_us), f"at least {run.counters.time_us}"))
-    found.extend(compare_decision(journal, run, row, decision))
-    return decision
-
-
-def request_at(run: Run, row: Transition) -> Request:
-    """Return what a row's request must be; a run that was cancelled may have had a call open, and then names it."""
-    kind = row.outcome.get("kind")
-    uncalled = kind == "answer" or (kind == "cancelled" and row.request.get("kind") == "none")
-    return NOTHING if uncalled else request_of(run)
 
 
 __all__ = ["Divergence", "Replay", "replay"]

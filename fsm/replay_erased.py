@@ -1,7 +1,7 @@
 """
 Replay of a run of which something was erased: everything that is left is derived and compared, the rest is named.
 
-A row whose texts are there is compared as always. What an erased payload would have told is named as not checked, and
+A row whose texts are there is compared as always. What depends on an erased payload is named as not checked, and
 so is a difference that may come from it; an agreement counts as one. In every row, erased or not, the hash chain, the
 place, the choice among the table's rows by the recorded guards, and the sums are checked, which need no text at all.
 """
@@ -9,7 +9,6 @@ place, the choice among the table's rows by the recorded guards, and the sums ar
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -17,7 +16,6 @@ from msgspec.structs import replace
 from ..states.errors import Erased
 from ..states.run import Change, Run
 from ..states.spec import Spec
-from . import replay as whole
 from .amending import amended
 from .erasures import erasures_of, numbers_of, root_of
 from .fold import apply
@@ -26,40 +24,32 @@ from .machine import Decision, Moment, decide
 from .payload_window import PayloadWindow
 from .record import PREV_HASH, chained, root_hash
 from .recorded import recorded_outcome
-from .replay_facts import short
+from .replay_facts import Divergence, short
 from .replay_rows import compare_decision, compare_request
-from .resuming import handed_over
+from .restore import handed_over
 from .table import rows_of
+from .walk import (
+    UNREADABLE,
+    Replay,
+    SpecSource,
+    Unchecked,
+    follow,
+    recorded_counters,
+    request_at,
+    spec_of_part,
+)
 
 if TYPE_CHECKING:
-    from .journal import Journal, Transition
     from .journal_reading import JournalReader
-    from .journal_rows import RunRow
+    from .journal_rows import RunRow, Transition
     from .lineage import Part
     from .payloads import Payload
 
 GONE = "(erased)"
 
 
-@dataclass(frozen=True, slots=True)
-class Unchecked:
-    """
-    What a replay cannot say, because a text was erased.
-
-    Attributes:
-        seq: Row; -1 for the spec.
-        field: As in `Divergence`.
-    """
-
-    seq: int
-    field: str
-
-    def __str__(self) -> str:
-        return f"row {self.seq}, {self.field}: erased" if self.seq >= 0 else f"{self.field}: erased"
-
-
 def erased_numbers(journal: JournalReader, run: int) -> dict[int, set[int]]:
-    """Return the numbers of the payloads of a run that were erased, by the run under which they stand."""
+    """Return the numbers of the payloads of a run that were erased, by the run that they belong to."""
     parts = journal.lineage(run)
     ends = [*(part.first_payload for part in parts[1:]), 2**32]
     found = {}
@@ -92,8 +82,8 @@ class _Noting:
 
 
 def replay_erased(
-    journal: Journal, row: RunRow, engine: whole.SpecSource | None, gone: dict[int, set[int]]
-) -> whole.Replay:
+    journal: JournalReader, row: RunRow, engine: SpecSource | None, gone: dict[int, set[int]]
+) -> Replay:
     """
     Derive again what can be derived.
 
@@ -103,12 +93,12 @@ def replay_erased(
         gone: Numbers of its erased payloads.
     """
     transitions = journal.transitions(row.run_id)
-    found: list[whole.Divergence] = []
+    found: list[Divergence] = []
     for run, numbers in sorted(gone.items()):
         unrecorded = sorted(numbers - numbers_of(erasures_of(journal, run)))
         if unrecorded:
             told = f"{len(unrecorded)} payloads without a record, the first is {unrecorded[0]}"
-            found.append(whole.Divergence(-1, "payloads", "records of what was erased", told))
+            found.append(Divergence(-1, "payloads", "records of what was erased", told))
     found += _chain(journal, row)
     found += [item for pair in _pairs(transitions) for item in _plain(*pair)]
     amendments = sum("spec" in item.request for item in transitions)
@@ -120,7 +110,7 @@ def replay_erased(
     known = dict.fromkeys(sorted(found, key=lambda item: item.seq))
     unchecked = dict.fromkeys(sorted(walk.unchecked, key=lambda item: item.seq))
     identical = not known and not unchecked
-    return whole.Replay(row.run_id, len(transitions), identical, tuple(known), tuple(unchecked))
+    return Replay(row.run_id, len(transitions), identical, tuple(known), tuple(unchecked))
 
 
 class _Derivation:
@@ -133,14 +123,14 @@ class _Derivation:
     """
 
     def __init__(
-        self, journal: Journal, engine: whole.SpecSource | None, parts: Sequence[Part], amendments: int
+        self, journal: JournalReader, engine: SpecSource | None, parts: Sequence[Part], amendments: int
     ) -> None:
         self._journal, self._engine = journal, engine
         self._parts = {part.run: part for part in parts}
         self._noting = _Noting(journal)
         self._amendments = amendments
         self._adrift = False
-        self.found: list[whole.Divergence] = []
+        self.found: list[Divergence] = []
         self.unchecked: list[Unchecked] = []
         self._run: Run | None = None
         self._hand_over(parts[0])
@@ -148,7 +138,7 @@ class _Derivation:
     def _hand_over(self, part: Part) -> None:
         """Go on with a part's spec; without it there is no way on."""
         try:
-            self._recorded = whole.spec_of_part(self._journal, part.run_id)
+            self._recorded = spec_of_part(self._journal, part.run_id)
         except Erased:
             self.unchecked.append(
                 Unchecked(part.first_seq - 1, "spec, and with it every request and decision")
@@ -178,7 +168,7 @@ class _Derivation:
         return replace(run, spec=spec)
 
     def step(self, row: Transition) -> bool:
-        """Compare one row and stand after it; return whether there is a way on."""
+        """Compare one row and go on after it; return whether there is a way on."""
         if self._run is not None and row.run != self._run.number:
             self._hand_over(self._parts[row.run])
         if self._run is not None and "spec" in row.request:
@@ -187,20 +177,20 @@ class _Derivation:
             return False
         run = self._run
         if row.seq != run.seq or row.source != run.state:
-            self._tell(whole.Divergence(row.seq, "place", f"{row.source} at {row.seq}", run.state))
+            self._tell(Divergence(row.seq, "place", f"{row.source} at {row.seq}", run.state))
             return False
         noting = self._noting = _Noting(self._journal)
         self._compare_request(noting, run, row)
         decision, sure = self._decided(noting, run, row)
         try:
             self._run = self._followed(run, row, decision if sure else None)
-        except whole.UNREADABLE as error:
+        except UNREADABLE as error:
             told = short(f"{type(error).__name__}: {error}")
-            self._tell(whole.Divergence(row.seq, "record", "a readable row", told))
+            self._tell(Divergence(row.seq, "record", "a readable row", told))
             return False
         return True
 
-    def _tell(self, item: whole.Divergence, *, sure: bool = True) -> None:
+    def _tell(self, item: Divergence, *, sure: bool = True) -> None:
         if sure and not self._adrift and item.expected != GONE:
             self.found.append(item)
         else:
@@ -208,11 +198,11 @@ class _Derivation:
 
     def _compare_request(self, noting: _Noting, run: Run, row: Transition) -> None:
         try:
-            for item in compare_request(noting, self._kit, run, row, whole.request_at(run, row)):
+            for item in compare_request(noting, self._kit, run, row, request_at(run, row)):
                 self._tell(item)
-        except whole.UNREADABLE as error:
+        except UNREADABLE as error:
             told = short(f"{type(error).__name__}: {error}")
-            self._tell(whole.Divergence(row.seq, "request", "a readable request", told))
+            self._tell(Divergence(row.seq, "request", "a readable request", told))
 
     def _decided(self, noting: _Noting, run: Run, row: Transition) -> tuple[Decision | None, bool]:
         """Return what the recorded outcome means now, and whether nothing that was erased went into it."""
@@ -222,11 +212,9 @@ class _Derivation:
             missed = noting.missed
             moment = Moment(row.at, row.time_us - run.counters.time_us)
             decision = decide(run, outcome, moment, self._kit)
-        except whole.UNREADABLE as error:
+        except UNREADABLE as error:
             told = short(f"{type(error).__name__}: {error}")
-            self._tell(
-                whole.Divergence(row.seq, "outcome", "a readable outcome", told), sure=not noting.missed
-            )
+            self._tell(Divergence(row.seq, "outcome", "a readable outcome", told), sure=not noting.missed)
             return None, False
         for item in compare_decision(noting, run, row, decision):
             self._tell(item, sure=not missed)
@@ -235,13 +223,13 @@ class _Derivation:
     def _followed(self, run: Run, row: Transition, decision: Decision | None) -> Run:
         """Return the run after a row: by its change, by the derived one where that was erased, else without it."""
         if self._journal.payload(run.number, row.change["n"]).body is not None:
-            return whole.follow(self._noting, run, row)
+            return follow(self._noting, run, row)
         self._adrift = self._adrift or decision is None
         return apply(
             run,
             trigger=row.trigger,
             dest=row.dest,
-            counters=whole.recorded_counters(run, row),
+            counters=recorded_counters(run, row),
             change=decision.change if decision is not None else Change(),
             outcome=dict(row.outcome),
         )
@@ -250,7 +238,7 @@ class _Derivation:
 # -- what needs no text ------------------------------------------------------------------------------------------
 
 
-def _chain(journal: Journal, row: RunRow) -> Iterator[whole.Divergence]:
+def _chain(journal: JournalReader, row: RunRow) -> Iterator[Divergence]:
     """Yield every row that does not fit the hash chain, and every root that does not."""
     parts = journal.lineage(row.run)
     ends = [*(part.first_seq - 1 for part in parts[1:]), 2**32 - 1]
@@ -258,10 +246,10 @@ def _chain(journal: Journal, row: RunRow) -> Iterator[whole.Divergence]:
     for part, end in zip(parts, ends, strict=True):
         head = root_hash(journal.root_columns(part.run), head)
         if head != root_of(journal, part.run):
-            yield whole.Divergence(part.first_seq - 1, "root_hash", "the chain", "columns that do not fit it")
+            yield Divergence(part.first_seq - 1, "root_hash", "the chain", "columns that do not fit it")
         for values in journal.own_rows(part.run, part.first_seq, end):
             if values[PREV_HASH] != head or chained(head, values[:PREV_HASH]) != values[PREV_HASH + 1]:
-                yield whole.Divergence(values[1], "hash", "the chain", "a row that does not fit it")
+                yield Divergence(values[1], "hash", "the chain", "a row that does not fit it")
             head = values[PREV_HASH + 1]
 
 
@@ -272,28 +260,28 @@ def _pairs(rows: list[Transition]) -> Iterator[tuple[Transition | None, Transiti
         before = row
 
 
-def _plain(before: Transition | None, row: Transition) -> Iterator[whole.Divergence]:
+def _plain(before: Transition | None, row: Transition) -> Iterator[Divergence]:
     """Yield what is wrong with a row by its columns alone: its place, the choice by its guards, its sums."""
     state, seq = (before.dest, before.seq + 1) if before is not None else ("Planning", 0)
     if (row.source, row.seq) != (state, seq):
-        yield whole.Divergence(row.seq, "place", f"{row.source} at {row.seq}", f"{state} at {seq}")
+        yield Divergence(row.seq, "place", f"{row.source} at {row.seq}", f"{state} at {seq}")
         return
     fits = _chosen(row, waiting=before is not None and before.trigger == "wait")
     if fits != (row.trigger, row.dest):
         told = " to ".join(fits) if fits else "no row of the table"
-        yield whole.Divergence(row.seq, "guards", f"{row.trigger} to {row.dest}", told)
+        yield Divergence(row.seq, "guards", f"{row.trigger} to {row.dest}", told)
     for name in ("tokens_in", "tokens_out", "cost_micro"):
         used = row.outcome.get(name, 0)
         expected = (getattr(before, name) if before is not None else 0) + (used if type(used) is int else 0)
         if getattr(row, name) != expected:
-            yield whole.Divergence(row.seq, name, str(getattr(row, name)), str(expected))
+            yield Divergence(row.seq, name, str(getattr(row, name)), str(expected))
     rises = int(row.trigger in ("select", "next_step"))
     for name, most in (("step", rises), ("action", 1), ("retries", int(row.trigger == "retry"))):
         more = getattr(row, name) - (getattr(before, name) if before is not None else 0)
         if not 0 <= more <= most:
-            yield whole.Divergence(row.seq, name, str(getattr(row, name)), f"at most {most} more than before")
+            yield Divergence(row.seq, name, str(getattr(row, name)), f"at most {most} more than before")
     if before is not None and row.time_us < before.time_us:
-        yield whole.Divergence(row.seq, "time_us", str(row.time_us), f"at least {before.time_us}")
+        yield Divergence(row.seq, "time_us", str(row.time_us), f"at least {before.time_us}")
 
 
 def _chosen(row: Transition, *, waiting: bool) -> tuple[str, str] | None:

@@ -187,7 +187,7 @@ def compare_head(row: RunRow, run: Run, transitions: Sequence[Transition]) -> It
 
 
 def compare_fingerprints(seq: int, spec: Spec) -> Iterator[Divergence]:
-    """Yield fingerprints of a spec that are not those of what stands in it; code is compared by whoever has it."""
+    """Yield fingerprints of a spec that do not fit its contents; code is compared by whoever has it."""
     derived = given_fingerprints(spec) if spec.fingerprints else {}
     for part, digest in derived.items():
         if spec.fingerprints.get(part) != digest:

@@ -9,14 +9,15 @@ import orjson
 
 from ..prompts.model import PromptMessage, prompt_bytes
 from ..states.budgets import refusal, reservation
+from ..states.counters import COLUMN_COUNTERS as COLUMNS
+from ..states.counters import counters_text
 from ..states.requests import ModelRequest, Recall, Request, ToolRequest
 from ..states.run import Run
 from .journal_rows import Transition
 from .kit import Kit
 from .machine import Decision
 from .payloads import Payload
-from .record import COLUMN_COUNTERS as COLUMNS
-from .record import canonical, counters_text
+from .record import canonical
 from .replay_facts import Divergence, first_difference, short, template_of
 
 

@@ -1,4 +1,4 @@
-"""What a run came to, for the caller."""
+"""The result of a run, for the caller."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any
 
 from ..states.run import Run
 from ..states.waiting import Question
-from .journal import Journal, StoredDocument
+from .journal_reading import JournalReader
+from .journal_rows import StoredDocument
+from .store import JournalStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,7 @@ class ResultDocument:
     mime: str
     bytes: int
     digest: str
-    _journal: Journal | str = field(repr=False, compare=False)
+    _journal: JournalReader | str = field(repr=False, compare=False)
     _run_id: str = field(repr=False, compare=False)
 
     @property
@@ -43,14 +45,14 @@ class ResultDocument:
 
     def read(self) -> str | builtins.bytes | None:
         """Return the content: text, or bytes; None once erased."""
-        if isinstance(self._journal, Journal):
+        if isinstance(self._journal, JournalReader):
             return self._journal.document(self._run_id, self.number)
-        with Journal(self._journal, read_only=True) as journal:
+        with JournalStore(self._journal, read_only=True) as journal:
             return journal.document(self._run_id, self.number)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Go to another process, which has the file and not the open journal."""
-        place = self._journal.place if isinstance(self._journal, Journal) else self._journal
+        place = self._journal.place if isinstance(self._journal, JournalReader) else self._journal
         values = [getattr(self, name) for name in self.__slots__]
         return ResultDocument, (*values[:-2], place, self._run_id)
 
@@ -96,7 +98,7 @@ class CriterionResult:
 @dataclass(frozen=True, slots=True)
 class Result:
     """
-    What a run came to.
+    The result of a run.
 
     Attributes:
         run_id: For resume, replay and the command line.
@@ -138,8 +140,8 @@ class Result:
         }
 
 
-def result_of_run(run: Run, journal: Journal) -> Result:
-    """Return the result of *run* as it stands."""
+def result_of_run(run: Run, journal: JournalReader) -> Result:
+    """Return the result of *run* as it is now."""
     counters, inputs = run.counters, len(run.spec.documents)
     found: list[StoredDocument] = journal.documents(run.run_id)[inputs:]
     documents = tuple(

@@ -1,119 +1,131 @@
-"""Resuming: a run as its journal tells it, verified on the way, and an answer in the form of the journal."""
+"""Resuming: how a run goes on where its journal ends, and an answer in the form in which it is recorded."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Unpack
 
 import orjson
-from msgspec.structs import replace
 
-from ..states.actions import StoredText
-from ..states.errors import InvalidAnswer, JournalDamaged
-from ..states.run import Run, initial_run
-from ..states.spec import Spec
+from ..states.errors import InvalidAnswer
+from ..states.run import Run
 from ..states.waiting import Answer, Question
 from ..tools.schema import ParameterSchema, SchemaError
-from .amending import in_force
-from .fold import restore
-from .journal import Journal
-from .journal_reading import JournalReader
-from .lineage import Part, part_with
-from .payloads import Stager, content_key, encoded
-from .record import PREV_HASH, chained
+from .accepting import check_unchanged
+from .drive import Drive
+from .intake import NOTHING_GIVEN, ResumeOptions, check_priced, model_of
+from .kit import Kit
+from .loop import Steps, steps
+from .payloads import Stager
+from .restore import restored
+from .result import Result, result_of_run
+from .runner import Acquisition, Runner
 from .starting import scrubbed
+from .workflows import task_to_answer, waiting_task, with_question
 
 REASON_CHARS = 2000
 """Characters of the reason that somebody gives for an answer."""
 
-REMEMBERED_AGAIN = 64
-"""Newest payloads that are recognised when they come again after a resume: the constant parts of prompts among them."""
+
+class Continuation(NamedTuple):
+    """How a run goes on: from its last row (*resumed*), or with the fallback that it is owed."""
+
+    acquire: Acquisition
+    resumed: bool
 
 
-def restored(journal: JournalReader, run_id: str, last: int = 2**32 - 1) -> tuple[Run, bytes]:
+def resume(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> Result:
     """
-    Return a run as its journal tells it, and the hash of its last row; the chain is verified on the way.
+    Go on with a run to its end, or until it waits; see `fsm.engine.Engine.resume`.
 
-    Each part of a fork's walk is folded with the spec of the run under which it stands.
-
-    Args:
-        journal: That holds it.
-        run_id: Its id.
-        last: Seq of the last row to take, if not all; it stands under the run itself.
-
-    Raises:
-        UnknownRun: There is none.
-        JournalDamaged: A hash does not fit, or a text that the run goes on with is not what was written.
+    An answer that is given to a workflow is for its task that waits. That task goes on first, so that a crash between the
+    two leaves a workflow whose task has ended, which any resume goes on with.
     """
-    parts = journal.lineage(journal.run(run_id).run)
-    ends = [*(part.first_seq - 1 for part in parts[1:]), last]
-    run, head = None, b""
-    for part, end in zip(parts, ends, strict=True):
-        rows = journal.own_rows(part.run, part.first_seq, end)
-        spec = in_force(journal.spec(part.run_id), rows, partial(_body, journal, part.run))
-        run = handed_over(run, part, spec)
-        head = checked_chain(part.run_id, journal.root(part.run, head), rows)
-        run = restore(run, rows, partial(journal.change, part.run))
-    assert run is not None, "every run has at least its own part"
-    return run, head
+    task = task_to_answer(runner.journal, run_id, options.get("answer"), options.get("outcome"))
+    if task is not None:
+        resume(runner, task, **options)
+        options = {**options, **NOTHING_GIVEN}
+    found = continuation(runner, run_id, **options)
+    if isinstance(found, Continuation):
+        found = runner.result(found.acquire, resumed=found.resumed)
+    return with_question(runner.journal, found)
 
 
-def _body(journal: JournalReader, run: int, place: Mapping[str, Any]) -> str | bytes | None:
-    return journal.intact(run, place["n"], place.get("digest"))
+async def aresume(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> Result:
+    """Do the same as `resume` on the running event loop."""
+    task = task_to_answer(runner.journal, run_id, options.get("answer"), options.get("outcome"))
+    if task is not None:
+        await aresume(runner, task, **options)
+        options = {**options, **NOTHING_GIVEN}
+    found = continuation(runner, run_id, **options)
+    if isinstance(found, Continuation):
+        found = await runner.aresult(found.acquire, resumed=found.resumed)
+    return with_question(runner.journal, found)
 
 
-def run_before(journal: JournalReader, run_id: str, seq: int) -> Run:
+def continuation(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> Continuation | Result:
+    """Return how a run goes on, or its result when there is nothing to do."""
+    drive, walk = taken_up(runner, run_id, **options)
+    if walk is not None:
+        return Continuation(lambda: (drive, walk), resumed=True)
+    if (again := runner.owed_fallback(drive)) is not None:
+        return Continuation(again, resumed=False)
+    return result_of_run(drive.run, runner.journal)
+
+
+def taken_up(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> tuple[Drive, Steps | None]:
     """
-    Return a run as it stood when one of its rows was decided, with the spec and the name that decided it.
+    Return the drive of a run and what to walk: None when there is nothing to do, and then no lease is held.
 
-    Args:
-        journal: That holds it.
-        run_id: Its id.
-        seq: Of the row; one more than the last for the row that comes next.
-
-    Raises:
-        JournalDamaged: The chain before it does not hold, or what it needs was erased.
+    The options are those of `fsm.engine.Engine.resume`. What can be refused by the arguments alone is refused before the
+    lease is taken, what depends on the run only after it: before, another driver could still change the answer.
     """
-    parts = journal.lineage(journal.run(run_id).run)
-    part = part_with(parts, "first_seq", seq)
-    if seq == 0:
-        return handed_over(None, part, journal.spec(part.run_id))
-    before = part_with(parts, "first_seq", seq - 1)
-    run, _ = restored(journal, before.run_id, seq - 1)
-    return run if before is part else handed_over(run, part, journal.spec(part.run_id))
+    answer, outcome, reason = options.get("answer"), options.get("outcome"), options.get("reason")
+    model, connections = options.get("model"), options.get("connections") or {}
+    journal = runner.journal
+    chosen = model_of(model) if model is not None else runner.settings.model
+    row = journal.run(run_id)
+    given = answer is not None or outcome is not None
+    if reason is not None and not given:
+        raise InvalidAnswer("a reason comes with an answer or with the outcome of an effect in doubt")
+    if row.task == 0 and row.status == "waiting" and not given:
+        task = waiting_task(journal, row)
+        if task is None or _timed_out(runner, restored(journal, task)[0]) is not None:
+            outcome, given = "retry", True  # its task waits no more: the workflow goes on
+    if row.status in ("done", "failed") or (row.status == "waiting" and not given):
+        run, head = restored(journal, row.run_id)
+        if _timed_out(runner, run) is None:
+            stager = Stager(journal.next_payload(row.run), runner.ids.salt)
+            return runner.hold(run, head, 0, Kit(run.spec), chosen, stager, connections), None
+    if given and row.status != "waiting":
+        raise InvalidAnswer(f"run {row.run_id} waits for nothing; it is {row.status} in {row.state}")
+    drive = runner.take(row.run_id)
+    drive.connections.update(connections)
+    drive.model = chosen
+    # from here on the lease is held: whatever is refused gives it back, or the run would count as driven until it runs out
+    try:
+        check_priced(chosen, drive.run.spec.limits)
+        check_unchanged(runner, drive, accept_changes=options.get("accept_changes", False))
+        if not given:
+            declined = _timed_out(runner, drive.run)
+            return drive, steps(drive) if declined is None else runner.answered(drive, declined)
+        question = (
+            drive.run.waiting_for
+        )  # as read under the lease: of two who answer at once the second is refused here
+        if question is None:
+            raise InvalidAnswer(f"run {row.run_id} waits for nothing any more; somebody else has answered")
+        reply = answer_of(question, answer, outcome, options.get("result"), reason)
+    except BaseException:
+        journal.leases.release(drive.run.number, drive.fence)
+        raise
+    return drive, runner.answered(drive, reply)
 
 
-def handed_over(run: Run | None, part: Part, spec: Spec) -> Run:
-    """Return the run that goes on with *part*: what it remembers stays, the spec and the name are the part's."""
-    if run is None:
-        return initial_run(part.run_id, part.run, spec)
-    return replace(run, run_id=part.run_id, number=part.run, spec=spec)
-
-
-def restaged(journal: Journal, run: int, salt: Callable[[], bytes]) -> Stager:
-    """Return the stager of a run that goes on: numbers continue, the newest bodies are recognised."""
-    stager = Stager(journal.next_payload(run), salt)
-    for payload in journal.payloads(run, REMEMBERED_AGAIN):
-        if payload.body is not None and payload.fits():
-            size = len(encoded(payload.body))
-            stager.remember(content_key(payload.body), StoredText(payload.n, payload.digest.hex(), size))
-    return stager
-
-
-def checked_chain(run_id: str, root: bytes, rows: Sequence[tuple[Any, ...]]) -> bytes:
-    """
-    Return the hash of the last of *rows* after recomputing all of them.
-
-    Raises:
-        JournalDamaged: Naming the first row that does not fit.
-    """
-    head, width = root, PREV_HASH
-    for row in rows:
-        if row[width] != head or chained(head, row[:width]) != row[width + 1]:
-            raise JournalDamaged(f"run {run_id}: row {row[1]} does not fit the hash chain; run: paor verify")
-        head = row[width + 1]
-    return head
+def _timed_out(runner: Runner, run: Run) -> Answer | None:
+    """Return the decline that a run's unanswered question counts as by now, None while it may wait."""
+    if run.waiting_for is None or run.spec.limits.elicitation_timeout_s is None:
+        return None
+    return timed_out(run, runner.journal.rows(run.number), runner.clock.now_us())
 
 
 def answer_of(
@@ -161,7 +173,7 @@ def _problems(question: Question, answer: Answer) -> list[str]:
     """
     Return everything in which an accepted answer does not fit its question's schema.
 
-    An empty answer fits every question but an approval and that of a tool: it tells the planner that nothing was
+    An empty answer fits every question but an approval and that of a tool: it says to the planner that nothing was
     given. A schema that is none, which a model may have written, holds nobody to anything.
     """
     schema, empty = question.answer_schema, answer.content in (None, "", {}, [])
@@ -181,7 +193,7 @@ def timed_out(run: Run, rows: Sequence[tuple[Any, ...]], now_us: int) -> Answer 
     Return the decline that an unanswered question counts as (`Limits.elicitation_timeout_s`), None before its time.
 
     Args:
-        run: As its journal tells it.
+        run: As its journal has it.
         rows: Of the run; the last one is the wait.
         now_us: By the engine's clock.
     """

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, cast, get_args
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import ValidationError
 
@@ -18,59 +18,135 @@ from ..states.profile import Profile
 from ..states.run import label_of
 from ..states.spec import TASK_TOOL, Mode, Spec
 from ..tools.documents import generate_report
+from ..tools.reports import check_report_format
 from ..tools.tool import Document, Tool
+from .engine_settings import EngineSettings
+from .fallback import fallback_of, warn_of_legacy
+from .intake import (
+    OPTIONS,
+    DocumentLike,
+    check_priced,
+    documents_of,
+    mode_of,
+    model_of,
+    planning_template,
+    profile_of,
+    restricted,
+    templates_of,
+)
 from .observe import cut, line
 from .payloads import Stager
+from .position import WorkflowPosition
 from .table import fingerprint
 from .version import VERSION
 
 if TYPE_CHECKING:
-    from .workflows import Place
+    from .flow_start import GivenWorkflow, WorkflowLike
 
 FORMATS = {"md": "md", "markdown": "md", "txt": "txt", "html": "html", "htm": "html", "docx": "docx"}
 """Endings that the final formatting writes."""
 
-MODES = get_args(Mode)
 
-PLANNER_STEPS = 1000
-"""Steps of a run in planner mode whose host has set no limits: document 004 loops until a plan is empty."""
-
-WORKFLOW_MODES: dict[str, Mode] = {"react": "react", "actionplan": "batch"}
-"""What older hosts call a mode, in lower case."""
-
-
-def mode_of(
-    mode: str | None = None, *, react_mode: bool | None = None, workflow_mode: str | None = None
-) -> Mode:
+@dataclass(frozen=True, slots=True)
+class NewRun:
     """
-    Return the mode that a caller chose, under whichever of its names; ``react`` without a choice.
+    A run whose arguments are checked, and of which nothing is written yet.
+
+    Attributes:
+        spec: What it is decided by, without documents and ids.
+        documents: Its input.
+        model: That answers.
+        connections: Values by label; they are never written.
+    """
+
+    spec: Spec
+    documents: Sequence[Document]
+    model: Model
+    connections: dict[str, Any]
+
+
+def new_run(
+    settings: EngineSettings,
+    salt: Callable[[], bytes],
+    objective: str,
+    success_criteria: Sequence[str],
+    documents: Sequence[DocumentLike] = (),
+    *,
+    model: Model | str | None = None,
+    connections: Mapping[str, Any] | None = None,
+    position: WorkflowPosition | None = None,
+    **options: Any,
+) -> NewRun:
+    """
+    Check every argument of a run, before anything of it is written.
 
     Args:
-        mode: ``react``, ``batch`` or ``planner``.
-        react_mode: True for ``react``, False for ``batch`` (document 002's flag).
-        workflow_mode: ``React`` or ``Actionplan``, in any case.
+        settings: The engine's own.
+        salt: Gives the salt of the run's keys.
+        objective, success_criteria, documents, model, connections, options: See `fsm.engine.Engine.stream`.
+        position: Where it belongs in a workflow of tasks.
 
     Raises:
-        UsageError: Unknown, or two names that choose differently.
+        UsageError: A bad argument.
+        TypeError: One that no run takes.
     """
-    chosen: dict[str, Mode] = {}
-    if mode is not None:
-        if mode not in MODES:
-            raise UsageError(f"mode {mode!r} is unknown; use {', '.join(MODES)}")
-        chosen["mode"] = cast("Mode", mode)
-    if react_mode is not None:
-        if not isinstance(react_mode, bool):
-            raise UsageError(f"reactMode must be true or false, not {react_mode!r}")
-        chosen["reactMode"] = "react" if react_mode else "batch"
-    if workflow_mode is not None:
-        known = WORKFLOW_MODES.get(workflow_mode.lower()) if isinstance(workflow_mode, str) else None
-        if known is None:
-            raise UsageError(f"workflowMode {workflow_mode!r} is unknown; use React or Actionplan")
-        chosen["workflowMode"] = known
-    if len(set(chosen.values())) > 1:
-        told = ", ".join(f"{name} says {value}" for name, value in chosen.items())
-        raise UsageError(f"the mode is given twice and differently: {told}")
-    return next(iter(chosen.values()), "react")
+    for name in options:
+        if name not in OPTIONS:
+            raise TypeError(f"run() got an unexpected keyword argument {name!r}")
+    if connections is not None and not isinstance(connections, Mapping):
+        raise UsageError("connections must be a mapping of labels to values")
+    if not isinstance(options.get("limits"), Limits | None):
+        raise UsageError("limits must be a Limits value, such as Limits(max_steps=3)")
+    chosen = model_of(model) if model is not None else settings.model
+    flow = _given_flow(options.pop("workflow", None), options.pop("variables", None))
+    if isinstance(options.get("final_format"), str):
+        check_report_format(FORMATS.get(options["final_format"].lower().lstrip(".")))
+    modes = {name: options.pop(name, None) for name in ("mode", "react_mode", "workflow_mode")}
+    mode = options["mode"] = mode_of(**modes) if flow is None else flow.mode(modes)
+    limits, template = options.pop("limits", None), options.pop("prompt_template", None)
+    limits = limits or settings.limits_of(mode)
+    whole = position is not None and position.task == 0
+    if not whole:
+        warn_of_legacy(mode)
+    options["fallback"] = fallback_of(options.get("fallback"), mode)
+    profile = profile_of(options.pop("profile", None), options.pop("stage", None))
+    inputs = documents_of(documents, size_max=limits.document_bytes)
+    names = options.pop("tools", None)
+    offered = restricted(settings.tools, names)
+    spec = spec_of(
+        objective,
+        success_criteria,
+        limits=limits,
+        # the run of a workflow calls nothing but its tasks, each of which has the policy in its own spec
+        policy=settings.policy if not whole else Policy(),
+        model=chosen,
+        offered=() if whole else offered if flow is None else flow.offered(settings.tools, offered),
+        templates=templates_of(settings.prompts, template, mode=mode, stage=profile.stage),
+        profile=profile,
+        rules=settings.rules,
+        own_templates=(planning_template(mode),) if template else (),
+        host_templates=tuple(sorted(settings.prompts)),
+        connections=tuple(connections or ()),
+        key_salt=salt().hex(),
+        **options,
+    )
+    if flow is not None:
+        listed = [tool.name for tool in offered] if names is not None else None
+        spec, chosen = flow.begun(spec, chosen, tools=listed, own_model=model is not None)
+    check_priced(chosen, spec.limits)  # after the workflow, which may name the model
+    if position is not None:
+        detect = whole and not (options.get("language") or options.get("user_language"))
+        spec = positioned(spec, position, detect=detect)
+    return NewRun(spec, inputs, chosen, dict(connections or {}))
+
+
+def _given_flow(given: WorkflowLike | None, variables: Mapping[str, Any] | None) -> GivenWorkflow | None:
+    """Return a workflow file, None without one; what reads it is imported on first use."""
+    if given is None and variables is None:
+        return None
+    from .flow_start import given_workflow
+
+    return given_workflow(given, variables)
 
 
 def spec_of(
@@ -150,31 +226,31 @@ def spec_of(
     )
 
 
-def placed(spec: Spec, place: Place, *, detect: bool) -> Spec:
+def positioned(spec: Spec, position: WorkflowPosition, *, detect: bool) -> Spec:
     """
-    Return *spec* at its place in a workflow.
+    Return *spec* at its position in a workflow.
 
     Args:
         spec: As `spec_of` gives it.
-        place: Where it stands.
+        position: Where it belongs.
         detect: The language is the one that the planner of the tasks detects.
     """
     update: dict[str, object] = {
-        "workflow_id": place.workflow_id,
-        "round": place.round,
-        "task": place.task,
-        "task_id": place.task_id,
-        "history": place.history,
+        "workflow_id": position.workflow_id,
+        "round": position.round,
+        "task": position.task,
+        "task_id": position.task_id,
+        "history": position.history,
     }
-    if place.task == 0:
-        update |= {"tools": (TASK_TOOL,), "tasks": place.tasks, "children": dict(place.options)}
+    if position.task == 0:
+        update |= {"tools": (TASK_TOOL,), "tasks": position.tasks, "children": dict(position.options)}
         update |= {"formatter": None, "final_format": None} | ({"language": ""} if detect else {})
     return spec.model_copy(update=update)
 
 
 def turns_of(transcript: Sequence[Mapping[str, str]]) -> tuple[TranscriptMessage, ...]:
     """
-    Return a conversation as it stands in a spec.
+    Return a conversation in the form that a spec has.
 
     Raises:
         UsageError: It is not a list of ``{"role": ..., "content": ...}``.
@@ -197,7 +273,7 @@ def texts_of(given: object) -> list[str] | None:
 
 
 def scrubbed(text: str) -> str:
-    """Return a caller's text as it may stand in JSON: lone surrogates and NUL replaced."""
+    """Return a caller's text as JSON can hold it: lone surrogates and NUL replaced."""
     return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")
 
 
@@ -205,7 +281,7 @@ def input_references(spec: Spec, inputs: Sequence[Document], stager: Stager) -> 
     """
     Stage the input documents of a run and return their references, those of one label together.
 
-    Documents of a workflow keep the labels under which they were produced; those of a first run stand under ``input``.
+    Documents of a workflow keep the labels under which they were produced; those of a first run get the label ``input``.
     """
     kept = inputs if spec.workflow_id else [replace(item, label="") for item in inputs]
     return tuple(

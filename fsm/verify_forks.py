@@ -11,16 +11,17 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from ..states.counters import COLUMN_COUNTERS
 from ..states.errors import JournalDamaged
 from ..states.phase import FINAL
 from .lineage import Part
-from .record import COLUMN_COUNTERS, Record, root_hash
+from .record import COLUMNS, root_hash
 from .verify_walk import Walk
 
 if TYPE_CHECKING:
     from .journal_reading import JournalReader
 
-RISING = slice(Record._fields.index(COLUMN_COUNTERS[0]), Record._fields.index(COLUMN_COUNTERS[-1]) + 1)
+RISING = slice(COLUMNS.index(COLUMN_COUNTERS[0]), COLUMNS.index(COLUMN_COUNTERS[-1]) + 1)
 """Places of the counters in a row that never fall, in the order of `Walk.rising`."""
 
 _LIMITS = {
@@ -47,25 +48,25 @@ def beginning_of(journal: JournalReader, run: int, columns: dict[str, Any]) -> W
     if len(parts) == 1:
         raise JournalDamaged("parent_seq without parent_run_id")
     parent, own = parts[-2:]
-    (row,) = journal.own_rows(parent.run, own.first_seq - 1, own.first_seq - 1)
-    record = Record(*row)
-    if record.dest in FINAL:
+    (values,) = journal.own_rows(parent.run, own.first_seq - 1, own.first_seq - 1)
+    row = dict(zip(COLUMNS, values, strict=True))
+    if row["dest"] in FINAL:
         raise JournalDamaged(
-            f"it was forked at row {record.seq} of run {parent.run_id}, which ended that run"
+            f"it was forked at row {row['seq']} of run {parent.run_id}, which ended that run"
         )
     spec_payload = columns["spec_payload"]
     return Walk(
         run,
         columns["run_id"],
-        root_hash(columns, record.hash),
+        root_hash(columns, row["hash"]),
         spec_payload,
         first=own.first_payload,
         seq=own.first_seq,
-        state=record.dest,
+        state=row["dest"],
         count=max(own.first_payload, spec_payload + 1),
-        shared_result=own.first_payload - 1 if record.trigger == "execute" else None,
-        last=(record.trigger, record.at, record.counters),
-        rising=row[RISING],
+        shared_result=own.first_payload - 1 if row["trigger"] == "execute" else None,
+        last=(row["trigger"], row["at"], row["counters"]),
+        rising=values[RISING],
     )
 
 

@@ -24,7 +24,7 @@ from .journal_rows import RunRow, Transition
 from .kit import Kit
 from .machine import request_of
 from .recorded import recorded_outcome
-from .resuming import run_before
+from .restore import run_before
 from .stop_rules import read_case
 from .table import Row, rows_of
 

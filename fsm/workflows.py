@@ -14,28 +14,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..states.errors import Erased, JournalDamaged, JournalError, LeaseHeld, ToolError, UsageError
 from ..states.limits import Limits
-from ..states.observations import Message
 from ..states.outcomes import Usage
 from ..states.plans import TASKS_MAX, PlannedTask
 from ..states.profile import Profile
 from ..states.run import Run
-from ..states.spec import TASK_TOOL, Spec
+from ..states.spec import TASK_TOOL, Mode, Spec
 from ..tools.tool import Document, Tool, ToolContext, ToolOutput
 from .context import CallContext
 from .effects import EffectPending
-from .intake import profile_of
+from .intake import mode_of, profile_of
+from .position import WorkflowPosition
+from .restore import restored
 from .result import Result
-from .resuming import restored
-from .starting import mode_of, scrubbed, texts_of
+from .starting import scrubbed, texts_of
 
 if TYPE_CHECKING:
     from .drive import Drive
-    from .journal import Journal, RunRow
-    from .runner import Runner
+    from .journal_reading import JournalReader
+    from .journal_rows import RunRow
 
 _CHILD_OPTIONS = (
     "mode",
@@ -68,36 +68,12 @@ class Task:
     id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """
-    Where a run stands in a workflow.
-
-    Attributes:
-        workflow_id: Id of the workflow; empty: a new one, the run's own id.
-        round: From 1.
-        task: From 1; 0 is the workflow itself.
-        task_id: The task's own name.
-        history: What earlier rounds did, newest last, as summaries.
-        tasks: Tasks that the host has given.
-        options: What the tasks of a workflow are started with.
-    """
-
-    workflow_id: str = ""
-    round: int = 1
-    task: int = 1
-    task_id: str = ""
-    history: tuple[Message, ...] = ()
-    tasks: tuple[PlannedTask, ...] = ()
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-
 # -- starting ----------------------------------------------------------------------------------------------------
 
 
-def workflow_place(tasks: Iterable[Task] | None, options: Mapping[str, Any]) -> Place:
+def workflow_position(tasks: Iterable[Task] | None, options: Mapping[str, Any]) -> WorkflowPosition:
     """
-    Return the place of a new workflow.
+    Return the position of a new workflow.
 
     Raises:
         UsageError: Tasks that cannot be used.
@@ -107,7 +83,7 @@ def workflow_place(tasks: Iterable[Task] | None, options: Mapping[str, Any]) -> 
         kept["limits"] = limits.model_dump(mode="json", exclude_defaults=True)
     if options.get("profile") is not None or options.get("stage") is not None:
         kept["profile"] = profile_of(options.get("profile"), options.get("stage")).model_dump()
-    return Place(task=0, tasks=planned_tasks(() if tasks is None else tasks), options=kept)
+    return WorkflowPosition(task=0, tasks=planned_tasks(() if tasks is None else tasks), options=kept)
 
 
 def task_options(given: Mapping[str, Any], last: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -184,13 +160,13 @@ class TaskCall:
     What one task is started or taken up with.
 
     Attributes:
-        place: Where it stands.
+        position: Where it belongs.
         known: Its run, when it was started before.
         objective, success_criteria, documents: What it is started with.
         options: See `fsm.engine.Engine.stream`.
     """
 
-    place: Place
+    position: WorkflowPosition
     known: str | None = None
     objective: str = ""
     success_criteria: Sequence[str] = ()
@@ -198,20 +174,36 @@ class TaskCall:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-def task_tool(engine: Runner, drive: Drive, *, is_async: bool = False) -> Tool:
+class TaskDriver(Protocol):
+    """What drives the tasks of a workflow; the tool that calls them knows no more of it."""
+
+    def limits_of(self, mode: Mode) -> Limits:
+        """Return the bounds of a task that brings none."""
+        ...
+
+    def drive_task(self, workflow: Drive, call: TaskCall) -> Result:
+        """Drive one task of a workflow to its end, or until it waits."""
+        ...
+
+    async def adrive_task(self, workflow: Drive, call: TaskCall) -> Result:
+        """Do the same as `drive_task` on the running event loop."""
+        ...
+
+
+def task_tool(driver: TaskDriver, drive: Drive, *, is_async: bool = False) -> Tool:
     """Return the tool that drives the tasks of a workflow; the same call finds its task again after a crash."""
 
     def run_task(context: ToolContext, **arguments: Any) -> ToolOutput:
-        call = _task_call(engine, drive, context, arguments)
-        with _settled_later(call.place.task_id):
-            result = engine.drive_task(drive, call)
-        return _output_of(result, call.place, engine.journal, context)
+        call = _task_call(driver, drive, context, arguments)
+        with _settled_later(call.position.task_id):
+            result = driver.drive_task(drive, call)
+        return _output_of(result, call.position, drive.journal, context)
 
     async def arun_task(context: ToolContext, **arguments: Any) -> ToolOutput:
-        call = _task_call(engine, drive, context, arguments)
-        with _settled_later(call.place.task_id):
-            result = await engine.adrive_task(drive, call)
-        return _output_of(result, call.place, engine.journal, context)
+        call = _task_call(driver, drive, context, arguments)
+        with _settled_later(call.position.task_id):
+            result = await driver.adrive_task(drive, call)
+        return _output_of(result, call.position, drive.journal, context)
 
     return Tool(
         name=TASK_TOOL.name,
@@ -224,33 +216,35 @@ def task_tool(engine: Runner, drive: Drive, *, is_async: bool = False) -> Tool:
     )
 
 
-def _task_call(engine: Runner, drive: Drive, context: ToolContext, arguments: Mapping[str, Any]) -> TaskCall:
+def _task_call(
+    driver: TaskDriver, drive: Drive, context: ToolContext, arguments: Mapping[str, Any]
+) -> TaskCall:
     """
     Return what the task of a call is driven with.
 
     Raises:
         ToolError: A task that it depends on did not end in Done.
     """
-    journal, workflow = engine.journal, drive.run.spec
-    place = Place(workflow.workflow_id, workflow.round, context.action, arguments["id"])
-    known = _task_run(journal, place)
+    journal, workflow = drive.journal, drive.run.spec
+    position = WorkflowPosition(workflow.workflow_id, workflow.round, context.action, arguments["id"])
+    known = _task_run(journal, position)
     if known is not None:
-        return TaskCall(place, known)
+        return TaskCall(position, known)
     options: dict[str, Any] = dict(workflow.children)
     if "limits" in options:
         options["limits"] = Limits.model_validate(options["limits"])
     if left := left_of(drive.run):
-        own = options.get("limits") or engine.limits_of(options.get("mode", "react"))
+        own = options.get("limits") or driver.limits_of(options.get("mode", "react"))
         options["limits"] = own.model_copy(update=left)
     if "profile" in options:
         options["profile"] = Profile.model_validate(options["profile"])
     inputs = context.documents([f"docList:{label}" for label in _labels(workflow)])
-    given = _documents_for(journal, place, arguments.get("dependencies", ()))
+    given = _documents_for(journal, position, arguments.get("dependencies", ()))
     options["language"] = arguments.get("language") or workflow.language or None
     # labels whose values nobody has given after a restart stay known, as in any other run
     options["connections"] = dict.fromkeys(workflow.connections) | drive.connections
     return TaskCall(
-        replace(place, history=workflow.history),
+        replace(position, history=workflow.history),
         None,
         arguments["objective"],
         arguments.get("success_criteria", ()),
@@ -278,7 +272,7 @@ def left_of(run: Run) -> dict[str, Any]:
     """
     Return what is left of a workflow's budgets, as fields of `Limits`; none for a budget that it does not have.
 
-    What its ended tasks have used stands in its own rows, so this is the same after a crash. Never nothing: a workflow
+    What its ended tasks have used is in its own rows, so this is the same after a crash. Never nothing: a workflow
     whose budget is used up starts no task.
     """
     limits, used = run.spec.limits, run.counters
@@ -292,21 +286,27 @@ def left_of(run: Run) -> dict[str, Any]:
     return left
 
 
-def _settle(journal: Journal, place: Place, context: ToolContext) -> None:
+def _settle(journal: JournalReader, position: WorkflowPosition, context: ToolContext) -> None:
     """Count in the workflow what a task that has ended used, also that of a run which it fell back from."""
-    runs = [run for run, _, task in runs_of(journal, place.workflow_id, place.round) if task == place.task]
+    runs = [
+        run
+        for run, _, task in runs_of(journal, position.workflow_id, position.round)
+        if task == position.task
+    ]
     assert isinstance(context, CallContext), "a task is driven by a run"
     for run in runs:
         used = restored(journal, run)[0].counters
         context.ledger.settle(Usage(0, used.tokens_in, used.tokens_out, used.cost_micro))
 
 
-def _output_of(result: Result, place: Place, journal: Journal, context: ToolContext) -> ToolOutput:
-    """Return what a task came to; one that failed is a failed step, one that waits is not settled."""
-    name = place.task_id
+def _output_of(
+    result: Result, position: WorkflowPosition, journal: JournalReader, context: ToolContext
+) -> ToolOutput:
+    """Return the output of a task; one that failed is a failed step, one that waits is not settled."""
+    name = position.task_id
     if result.status == "waiting":
         raise EffectPending(f"task {name} waits for an answer; answer run {result.run_id}")
-    _settle(journal, place, context)
+    _settle(journal, position, context)
     if result.state != "Done":
         raise ToolError(f"task {name} failed ({result.reason}): {result.answer}")
     documents = [Document("answer.md", result.answer, "text/markdown")]
@@ -317,29 +317,37 @@ def _output_of(result: Result, place: Place, journal: Journal, context: ToolCont
     return ToolOutput(documents, notes=[f"{result.steps} steps, {result.reason}"])
 
 
-def runs_of(journal: Journal, workflow_id: str, round: int | None = None) -> list[tuple[str, int, int]]:
+def runs_of(journal: JournalReader, workflow_id: str, round: int | None = None) -> list[tuple[str, int, int]]:
     """Return run id, round and task of the runs of a workflow, in the order in which they were started."""
     sql = "SELECT run_id, round, task FROM specs WHERE workflow_id = ? AND (? IS NULL OR round = ?) ORDER BY run"
     return journal.query(sql, (workflow_id, round, round))
 
 
-def _task_run(journal: Journal, place: Place) -> str | None:
+def _task_run(journal: JournalReader, position: WorkflowPosition) -> str | None:
     """Return the newest run of a task, None when it was not started."""
-    found = [run for run, _, task in runs_of(journal, place.workflow_id, place.round) if task == place.task]
+    found = [
+        run
+        for run, _, task in runs_of(journal, position.workflow_id, position.round)
+        if task == position.task
+    ]
     return found[-1] if found else None
 
 
-def _documents_for(journal: Journal, place: Place, dependencies: Sequence[str]) -> list[Document]:
+def _documents_for(
+    journal: JournalReader, position: WorkflowPosition, dependencies: Sequence[str]
+) -> list[Document]:
     """
     Return what earlier tasks of the round produced, under its own labels.
 
-    A task that was planned anew counts as its newest run came out.
+    Of a task that was planned anew the newest run counts.
 
     Raises:
         ToolError: A task that this one depends on has failed, or was not worked on at all.
     """
     earlier = [
-        run for run, _, task in runs_of(journal, place.workflow_id, place.round) if 0 < task < place.task
+        run
+        for run, _, task in runs_of(journal, position.workflow_id, position.round)
+        if 0 < task < position.task
     ]
     done = {run for run in earlier if journal.run(run).status == "done"}
     if dependencies:
@@ -353,12 +361,12 @@ def _documents_for(journal: Journal, place: Place, dependencies: Sequence[str]) 
     return [document for run in earlier if run in done for document in produced(journal, run)]
 
 
-def produced(journal: Journal, run_id: str) -> list[Document]:
+def produced(journal: JournalReader, run_id: str) -> list[Document]:
     """Return the documents that a run's actions produced, each under its label; erased ones are left out."""
     return kept(journal, run_id, len(journal.spec(run_id).documents), 2**31)
 
 
-def kept(journal: Journal, run_id: str, first: int, count: int) -> list[Document]:
+def kept(journal: JournalReader, run_id: str, first: int, count: int) -> list[Document]:
     """Return *count* documents of a run from number *first* on, each under its label; erased ones are left out."""
     bodies = journal.documents_at(journal.run(run_id).run, first, count)
     return [
@@ -368,7 +376,7 @@ def kept(journal: Journal, run_id: str, first: int, count: int) -> list[Document
     ]
 
 
-def waiting_task(journal: Journal, row: RunRow) -> str | None:
+def waiting_task(journal: JournalReader, row: RunRow) -> str | None:
     """Return the run of the task whose answer a waiting workflow needs, or None; no task of any other run."""
     if row.task != 0 or row.status != "waiting":
         return None
@@ -376,7 +384,7 @@ def waiting_task(journal: Journal, row: RunRow) -> str | None:
     return tasks[-1] if tasks and journal.run(tasks[-1]).status == "waiting" else None
 
 
-def used_tools(journal: Journal, row: RunRow) -> list[str]:
+def used_tools(journal: JournalReader, row: RunRow) -> list[str]:
     """Return the names of the tools that a run is offered; of a workflow those of its tasks, as far as they are known."""
     if row.task != 0:
         return [tool.name for tool in journal.spec(row.run_id).tools]
@@ -386,9 +394,24 @@ def used_tools(journal: Journal, row: RunRow) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def unfinished_tasks(journal: Journal, row: RunRow) -> list[str]:
+def unfinished_tasks(journal: JournalReader, row: RunRow) -> list[str]:
     """Return the runs of a workflow's tasks that have not ended; none of any other run."""
     if row.task != 0:
         return []
     runs = [journal.run(run) for run, _, task in runs_of(journal, row.workflow_id, row.round) if task > 0]
     return [run.run_id for run in runs if run.status not in ("done", "failed")]
+
+
+def task_to_answer(journal: JournalReader, run_id: str, answer: Any, outcome: str | None) -> str | None:
+    """Return the task that an answer to its workflow is for, or None."""
+    if answer is None and outcome is None:
+        return None
+    return waiting_task(journal, journal.run(run_id))
+
+
+def with_question(journal: JournalReader, result: Result) -> Result:
+    """Return *result*; of a workflow whose task waits, with what that task asks."""
+    waiting = waiting_task(journal, journal.run(result.run_id))
+    if waiting is None:
+        return result
+    return replace(result, waiting_for=restored(journal, waiting)[0].waiting_for)

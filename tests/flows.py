@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 
 from paor import Journal, Tool, ToolError, replay, tool
 from paor.fsm.fold import apply, restore, sets_of
-from paor.fsm.record import counters_of
+from paor.states.counters import counters_of
 from paor.states.run import initial_run
 
 from .recording import World

@@ -22,7 +22,7 @@ from paor import (
 )
 from paor.fsm.kit import Kit
 from paor.fsm.machine import Moment, decide
-from paor.fsm.resuming import restored
+from paor.fsm.restore import restored
 from paor.states.outcomes import Nought
 from paor.tools.approvals import approval_id, approval_needed
 

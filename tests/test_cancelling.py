@@ -31,7 +31,7 @@ from paor import (
     replay,
     tool,
 )
-from paor.fsm.resuming import restored
+from paor.fsm.restore import restored
 
 from .journeys import JOURNEYS, Journey, play
 from .test_resume import in_child

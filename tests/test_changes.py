@@ -14,8 +14,8 @@ from paor import Journal
 from paor.fsm.case import Case
 from paor.fsm.changes import CHANGES
 from paor.fsm.fold import SETS, apply, restore, sets_of
-from paor.fsm.record import counters_of
 from paor.fuzz import EngineMachine, search
+from paor.states.counters import counters_of
 from paor.states.errors import InternalError
 from paor.states.flow import FlowState
 from paor.states.observations import Turn

@@ -104,7 +104,7 @@ def test_every_event_comes_after_its_row(driver: str, tmp_path: Path) -> None:
             if isinstance(event, TransitionTaken):
                 heads.append((event.seq, scripted.journal.run(event.run_id).head_seq))
 
-        scripted._hooks = (hook,)
+        scripted._runner.hooks = (hook,)
         play(BY_NAME["two_pages"], scripted, driver=driver)
     assert heads == [(seq, seq) for seq in range(11)]
 
@@ -305,7 +305,7 @@ def test_an_append_to_a_closed_engine_fails_and_hangs_nobody(tmp_path: Path) -> 
     async def main() -> list[BaseException]:
         runs = [asyncio.create_task(scripted.arun(f"Work {number}")) for number in range(3)]
         await asyncio.to_thread(started.wait)
-        scripted._writers.close()
+        scripted._runner.close()
         go_on.set()
         done = await asyncio.wait_for(asyncio.gather(*runs, return_exceptions=True), 30)
         return [error for error in done if isinstance(error, BaseException)]

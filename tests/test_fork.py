@@ -606,7 +606,7 @@ def test_what_cannot_be_forked_is_told_and_creates_nothing(forked: tuple[Path, s
         with pytest.raises(UsageError):
             other.fork(run_id, 4, prompt_template="{{KEY:NOTHING_LIKE_IT}}")
         with pytest.raises(TypeError):
-            asyncio.run(other.afork(run_id, 4, colour="red"))
+            asyncio.run(other.afork(run_id, 4, colour="red"))  # type: ignore[call-arg]
         assert len(other.journal.runs()) == before
 
 

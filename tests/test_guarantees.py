@@ -40,7 +40,8 @@ from paor import (
     tool,
 )
 from paor.fsm.fold import apply, restore
-from paor.fsm.record import HASHED, Record, canonical_row, chained, counters_of
+from paor.fsm.record import COLUMNS, HASHED, canonical_row, chained
+from paor.states.counters import counters_of
 from paor.states.run import initial_run
 
 from .erasing import erase_by_hand
@@ -308,7 +309,7 @@ def test_many_processes_start_runs_in_one_new_file(tmp_path: Path) -> None:
 
 
 EDITS = {
-    "transitions": [*Record._fields],
+    "transitions": [*COLUMNS],
     "payloads": ["media_type", "digest", "salt", "body"],
     "documents": ["label", "position", "name", "mime", "bytes", "digest", "payload"],
     "specs": ["run_id", "workflow_id", "round", "task", "spec", "created_at", "root_hash"],
@@ -401,7 +402,7 @@ def test_replay_finds_a_row_whose_chain_was_made_anew(
     result = finished(tmp_path / "runs.db")
     connection = sqlite3.connect(tmp_path / "runs.db")
     connection.execute(f'UPDATE transitions SET "{column}" = {value} WHERE seq = 1')
-    names = ", ".join(f'"{name}"' for name in Record._fields)
+    names = ", ".join(f'"{name}"' for name in COLUMNS)
     head = connection.execute("SELECT root_hash FROM specs").fetchone()[0]
     for row in connection.execute(f"SELECT {names} FROM transitions ORDER BY id").fetchall():
         digest = chained(head, row[:-2])

@@ -81,7 +81,7 @@ def test_a_run_that_has_grown_since_fits_each_of_its_heads(name: str, tmp_path: 
     """Its row of then has the hash of then; with no row yet it is the hash of its first columns."""
     taken: list[list[Head]] = []
     with BY_NAME[name].engine(tmp_path) as scripted:
-        scripted._hooks = (lambda event: taken.append(scripted.journal.heads()),)
+        scripted._runner.hooks = (lambda event: taken.append(scripted.journal.heads()),)
         play(BY_NAME[name], scripted)
         assert {head.head_seq for (head,) in taken} >= set(range(5))
         for heads in taken:

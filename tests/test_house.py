@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle  # pure: errors cross process borders pickled, see test_every_error_survives_pickling
+import re
 import subprocess
 import sys
 import tomllib
@@ -148,3 +149,15 @@ for name in {chosen!r}:
         print(name, repr(error))
 """
     assert printed_by(program).splitlines() == []
+
+
+def test_what_a_host_touches_is_imported_by_nothing_below() -> None:
+    """`Engine` and `Journal` are faces: the engine inherits nothing, and no module of `fsm` needs one to do its work."""
+    assert paor.Engine.__mro__ == (paor.Engine, object)
+    faces = re.compile(r"^\s*from \.+(engine|journal) import ", re.MULTILINE)
+    found = {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "fsm").rglob("*.py")
+        if faces.search(path.read_text(encoding="utf-8")) and path.parent.name != "fuzz"
+    }
+    assert found == {"fsm/engine.py", "fsm/proof.py"}  # `paor check` takes a whole engine

@@ -27,7 +27,7 @@ from paor import (
     replay,
     tool,
 )
-from paor.fsm.intake import RunOptions
+from paor.fsm.intake import ForkOptions, ResumeOptions, RunOptions
 
 from .cases import short
 from .worlds import STOP, SUCCESS
@@ -177,6 +177,20 @@ def test_documents_are_the_third_argument_of_every_way_to_run() -> None:
             "documents",
         ]
     assert list(inspect.signature(Engine.stream).parameters)[4:] == list(RunOptions.__annotations__)
+
+
+@pytest.mark.parametrize(("way", "options"), [(Engine.resume, ResumeOptions), (Engine.fork, ForkOptions)])
+def test_what_the_async_form_takes_by_name_is_what_the_signature_says(way: Any, options: Any) -> None:
+    """It stands in the signature for people and in a TypedDict for the async form; neither may have more or other types."""
+    parameters = inspect.signature(way).parameters.values()
+    named = {item.name: item.annotation for item in parameters if item.kind is item.KEYWORD_ONLY}
+    named.pop("drive", None)  # of `afork` an argument of its own
+    kept = {name: getattr(kind, "__forward_arg__", kind) for name, kind in options.__annotations__.items()}
+    assert named == kept
+
+
+def test_documents_are_given_as_the_third_argument() -> None:
+    """By position, as a pair of name and content."""
     with made() as engine:
         result = engine.run("When do you open?", [], [("hours.txt", "We open at 8.")])
         assert [document.name for document in engine.journal.documents(result.run_id)] == ["hours.txt"]

@@ -31,7 +31,7 @@ from paor import (
     replay,
 )
 from paor.fsm.committer import Committer, Entry
-from paor.fsm.record import Record
+from paor.fsm.record import COLUMNS
 from paor.states.errors import InternalError
 
 from .worlds import CONTINUE, JOURNAL, READ, STOP, SUCCESS, engine
@@ -96,7 +96,7 @@ def test_threads_with_event_loops_of_their_own_share_one_engine(tmp_path: Path) 
             return asyncio.run(scripted.arun(f"Run {number}"))
 
         results = list(pool.map(run, range(20)))
-        assert len(scripted._writers._writers) <= 5
+        assert len(scripted._runner._writers._writers) <= 5
     check(tmp_path, results, 20)
 
 
@@ -117,15 +117,16 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
 
 def entries_of(journal: Journal) -> list[Entry]:
     """Return an entry with the last row of every run, as its driver would append it."""
-    columns = ", ".join(f'"{name}"' for name in Record._fields)
+    columns = ", ".join(f'"{name}"' for name in COLUMNS)
     rows = journal.query(f"SELECT {columns} FROM last ORDER BY run")
-    return [Entry(Record(*row), payloads=[], documents=[], fence=1) for row in rows]
+    return [Entry(row, payloads=[], documents=[], fence=1) for row in rows]
 
 
 def test_a_fault_of_one_row_does_not_touch_the_others(journal: Journal) -> None:
     """Together they fail, so each is tried alone; only the one that cannot be written has an error."""
     entries = entries_of(journal)
-    entries[3].record = entries[3].record._replace(seq=0)
+    run, _, *columns = entries[3].row
+    entries[3].row = (run, 0, *columns)
     entries[5].fence = 7
     journal.append_all(entries)
     errors = {number: entry.error for number, entry in enumerate(entries) if entry.error is not None}

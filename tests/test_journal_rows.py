@@ -21,15 +21,13 @@ from paor.fsm.journal_rows import ROOT_COLUMNS, Transition
 from paor.fsm.payloads import REMEMBERED, Stager, salted_digest
 from paor.fsm.record import (
     HASHED,
-    Record,
     canonical,
     canonical_row,
     chained,
-    counters_of,
-    counters_text,
 )
 from paor.fsm.table import TABLE
 from paor.states.actions import StoredText
+from paor.states.counters import counters_of, counters_text
 from paor.states.run import Counters
 
 from .journeys import BY_NAME, JOURNEYS, Journey, play
@@ -53,7 +51,7 @@ JSON_OBJECTS = st.dictionaries(
 
 def values_of(draw: Any) -> tuple[Any, ...]:
     """Draw the columns of a row up to its hashes; any Unicode text where the column is TEXT, else a whole number."""
-    kinds = Record.__annotations__
+    kinds = Transition.__annotations__
     return tuple(draw(WHOLE if kinds[name] == "int" else TEXT) for name in ("run", *HASHED))
 
 

@@ -29,9 +29,8 @@ from paor import (
     TransitionTaken,
     tool,
 )
-from paor.fsm import lease
-from paor.fsm.lease import Owner, current_owner
-from paor.fsm.lease_book import LeaseBook
+from paor.fsm import leases
+from paor.fsm.leases import LeaseBook, Owner, current_owner
 
 from .worlds import CONTINUE, JOURNAL, PARAMETERS, READ, SELECT, STOP, SUCCESS, engine
 
@@ -443,13 +442,13 @@ def test_a_system_without_proc_still_has_owners(monkeypatch: pytest.MonkeyPatch)
         raise FileNotFoundError(path)
 
     monkeypatch.setattr(Path, "read_text", missing)
-    lease._owner.cache_clear()
+    leases._owner.cache_clear()
     try:
         me = current_owner()
         assert (me.boot, me.space, me.start, me.pid) == ("", "", 0, os.getpid())
         assert not me.provably_dead()
     finally:
-        lease._owner.cache_clear()
+        leases._owner.cache_clear()
 
 
 def test_runs_of_one_process_do_not_wait_for_each_other(tmp_path: Path) -> None:

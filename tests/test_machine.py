@@ -22,11 +22,12 @@ from paor.fsm.changes import CHANGES
 from paor.fsm.guards import GUARDS
 from paor.fsm.kit import Kit
 from paor.fsm.machine import MACHINE, Decision, Moment, Walker, decide, request_of
-from paor.fsm.record import canonical, counters_text
+from paor.fsm.record import canonical
 from paor.fsm.stop_rules import read_case
 from paor.fsm.table import ROWS, Row, rows_of
 from paor.fuzz import texts
 from paor.states.actions import SchemaField, Selection
+from paor.states.counters import counters_text
 from paor.states.outcomes import Cancelled, Ended, ModelFault, Nought, Outcome, Usage
 from paor.states.phase import (
     DONE,

@@ -13,7 +13,7 @@ import pytest
 from paor import Journal, Unchecked, replay
 from paor.fsm.erasing import FIELDS
 from paor.fsm.journal_rows import ROOT_COLUMNS
-from paor.fsm.record import HASHED, PREV_HASH, Record, chained, root_hash
+from paor.fsm.record import COLUMNS, HASHED, PREV_HASH, chained, root_hash
 from paor.fsm.replay_erased import replay_erased
 
 from .journeys import BY_NAME, JOURNEYS, Journey, play
@@ -68,7 +68,7 @@ def rehashed(connection: sqlite3.Connection) -> None:
     spec = connection.execute("SELECT * FROM specs").fetchone()
     head = root_hash({name: spec[name] for name in ROOT_COLUMNS})
     for row in connection.execute("SELECT * FROM transitions ORDER BY id").fetchall():
-        values: tuple[Any, ...] = tuple(row[name] for name in Record._fields)
+        values: tuple[Any, ...] = tuple(row[name] for name in COLUMNS)
         new = chained(head, (*values[:PREV_HASH],))
         connection.execute(
             "UPDATE transitions SET prev_hash = ?, hash = ? WHERE id = ?", (head, new, row["id"])

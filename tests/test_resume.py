@@ -40,8 +40,8 @@ from paor import (
 from paor.fsm import loop
 from paor.fsm.fold import apply, restore
 from paor.fsm.payloads import salted_digest
-from paor.fsm.record import counters_of
-from paor.fsm.resuming import restored
+from paor.fsm.restore import restored
+from paor.states.counters import counters_of
 from paor.states.run import Run, initial_run
 
 from .journeys import BY_NAME, JOURNEYS, SEND, Journey, play

@@ -25,7 +25,8 @@ from paor import (
 )
 from paor.fsm import fingerprints
 from paor.fsm.amending import AMENDABLE, amended, in_force
-from paor.fsm.resuming import restored
+from paor.fsm.restore import restored
+from paor.fsm.resuming import taken_up
 from paor.prompts.templates import default_templates
 from paor.states.spec import Spec
 
@@ -118,7 +119,7 @@ def test_another_version_with_the_same_parts_is_no_change(
 ) -> None:
     """A version is a name; what decides is compared."""
     run_id = interrupted(tmp_path, 4)
-    monkeypatch.setattr("paor.fsm.accepting.VERSION", "9.9.9")
+    monkeypatch.setattr("paor.fsm.changed_parts.VERSION", "9.9.9")
     with again(tmp_path) as scripted:
         assert scripted.resume(run_id).state == "Done"
 
@@ -323,8 +324,8 @@ def test_what_was_accepted_once_is_no_change_the_next_time(tmp_path: Path) -> No
 
     def one_row(**given: Any) -> None:
         with again(tmp_path, **given) as scripted:
-            drive, walk = scripted._resumed(run_id, accept_changes=True)
-            events = scripted._driven(lambda: (drive, walk), resumed=True)  # type: ignore[arg-type, return-value]
+            drive, walk = taken_up(scripted._runner, run_id, accept_changes=True)
+            events = scripted._runner.drive(lambda: (drive, walk), resumed=True)  # type: ignore[arg-type, return-value]
             next(event for event in events if event.kind == "transition")
             events.close()  # type: ignore[attr-defined]
 
@@ -349,7 +350,7 @@ def test_an_acceptance_counts_only_with_its_row(tmp_path: Path) -> None:
     """A process that ends before the row was written has accepted nothing."""
     run_id = interrupted(tmp_path, 4)
     with again(tmp_path, prompts=OTHER) as scripted:
-        drive, _ = scripted._resumed(run_id, accept_changes=True)
+        drive, _ = taken_up(scripted._runner, run_id, accept_changes=True)
         scripted.journal.leases.release(drive.run.number, drive.fence)
     with again(tmp_path, prompts=OTHER) as scripted:
         assert "prompt.selection" in refused(scripted, run_id)

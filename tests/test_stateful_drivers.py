@@ -35,7 +35,8 @@ from paor import (
     replay,
     tool,
 )
-from paor.fsm.lease import current_owner
+from paor.fsm.leases import current_owner
+from paor.fsm.resuming import taken_up
 from paor.states.phase import FINAL
 
 from .test_lease import alter
@@ -115,13 +116,13 @@ class TwoDrivers(RuleBasedStateMachine):
         engine, other = self.engines[which], self.holder()
         if other is not None:
             with pytest.raises((LeaseHeld, InvalidAnswer)):
-                drive, walk = engine._resumed(self.run_id, **given)
+                drive, walk = taken_up(engine._runner, self.run_id, **given)
                 assert walk is None, "somebody else drives it"
                 raise LeaseHeld
             return
-        drive, walk = engine._resumed(self.run_id, **given)
+        drive, walk = taken_up(engine._runner, self.run_id, **given)
         if walk is not None:
-            self.drivers[which] = driver = engine._driven(lambda: (drive, walk), resumed=True)
+            self.drivers[which] = driver = engine._runner.drive(lambda: (drive, walk), resumed=True)
             next(driver)
 
     # -- rules

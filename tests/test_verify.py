@@ -125,7 +125,7 @@ def test_every_prefix_of_a_run_holds(name: str, tmp_path: Path) -> None:
         def hook(event: Any) -> None:
             found.append((scripted.journal.verify(), by_script(tmp_path / JOURNAL)[0]))
 
-        scripted._hooks = (hook,)
+        scripted._runner.hooks = (hook,)
         play(BY_NAME[name], scripted)
     assert len(found) > 6 and all(item == ([], 0) for item in found)
 

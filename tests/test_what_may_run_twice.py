@@ -24,6 +24,7 @@ from paor import (
     replay,
     tool,
 )
+from paor.fsm.record import COLUMNS
 
 from .pages import page
 from .test_in_doubt import drive, in_doubt, sent
@@ -182,7 +183,7 @@ def test_a_once_tool_that_returned_is_in_doubt_until_its_row_is_written(tmp_path
         append = scripted.journal.append
 
         def dying(entry: Any) -> None:
-            if entry.record.trigger == "execute":
+            if entry.row[COLUMNS.index("trigger")] == "execute":
                 os.kill(os.getpid(), signal.SIGKILL)
             append(entry)
 

@@ -28,7 +28,7 @@ from paor import (
 )
 from paor.cli import main
 from paor.cli.support.progress import Watch
-from paor.fsm import engine as engine_module
+from paor.fsm import workflow_runner
 
 from .recording import sections
 from .worlds import CONTINUE, REVIEW, SELECT, STOP, SUCCESS
@@ -620,7 +620,7 @@ def test_a_task_that_somebody_else_drives_is_not_counted_as_failed(started: Call
             if isinstance(event, TransitionTaken) and not meanwhile:
                 meanwhile.append(engine.resume(workflow))
 
-        other._hooks = (hook,)
+        other._runner.hooks = (hook,)
         assert other.resume(task, answer={"approve": True}).state == "Done"
         assert meanwhile[0].status == "waiting" and meanwhile[0].waiting_for is not None
         assert "The task pen is not settled" in meanwhile[0].waiting_for.message
@@ -637,15 +637,15 @@ def test_no_place_in_a_workflow_is_taken_twice(
     """Two follow-ups at the same moment: one opens the round, the other is told."""
     with started(Office()) as engine:
         first = engine.run("find the pen")
-        read = vars(engine_module)["next_round"]
+        read = vars(workflow_runner)["next_round"]
 
         def slowly(*arguments: Any) -> Any:
             found = read(*arguments)
-            monkeypatch.setattr(engine_module, "next_round", read)
+            monkeypatch.setattr(workflow_runner, "next_round", read)
             engine.follow_up(first.run_id, "I am first")
             return found
 
-        monkeypatch.setattr(engine_module, "next_round", slowly)
+        monkeypatch.setattr(workflow_runner, "next_round", slowly)
         with pytest.raises(LeaseHeld, match="round 2, task 1 of workflow"):
             engine.follow_up(first.run_id, "I am late")
         assert places(engine) == [(1, 1, "Done"), (2, 1, "Done")]

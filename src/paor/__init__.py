@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from .fsm.proof import check
     from .fsm.redaction import Redaction
     from .fsm.replay import Divergence, Replay, replay
-    from .fsm.replay_erased import Unchecked
     from .fsm.result import Result
     from .fsm.validate import validate
     from .fsm.version import VERSION as __version__
+    from .fsm.walk import Unchecked
     from .fsm.why import Why, WhyNot, why, why_not
     from .fsm.workflow_reading import load_workflow
     from .fsm.workflows import Task
@@ -225,7 +225,7 @@ _PLACES = {
     ".fsm.findings": ("Check", "Finding"),
     ".fsm.proof": ("check",),
     ".fsm.redaction": ("Redaction",),
-    ".fsm.replay_erased": ("Unchecked",),
+    ".fsm.walk": ("Unchecked",),
     ".fsm.replay": (
         "Divergence",
         "Replay",

@@ -25,6 +25,7 @@ from paor import (
     ToolContext,
     tool,
 )
+from paor.fsm.record import COLUMNS
 from paor.testing import answer, call, refine, review
 
 SENT = Path("sent.txt")
@@ -143,7 +144,8 @@ class LateJournal(Journal):
     def append(self, entry: Any) -> None:
         """Keep every third row back."""
         self.kept = [*getattr(self, "kept", []), entry]
-        if entry.record.seq % 3 or entry.record.dest in ("Done", "Failed"):
+        row = dict(zip(COLUMNS, entry.row, strict=True))
+        if row["seq"] % 3 or row["dest"] in ("Done", "Failed"):
             entries, self.kept = self.kept, []
             for each in entries:
                 super().append(each)

@@ -15,8 +15,8 @@ from ..fsm.coverage import coverage
 from ..fsm.engine import Engine
 from ..fsm.journal import Journal
 from ..fsm.outputs import output_of
+from ..fsm.restore import restored
 from ..fsm.result import Result
-from ..fsm.resuming import restored
 from ..states.errors import AnswerNeeded, EffectUnknown, NotStarted, PaorError, UsageError
 from ..states.events import RunEnded, TransitionTaken
 from ..states.spec import TASK_TOOL

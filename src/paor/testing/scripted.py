@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..fsm.engine import Engine
-from ..fsm.journal import Journal, Transition
+from ..fsm.journal import Journal
+from ..fsm.journal_rows import Transition
 from ..fsm.replay import replay
-from ..fsm.resuming import restored
+from ..fsm.restore import restored
 from ..states.actions import Effect, Intent
 from ..states.errors import ToolError, UsageError
 from ..states.run import Change

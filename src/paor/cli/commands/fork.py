@@ -10,7 +10,8 @@ import click
 from ...fsm.engine import Engine
 from ...fsm.forking import calls_after, fork_point
 from ...fsm.intake import model_of
-from ...fsm.journal import Journal, RunRow
+from ...fsm.journal import Journal
+from ...fsm.journal_rows import RunRow
 from ...fsm.result import Result
 from ...states.errors import RunChanged
 from ..support.app import APP_HELP, WEB_HELP, driving, looking

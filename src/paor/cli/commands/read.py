@@ -9,10 +9,11 @@ from typing import Any
 import click
 
 from ...fsm.drawing import objective_of
-from ...fsm.journal import Journal, RunRow
+from ...fsm.journal import Journal
+from ...fsm.journal_rows import RunRow
 from ...fsm.replay import Divergence, Replay
 from ...fsm.replay import replay as replay_run
-from ...fsm.replay_erased import Unchecked
+from ...fsm.walk import Unchecked
 from ...states.errors import JournalDamaged, UsageError
 from ..support.app import APP_HELP, engine_of, looking
 from ..support.journals import ALONE, find_run, is_driven, reading

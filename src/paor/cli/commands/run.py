@@ -15,10 +15,12 @@ import click
 from ...fsm.engine import Engine
 from ...fsm.fallback import is_owed
 from ...fsm.intake import model_of
-from ...fsm.journal import Journal, RunRow
+from ...fsm.journal import Journal
+from ...fsm.journal_rows import RunRow
 from ...fsm.ports import SystemClock
+from ...fsm.restore import restored
 from ...fsm.result import Result
-from ...fsm.resuming import restored, timed_out
+from ...fsm.resuming import timed_out
 from ...fsm.workflows import used_tools
 from ...prompts.model import Model
 from ...states.errors import MissingExtra, RunChanged, UsageError

@@ -8,8 +8,8 @@ import time
 
 import click
 
-from ...fsm.journal import Journal, RunRow, StoredDocument, Transition
-from ...fsm.journal_rows import transition_of
+from ...fsm.journal import Journal
+from ...fsm.journal_rows import RunRow, StoredDocument, Transition, transition_of
 from ...states.errors import UsageError
 from ..support.journals import ALONE, find_run, is_driven, reading, short_id
 from ..support.outcome import answer_lines

@@ -12,9 +12,18 @@ from pydantic import ValidationError
 
 from ...fsm.fallback import fallback_of
 from ...fsm.flow_start import GivenWorkflow, given_workflow
-from ...fsm.intake import documents_of, mime_of, model_of, profile_of, restricted, templates_of, toolbox
+from ...fsm.intake import (
+    documents_of,
+    mime_of,
+    mode_of,
+    model_of,
+    profile_of,
+    restricted,
+    templates_of,
+    toolbox,
+)
 from ...fsm.journal_file import SYNCHRONOUS, Durability
-from ...fsm.starting import FORMATS, mode_of
+from ...fsm.starting import FORMATS
 from ...prompts.model import Model
 from ...states.errors import UsageError
 from ...states.limits import Limits

@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ...fsm.journal import Journal, RunRow
+from ...fsm.journal import Journal
+from ...fsm.journal_rows import RunRow
 from ...states.errors import UnknownRun, UsageError
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...fsm.journal import Journal, Transition
+from ...fsm.journal import Journal
+from ...fsm.journal_rows import Transition
 from ...fsm.table import ROWS, rows_of
 from ...states.phase import PLANNING, REVIEWING, SPECIFYING
 from .run_summary import change_of

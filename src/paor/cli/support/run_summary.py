@@ -9,8 +9,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from ...fsm.erasures import Erasure, numbers_of
-from ...fsm.journal import Journal, RunRow, Transition
-from ...fsm.journal_rows import transition_of
+from ...fsm.journal import Journal
+from ...fsm.journal_rows import RunRow, Transition, transition_of
 from ...fsm.workflows import waiting_task
 from ...states.errors import JournalDamaged
 from ...states.phase import EXECUTING

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...fsm.replay import replay
-from ...fsm.resuming import restored
+from ...fsm.restore import restored
 from ...states.policy import ApprovalRule, Policy
 from ...states.reasons import REASONS
 from ...states.run import Run

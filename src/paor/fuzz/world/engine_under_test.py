@@ -11,16 +11,16 @@ import copy
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ...fsm.drive import Drive
-from ...fsm.drivers import WriterPool
 from ...fsm.engine import Engine
 from ...fsm.journal import Journal
 from ...fsm.journal_rows import RunRow, transition_of
 from ...fsm.ports import SeededIds
+from ...fsm.restore import restored, run_before
 from ...fsm.result import Result, result_of_run
-from ...fsm.resuming import restored, run_before
 from ...prompts.model import ModelCall
 from ...states.events import Event
 from ...states.policy import Policy
@@ -112,15 +112,13 @@ class SystemUnderTest:
     def _process(self) -> Engine:
         """Return the engine as a new process would make it, with the world's own ports."""
         own = made(self._make, self.journal, self._processes)
-        engine = copy.copy(own)
         self._processes += 1
-        engine.model, engine.journal = self.model, self.journal
-        engine._clock, engine._ids = self.clock, SeededIds(f"process {self._processes}")
-        engine._writers = WriterPool(self.journal)
-        engine._tools = {name: watched(tool, self.watch) for name, tool in own._tools.items()}
+        settings = own._runner.settings
+        tools = {name: watched(tool, self.watch) for name, tool in settings.tools.items()}
+        settings = replace(settings, model=self.model, tools=tools)
         if self._tighter is not None:
-            engine._policy = engine.policy = _tightened(own.policy, *self._tighter)
-        return engine
+            settings = replace(settings, given_policy=_tightened(own.policy, *self._tighter))
+        return own._with_ports(settings, self.journal, self.clock, SeededIds(f"process {self._processes}"))
 
     def _opened(self) -> WorldJournal:
         """Return the journal as a new process opens it."""

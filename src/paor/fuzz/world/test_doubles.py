@@ -76,7 +76,7 @@ class WorldJournal(Journal):
             self.lose = False
             raise Lost
         super().append(entry)
-        self.committed(entry.record.run)
+        self.committed(entry.place[0])
 
     def close(self) -> None:
         """Stay open: an engine that closes its journal ends, the file does not."""

@@ -18,9 +18,12 @@ from pydantic import ValidationError
 from ...fsm.drive import Drive
 from ...fsm.loop import Steps
 from ...fsm.machine import request_of
-from ...fsm.resuming import restored
-from ...fsm.runner import Going, Start
-from ...fsm.workflows import waiting_task
+from ...fsm.restore import restored
+from ...fsm.resuming import Continuation, continuation
+from ...fsm.runner import Acquisition
+from ...fsm.starting import new_run
+from ...fsm.workflow_runner import new_workflow
+from ...fsm.workflows import task_to_answer, waiting_task
 from ...states.errors import InvalidAnswer, UsageError
 from ...states.events import RunEnded, TransitionTaken
 from ...states.limits import Limits
@@ -190,15 +193,16 @@ class World(SystemUnderTest):
         self._tighter = (drawn.deny, drawn.approvals) if drawn is not None else None
         self.engine = self._process()
         given = (str(step.get("objective", "Read the notes")), tuple(step.get("criteria", ())), documents)
+        runner = self.engine._runner
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # of a mode that is old and works
             if options.get("mode") == "workflow":
                 del options["mode"]
-                start = self.engine._workflow(*given, None, options)
+                new = new_workflow(runner, *given, None, options)
             else:
-                start = self.engine._prepared(*given, **options)
+                new = new_run(runner.settings, runner.ids.salt, *given, **options)
         self.run_id, self._cancelled = "", None
-        self._hold(start, resumed=False)
+        self._hold(runner.creation(new), resumed=False)
         self._advance(until_row=False)
 
     def _row(self, step: Mapping[str, Any]) -> None:
@@ -327,23 +331,23 @@ class World(SystemUnderTest):
 
     # -- driving ---------------------------------------------------------------------------------------------------
 
-    def _hold(self, start: Start, *, resumed: bool) -> None:
+    def _hold(self, acquire: Acquisition, *, resumed: bool) -> None:
         def held() -> tuple[Drive, Steps]:
-            self._drive, walk = start()
+            self._drive, walk = acquire()
             return self._drive, walk
 
-        self._stream = self.engine._driven(held, resumed=resumed)
+        self._stream = self.engine._runner.drive(held, resumed=resumed)
 
     def _go_on(self, options: dict[str, Any]) -> None:
         """Take the run up again where its journal ends."""
         self._drop()
-        task = self.engine._task_to_answer(self.run_id, options.get("answer"), options.get("outcome"))
+        task = task_to_answer(self.journal, self.run_id, options.get("answer"), options.get("outcome"))
         if task is not None:
             self.engine.resume(task, **options)
             options = {}
-        going = self.engine._going_on(self.run_id, **options)
-        if isinstance(going, Going):
-            self._hold(going.start, resumed=going.resumed)
+        found = continuation(self.engine._runner, self.run_id, **options)
+        if isinstance(found, Continuation):
+            self._hold(found.acquire, resumed=found.resumed)
 
     def _advance(self, *, until_row: bool = True) -> None:
         """Have the driver go on to its next row, and to its end when that was the last one."""
