@@ -30,11 +30,11 @@ from verify import measured
 from workload import engine
 
 from paor import Engine, Journal, replay
-from paor.fsm.explore import NOW, Walker
-from paor.fsm.explore_moves import outcome_of
-from paor.fsm.explore_world import worlds_of
-from paor.fsm.machine import Rules, decide
-from paor.fsm.proof import default_limits, prove
+from paor.fsm.check.bounded_specs import worlds_of
+from paor.fsm.check.checker import default_limits, prove
+from paor.fsm.check.inputs import outcome_of
+from paor.fsm.check.state_space import NOW, Walker
+from paor.fsm.machine.machine import Rules, decide
 
 Row = tuple[str, str, str]
 """What was measured, the figure, and the target."""

@@ -24,12 +24,12 @@ from spec_coverage import coverage
 
 from paor import WebSettings
 from paor.cli import main as command_line
-from paor.fsm.diagram import stops_markdown, stops_mermaid, table_markdown
-from paor.fsm.fingerprints import kept_text
-from paor.fsm.guards import GUARDS
-from paor.fsm.stop_rules import PREDICATES
-from paor.prompts.templates import default_templates, parse_template
-from paor.states.reasons import REASONS
+from paor.fsm.diagrams.render import stops_markdown, stops_mermaid, table_markdown
+from paor.fsm.machine.guards import GUARDS
+from paor.fsm.machine.stop_rules import PREDICATES
+from paor.fsm.versioning.fingerprints import kept_text
+from paor.prompts.building.templates import default_templates, parse_template
+from paor.states.run.reasons import REASONS
 
 DOCS = Path(__file__).resolve().parent
 PAGES = (
@@ -45,7 +45,7 @@ PAGES = (
 )
 PART = re.compile(r"(?ms)(^<!-- generated: (\w+) -->\n).*?(^<!-- end -->$)")
 HELP_COLUMNS = "98"
-FINGERPRINTS = DOCS.parent / "fsm" / "fingerprints.json"
+FINGERPRINTS = DOCS.parent / "fsm" / "versioning" / "fingerprints.json"
 
 
 def main() -> None:
@@ -69,7 +69,7 @@ def main() -> None:
     kept = kept_text()
     if not FINGERPRINTS.exists() or FINGERPRINTS.read_text(encoding="utf-8") != kept:
         FINGERPRINTS.write_text(kept, encoding="utf-8")
-        print("wrote fsm/fingerprints.json")
+        print("wrote fsm/versioning/fingerprints.json")
 
 
 def current(page: str) -> str:

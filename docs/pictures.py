@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from paor import Engine, Journal, Policy, ScriptedModel, SeededIds, SteppingClock, Tool, diagram, tool
-from paor.fsm.drawing import coverage_of
+from paor.fsm.diagrams.overlays import coverage_of
 
 CONTINUE = {"decision": "continue", "reason": "the customer has not been told"}
 STOP = {"decision": "stop", "reason": "all is done"}

@@ -50,9 +50,9 @@ GROUPS = {
             *("load_workflow", "validate", "__version__"),
         ),
         (
-            "paor.fsm.result:ResultDocument",
-            "paor.fsm.result:CriterionResult",
-            "paor.states.waiting:Question",
+            "paor.fsm.lifecycle.result:ResultDocument",
+            "paor.fsm.lifecycle.result:CriterionResult",
+            "paor.states.records.questions:Question",
         ),
     ),
     "events": Group(
@@ -101,8 +101,12 @@ GROUPS = {
             *("why_not", "Why", "WhyNot", "Erasure", "ErasureResult", "Redaction", "Imported"),
         ),
         (
-            *("paor.fsm.journal_rows:RunRow", "paor.fsm.journal_rows:Transition"),
-            *("paor.fsm.journal_rows:StoredDocument", "paor.fsm.why:Candidate", "paor.fsm.diff:Side"),
+            *("paor.fsm.journal.rows:RunRow", "paor.fsm.journal.rows:Transition"),
+            *(
+                "paor.fsm.journal.rows:StoredDocument",
+                "paor.fsm.explain.why:Candidate",
+                "paor.fsm.explain.diff:Side",
+            ),
         ),
     ),
     "ports": Group(
@@ -322,7 +326,7 @@ def _folded(name: str, parts: list[str], end: str) -> list[str]:
 
 def _errors() -> list[str]:
     """Return the public errors, in the order of their tree."""
-    from paor.states import errors
+    from paor.states.base import errors
 
     found = [name for name in paor.__all__ if _is_error(name)]
     order = [line.split()[0] for line in (errors.__doc__ or "").splitlines() if line.strip()]
@@ -335,7 +339,7 @@ def _is_error(name: str) -> bool:
 
 
 def _error_lead() -> str:
-    from paor.states import errors
+    from paor.states.base import errors
 
     text = errors.__doc__ or ""
     tree = text[text.index("PaorError\n") : text.index("\n\nFacts are")]

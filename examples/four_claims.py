@@ -41,7 +41,7 @@ from paor import (
     replay,
     tool,
 )
-from paor.prompts.templates import default_templates
+from paor.prompts.building.templates import default_templates
 
 OBJECTIVE = "Refund every order that arrived broken"
 ORDERS = {"A-1": "arrived broken", "A-2": "arrived well", "A-3": "arrived broken"}

@@ -1,1 +1,6 @@
-"""Top floor: the table, what decides on it, the journal that records it, and the engine that drives it."""
+"""
+Top floor: the machine, the journal that records it, and the engine that drives it.
+
+The two things that a host touches are here: `engine`, and the public `Journal`. Everything else is a room below. To
+follow one step of a run, read `runtime.loop`, then `decision.interpret`, then `machine.table`.
+"""

@@ -1,5 +1,5 @@
 """
-The engine: what a host embeds. It checks arguments, and a `fsm.runner.Runner` creates, takes up, drives and releases the runs.
+The engine: what a host embeds. It checks arguments, and a `fsm.lifecycle.runner.Runner` creates, takes up, drives and releases the runs.
 
 One engine serves any number of runs, from threads and from asyncio. All state of a run is in the journal; an engine
 holds only what it was constructed with.
@@ -14,32 +14,32 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 from ..prompts.model import Model
-from ..states.errors import LeaseHeld
-from ..states.events import Event
-from ..states.limits import Limits
-from ..states.policy import Policy
-from ..states.profile import Profile, Stage
-from ..states.run import Run
-from ..states.spec import Mode, Spec
+from ..states.base.errors import LeaseHeld
+from ..states.records.events import Event
+from ..states.run.spec import Mode, Spec
+from ..states.run.state import Run
+from ..states.settings.limits import Limits
+from ..states.settings.policy import Policy
+from ..states.settings.profile import Profile, Stage
 from ..tools.tool import Tool
-from .accepting import changes_now
-from .engine_settings import EngineSettings, settings_of
-from .forking import forked
-from .intake import OPTIONS, DocumentLike, ForkOptions, ResumeOptions, RunOptions, hooks_of
-from .journal import Journal
-from .loop import cancelled, steps
-from .ports import Clock, Ids, RandomIds, SystemClock
-from .restore import restored
-from .result import Result, result_of_run
-from .resuming import aresume, resume
-from .runner import Acquisition, Runner, compiled
-from .starting import new_run
-from .workflow_runner import SubrunDriver, new_round, new_workflow
-from .workflows import Task, task_options, unfinished_tasks, with_question
+from .journal_api import Journal
+from .lifecycle.acceptance import changes_now
+from .lifecycle.arguments import OPTIONS, DocumentLike, ForkOptions, ResumeOptions, RunOptions, hooks_of
+from .lifecycle.fork import forked
+from .lifecycle.result import Result, result_of_run
+from .lifecycle.resume import aresume, resume
+from .lifecycle.runner import Acquisition, Runner, compiled
+from .lifecycle.settings import EngineSettings, settings_of
+from .lifecycle.start import new_run
+from .lifecycle.subrun_runner import SubrunDriver, new_round, new_workflow
+from .lifecycle.subruns import Task, task_options, unfinished_tasks, with_question
+from .replay.restore import restored
+from .runtime.loop import cancelled, steps
+from .runtime.ports import Clock, Ids, RandomIds, SystemClock
 
 if TYPE_CHECKING:
-    from .changed_parts import ChangedPart
-    from .flow_start import WorkflowLike
+    from .lifecycle.workflow_start import WorkflowLike
+    from .versioning.changes import ChangedPart
 
 
 class Engine:

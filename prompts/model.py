@@ -14,9 +14,9 @@ from typing import Any, Literal, Protocol, get_args, runtime_checkable
 from msgspec import Struct
 from msgspec.structs import astuple
 
-from ..states.errors import ModelError
-from ..states.outcomes import Usage
-from ..states.requests import RequestKind
+from ..states.base.errors import ModelError
+from ..states.records.outcomes import Usage
+from ..states.records.requests import RequestKind
 
 Role = Literal["system", "user", "assistant"]
 Finish = Literal["stop", "length", "refusal", "content_filter", "tool_calls"]
@@ -82,7 +82,7 @@ class ModelCall(Struct, frozen=True):
     One request to a model.
 
     Attributes:
-        kind: What is asked, see `states.requests.RequestKind`.
+        kind: What is asked, see `states.records.requests.RequestKind`.
         messages: System message first, then the user's.
         number: How many model requests the run has made before this one.
         schema: JSON Schema that the reply should satisfy, for models that can enforce one; None for free text.

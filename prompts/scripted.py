@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..states.errors import ScriptExhausted, UsageError
+from ..states.base.errors import ScriptExhausted, UsageError
 from .model import ModelCall, ModelUnavailable, Reply
 
 

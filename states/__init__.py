@@ -1,7 +1,9 @@
 """
-Ground floor: the vocabulary of a run, and one module per phase.
+Ground floor: the vocabulary of a run, and one module for each phase.
 
-Nothing here imports another part of the project, performs I/O, or knows a clock, a source of randomness or
-the environment. What a phase needs from outside is a value (`requests`), what came back is a value
-(`outcomes`), and a run between two transitions is a value (`run`).
+Nothing here does I/O or knows a clock, a source of randomness or the environment. What a phase needs from the outside is a value
+(`states.records.requests`), what came back is a value (`states.records.outcomes`), and a run between two transitions is a value
+(`states.run.state`).
+
+The phases may import the rooms below: `states.run`, `states.records`, `states.settings`, `states.base`. Start with `phase`.
 """

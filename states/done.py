@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from .phase import DONE, Phase
-from .requests import NOTHING, Request
-from .run import Run
+from .records.requests import NOTHING, Request
+from .run.state import Run
 
 
 class Done(Phase):

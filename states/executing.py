@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from .phase import EXECUTING, Phase
-from .requests import NOTHING, Request, ToolRequest
-from .run import Run
+from .records.requests import NOTHING, Request, ToolRequest
+from .run.state import Run
 
 
 class Executing(Phase):

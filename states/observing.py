@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from .phase import OBSERVING, Phase
-from .requests import NOTHING, Recall, Request
-from .run import Run
+from .records.requests import NOTHING, Recall, Request
+from .run.state import Run
 
 
 class Observing(Phase):

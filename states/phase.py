@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from transitions import State
 
 if TYPE_CHECKING:
-    from .requests import Request
-    from .run import Run
+    from .records.requests import Request
+    from .run.state import Run
 
 PLANNING = "Planning"
 SPECIFYING = "Specifying"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from .budgets import limit_reached
 from .phase import PLANNING, Phase
-from .requests import NOTHING, ModelRequest, Request, RequestKind
-from .run import Run
+from .records.requests import NOTHING, ModelRequest, Request, RequestKind
+from .run.budgets import limit_reached
+from .run.state import Run
 
 
 class Planning(Phase):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from .budgets import limit_reached
 from .phase import SPECIFYING, Phase
-from .requests import NOTHING, ModelRequest, Recall, Request
-from .run import Run
+from .records.requests import NOTHING, ModelRequest, Recall, Request
+from .run.budgets import limit_reached
+from .run.state import Run
 
 
 class Specifying(Phase):

@@ -13,15 +13,14 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from paor.fsm.fold import apply
-from paor.fsm.kit import Kit
-from paor.fsm.machine import Decision, Moment, decide, request_of
-from paor.fsm.outputs import error_of, result_of
-from paor.fsm.payloads import Stager
-from paor.prompts.templates import default_templates
-from paor.states.actions import Intent, Selection, StoredText, ToolResult
-from paor.states.limits import Limits
-from paor.states.outcomes import (
+from paor.fsm.decision.run_resources import Kit
+from paor.fsm.journal.payloads import Stager
+from paor.fsm.machine.fold import apply
+from paor.fsm.machine.machine import Decision, Moment, decide, request_of
+from paor.fsm.runtime.tool_results import error_of, result_of
+from paor.prompts.building.templates import default_templates
+from paor.states.records.actions import Intent, Selection, StoredText, ToolResult
+from paor.states.records.outcomes import (
     Answered,
     Asked,
     Cancelled,
@@ -34,11 +33,12 @@ from paor.states.outcomes import (
     Replied,
     Usage,
 )
-from paor.states.policy import Policy
-from paor.states.requests import ModelRequest, Recall, Request, ToolRequest
-from paor.states.run import Run, initial_run
-from paor.states.spec import Spec, ToolSpec
-from paor.states.waiting import Answer, Asking, Question
+from paor.states.records.questions import Answer, Asking, Question
+from paor.states.records.requests import ModelRequest, Recall, Request, ToolRequest
+from paor.states.run.spec import Spec, ToolSpec
+from paor.states.run.state import Run, initial_run
+from paor.states.settings.limits import Limits
+from paor.states.settings.policy import Policy
 
 from .worlds import CONTINUE, PARAMETERS, SELECT, SUCCESS, TOOLS
 

@@ -26,7 +26,7 @@ from paor import (
     Tool,
     tool,
 )
-from paor.states.errors import InvalidAnswer, PaorError
+from paor.states.base.errors import InvalidAnswer, PaorError
 
 from .flows import PLAN as PAGES
 from .flows import Calls, fixture

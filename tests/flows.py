@@ -9,9 +9,9 @@ from typing import Any
 from msgspec.structs import asdict
 
 from paor import Journal, Tool, ToolError, replay, tool
-from paor.fsm.fold import apply, restore, sets_of
-from paor.states.counters import counters_of
-from paor.states.run import initial_run
+from paor.fsm.machine.fold import apply, restore, sets_of
+from paor.states.run.counters import counters_of
+from paor.states.run.state import initial_run
 
 from .recording import World
 

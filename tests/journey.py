@@ -19,7 +19,7 @@ from paor import (
     WebFact,
     tool,
 )
-from paor.states.actions import Effect
+from paor.states.records.actions import Effect
 
 from .worlds import (
     PARAMETERS,

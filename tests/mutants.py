@@ -22,29 +22,43 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 
 SOURCES: dict[str, tuple[int, tuple[str, ...]]] = {
-    "guard": (60, ("fsm/guards.py",)),
-    "table": (12, ("fsm/table.py",)),
+    "guard": (60, ("fsm/machine/guards.py",)),
+    "table": (12, ("fsm/machine/table.py",)),
     "handler": (
         96,
         (
             *(
-                "fsm/interpret.py",
-                "fsm/judging.py",
-                "fsm/changes.py",
-                "fsm/stop_rules.py",
-                "fsm/machine.py",
-                "fsm/outcome_facts.py",
-                "fsm/planned.py",
-                "fsm/observe.py",
+                "fsm/decision/interpret.py",
+                "fsm/decision/progress.py",
+                "fsm/machine/updates.py",
+                "fsm/machine/stop_rules.py",
+                "fsm/machine/machine.py",
+                "fsm/machine/row_facts.py",
+                "fsm/decision/plan_mode.py",
+                "fsm/decision/observation.py",
             ),
-            *("fsm/fold.py", "states/planning.py", "states/specifying.py"),
-            *("states/executing.py", "states/observing.py", "states/reviewing.py", "fsm/flowing.py"),
+            *("fsm/machine/fold.py", "states/planning.py", "states/specifying.py"),
+            *(
+                "states/executing.py",
+                "states/observing.py",
+                "states/reviewing.py",
+                "fsm/decision/workflow_mode.py",
+            ),
         ),
     ),
-    "limit": (20, ("states/budgets.py", "fsm/duplicates.py", "states/limits.py")),
-    "prompt": (30, ("prompts/builders.py", "prompts/history.py", "fsm/kit.py")),
-    "parser": (30, ("prompts/replies.py", "prompts/plans.py", "fsm/placeholders.py")),
-    "default": (12, ("tools/defaults.py", "tools/policy.py", "states/spec.py", "states/policy.py")),
+    "limit": (20, ("states/run/budgets.py", "fsm/decision/duplicate_calls.py", "states/settings/limits.py")),
+    "prompt": (
+        30,
+        ("prompts/building/builder.py", "prompts/building/history.py", "fsm/decision/run_resources.py"),
+    ),
+    "parser": (
+        30,
+        ("prompts/parsing/replies.py", "prompts/parsing/plans.py", "fsm/workflow/step_references.py"),
+    ),
+    "default": (
+        12,
+        ("tools/defaults.py", "tools/policy.py", "states/run/spec.py", "states/settings/policy.py"),
+    ),
 }
 """Kinds of edits to code: how many of three hundred, and where."""
 

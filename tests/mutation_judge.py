@@ -155,8 +155,8 @@ def present(mutant: Mutant) -> Present | None:
 
 def fingerprinted(mutant: Mutant) -> list[str]:
     """Return the parts of the code that a mutant changes, by their fingerprints."""
-    from paor.fsm import fingerprints
-    from paor.fsm.source_digests import Package
+    from paor.fsm.versioning import fingerprints
+    from paor.fsm.versioning.source_digests import Package
 
     if not mutant.file.endswith(".py"):
         return []
@@ -224,8 +224,8 @@ def main() -> None:
     import lark  # noqa: F401 - so that no process has to read it again
     import yaml  # noqa: F401
 
-    import paor.fsm.flowing
-    import paor.fsm.replay  # noqa: F401
+    import paor.fsm.decision.workflow_mode
+    import paor.fsm.replay.replay  # noqa: F401
 
     corpus = [str(path) for path in sorted(Path(folder).glob("*/*.db"))]
     chosen = mutants(count, seed)

@@ -1,7 +1,7 @@
 """
 Refactorings of paor's own deciding code, for tests: each gives edited files by path, and none of them changes what the code means.
 
-Kept apart from `fsm.normal_form` on purpose: nothing here asks it what a local name is.
+Kept apart from `fsm.versioning.normal_form` on purpose: nothing here asks it what a local name is.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Edits = dict[str, str]
 
 def deciding() -> Edits:
     """Return the files of all modules that decide, by path."""
-    read = json.loads((ROOT / "src/paor/fsm/fingerprints.json").read_text())["read"]
+    read = json.loads((ROOT / "src/paor/fsm/versioning/fingerprints.json").read_text())["read"]
     return {
         path: (ROOT / path).read_text(encoding="utf-8") for path in read if not path.endswith("__init__.py")
     }

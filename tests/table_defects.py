@@ -13,11 +13,11 @@ from typing import Any
 
 from msgspec.structs import replace as changed
 
-from paor.fsm.case import Case
-from paor.fsm.changes import CHANGES
-from paor.fsm.guards import GUARDS
-from paor.fsm.machine import Rules
-from paor.fsm.table import TABLE, WAITING, Row
+from paor.fsm.decision.case import Case
+from paor.fsm.machine.guards import GUARDS
+from paor.fsm.machine.machine import Rules
+from paor.fsm.machine.table import TABLE, WAITING, Row
+from paor.fsm.machine.updates import CHANGES
 from paor.states.phase import DONE, EXECUTING, FAILED, OBSERVING, PLANNING, REVIEWING, SPECIFYING
 
 

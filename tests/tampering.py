@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from paor import SeededIds
-from paor.fsm.payloads import salted_digest
-from paor.fsm.record import chained
+from paor.fsm.journal.payloads import salted_digest
+from paor.fsm.journal.record import chained
 
 from .forks import Forker, given_after
 from .journeys import BY_NAME, play

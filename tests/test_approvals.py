@@ -20,10 +20,10 @@ from paor import (
     replay,
     tool,
 )
-from paor.fsm.kit import Kit
-from paor.fsm.machine import Moment, decide
-from paor.fsm.restore import restored
-from paor.states.outcomes import Nought
+from paor.fsm.decision.run_resources import Kit
+from paor.fsm.machine.machine import Moment, decide
+from paor.fsm.replay.restore import restored
+from paor.states.records.outcomes import Nought
 from paor.tools.approvals import approval_id, approval_needed
 
 from .journey import Lost

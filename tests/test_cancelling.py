@@ -31,7 +31,7 @@ from paor import (
     replay,
     tool,
 )
-from paor.fsm.restore import restored
+from paor.fsm.replay.restore import restored
 
 from .journeys import JOURNEYS, Journey, play
 from .test_resume import in_child

@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from paor.fsm.case import Case
-from paor.fsm.judging import folded_text, progress, stale_after
-from paor.fsm.kit import Kit
-from paor.fsm.stop_rules import STOP_REACHED, first_stop, read_case
-from paor.states.errors import InternalError
-from paor.states.outcomes import Cancelled, Nought, Outcome
+from paor.fsm.decision.case import Case
+from paor.fsm.decision.progress import folded_text, progress, stale_after
+from paor.fsm.decision.run_resources import Kit
+from paor.fsm.machine.stop_rules import STOP_REACHED, first_stop, read_case
+from paor.states.base.errors import InternalError
 from paor.states.phase import EXECUTING, OBSERVING, PLANNING, REVIEWING, SPECIFYING
-from paor.states.reviews import CriterionCheck, Refinement
-from paor.states.run import Run
-from paor.states.spec import ToolSpec
+from paor.states.records.outcomes import Cancelled, Nought, Outcome
+from paor.states.records.reviews import CriterionCheck, Refinement
+from paor.states.run.spec import ToolSpec
+from paor.states.run.state import Run
 
 from .cases import (
     DOUBT,

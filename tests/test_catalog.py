@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paor import UsageError
-from paor.states.spec import ToolSpec
+from paor.states.run.spec import ToolSpec
 from paor.tools.catalog import Catalog, folded
 from paor.tools.defaults import filled
-from paor.tools.schema import ParameterSchema, SchemaError
+from paor.tools.schema.parameters import ParameterSchema, SchemaError
 
 from .cases import spec
 

@@ -11,18 +11,18 @@ from msgspec.structs import asdict
 from msgspec.structs import replace as structs_replace
 
 from paor import Journal
-from paor.fsm.case import Case
-from paor.fsm.changes import CHANGES
-from paor.fsm.fold import SETS, apply, restore, sets_of
+from paor.fsm.decision.case import Case
+from paor.fsm.machine.fold import SETS, apply, restore, sets_of
+from paor.fsm.machine.updates import CHANGES
 from paor.fuzz import EngineMachine, search
-from paor.states.counters import counters_of
-from paor.states.errors import InternalError
-from paor.states.flow import FlowState
-from paor.states.observations import Turn
-from paor.states.outcomes import Nought
+from paor.states.base.errors import InternalError
 from paor.states.phase import EXECUTING, PLANNING, REVIEWING, SPECIFYING
-from paor.states.reviews import Review
-from paor.states.run import SLOTS, Change, initial_run
+from paor.states.records.observations import Turn
+from paor.states.records.outcomes import Nought
+from paor.states.records.reviews import Review
+from paor.states.run.counters import counters_of
+from paor.states.run.state import SLOTS, Change, initial_run
+from paor.states.run.workflow_position import FlowState
 
 from .cases import INTENT, Walk, answered, fault, replied, run_in, spec
 from .worlds import ANSWER, CONTINUE, MET, PARAMETERS, REFINE, REVIEW, SELECT, STOP

@@ -15,15 +15,15 @@ import pytest
 
 import paor
 from paor import Check, Engine, Journal, Limits, ScriptedModel, Tool
-from paor.fsm.explore import explore
-from paor.fsm.explore_moves import outcome_of
-from paor.fsm.explore_paths import path_of, rerun
-from paor.fsm.explore_world import CALL, CAPS, PARAMETERS, World, worlds_of
-from paor.fsm.findings import CODES, Finding
-from paor.fsm.machine import Rules
-from paor.fsm.promises import PROMISES
-from paor.fsm.proof import default_limits, prove
-from paor.fsm.table import TABLE, WAITING
+from paor.fsm.check.bounded_specs import CALL, CAPS, PARAMETERS, World, worlds_of
+from paor.fsm.check.checker import default_limits, prove
+from paor.fsm.check.counterexample import path_of, rerun
+from paor.fsm.check.findings import CODES, Finding
+from paor.fsm.check.inputs import outcome_of
+from paor.fsm.check.invariants import PROMISES
+from paor.fsm.check.state_space import explore
+from paor.fsm.machine.machine import Rules
+from paor.fsm.machine.table import TABLE, WAITING
 from paor.states.phase import REVIEWING
 
 from .table_defects import DEFECTS, Defect

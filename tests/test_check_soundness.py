@@ -20,16 +20,16 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from paor import Limits
-from paor.fsm.cubes import left_open, shadowed
-from paor.fsm.explore import LATE, NOW, Graph, Walker, explore
-from paor.fsm.explore_moves import outcome_of
-from paor.fsm.explore_state import COUNTERS, State, state_of
-from paor.fsm.explore_world import BOUNDS, World, worlds_of
-from paor.fsm.guards import GUARDS
-from paor.fsm.machine import Rules, decide
-from paor.fsm.ranking import endless_walk, unbounded_parts
-from paor.fsm.table import Row
-from paor.states.run import Run
+from paor.fsm.check.bounded_specs import BOUNDS, World, worlds_of
+from paor.fsm.check.guard_logic import left_open, shadowed
+from paor.fsm.check.inputs import outcome_of
+from paor.fsm.check.state_key import COUNTERS, State, state_of
+from paor.fsm.check.state_space import LATE, NOW, Graph, Walker, explore
+from paor.fsm.check.termination import endless_walk, unbounded_parts
+from paor.fsm.machine.guards import GUARDS
+from paor.fsm.machine.machine import Rules, decide
+from paor.fsm.machine.table import Row
+from paor.states.run.state import Run
 
 SAMPLES = 12
 """Random runs in each world; a hundred times as many were tried when the states were defined."""

@@ -373,7 +373,7 @@ def test_an_unexpected_exception_is_one_line_with_a_hint(
 def test_an_error_that_must_not_leave_a_run_is_internal(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from paor.states.errors import InternalError
+    from paor.states.base.errors import InternalError
 
     def broken(*_: object) -> None:
         raise InternalError("an invariant")
@@ -393,7 +393,7 @@ def test_ctrl_c_in_a_reading_command_is_quiet(shell: Shell, monkeypatch: pytest.
 
 def test_every_error_of_paor_has_an_exit_code() -> None:
     from paor.cli.support import streams as io
-    from paor.states import errors
+    from paor.states.base import errors
 
     codes = {
         name: io.exit_code_of(error(""))

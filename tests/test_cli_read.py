@@ -133,7 +133,7 @@ def test_runs_shows_twenty_unless_told_otherwise(shell: Shell) -> None:
 
 def test_short_ids_are_as_long_as_they_need_to_be() -> None:
     from paor.cli.commands.read import short_ids
-    from paor.fsm.journal_rows import RunRow
+    from paor.fsm.journal.rows import RunRow
 
     def row(run_id: str) -> RunRow:
         return RunRow(1, run_id, run_id, 1, 1, None, None, "", "Done", "done", None, 0, 0, 0, b"")

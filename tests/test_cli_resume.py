@@ -13,7 +13,7 @@ import pytest
 
 from paor import Engine, Journal, ScriptedModel
 from paor.cli.support.journals import is_driven
-from paor.states.events import Event
+from paor.states.records.events import Event
 
 from .test_cli_support import (  # noqa: F401 - the fixtures `shell` and `shop`
     APP,
@@ -250,7 +250,7 @@ def test_output_of_a_waiting_run_is_named_in_the_next_command(shell: Shell, shop
 
 def test_example_answers_fit_the_schema_of_a_question() -> None:
     from paor.cli.support.outcome import answers_to
-    from paor.states.waiting import Question
+    from paor.states.records.questions import Question
 
     properties: dict[str, Any] = {
         "name": {"type": "string"},

@@ -7,9 +7,9 @@ import re
 
 import pytest
 
-from paor.fsm.expression_values import FUNCTIONS
-from paor.fsm.validate import validate
-from paor.fsm.workflow_tasks import KEYS
+from paor.fsm.workflow.expressions.functions import FUNCTIONS
+from paor.fsm.workflow.tasks import KEYS
+from paor.fsm.workflow.validate import validate
 
 from .pages import ROOT, blocks_of, page
 from .test_cli_support import Shell, make_shell, make_shop  # noqa: F401 - the fixtures `shell` and `shop`

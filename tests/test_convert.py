@@ -15,10 +15,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from paor.tools import convert_text
-from paor.tools.convert import DOCX, ConversionError, Converted, convert, sniff_mime
-from paor.tools.convert_text import text_of
-from paor.tools.converted import clean, one_line, tidy
+from paor.tools.documents.convert import plain as convert_text
+from paor.tools.documents.convert.conversion import clean, one_line, tidy
+from paor.tools.documents.convert.plain import text_of
+from paor.tools.documents.convert.registry import DOCX, ConversionError, Converted, convert, sniff_mime
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples" / "documents"
@@ -281,9 +281,7 @@ def test_missing_libraries_are_named_by_their_extra(
 
 def test_importing_the_converter_loads_no_library() -> None:
     """A program that never meets a PDF must not pay for one."""
-    code = (
-        "import sys, paor.tools.convert; print([m for m in ('pypdf', 'mammoth', 'bs4') if m in sys.modules])"
-    )
+    code = "import sys, paor.tools.documents.convert.registry; print([m for m in ('pypdf', 'mammoth', 'bs4') if m in sys.modules])"
     shown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert shown.stdout.strip() == "[]"
 

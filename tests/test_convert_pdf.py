@@ -8,9 +8,9 @@ from fpdf import FPDF
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paor.tools import convert_pdf
-from paor.tools.convert import ConversionError, convert
-from paor.tools.convert_flow import Line, drop_running_heads, flow
+from paor.tools.documents.convert import pdf as convert_pdf
+from paor.tools.documents.convert.reflow import Line, drop_running_heads, flow
+from paor.tools.documents.convert.registry import ConversionError, convert
 
 
 def paper(*pages: str, **options: object) -> FPDF:

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paor.tools import convert_web
-from paor.tools.convert import ConversionError, convert
-from paor.tools.convert_markup import Balancer, tokens
+from paor.tools.documents.convert import html as convert_web
+from paor.tools.documents.convert.html_sanitizer import Balancer, tokens
+from paor.tools.documents.convert.registry import ConversionError, convert
 
 
 def text_of(html: str) -> str:

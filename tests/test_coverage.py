@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paor import Journal, UsageError, why
-from paor.fsm.coverage import COUNT_MAX, Coverage, coverage
-from paor.fsm.coverage_table import UNREACHED, Outcome, possible_outcomes
-from paor.fsm.explore import explore
-from paor.fsm.explore_world import worlds_of
-from paor.fsm.machine import Rules
-from paor.fsm.proof import default_limits
-from paor.fsm.table import ROWS, Row, rows_of
+from paor.fsm.check.bounded_specs import worlds_of
+from paor.fsm.check.checker import default_limits
+from paor.fsm.check.state_space import explore
+from paor.fsm.explain.coverage import COUNT_MAX, Coverage, coverage
+from paor.fsm.explain.reachable_rows import UNREACHED, Outcome, possible_outcomes
+from paor.fsm.machine.machine import Rules
+from paor.fsm.machine.table import ROWS, Row, rows_of
 from paor.fuzz.oracles.reachable_rows import never
 
 from .journey import play

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from paor import UsageError
-from paor.fsm.coverage import Coverage
+from paor.fsm.explain.coverage import Coverage
 from paor.testing.crash_matrix import CrashReport, _spread, matrix
 from paor.testing.crash_server import _read
 from paor.testing.crash_worker import perform

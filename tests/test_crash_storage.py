@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from paor import JournalError, JournalFull, PaorError
-from paor.fsm import journal_file
+from paor.fsm.journal import file as journal_file
 
 from .crash.cases import finished_by, lost_rows, settled, started_by
 from .crash.comparing import differences

@@ -24,9 +24,9 @@ OPTIONAL = {
     "paor.pytest_plugin": "test",
     "paor.fuzz": "fuzz",
     "paor.fsm.fuzz": "fuzz",
-    "paor.fsm.expression_building": "workflow",
-    "paor.prompts.http": "openai",
-    "paor.tools.web_connect": "web",
+    "paor.fsm.workflow.expressions.ast_builder": "workflow",
+    "paor.prompts.clients.http": "openai",
+    "paor.tools.web.transport": "web",
 }
 """Modules, or packages of them, that need an extra to be imported; all others need none."""
 

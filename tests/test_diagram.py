@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paor.fsm.diagram import (
+from paor.fsm.diagrams.layout import Layout, Rect, count_text, cut, layout_of, width_of
+from paor.fsm.diagrams.render import (
     Format,
     Walk,
     caption,
@@ -25,8 +26,7 @@ from paor.fsm.diagram import (
     table_markdown,
     walk_of,
 )
-from paor.fsm.diagram_layout import Layout, Rect, count_text, cut, layout_of, width_of
-from paor.fsm.table import INITIAL, ROWS, Row
+from paor.fsm.machine.table import INITIAL, ROWS, Row
 
 FORMATS: tuple[Format, ...] = get_args(Format)
 SVG = "{http://www.w3.org/2000/svg}"

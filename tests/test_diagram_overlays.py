@@ -21,13 +21,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paor import Coverage, Journal, UnknownRun, UsageError, coverage, diagram
-from paor.fsm.diagram import Covered, Overlay, Parted, Step, Walk, graph_of
-from paor.fsm.diagram import diagram as picture
-from paor.fsm.diagram_layout import Rect, layout_of, width_of
-from paor.fsm.diagram_mermaid import EDGES
-from paor.fsm.diagram_panel import panel_of
-from paor.fsm.diagram_words import legend_of
-from paor.fsm.table import ROWS, Row
+from paor.fsm.diagrams.captions import legend_of
+from paor.fsm.diagrams.layout import Rect, layout_of, width_of
+from paor.fsm.diagrams.legend import panel_of
+from paor.fsm.diagrams.mermaid import EDGES
+from paor.fsm.diagrams.render import Covered, Overlay, Parted, Step, Walk, graph_of
+from paor.fsm.diagrams.render import diagram as picture
+from paor.fsm.machine.table import ROWS, Row
 
 from .test_coverage import Taken, steps
 from .test_diagram import (
@@ -331,7 +331,7 @@ def test_the_same_journal_gives_the_same_bytes_in_every_process(tmp_path: Path) 
     """Under different orders of hashes."""
     program = (
         "import sys; sys.path.insert(0, sys.argv[1]); from pictures import *\n"
-        "from pathlib import Path; from paor.fsm.drawing import coverage_of\n"
+        "from pathlib import Path; from paor.fsm.diagrams.overlays import coverage_of\n"
         "path = Path(sys.argv[2]); one, other = record(path)\n"
         "with Journal(path, read_only=True) as journal:\n"
         "    for form in ('mermaid', 'dot', 'svg'):\n"

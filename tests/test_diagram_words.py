@@ -7,9 +7,9 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from paor.fsm.diagram import Parted
-from paor.fsm.diagram import diagram as picture
-from paor.fsm.diagram_style import CSS
+from paor.fsm.diagrams.render import Parted
+from paor.fsm.diagrams.render import diagram as picture
+from paor.fsm.diagrams.style import CSS
 
 from .test_diagram import STEPS, SVG, parsed, walked
 

@@ -33,10 +33,10 @@ from paor import (
     diff,
     tool,
 )
-from paor.fsm.case import Case
-from paor.fsm.causes import CAUSES
-from paor.fsm.stop_rules import STOP_REACHED, first_stop
-from paor.prompts.templates import default_templates
+from paor.fsm.decision.case import Case
+from paor.fsm.explain.divergence import CAUSES
+from paor.fsm.machine.stop_rules import STOP_REACHED, first_stop
+from paor.prompts.building.templates import default_templates
 
 from .journeys import BY_NAME, JOURNEYS, Journey, Lost, losing, play
 from .worlds import CONTINUE, JOURNAL, PARAMETERS, READ, REFINE, SELECT, STOP, SUCCESS, engine
@@ -232,7 +232,7 @@ def test_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All that is recorded of what decides is the same, and yet it was decided otherwise."""
     one = drive(tmp_path, "one")
     with monkeypatch.context() as patch:
-        patch.setattr("paor.fsm.stop_rules.first_stop", stops_always)
+        patch.setattr("paor.fsm.machine.stop_rules.first_stop", stops_always)
         other = drive(tmp_path, "other", replies=[*SCRIPT[:3], SUCCESS])
     found = compared(tmp_path, one, other)
     assert (found.cause, found.seq, found.field) == ("code", 4, "trigger")
@@ -243,10 +243,12 @@ def test_code_of_another_version_is_named(tmp_path: Path, monkeypatch: pytest.Mo
     """The version and the table's fingerprint stand in the spec; alone they are no difference."""
     one = drive(tmp_path, "one")
     with monkeypatch.context() as patch:
-        patch.setattr("paor.fsm.starting.VERSION", "0.0.9")
+        patch.setattr("paor.fsm.lifecycle.start.VERSION", "0.0.9")
         same = drive(tmp_path, "same")
-        patch.setattr("paor.fsm.changes.cut", lambda text, chars: text[:3])
-        patch.setattr("paor.fsm.interpret.progress", lambda run, checks: "1" * len(run.counters.criteria))
+        patch.setattr("paor.fsm.machine.updates.cut", lambda text, chars: text[:3])
+        patch.setattr(
+            "paor.fsm.decision.interpret.progress", lambda run, checks: "1" * len(run.counters.criteria)
+        )
         other = drive(tmp_path, "other", replies=[*SCRIPT[:3], SUCCESS])
     found = compared(tmp_path, one, same)
     assert found.identical and found.others == ("engine",)

@@ -11,7 +11,13 @@ from typing import Any
 import pytest
 
 import paor
-from paor.prompts.replies import Invalid, read_parameters, read_refinement, read_review, read_selection
+from paor.prompts.parsing.replies import (
+    Invalid,
+    read_parameters,
+    read_refinement,
+    read_review,
+    read_selection,
+)
 
 from .pages import (
     ROOT,

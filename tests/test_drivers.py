@@ -27,8 +27,8 @@ from paor import (
     TransitionTaken,
     tool,
 )
-from paor.fsm.drivers import AsyncWriter
-from paor.states.errors import InternalError
+from paor.fsm.runtime.drivers import AsyncWriter
+from paor.states.base.errors import InternalError
 
 from .journeys import BY_NAME, JOURNEYS, Journey, Lost, play
 from .worlds import CONTINUE, PARAMETERS, READ, SELECT, STOP, SUCCESS, TOOLS, Script, engine

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from paor import Limits, ScriptedModel, Tool, ToolError, replay, tool
-from paor.fsm.duplicates import duplicate_key, pushed, rule_broken, window_length
+from paor.fsm.decision.duplicate_calls import duplicate_key, pushed, rule_broken, window_length
 
 from .cases import Walk, short, spec
 from .recording import World, observation, sections

@@ -40,7 +40,7 @@ from paor import (
     replay,
     tool,
 )
-from paor.fsm.table import ROWS, Row, rows_of
+from paor.fsm.machine.table import ROWS, Row, rows_of
 from paor.states.phase import EXECUTING, PLANNING, REVIEWING, SPECIFYING
 
 from .cases import short

@@ -32,9 +32,9 @@ from paor import (
     replay,
     tool,
 )
-from paor.fsm.erase import unfinished
-from paor.fsm.erasing import FIELDS
-from paor.fsm.excerpts import EXCERPT, Excerpts, form
+from paor.fsm.erasure.execute import unfinished
+from paor.fsm.erasure.plan import FIELDS
+from paor.fsm.erasure.text_search import EXCERPT, Excerpts, form
 
 from .journeys import BY_NAME, JOURNEYS, Journey, play
 from .pages import ROOT

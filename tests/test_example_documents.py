@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from paor.tools.convert import convert
+from paor.tools.documents.convert.registry import convert
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples" / "documents"

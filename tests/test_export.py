@@ -13,8 +13,8 @@ import pytest
 import rfc8785
 
 from paor import Journal, SeededIds, UnknownRun
-from paor.fsm.journal_rows import ROOT_COLUMNS
-from paor.fsm.record import HASHED
+from paor.fsm.journal.record import HASHED
+from paor.fsm.journal.rows import ROOT_COLUMNS
 
 from .journeys import BY_NAME, JOURNEYS, Journey, play
 from .worlds import CONTINUE, JOURNAL, READ, STOP, SUCCESS, engine

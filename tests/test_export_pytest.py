@@ -28,7 +28,7 @@ from paor import (
     UsageError,
 )
 from paor.cli import main
-from paor.fsm.redaction import Redaction
+from paor.fsm.transfer.redaction import Redaction
 from paor.testing import call, parameters, plan, refine, review, scripted_tool, select, step
 from paor.testing.python_literals import CALLABLE, New, made, source
 from paor.testing.regression import regression_test

@@ -11,9 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paor.fsm.expression_parsing import DEPTH_MAX, NODES_MAX, TEXT_MAX
-from paor.fsm.expression_values import CHARS_MAX, FUNCTIONS, NUMBER_MAX
-from paor.fsm.expressions import (
+from paor.fsm.workflow.expressions.evaluator import (
     TEMPLATE_DEPTH_MAX,
     VALUES_MAX,
     ExpressionError,
@@ -23,6 +21,8 @@ from paor.fsm.expressions import (
     rendered,
     template_parts,
 )
+from paor.fsm.workflow.expressions.functions import CHARS_MAX, FUNCTIONS, NUMBER_MAX
+from paor.fsm.workflow.expressions.parser import DEPTH_MAX, NODES_MAX, TEXT_MAX
 
 DATA: dict[str, Any] = {
     "results": [{"name": "web.fetch", "result": "raw"}, {"name": "calc.eval", "result": {"sum": 3}}],

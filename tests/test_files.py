@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from paor import Policy, ToolContext, ToolError, UsageError, open_within, replay, tool
-from paor.tools.files import outside
+from paor.tools.documents.files import outside
 from paor.tools.policy import unsafe
 
 from .planning import World
@@ -105,7 +105,7 @@ def test_a_link_that_is_put_there_in_between_is_not_followed(
     tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between the look and the opening somebody replaces a folder by a link that leads out."""
-    from paor.tools import files
+    from paor.tools.documents import files
 
     looked = files._inside
 

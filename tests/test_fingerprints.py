@@ -12,8 +12,11 @@ from pathlib import Path
 import pytest
 
 from paor import Policy
-from paor.fsm import fingerprints, machine
-from paor.fsm.fingerprints import (
+from paor.fsm.machine import machine
+from paor.fsm.machine.guards import GUARDS
+from paor.fsm.machine.table import ROWS
+from paor.fsm.versioning import fingerprints
+from paor.fsm.versioning.fingerprints import (
     UNREADABLE,
     code_fingerprints,
     computed_code,
@@ -22,9 +25,7 @@ from paor.fsm.fingerprints import (
     read_package,
     roots_of,
 )
-from paor.fsm.guards import GUARDS
-from paor.fsm.table import ROWS
-from paor.prompts.templates import NAMES
+from paor.prompts.building.templates import NAMES
 
 from .pages import ROOT
 from .worlds import READ, STOP, SUCCESS, engine
@@ -78,19 +79,19 @@ def test_a_part_is_named_with_whatever_it_depends_on(plain: dict[str, str]) -> N
     """A helper belongs to every part that uses it, and to no other."""
     cases = (
         (
-            "fsm/guards.py",
+            "fsm/machine/guards.py",
             'case.review.status == "retry"',
             'case.review.status != "retry"',
             {"guard.review_retry", "core.decide"},
         ),
         (
-            "fsm/guards.py",
+            "fsm/machine/guards.py",
             "return budgets.steps_left(case.run) and budgets.plans_left(case.run)",
             "return budgets.steps_left(case.run) or budgets.plans_left(case.run)",
             {"guard.steps_left"},
         ),
         (
-            "fsm/judging.py",
+            "fsm/decision/progress.py",
             "if best is None or score > best:",
             "if best is None or score >= best:",
             {"phase.Reviewing", "core.decide"},
@@ -101,11 +102,11 @@ def test_a_part_is_named_with_whatever_it_depends_on(plain: dict[str, str]) -> N
             "return NOTHING",
             {"phase.Executing"},
         ),
-        ("prompts/builders.py", 'memory.hint or ""', '""', {"core.prompts"}),
+        ("prompts/building/builder.py", 'memory.hint or ""', '""', {"core.prompts"}),
     )
     for path, old, new, parts in cases:
         assert changed(plain, path, old, new) == parts, (path, old)
-    path = "fsm/expression_parsing.py"
+    path = "fsm/workflow/expressions/parser.py"
     grammar = re.search(r"(?m)^\?conditional: either .*$", (ROOT / path).read_text(encoding="utf-8"))
     assert grammar is not None
     assert changed(plain, path, grammar[0], f"{grammar[0]} ") == {"core.expressions"}
@@ -113,18 +114,44 @@ def test_a_part_is_named_with_whatever_it_depends_on(plain: dict[str, str]) -> N
 
 DECIDING = (
     *(
-        "fsm/guards.py",
-        "fsm/case.py",
-        "fsm/changes.py",
-        "fsm/judging.py",
-        "fsm/stop_rules.py",
-        "fsm/planned.py",
+        "fsm/machine/guards.py",
+        "fsm/decision/case.py",
+        "fsm/machine/updates.py",
+        "fsm/decision/progress.py",
+        "fsm/machine/stop_rules.py",
+        "fsm/decision/plan_mode.py",
     ),
-    *("fsm/machine.py", "fsm/fold.py", "fsm/observe.py", "fsm/outcome_facts.py"),
-    *("fsm/duplicates.py", "fsm/kit.py", "fsm/flowing.py", "fsm/flow_values.py"),
-    *("fsm/placeholders.py", "fsm/outputs.py", "prompts/builders.py", "prompts/history.py"),
-    *("prompts/replies.py", "prompts/plans.py", "prompts/plan_data.py", "prompts/json_reading.py"),
-    *("states/budgets.py", "states/run.py", "states/spec.py", "states/actions.py", "tools/catalog.py"),
+    *(
+        "fsm/machine/machine.py",
+        "fsm/machine/fold.py",
+        "fsm/decision/observation.py",
+        "fsm/machine/row_facts.py",
+    ),
+    *(
+        "fsm/decision/duplicate_calls.py",
+        "fsm/decision/run_resources.py",
+        "fsm/decision/workflow_mode.py",
+        "fsm/workflow/variables.py",
+    ),
+    *(
+        "fsm/workflow/step_references.py",
+        "fsm/runtime/tool_results.py",
+        "prompts/building/builder.py",
+        "prompts/building/history.py",
+    ),
+    *(
+        "prompts/parsing/replies.py",
+        "prompts/parsing/plans.py",
+        "prompts/parsing/plan_data.py",
+        "prompts/parsing/json_reading.py",
+    ),
+    *(
+        "states/run/budgets.py",
+        "states/run/state.py",
+        "states/run/spec.py",
+        "states/records/actions.py",
+        "tools/catalog.py",
+    ),
 )
 
 
@@ -236,7 +263,7 @@ def test_without_sources_the_version_stands_for_the_code(monkeypatch: pytest.Mon
 
 def test_a_policy_and_a_tool_are_told_by_their_values(tmp_path: Path) -> None:
     """Equal values, equal fingerprints; any other value, another one."""
-    from paor.states.spec import Spec, ToolSpec
+    from paor.states.run.spec import Spec, ToolSpec
 
     tool = ToolSpec(name="a.b", parameters={"type": "object", "properties": {"x": {"type": "string"}}})
     spec = Spec(objective="x", tools=(tool,))

@@ -33,7 +33,7 @@ from paor import (
     replay,
     tool,
 )
-from paor.fsm.record import chained, root_hash
+from paor.fsm.journal.record import chained, root_hash
 
 from .forks import Forker, given_after, given_until, holds
 from .journeys import BY_NAME, JOURNEYS, Journey, Lost, losing, play
@@ -473,7 +473,7 @@ def test_changed_options_stand_in_the_forks_own_spec(tmp_path: Path) -> None:
 
 def test_a_fork_can_take_the_engines_prompts_of_now(tmp_path: Path) -> None:
     """With `current` its own spec has them; without, it is refused as a resume is."""
-    from paor.prompts.templates import default_templates
+    from paor.prompts.building.templates import default_templates
 
     replies = [*READ(1), CONTINUE, *READ(2), STOP, SUCCESS]
     with engine(tmp_path, replies) as scripted:

@@ -12,7 +12,7 @@ from paor import Engine, Journal, Policy, Tool, tool
 from paor.fuzz import EngineMachine, World, search
 from paor.fuzz.strategies.json_schema import arguments, weighted
 from paor.fuzz.strategies.outcomes import answers
-from paor.states.waiting import Question
+from paor.states.records.questions import Question
 
 
 def drawn_from(strategy: st.SearchStrategy[Any]) -> list[Any]:

@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import paor.fsm.machine
+import paor.fsm.machine.machine
 from paor import Engine, Journal, Policy, Usage, UsageError
 from paor.cli.commands.fuzz import _covered
-from paor.fsm.coverage import Coverage
-from paor.fsm.stop_rules import STOP_REACHED, first_stop
-from paor.fsm.table import TABLE
+from paor.fsm.explain.coverage import Coverage
+from paor.fsm.machine.stop_rules import STOP_REACHED, first_stop
+from paor.fsm.machine.table import TABLE
 from paor.fuzz import (
     KINDS,
     RAISED,
@@ -47,8 +47,8 @@ from paor.fuzz.repro import step_lines
 from paor.fuzz.sample_engine import TOOLS, sample_engine
 from paor.fuzz.shrinking import ROWS_MORE, shrunk
 from paor.fuzz.world.world import World
-from paor.prompts.plans import read_plan
-from paor.prompts.replies import (
+from paor.prompts.parsing.plans import read_plan
+from paor.prompts.parsing.replies import (
     Invalid,
     after,
     read_parameters,
@@ -56,10 +56,10 @@ from paor.prompts.replies import (
     read_review,
     read_selection,
 )
-from paor.prompts.task_plans import read_task_plan
-from paor.states.outcomes import NO_USAGE
+from paor.prompts.parsing.task_plans import read_task_plan
+from paor.states.records.outcomes import NO_USAGE
 from paor.tools.policy import matches
-from paor.tools.schema import ParameterSchema
+from paor.tools.schema.parameters import ParameterSchema
 
 from .planted_bugs import planted
 
@@ -332,7 +332,7 @@ def guard(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
                 (row, tuple((g, wanted, (lambda case: value) if g == name else f) for g, wanted, f in needed))
                 for row, needed in rows
             ]
-            for place, rows in paor.fsm.machine._COMPILED.items()
+            for place, rows in paor.fsm.machine.machine._COMPILED.items()
         }
         monkeypatch.setattr(paor.fsm.machine, "_COMPILED", compiled)
 
@@ -464,18 +464,18 @@ def test_questions_beyond_their_bound_are_found(guard: Callable[..., None]) -> N
 
 def test_invariants_of_usage_ends_and_errors_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tokens that are not counted, an end without words, an engine that raises."""
-    counted = paor.fsm.machine._counted
+    counted = paor.fsm.machine.machine._counted
     with monkeypatch.context() as patch:
         patch.setattr(
             paor.fsm.machine, "_counted", lambda counters, usage, moment: counted(counters, NO_USAGE, moment)
         )
         assert broken([start(), choose()]) == "usage_adds_up"
     with monkeypatch.context() as patch:
-        patch.setattr("paor.states.budgets.token_budget_used_up", lambda *args: False)
+        patch.setattr("paor.states.run.budgets.token_budget_used_up", lambda *args: False)
         script = [start(limits={"token_budget": 15}), choose(), give(page=1)]
         assert broken(script) == "budgets_never_overspent"
     with monkeypatch.context() as patch:
-        patch.setattr("paor.fsm.changes.final_answer", lambda *args, **more: "  ")
+        patch.setattr("paor.fsm.machine.updates.final_answer", lambda *args, **more: "  ")
         assert broken(SCRIPTS["whole"]) == "every_end_says_why"
     with monkeypatch.context() as patch:
         patch.setattr(paor.fsm.machine, "_counted", lambda *args: 1 / 0)
@@ -493,7 +493,7 @@ def test_invariants_of_effects_fail(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert broken(lost) == ""
     with monkeypatch.context() as patch:
-        patch.setattr("paor.fsm.calls._settled", certain)
+        patch.setattr("paor.fsm.runtime.tool_calls._settled", certain)
         assert broken(lost) == "once_never_repeats"
     from paor.fuzz.world.test_doubles import WatchedTool
 
@@ -504,7 +504,7 @@ def test_invariants_of_effects_fail(monkeypatch: pytest.MonkeyPatch) -> None:
         )
         assert broken([start(), choose(), give(page=1), ROW_STEP]) == "intent_before_effect"
     with monkeypatch.context() as patch:
-        patch.setattr("paor.fsm.interpret.denial", lambda *args: None)
+        patch.setattr("paor.fsm.decision.interpret.denial", lambda *args: None)
         patch.setitem(ROW, "denied_never_begun", lambda seen: True)
         script = [
             start(),
@@ -527,7 +527,7 @@ def test_invariants_of_the_journal_fail(monkeypatch: pytest.MonkeyPatch) -> None
         world.play([*SCRIPTS["whole"]])
     world.close()
     state = {"live": True}
-    decide = paor.fsm.machine.decide
+    decide = paor.fsm.machine.machine.decide
     with monkeypatch.context() as patch:
 
         def other(*args: Any, **more: Any) -> Any:
@@ -538,7 +538,7 @@ def test_invariants_of_the_journal_fail(monkeypatch: pytest.MonkeyPatch) -> None
                 replace(decision, counters=replace(decision.counters, stale=3)) if state["live"] else decision
             )
 
-        patch.setattr("paor.fsm.loop.decide", other)
+        patch.setattr("paor.fsm.runtime.loop.decide", other)
         assert broken(SCRIPTS["whole"]) == "replays_to_the_same"
 
 
@@ -580,7 +580,7 @@ def test_a_run_that_goes_on_beyond_its_limits_is_found(monkeypatch: pytest.Monke
     script = [start(limits={"max_steps": 1}), *ITERATION, judge("refinement", "continue")]
     assert broken(script) == ""
     monkeypatch.setattr(
-        "paor.fsm.stop_rules.first_stop",
+        "paor.fsm.machine.stop_rules.first_stop",
         lambda case, guard: first_stop(case, guard) if guard != STOP_REACHED else None,
     )
     assert broken(script) == "goes_on_only_without_a_reason"

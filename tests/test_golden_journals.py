@@ -18,8 +18,8 @@ import pytest
 
 from paor import Journal, replay
 from paor.cli import main
-from paor.fsm.export import export_runs, in_order, line_bytes
-from paor.fsm.migrations import newest
+from paor.fsm.journal.migrations import newest
+from paor.fsm.transfer.export import export_runs, in_order, line_bytes
 
 from .pages import ROOT
 

@@ -39,10 +39,10 @@ from paor import (
     replay,
     tool,
 )
-from paor.fsm.fold import apply, restore
-from paor.fsm.record import COLUMNS, HASHED, canonical_row, chained
-from paor.states.counters import counters_of
-from paor.states.run import initial_run
+from paor.fsm.journal.record import COLUMNS, HASHED, canonical_row, chained
+from paor.fsm.machine.fold import apply, restore
+from paor.states.run.counters import counters_of
+from paor.states.run.state import initial_run
 
 from .erasing import erase_by_hand
 from .worlds import CONTINUE, PARAMETERS, SELECT, STOP, SUCCESS

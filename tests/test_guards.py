@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from paor.fsm.case import Case
-from paor.fsm.guards import GUARDS
-from paor.fsm.kit import Kit
-from paor.fsm.stop_rules import read_case
-from paor.prompts.replies import Invalid
-from paor.states.actions import ToolResult
-from paor.states.outcomes import Nought
+from paor.fsm.decision.case import Case
+from paor.fsm.decision.run_resources import Kit
+from paor.fsm.machine.guards import GUARDS
+from paor.fsm.machine.stop_rules import read_case
+from paor.prompts.parsing.replies import Invalid
 from paor.states.phase import EXECUTING, FINAL, PLANNING, REVIEWING, SPECIFYING
-from paor.states.reviews import Refinement, Review
-from paor.tools.documents import generate_report
+from paor.states.records.actions import ToolResult
+from paor.states.records.outcomes import Nought
+from paor.states.records.reviews import Refinement, Review
+from paor.tools.documents.tools import generate_report
 
 from .cases import DOUBT, INTENT, OUTCOMES, QUESTION, SELECTION, SETTLED, answered, run_in, short, spec
 from .test_machine import RUNS

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from paor import Journal, UsageError
-from paor.fsm.heads import BYTES_MAX, Head, read, written
+from paor.fsm.verify.heads import BYTES_MAX, Head, read, written
 
 from .journeys import BY_NAME, play
 from .test_cli_support import Shell, given_run, make_shell  # noqa: F401 - the fixture `shell`

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from paor import Journal, replay
-from paor.fsm.journal_rows import Transition
+from paor.fsm.journal.rows import Transition
 
 from .pages import ROOT, environment
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from paor import Imported, Journal, JournalConflict, JournalDamaged, LeaseHeld, SeededIds, UsageError, replay
-from paor.fsm.export import export_runs, in_order, line_bytes
+from paor.fsm.transfer.export import export_runs, in_order, line_bytes
 
 from .journeys import BY_NAME, JOURNEYS, Journey, play
 from .stored import query

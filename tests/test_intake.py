@@ -27,7 +27,7 @@ from paor import (
     replay,
     tool,
 )
-from paor.fsm.intake import ForkOptions, ResumeOptions, RunOptions
+from paor.fsm.lifecycle.arguments import ForkOptions, ResumeOptions, RunOptions
 
 from .cases import short
 from .worlds import STOP, SUCCESS

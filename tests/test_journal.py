@@ -30,10 +30,10 @@ from paor import (
     UsageError,
     tool,
 )
-from paor.fsm import migrations
-from paor.fsm.journal_file import ours
-from paor.fsm.migrations import APPLICATION_ID, newest
-from paor.states.spec import Spec
+from paor.fsm.journal import migrations
+from paor.fsm.journal.file import ours
+from paor.fsm.journal.migrations import APPLICATION_ID, newest
+from paor.states.run.spec import Spec
 
 from .journeys import BY_NAME, JOURNEYS, play
 from .worlds import CONTINUE, JOURNAL, PARAMETERS, READ, SELECT, STOP, SUCCESS, engine
@@ -507,7 +507,8 @@ def test_a_journal_stays_the_same_file(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_verify_gives_up_on_a_file_that_never_rests(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After three attempts, with an error and not with defects that are none; wherever it was when it noticed."""
-    from paor.fsm import journal_file, journal_reading
+    from paor.fsm.journal import file as journal_file
+    from paor.fsm.journal import reader as journal_reading
 
     for steady in range(10):
         asked = [0]
@@ -659,7 +660,7 @@ def test_sqlite_refusing_to_switch_to_the_log_is_tried_again_and_at_last_told(
 
 def test_only_a_locked_file_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Any other error would be the same the next time."""
-    from paor.fsm.journal_file import _use_log
+    from paor.fsm.journal.file import _use_log
 
     class Refusing:
         def __init__(self, *names: str) -> None:

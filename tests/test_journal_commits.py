@@ -30,9 +30,9 @@ from paor import (
     SystemClock,
     replay,
 )
-from paor.fsm.committer import Committer, Entry
-from paor.fsm.record import COLUMNS
-from paor.states.errors import InternalError
+from paor.fsm.journal.group_commit import Committer, Entry
+from paor.fsm.journal.record import COLUMNS
+from paor.states.base.errors import InternalError
 
 from .worlds import CONTINUE, JOURNAL, READ, STOP, SUCCESS, engine
 

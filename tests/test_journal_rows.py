@@ -17,18 +17,18 @@ from hypothesis import strategies as st
 from msgspec.structs import asdict, astuple
 
 from paor import Engine, Limits, ModelUnavailable, Reply, ScriptedModel, Usage
-from paor.fsm.journal_rows import ROOT_COLUMNS, Transition
-from paor.fsm.payloads import REMEMBERED, Stager, salted_digest
-from paor.fsm.record import (
+from paor.fsm.journal.payloads import REMEMBERED, Stager, salted_digest
+from paor.fsm.journal.record import (
     HASHED,
     canonical,
     canonical_row,
     chained,
 )
-from paor.fsm.table import TABLE
-from paor.states.actions import StoredText
-from paor.states.counters import counters_of, counters_text
-from paor.states.run import Counters
+from paor.fsm.journal.rows import ROOT_COLUMNS, Transition
+from paor.fsm.machine.table import TABLE
+from paor.states.records.actions import StoredText
+from paor.states.run.counters import counters_of, counters_text
+from paor.states.run.state import Counters
 
 from .journeys import BY_NAME, JOURNEYS, Journey, play
 from .worlds import CONTINUE, JOURNAL, MET, PARAMETERS, READ, REFINE, REVIEW, SELECT, STOP, SUCCESS, engine

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paor.prompts.json_reading import DIGITS_MAX, Unreadable, read_object
+from paor.prompts.parsing.json_reading import DIGITS_MAX, Unreadable, read_object
 
 CODES = {
     "empty",

@@ -29,8 +29,8 @@ from paor import (
     TransitionTaken,
     tool,
 )
-from paor.fsm import leases
-from paor.fsm.leases import LeaseBook, Owner, current_owner
+from paor.fsm.journal import leases
+from paor.fsm.journal.leases import LeaseBook, Owner, current_owner
 
 from .worlds import CONTINUE, JOURNAL, PARAMETERS, READ, SELECT, STOP, SUCCESS, engine
 

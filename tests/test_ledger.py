@@ -33,9 +33,9 @@ from paor import (
     tool,
 )
 from paor.prompts.model import prompt_bytes
-from paor.states import budgets
-from paor.states.budgets import BYTES_PER_TOKEN, reservation
-from paor.states.run import Counters
+from paor.states.run import budgets
+from paor.states.run.budgets import BYTES_PER_TOKEN, reservation
+from paor.states.run.state import Counters
 
 from .worlds import JOURNAL, MET, PARAMETERS, REFINE, REVIEW, SELECT
 

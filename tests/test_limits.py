@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from paor import Limits, Policy, Reply, ScriptedModel, Usage, UsageError, replay
-from paor.states.reasons import LIMIT_REASONS, REASONS
+from paor.states.run.reasons import LIMIT_REASONS, REASONS
 
 from .cases import Walk, short, spec
 from .recording import World, observation, sections

@@ -17,18 +17,15 @@ from msgspec.structs import astuple, replace
 from transitions import EventData, Machine, MachineError
 
 from paor import IllegalEvent, InternalError
-from paor.fsm import guards as guards_module
-from paor.fsm.changes import CHANGES
-from paor.fsm.guards import GUARDS
-from paor.fsm.kit import Kit
-from paor.fsm.machine import MACHINE, Decision, Moment, Walker, decide, request_of
-from paor.fsm.record import canonical
-from paor.fsm.stop_rules import read_case
-from paor.fsm.table import ROWS, Row, rows_of
+from paor.fsm.decision.run_resources import Kit
+from paor.fsm.journal.record import canonical
+from paor.fsm.machine import guards as guards_module
+from paor.fsm.machine.guards import GUARDS
+from paor.fsm.machine.machine import MACHINE, Decision, Moment, Walker, decide, request_of
+from paor.fsm.machine.stop_rules import read_case
+from paor.fsm.machine.table import ROWS, Row, rows_of
+from paor.fsm.machine.updates import CHANGES
 from paor.fuzz import texts
-from paor.states.actions import SchemaField, Selection
-from paor.states.counters import counters_text
-from paor.states.outcomes import Cancelled, Ended, ModelFault, Nought, Outcome, Usage
 from paor.states.phase import (
     DONE,
     EXECUTING,
@@ -40,11 +37,14 @@ from paor.states.phase import (
     REVIEWING,
     SPECIFYING,
 )
-from paor.states.requests import ModelRequest, Nothing, Recall, ToolRequest
-from paor.states.reviews import Review
-from paor.states.run import Change, Run
-from paor.states.waiting import Answer
-from paor.tools.documents import generate_report
+from paor.states.records.actions import SchemaField, Selection
+from paor.states.records.outcomes import Cancelled, Ended, ModelFault, Nought, Outcome, Usage
+from paor.states.records.questions import Answer
+from paor.states.records.requests import ModelRequest, Nothing, Recall, ToolRequest
+from paor.states.records.reviews import Review
+from paor.states.run.counters import counters_text
+from paor.states.run.state import Change, Run
+from paor.tools.documents.tools import generate_report
 
 from .cases import (
     DOUBT,
@@ -300,7 +300,7 @@ def test_a_machine_that_disagrees_stops_the_run(monkeypatch: pytest.MonkeyPatch)
         model=None, states=list(PHASES), initial=PLANNING, auto_transitions=False, send_event=True
     )
     other.add_transition("reselect", PLANNING, FAILED)
-    monkeypatch.setattr("paor.fsm.machine.MACHINE", other)
+    monkeypatch.setattr("paor.fsm.machine.machine.MACHINE", other)
     with pytest.raises(InternalError, match="reselect"):
         decided(run_in(PLANNING), replied("nothing"))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from paor.tools.convert import convert
+from paor.tools.documents.convert.registry import convert
 
 from .real_documents import fetch
 

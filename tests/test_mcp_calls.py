@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from paor import Engine, Journal, Limits, McpServer, Policy, ScriptedModel, replay
-from paor.states.actions import Effect
+from paor.states.records.actions import Effect
 
 from .mcp_kit import (
     FAULTY,

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from paor import Engine, Journal, McpServer, MissingExtra, ScriptedModel, ToolError, UsageError, mcp_tools
 from paor.tools.catalog import Catalog, folded
-from paor.tools.mcp_names import Listed, entries_of, prefix_of
-from paor.tools.mcp_settings import McpSettings, settings_of
+from paor.tools.mcp.naming import Listed, entries_of, prefix_of
+from paor.tools.mcp.settings import McpSettings, settings_of
 from paor.tools.tool import NAME
 
 from .mcp_kit import FAULTY, SECRET, command, faulty

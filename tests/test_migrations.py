@@ -16,8 +16,8 @@ from sqlite_utils import Database
 
 from paor import Journal, JournalTooNew, replay
 from paor.cli import main
-from paor.fsm import migrations
-from paor.fsm.migrations import STEPS, Step
+from paor.fsm.journal import migrations
+from paor.fsm.journal.migrations import STEPS, Step
 
 from .pages import ROOT
 from .stored import query

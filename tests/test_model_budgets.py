@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paor import Engine, Limits, ModelCall, OpenAIModel, PromptMessage, Result, UsageError, replay
-from paor.states.budgets import REPLY_TOKENS_MIN, Reservation, allowance, refusal, reservation
-from paor.states.run import Counters
+from paor.states.run.budgets import REPLY_TOKENS_MIN, Reservation, allowance, refusal, reservation
+from paor.states.run.state import Counters
 
 from .model_server import (
     WIRES,

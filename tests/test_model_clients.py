@@ -34,14 +34,14 @@ from paor import (
     UsageError,
     replay,
 )
-from paor.fsm.intake import model_of
+from paor.fsm.lifecycle.arguments import model_of
 from paor.prompts.clients import settings
-from paor.prompts.json_reading import read_object
-from paor.prompts.plan_schemas import PLAN
-from paor.prompts.plans import read_plan
-from paor.prompts.wire_schemas import REFINEMENT, parameters_schema
-from paor.states.plans import Plan
-from paor.states.requests import RequestKind
+from paor.prompts.parsing.json_reading import read_object
+from paor.prompts.parsing.plan_schemas import PLAN
+from paor.prompts.parsing.plans import read_plan
+from paor.prompts.parsing.reply_schemas import REFINEMENT, parameters_schema
+from paor.states.records.plans import Plan
+from paor.states.records.requests import RequestKind
 
 from .model_server import (
     KEY,

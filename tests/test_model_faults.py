@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from paor import AnthropicModel, Engine, ModelCall, ModelUnavailable, OpenAIModel, PromptMessage, replay
-from paor.prompts.plans import read_plan
-from paor.prompts.replies import Invalid
+from paor.prompts.parsing.plans import read_plan
+from paor.prompts.parsing.replies import Invalid
 
 from .model_server import (
     KEY,

@@ -41,10 +41,10 @@ from paor.prompts.clients.wire.messages import MessagesWire
 from paor.prompts.clients.wire.responses import ResponsesWire
 from paor.prompts.clients.wire.secrets import Scrubber
 from paor.prompts.model import FAULT_CODES, checked_reply, request_label
-from paor.prompts.replies import Invalid, read_refinement, read_review, read_selection
-from paor.prompts.strict import strict_schema
-from paor.prompts.task_plans import read_task_plan
-from paor.prompts.wire_schemas import REFINEMENT, REVIEW, SELECTION, reply_schema
+from paor.prompts.parsing.provider_schema import strict_schema
+from paor.prompts.parsing.replies import Invalid, read_refinement, read_review, read_selection
+from paor.prompts.parsing.reply_schemas import REFINEMENT, REVIEW, SELECTION, reply_schema
+from paor.prompts.parsing.task_plans import read_task_plan
 
 from .model_server import WIRES, Wire, event
 

@@ -30,10 +30,10 @@ from paor import (
     RunEnded,
     replay,
 )
-from paor.prompts.plan_schemas import PLAN
-from paor.prompts.plans import read_plan
-from paor.prompts.wire_schemas import REFINEMENT
-from paor.states.plans import Plan
+from paor.prompts.parsing.plan_schemas import PLAN
+from paor.prompts.parsing.plans import read_plan
+from paor.prompts.parsing.reply_schemas import REFINEMENT
+from paor.states.records.plans import Plan
 
 from .main_job import REPLIES, look_back, run_job
 from .model_server import KEY, QuickPort

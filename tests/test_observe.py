@@ -11,10 +11,19 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from paor import Document, Limits, ToolError, ToolOutput, WebFact
-from paor.fsm.observe import CUT, check_of, clean, cut, line, message_of, observation_of, summary_of
-from paor.states.actions import Preview, StoredText, ToolResult
-from paor.states.observations import Observation
+from paor.fsm.decision.observation import (
+    CUT,
+    check_of,
+    clean,
+    cut,
+    line,
+    message_of,
+    observation_of,
+    summary_of,
+)
 from paor.states.phase import OBSERVING
+from paor.states.records.actions import Preview, StoredText, ToolResult
+from paor.states.records.observations import Observation
 
 from .cases import INTENT, PLACE, SELECTION, ended, run_in, spec
 

@@ -23,11 +23,11 @@ from paor import (
     replay,
     tool,
 )
-from paor.prompts.builders import PromptBuilder, TextTask
-from paor.prompts.fencing import beginning, without_note
+from paor.prompts.building.builder import PromptBuilder, TextTask
+from paor.prompts.building.fencing import beginning, without_note
+from paor.prompts.building.templates import default_templates
 from paor.prompts.offline import SIGNATURE, OfflineModel
-from paor.prompts.templates import default_templates
-from paor.states.requests import RequestKind
+from paor.states.records.requests import RequestKind
 
 from .cases import short, spec
 from .recording import World

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from paor import Engine, Journal, ModelCall, OfflineModel, PromptMessage, Result, replay
-from paor.prompts.plans import read_plan
-from paor.states.plans import Plan
+from paor.prompts.parsing.plans import read_plan
+from paor.states.records.plans import Plan
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples" / "documents").iterdir())
 OBJECTIVE = "Summarise the obligations and list every deadline"

@@ -22,7 +22,7 @@ from paor.prompts.offline.request import parse
 from paor.prompts.offline.units import Unit, fold, split, units
 from paor.prompts.offline.words import is_english, stem
 from paor.prompts.offline.writer import Written, write
-from paor.tools.convert import convert
+from paor.tools.documents.convert.registry import convert
 
 EXAMPLES = Path(__file__).parent.parent / "examples" / "documents"
 JOB = "Summarise the obligations and list every deadline"

@@ -7,10 +7,10 @@ from msgspec.structs import replace
 
 from paor.states.observing import Observing
 from paor.states.phase import OBSERVING, REVIEWING, Phase
-from paor.states.requests import NOTHING
+from paor.states.records.requests import NOTHING
 from paor.states.reviewing import Reviewing
-from paor.states.run import initial_run
-from paor.states.spec import Spec
+from paor.states.run.spec import Spec
+from paor.states.run.state import initial_run
 
 
 def test_a_phase_must_say_what_it_needs() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paor.fsm.placeholders import (
+from paor.fsm.workflow.step_references import (
     DEPTH_MAX,
     PlaceholderDefect,
     StepOutput,
@@ -16,7 +16,7 @@ from paor.fsm.placeholders import (
     placeholder_defects,
     resolve_arguments,
 )
-from paor.states.plans import Step
+from paor.states.records.plans import Step
 
 OUTPUTS = (
     StepOutput({"items": [{"url": "https://a"}, {"url": "https://b"}], "a key": 1, "n": None, "a-b": 5}),

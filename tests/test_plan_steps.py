@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from paor.fsm.planned import missing_question
-from paor.states.spec import ToolSpec
-from paor.tools.schema import ParameterSchema
+from paor.fsm.decision.plan_mode import missing_question
+from paor.states.run.spec import ToolSpec
+from paor.tools.schema.parameters import ParameterSchema
 
 FETCH = ToolSpec(
     name="web.fetch",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from paor.fsm.expressions import holds
-from paor.fsm.flowing import planner_outputs
-from paor.prompts.plans import read_plan
-from paor.prompts.replies import DirectAnswer
-from paor.states.plans import Elicitation, Plan, Step
-from paor.states.workflow import PLANNER_OUTPUTS
+from paor.fsm.decision.workflow_mode import planner_outputs
+from paor.fsm.workflow.expressions.evaluator import holds
+from paor.prompts.parsing.plans import read_plan
+from paor.prompts.parsing.replies import DirectAnswer
+from paor.states.records.plans import Elicitation, Plan, Step
+from paor.states.records.workflow import PLANNER_OUTPUTS
 
 EARLIER = [{"id": "", "name": "a.b", "args": {}, "result": 1, "error": ""}]
 SPOKEN = [{"role": "user", "content": "hello"}]

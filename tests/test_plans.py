@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from jsonschema_rs import Draft202012Validator, meta
 from pydantic import ValidationError
 
-from paor.prompts.plan_data import plan_of
-from paor.prompts.plans import REASON_CHARS, read_plan
-from paor.prompts.replies import DirectAnswer, Invalid
-from paor.prompts.task_plans import read_task_plan
-from paor.prompts.tool_calls import derived_id, native_reply
-from paor.prompts.wire_schemas import reply_schema
-from paor.states.plans import (
+from paor.prompts.parsing.plan_data import plan_of
+from paor.prompts.parsing.plans import REASON_CHARS, read_plan
+from paor.prompts.parsing.replies import DirectAnswer, Invalid
+from paor.prompts.parsing.reply_schemas import reply_schema
+from paor.prompts.parsing.task_plans import read_task_plan
+from paor.prompts.parsing.tool_calls import derived_id, native_reply
+from paor.states.records.plans import (
     RETRIES_MAX,
     STEPS_MAX,
     TASKS_MAX,

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paor import Policy
+from paor.tools.addresses import is_public
 from paor.tools.approvals import approval_needed
-from paor.tools.hosts import is_public
 from paor.tools.policy import denial, folded_pattern, matches, unsafe, unsafe_address
 
 from .cases import short

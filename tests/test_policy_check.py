@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paor import ApprovalRule, Engine, Journal, Policy
-from paor.fsm.policy_check import policy_findings
-from paor.states.spec import ToolSpec
+from paor.fsm.check.policy_lint import policy_findings
+from paor.states.run.spec import ToolSpec
 from paor.tools.approvals import approval_needed
 from paor.tools.policy import denial, matches
 

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from paor import Document, Limits, ModelCall, PromptMessage, ToolError, ToolOutput, UsageError, tool
-from paor.prompts.builders import RULES, PromptBuilder, TextTask, documents_index, field_text
-from paor.prompts.fencing import fenced, inert
-from paor.prompts.history import OMITTED, SHORTENED, history_text, message_text
+from paor.prompts.building.builder import RULES, PromptBuilder, TextTask, documents_index, field_text
+from paor.prompts.building.fencing import fenced, inert
+from paor.prompts.building.history import OMITTED, SHORTENED, history_text, message_text
+from paor.prompts.building.templates import DIVIDER, NAMES, default_templates, parse_template
 from paor.prompts.model import estimated_usage
-from paor.prompts.templates import DIVIDER, NAMES, default_templates, parse_template
-from paor.states.actions import SchemaField, Selection
-from paor.states.observations import Message
 from paor.states.phase import PLANNING, REVIEWING, SPECIFYING
-from paor.states.spec import ToolSpec
+from paor.states.records.actions import SchemaField, Selection
+from paor.states.records.observations import Message
+from paor.states.run.spec import ToolSpec
 
 from .cases import run_in, short, spec
 from .recording import World, sections, text_of, user_text

@@ -25,12 +25,12 @@ def load_gate() -> ModuleType:
 PURITY = load_gate()
 
 
-def findings(text: str, name: str = "fsm/table.py") -> list[tuple[int, str]]:
+def findings(text: str, name: str = "fsm/machine/table.py") -> list[tuple[int, str]]:
     """Return line and subject of each violation of *text* as the file *name*."""
     return [(found.line, found.what) for found in PURITY.check_source(text, name)]
 
 
-def whats(text: str, name: str = "fsm/table.py") -> list[str]:
+def whats(text: str, name: str = "fsm/machine/table.py") -> list[str]:
     """Return only the subjects."""
     return [what for _, what in findings(text, name)]
 
@@ -142,7 +142,7 @@ EVERYWHERE = {
     "from subprocess import Popen\nPopen('ls', shell=flag)": ["subprocess.Popen(shell=True)"],
     "import fsm": ["import fsm"],
     "import fsm.engine as engine": ["import fsm.engine"],
-    "from states.run import Run": ["import states.run.Run"],
+    "from states.run.state import Run": ["import states.run.state.Run"],
     "from tools import catalog": ["import tools.catalog"],
     "def f():\n    import prompts": ["import prompts"],
 }
@@ -167,7 +167,7 @@ def test_some_things_no_file_may_do(text: str) -> None:
     """The short list of bans holds for edges, tests and scripts as well."""
     for name in ("fsm/engine.py", "tests/test_x.py", "src/paor/cli/__init__.py", ".ci/gates.py"):
         assert sorted(whats(text, name)) == sorted(EVERYWHERE[text])
-    assert set(whats(text, "states/run.py")) >= set(EVERYWHERE[text])
+    assert set(whats(text, "states/run/state.py")) >= set(EVERYWHERE[text])
 
 
 def test_every_ban_has_a_bad_snippet() -> None:
@@ -219,7 +219,7 @@ def test_pure_code_is_left_alone(text: str) -> None:
         ("from .. import states, cli", "import ..cli"),
         ("from ..cli.support.streams import say", "import ..cli.support.streams"),
         ("def f():\n    from ..cli.main import app", "import ..cli.main"),
-        ("from paor.states.run import Run", "import paor.states.run.Run"),
+        ("from paor.states.run.state import Run", "import paor.states.run.state.Run"),
         ("import paor", "import paor"),
     ],
 )
@@ -264,10 +264,10 @@ def test_an_exemption_in_a_string_is_text() -> None:
 def test_allowed_files_get_only_what_they_are_allowed() -> None:
     """The templates may read package resources; nothing more, and nobody a database."""
     resources = "from importlib import resources\nresources.files('x').joinpath('y').read_text()"
-    assert findings(resources, "prompts/templates.py") == []
-    assert len(findings(resources, "prompts/builders.py")) == 3
+    assert findings(resources, "prompts/building/templates.py") == []
+    assert len(findings(resources, "prompts/building/builder.py")) == 3
     memory = "import sqlite3\nsqlite3.connect(':memory:')"
-    for name in ("prompts/offline/corpus.py", "prompts/templates.py"):
+    for name in ("prompts/offline/corpus.py", "prompts/building/templates.py"):
         assert whats(memory, name) == ["import sqlite3", "sqlite3.connect"]
         assert whats("import time", name) == ["import time"]
 
@@ -275,18 +275,18 @@ def test_allowed_files_get_only_what_they_are_allowed() -> None:
 def test_which_files_must_be_pure() -> None:
     """Model clients and the driving half of `fsm` are edges; the vocabulary and what decides are not."""
     for name in (
-        "states/run.py",
+        "states/run/state.py",
         "prompts/offline/model.py",
-        "tools/schema.py",
-        "fsm/machine.py",
-        "fsm/replay.py",
+        "tools/schema/parameters.py",
+        "fsm/machine/machine.py",
+        "fsm/replay/replay.py",
     ):
         assert whats("import time", name) == ["import time"]
     for name in (
         "prompts/clients/openai.py",
         "prompts/clients/anthropic.py",
-        "tools/convert.py",
-        "fsm/ports.py",
+        "tools/documents/convert/registry.py",
+        "fsm/runtime/ports.py",
         "tests/test_x.py",
     ):
         assert whats("import time", name) == []
@@ -294,8 +294,8 @@ def test_which_files_must_be_pure() -> None:
 
 def test_a_finding_prints_as_place_what_and_why() -> None:
     """Editors and people find the place in it."""
-    (found,) = PURITY.check_source("x = 1\nopen('x')", "states/run.py")
-    assert str(found) == "states/run.py:2: open (I/O: leave it to a driver)"
+    (found,) = PURITY.check_source("x = 1\nopen('x')", "states/run/state.py")
+    assert str(found) == "states/run/state.py:2: open (I/O: leave it to a driver)"
 
 
 def test_a_file_that_does_not_parse_is_a_finding() -> None:
@@ -305,18 +305,17 @@ def test_a_file_that_does_not_parse_is_a_finding() -> None:
 
 
 def test_the_whole_project_is_walked_once(tmp_path: Path) -> None:
-    """Links are not followed, listed files must exist, and a bad file is named by its real path."""
+    """Links are not followed, listed rooms must exist, and a bad file is named by its real path."""
     for folder in (*PURITY.FLOORS, "src/paor"):
         (tmp_path / folder).mkdir(parents=True)
-    for pattern in PURITY.PURE:
-        listed = tmp_path / pattern.replace("*", "x")
-        listed.parent.mkdir(parents=True, exist_ok=True)
-        listed.write_text("", encoding="utf-8")
+    for room in PURITY.PURE:
+        (tmp_path / room).mkdir(parents=True, exist_ok=True)
+        (tmp_path / room / "module.py").write_text("", encoding="utf-8")
     assert PURITY.check_project(tmp_path) == []
     (tmp_path / "src/paor/states").symlink_to("../../states")
     (tmp_path / "states/bad.py").write_text("import time\n", encoding="utf-8")
-    (tmp_path / "fsm/table.py").unlink()
+    (tmp_path / "fsm/machine/module.py").unlink()
     assert [str(found) for found in PURITY.check_project(tmp_path)] == [
         "states/bad.py:1: import time (a clock: take the time as a value)",
-        "fsm/table.py:0: no such file (keep PURE in .ci/purity.py up to date)",
+        "fsm/machine:0: no such room (keep PURE in .ci/purity.py up to date)",
     ]

@@ -12,7 +12,7 @@ import pytest
 
 import paor
 import paor.testing
-from paor.fsm.coverage import Coverage
+from paor.fsm.explain.coverage import Coverage
 
 pytest_plugins = ["pytester"]
 

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from paor import Journal, JournalError
-from paor.fsm.journal_db import allowed
+from paor.fsm.journal.database import allowed
 
 from .pages import environment
 from .stored import query

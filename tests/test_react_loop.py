@@ -34,11 +34,11 @@ from paor import (
     replay,
     tool,
 )
-from paor.states.actions import ActionParameters, ActionSelection
-from paor.states.observations import Observation
-from paor.states.reviews import Refinement
-from paor.tools.builtin import builtin_tools
+from paor.states.records.actions import ActionParameters, ActionSelection
+from paor.states.records.observations import Observation
+from paor.states.records.reviews import Refinement
 from paor.tools.catalog import Catalog
+from paor.tools.documents.builtin import builtin_tools
 
 from .cases import short
 from .recording import World, observation, sections, text_of, user_text

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from paor.tools.convert import ConversionError, Converted, convert
+from paor.tools.documents.convert.registry import ConversionError, Converted, convert
 
 from .real_documents import REAL_DOCUMENTS, fetch
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paor import Journal, Redaction, UsageError
-from paor.fsm.export import line_bytes
-from paor.fsm.redaction import DEFAULT_RULES, rules_of_text
+from paor.fsm.transfer.export import line_bytes
+from paor.fsm.transfer.redaction import DEFAULT_RULES, rules_of_text
 
 from .worlds import CONTINUE, PARAMETERS, READ, SELECT, STOP, SUCCESS, engine
 

@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pytest
 
-from paor.fsm.fingerprints import computed_code, package_files, read_package, roots_of
-from paor.fsm.guards import GUARDS
-from paor.fsm.source_digests import Package
+from paor.fsm.machine.guards import GUARDS
+from paor.fsm.versioning.fingerprints import computed_code, package_files, read_package, roots_of
+from paor.fsm.versioning.source_digests import Package
 
 from . import refactoring
 from .pages import ROOT
@@ -201,13 +201,19 @@ def module_renamed(old: str, new: str) -> Callable[[], Mapping[str, str | None]]
 
 
 def merged() -> Mapping[str, str | None]:
-    """Return the modules with `fsm.judging` within `fsm.planned`."""
+    """Return the modules with `fsm.decision.progress` within `fsm.decision.plan_mode`."""
     files: dict[str, str | None] = {
         path: text.replace("from .judging import", "from .planned import")
         for path, text in deciding().items()
     }
-    judging = (files.pop("fsm/judging.py") or "").replace("from __future__ import annotations\n", "")
-    return {**files, "fsm/judging.py": None, "fsm/planned.py": f"{files['fsm/planned.py']}\n{judging}"}
+    judging = (files.pop("fsm/decision/progress.py") or "").replace(
+        "from __future__ import annotations\n", ""
+    )
+    return {
+        **files,
+        "fsm/decision/progress.py": None,
+        "fsm/decision/plan_mode.py": f"{files['fsm/decision/plan_mode.py']}\n{judging}",
+    }
 
 
 MODULES: dict[str, Callable[[], Mapping[str, str | None]]] = {
@@ -229,7 +235,7 @@ def test_modules_have_no_say(name: str) -> None:
     assert found == plain()
 
 
-G, J, C = "fsm/guards.py", "fsm/judging.py", "fsm/changes.py"
+G, J, C = "fsm/machine/guards.py", "fsm/decision/progress.py", "fsm/machine/updates.py"
 SMALL: dict[str, tuple[tuple[str, str, str], ...]] = {
     "a local variable of a guard": (
         (
@@ -277,17 +283,17 @@ SMALL: dict[str, tuple[tuple[str, str, str], ...]] = {
         (G, "return steps_left_in_plan(case.run) > 0", "return planned.steps_left_in_plan(case.run) > 0"),
     ),
     "an import is within a function": (
-        ("fsm/duplicates.py", "import hashlib\n", ""),
+        ("fsm/decision/duplicate_calls.py", "import hashlib\n", ""),
         (
-            "fsm/duplicates.py",
+            "fsm/decision/duplicate_calls.py",
             "    return hashlib.sha256(",
             "    import hashlib\n\n    return hashlib.sha256(",
         ),
     ),
     "a name is imported from its module": (
-        ("fsm/planned.py", "import uuid\n", "from uuid import UUID, uuid5\n"),
-        ("fsm/planned.py", '_PLAN_IDS = uuid.UUID("', '_PLAN_IDS = UUID("'),
-        ("fsm/planned.py", "uuid.uuid5(", "uuid5("),
+        ("fsm/decision/plan_mode.py", "import uuid\n", "from uuid import UUID, uuid5\n"),
+        ("fsm/decision/plan_mode.py", '_PLAN_IDS = uuid.UUID("', '_PLAN_IDS = UUID("'),
+        ("fsm/decision/plan_mode.py", "uuid.uuid5(", "uuid5("),
     ),
     "a local has an annotation": (
         (J, "    met = list(run.counters.criteria)", "    met: list[str] = list(run.counters.criteria)"),
@@ -311,12 +317,12 @@ SMALL: dict[str, tuple[tuple[str, str, str], ...]] = {
     ),
     "a parameter and those who give it by name": (
         (
-            "fsm/duplicates.py",
+            "fsm/decision/duplicate_calls.py",
             "limits: Limits, *, succeeded: bool = False",
             "limits: Limits, *, worked: bool = False",
         ),
-        ("fsm/duplicates.py", "and succeeded and window", "and worked and window"),
-        ("fsm/case.py", "limits, succeeded=succeeded)", "limits, worked=succeeded)"),
+        ("fsm/decision/duplicate_calls.py", "and succeeded and window", "and worked and window"),
+        ("fsm/decision/case.py", "limits, succeeded=succeeded)", "limits, worked=succeeded)"),
     ),
     "a function that nobody uses": (
         (J, "def folded_text(", "def unused(text: str) -> str:\n    return text\n\n\ndef folded_text("),
@@ -384,7 +390,13 @@ def test_a_guard_that_says_the_opposite_is_seen(name: str) -> None:
     assert digests_of(f"guard.{name}", {G: text}) != alone(f"guard.{name}")
 
 
-A, B, D, O, S = "fsm/case.py", "states/budgets.py", "fsm/duplicates.py", "fsm/observe.py", "fsm/asking.py"
+A, B, D, O, S = (
+    "fsm/decision/case.py",
+    "states/run/budgets.py",
+    "fsm/decision/duplicate_calls.py",
+    "fsm/decision/observation.py",
+    "fsm/asking.py",
+)
 MEANING: tuple[tuple[str, str, str, str], ...] = (
     # another comparison
     ("guard.elicitations_left", G, "elicitations < case", "elicitations <= case"),
@@ -392,7 +404,7 @@ MEANING: tuple[tuple[str, str, str, str], ...] = (
     ("guard.step_retries_left", G, "step_retries < allowed", "step_retries <= allowed"),
     ("guard.retries_left", G, "counters.retries < case", "counters.retries <= case"),
     ("guard.plan_has_steps", G, "steps_left_in_plan(case.run) > 0", "steps_left_in_plan(case.run) >= 0"),
-    ("guard.steps_left", "fsm/planned.py", "counters.plans < run", "counters.plans <= run"),
+    ("guard.steps_left", "fsm/decision/plan_mode.py", "counters.plans < run", "counters.plans <= run"),
     ("phase.Reviewing", J, "score > best", "score >= best"),
     ("phase.Reviewing", J, "stale_after(run, refinement)[0] >= run", "stale_after(run, refinement)[0] > run"),
     ("guard.budget_used_up", B, "if tokens >= limits.token_budget", "if tokens > limits.token_budget"),
@@ -493,19 +505,24 @@ MEANING: tuple[tuple[str, str, str, str], ...] = (
     # what the shared parts are made of
     (
         "core.vocabulary",
-        "states/actions.py",
+        "states/records/actions.py",
         "class Intent(Stored, frozen=True",
         "class Intent(Stored, frozen=False",
     ),
-    ("core.vocabulary", "states/limits.py", "    max_steps: int", "    max_steps_: int"),
-    ("core.decide", "fsm/fold.py", '{"select", "answer", "wait", "provide"}', '{"select", "answer", "wait"}'),
-    ("core.prompts", "prompts/history.py", "if len(text) > left:", "if len(text) >= left:"),
-    ("core.prompts", "prompts/builders.py", "_RECENT_LABELS = 10", "_RECENT_LABELS = 11"),
-    ("core.results", "fsm/outputs.py", "ERROR_CHARS = 500", "ERROR_CHARS = 501"),
-    ("core.schemas", "tools/schema.py", "_VISITS_MAX = 20_000", "_VISITS_MAX = 20_001"),
-    ("core.plans", "fsm/placeholders.py", "DEPTH_MAX = 64", "DEPTH_MAX = 65"),
-    ("core.workflow", "fsm/workflow_flow.py", "HOPS_MAX = 1_000", "HOPS_MAX = 1_001"),
-    ("core.expressions", "fsm/expression_parsing.py", "DEPTH_MAX = ", "DEPTH_MAX = 1 + "),
+    ("core.vocabulary", "states/settings/limits.py", "    max_steps: int", "    max_steps_: int"),
+    (
+        "core.decide",
+        "fsm/machine/fold.py",
+        '{"select", "answer", "wait", "provide"}',
+        '{"select", "answer", "wait"}',
+    ),
+    ("core.prompts", "prompts/building/history.py", "if len(text) > left:", "if len(text) >= left:"),
+    ("core.prompts", "prompts/building/builder.py", "_RECENT_LABELS = 10", "_RECENT_LABELS = 11"),
+    ("core.results", "fsm/runtime/tool_results.py", "ERROR_CHARS = 500", "ERROR_CHARS = 501"),
+    ("core.schemas", "tools/schema/parameters.py", "_VISITS_MAX = 20_000", "_VISITS_MAX = 20_001"),
+    ("core.plans", "fsm/workflow/step_references.py", "DEPTH_MAX = 64", "DEPTH_MAX = 65"),
+    ("core.workflow", "fsm/workflow/navigation.py", "HOPS_MAX = 1_000", "HOPS_MAX = 1_001"),
+    ("core.expressions", "fsm/workflow/expressions/parser.py", "DEPTH_MAX = ", "DEPTH_MAX = 1 + "),
 )
 
 
@@ -523,8 +540,9 @@ def test_there_are_enough_changes_of_meaning() -> None:
 
 def test_the_order_of_rows_templates_and_schemas_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is no code of a phase has parts of its own."""
-    from paor.fsm import fingerprints, table
-    from paor.states.spec import Spec
+    from paor.fsm.machine import table
+    from paor.fsm.versioning import fingerprints
+    from paor.states.run.spec import Spec
 
     before = fingerprints.rows_and_schemas.__wrapped__("double")
     rows = list(table.ROWS)

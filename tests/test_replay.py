@@ -26,9 +26,9 @@ from paor import (
     replay,
     tool,
 )
-from paor.fsm.journal_rows import ROOT_COLUMNS
-from paor.fsm.payloads import salted_digest
-from paor.fsm.record import canonical, chained, root_hash
+from paor.fsm.journal.payloads import salted_digest
+from paor.fsm.journal.record import canonical, chained, root_hash
+from paor.fsm.journal.rows import ROOT_COLUMNS
 
 from .journeys import BY_NAME, JOURNEYS, Journey, play
 from .worlds import CONTINUE, JOURNAL, PARAMETERS, READ, SELECT, STOP, SUCCESS, TOOLS, engine, flaky
@@ -162,7 +162,7 @@ def fields(found: Replay) -> dict[int, set[str]]:
 
 def test_a_changed_template_is_named_at_every_row_that_used_it(recorded: tuple[Journal, str]) -> None:
     """With the first line that differs."""
-    from paor.prompts.templates import default_templates
+    from paor.prompts.building.templates import default_templates
 
     changed = default_templates()["refinement"].replace("decision", "verdict", 1)
     found = with_engine(recorded, prompts={"refinement": changed})
@@ -180,7 +180,7 @@ def test_a_changed_template_is_named_at_every_row_that_used_it(recorded: tuple[J
 
 def test_a_template_with_more_lines_is_named(recorded: tuple[Journal, str]) -> None:
     """The recorded prompt ends where the derived one goes on."""
-    from paor.prompts.templates import default_templates
+    from paor.prompts.building.templates import default_templates
 
     longer = default_templates()["selection"] + "\nBe brief."
     found = with_engine(recorded, prompts={"selection": longer})

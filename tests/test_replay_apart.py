@@ -18,9 +18,9 @@ from .pages import ROOT
 
 GUARD = r"""
 import json, os, sys
-import paor.fsm.flowing, paor.fsm.replay, lark, sqlite3  # what is imported on first use reads its own files
+import paor.fsm.decision.workflow_mode, paor.fsm.replay.replay, lark, sqlite3  # what is imported on first use reads its own files
 from paor import Journal, replay
-from paor.fsm.fingerprints import code_fingerprints
+from paor.fsm.versioning.fingerprints import code_fingerprints
 
 code_fingerprints()
 broken, allowed = [], {os.path.realpath(path) for path in sys.argv[1:]}

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from paor import Journal, Unchecked, replay
-from paor.fsm.erasing import FIELDS
-from paor.fsm.journal_rows import ROOT_COLUMNS
-from paor.fsm.record import COLUMNS, HASHED, PREV_HASH, chained, root_hash
-from paor.fsm.replay_erased import replay_erased
+from paor.fsm.erasure.plan import FIELDS
+from paor.fsm.journal.record import COLUMNS, HASHED, PREV_HASH, chained, root_hash
+from paor.fsm.journal.rows import ROOT_COLUMNS
+from paor.fsm.replay.erased import replay_erased
 
 from .journeys import BY_NAME, JOURNEYS, Journey, play
 from .worlds import JOURNAL

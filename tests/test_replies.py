@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from paor.fuzz import Said, Setting, replies, texts
 from paor.fuzz.strategies.replies import SOME_TOOLS
-from paor.prompts.replies import (
+from paor.prompts.parsing.replies import (
     DirectAnswer,
     Invalid,
     Parameters,
@@ -21,10 +21,10 @@ from paor.prompts.replies import (
     read_review,
     read_selection,
 )
-from paor.prompts.wire_schemas import parameters_schema, reply_schema
-from paor.states.actions import FORBIDDEN_FIELDS, SchemaField, Selection
-from paor.states.reviews import Refinement, Review
-from paor.tools.builtin import builtin_tools
+from paor.prompts.parsing.reply_schemas import parameters_schema, reply_schema
+from paor.states.records.actions import FORBIDDEN_FIELDS, SchemaField, Selection
+from paor.states.records.reviews import Refinement, Review
+from paor.tools.documents.builtin import builtin_tools
 
 from .cases import short
 from .worlds import ANSWER, MET, PARAMETERS, REFINE, REVIEW, SELECT

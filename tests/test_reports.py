@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paor import Engine, Journal, MissingExtra, ToolError, UsageError, builtin_tools, replay
-from paor.tools import reports
-from paor.tools.convert import convert
-from paor.tools.reports import MIMES, written
+from paor.tools.documents import reports
+from paor.tools.documents.convert.registry import convert
+from paor.tools.documents.reports import MIMES, written
 
 from .test_cli_support import Shell
 from .worlds import PARAMETERS, READ, REVIEW, SELECT, STOP, SUCCESS

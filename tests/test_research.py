@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from paor import Engine, Journal, McpServer, ScriptedModel, replay, web_tools
-from paor.tools.web_search import SearchHit
+from paor.tools.web.search import SearchHit
 
 from .corpus import INPUT
 from .mcp_kit import MODERN, bytes_written, over_http

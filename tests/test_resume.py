@@ -37,12 +37,12 @@ from paor import (
     replay,
     tool,
 )
-from paor.fsm import loop
-from paor.fsm.fold import apply, restore
-from paor.fsm.payloads import salted_digest
-from paor.fsm.restore import restored
-from paor.states.counters import counters_of
-from paor.states.run import Run, initial_run
+from paor.fsm.journal.payloads import salted_digest
+from paor.fsm.machine.fold import apply, restore
+from paor.fsm.replay.restore import restored
+from paor.fsm.runtime import loop
+from paor.states.run.counters import counters_of
+from paor.states.run.state import Run, initial_run
 
 from .journeys import BY_NAME, JOURNEYS, SEND, Journey, play
 from .worlds import (

@@ -23,12 +23,12 @@ from paor import (
     Tool,
     replay,
 )
-from paor.fsm import fingerprints
-from paor.fsm.amending import AMENDABLE, amended, in_force
-from paor.fsm.restore import restored
-from paor.fsm.resuming import taken_up
-from paor.prompts.templates import default_templates
-from paor.states.spec import Spec
+from paor.fsm.lifecycle.resume import taken_up
+from paor.fsm.replay.restore import restored
+from paor.fsm.versioning import fingerprints
+from paor.fsm.versioning.amendments import AMENDABLE, amended, in_force
+from paor.prompts.building.templates import default_templates
+from paor.states.run.spec import Spec
 
 from .pages import ROOT
 from .planning import PLAN, STEP
@@ -119,7 +119,7 @@ def test_another_version_with_the_same_parts_is_no_change(
 ) -> None:
     """A version is a name; what decides is compared."""
     run_id = interrupted(tmp_path, 4)
-    monkeypatch.setattr("paor.fsm.changed_parts.VERSION", "9.9.9")
+    monkeypatch.setattr("paor.fsm.versioning.changes.VERSION", "9.9.9")
     with again(tmp_path) as scripted:
         assert scripted.resume(run_id).state == "Done"
 
@@ -409,7 +409,7 @@ def test_an_amendment_holds_only_what_an_engine_brings() -> None:
 
 def test_a_forged_fingerprint_is_found(tmp_path: Path) -> None:
     """Replay computes those of the spec's own parts again."""
-    from paor.fsm.replay_facts import compare_fingerprints
+    from paor.fsm.replay.run_comparison import compare_fingerprints
 
     run_id = interrupted(tmp_path, 4)
     with again(tmp_path) as scripted:

@@ -19,9 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, field_serializer, field_validator
 
-from paor.states.errors import ToolError, UsageError
+from paor.states.base.errors import ToolError, UsageError
 from paor.tools import signature
-from paor.tools.schema import ParameterSchema
+from paor.tools.schema.parameters import ParameterSchema
 from paor.tools.signature import BindError, SchemaError, bind, context_parameter, schema_of, summary_of
 from paor.tools.tool import ToolContext
 

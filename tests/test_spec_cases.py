@@ -24,8 +24,8 @@ from paor import (
     replay,
     tool,
 )
-from paor.tools.canonical import canonical_arguments
-from paor.tools.schema import ParameterSchema
+from paor.tools.schema.canonical import canonical_arguments
+from paor.tools.schema.parameters import ParameterSchema
 
 from .recording import World, observation, sections
 from .stored import blocked_steps, labels, parts, prompts, query, triggers

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paor import Policy, Tool, replay
-from paor.tools.implied import WINDOWS, depth, time_window
-from paor.tools.schema import ParameterSchema
+from paor.tools.schema.parameters import ParameterSchema
+from paor.tools.search_defaults import WINDOWS, depth, time_window
 
 from .recording import World, sections, text_of
 from .worlds import PARAMETERS, SELECT, STOP, SUCCESS

@@ -35,8 +35,8 @@ from paor import (
     replay,
     tool,
 )
-from paor.fsm.leases import current_owner
-from paor.fsm.resuming import taken_up
+from paor.fsm.journal.leases import current_owner
+from paor.fsm.lifecycle.resume import taken_up
 from paor.states.phase import FINAL
 
 from .test_lease import alter

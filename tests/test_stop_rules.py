@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paor.fsm.case import Case
-from paor.fsm.kit import Kit
-from paor.fsm.stop_rules import (
+from paor.fsm.decision.case import Case
+from paor.fsm.decision.run_resources import Kit
+from paor.fsm.machine.stop_rules import (
     ANSWER,
     HARD_STOP,
     LAST_FAIL,
@@ -22,13 +22,13 @@ from paor.fsm.stop_rules import (
     first_stop,
     read_case,
 )
-from paor.fsm.table import CONCLUDED, ROWS, STOPS, TABLE, Stop, rows_of
-from paor.prompts.replies import Invalid
-from paor.states.budgets import limit_reached
-from paor.states.outcomes import Cancelled, Nought, Outcome, Unaffordable
+from paor.fsm.machine.table import CONCLUDED, ROWS, STOPS, TABLE, Stop, rows_of
+from paor.prompts.parsing.replies import Invalid
 from paor.states.phase import EXECUTING, FAILED, FINAL, OBSERVING, PLANNING, REVIEWING, SPECIFYING
-from paor.states.reasons import REASONS
-from paor.states.reviews import Refinement, Review
+from paor.states.records.outcomes import Cancelled, Nought, Outcome, Unaffordable
+from paor.states.records.reviews import Refinement, Review
+from paor.states.run.budgets import limit_reached
+from paor.states.run.reasons import REASONS
 
 from .cases import OUTCOMES, fault, replied, run_in, spec
 from .test_machine import RUNS
@@ -259,7 +259,7 @@ def compared_limits(tree: ast.AST) -> set[str]:
 def test_a_counter_is_compared_with_its_limit_in_one_module_only() -> None:
     """Everybody else asks `steps_left`, `plans_left`, `retries_left` and the like."""
     places = {name: found for name, tree in python_files() if (found := compared_limits(tree))}
-    assert places.pop("states/budgets.py") == COUNTED
+    assert places.pop("states/run/budgets.py") == COUNTED
     assert set(places) <= JUDGES, places
 
 
@@ -298,7 +298,7 @@ FIELDS = ("stop", "stop_reason")
 def test_nothing_else_sets_a_reason_to_stop() -> None:
     """The machine's own modules: what a reader finds is a fact, what it means for the run is the table's."""
     own = ("fsm/", "states/")
-    others = ("fsm/fuzz/", "fsm/stop_rules.py")
+    others = ("fsm/fuzz/", "fsm/machine/stop_rules.py")
     for name, tree in python_files():
         if name.startswith(own) and not name.startswith(others):
             assert reasons_set(tree) == [], name

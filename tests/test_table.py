@@ -1,4 +1,4 @@
-"""The table is the machine: the table as it was meant, `fsm.table` and the `transitions` machine say the same, row by row."""
+"""The table is the machine: the table as it was meant, `fsm.machine.table` and the `transitions` machine say the same, row by row."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from paor.fsm.guards import GUARDS
-from paor.fsm.machine import MACHINE, build_machine
-from paor.fsm.table import INITIAL, ROWS, TABLE, WAITING, Row, fingerprint, rows_of
+from paor.fsm.machine.guards import GUARDS
+from paor.fsm.machine.machine import MACHINE, build_machine
+from paor.fsm.machine.table import INITIAL, ROWS, TABLE, WAITING, Row, fingerprint, rows_of
 from paor.states.phase import DONE, EXECUTING, FAILED, FINAL, PHASES, PLANNING, REVIEWING, SPECIFYING
 
 MEANT = """
@@ -205,7 +205,7 @@ def test_failing_always_leads_to_failed_and_only_failing_does() -> None:
 
 
 def test_every_guard_of_the_table_is_a_named_function() -> None:
-    """Names in rows, functions in `fsm.guards`; neither has what the other lacks, and each says what it means."""
+    """Names in rows, functions in `fsm.machine.guards`; neither has what the other lacks, and each says what it means."""
     assert set(GUARDS) == {name for row in ROWS for name in (*row.conditions, *row.unless)}
     for name, function in GUARDS.items():
         assert function.__name__ == name
@@ -233,10 +233,10 @@ def test_the_fingerprint_sees_every_deciding_field(change: str, monkeypatch: pyt
     fields = {"source": first.source, "trigger": first.trigger, "dest": first.dest, "guards": first.guards}
     for meaning in ("the same", first.meaning):
         changed = Row(**(fields | {"meaning": meaning}))  # type: ignore[arg-type]
-        monkeypatch.setattr("paor.fsm.table.ROWS", (changed, *ROWS[1:]))
+        monkeypatch.setattr("paor.fsm.machine.table.ROWS", (changed, *ROWS[1:]))
         assert fingerprint() == before
     changed = Row(**(fields | {change: values[change], "meaning": first.meaning}))  # type: ignore[arg-type]
-    monkeypatch.setattr("paor.fsm.table.ROWS", (changed, *ROWS[1:]))
+    monkeypatch.setattr("paor.fsm.machine.table.ROWS", (changed, *ROWS[1:]))
     assert fingerprint() != before
 
 
@@ -246,5 +246,5 @@ def test_the_order_of_rows_is_part_of_the_fingerprint(monkeypatch: pytest.Monkey
     for one, other in pairwise(range(len(ROWS))):
         rows = list(ROWS)
         rows[one], rows[other] = rows[other], rows[one]
-        monkeypatch.setattr("paor.fsm.table.ROWS", tuple(rows))
+        monkeypatch.setattr("paor.fsm.machine.table.ROWS", tuple(rows))
         assert fingerprint() != before

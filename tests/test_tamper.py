@@ -19,7 +19,7 @@ from typing import NamedTuple
 import pytest
 
 from paor import Journal, JournalDamaged
-from paor.fsm.heads import Head, written
+from paor.fsm.verify.heads import Head, written
 
 from . import tampering
 from .erasing import erase_by_hand

@@ -17,17 +17,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paor.states.errors import UsageError
-from paor.tools.canonical import DEPTH_MAX, NotJson, dump, plain
-from paor.tools.schema import (
+from paor.states.base.errors import UsageError
+from paor.tools.schema.canonical import DEPTH_MAX, NotJson, dump, plain
+from paor.tools.schema.compiler import ROUGH_TEXT_MAX
+from paor.tools.schema.parameters import (
     SCHEMA_BYTES_MAX,
     ParameterSchema,
     Problem,
     SchemaError,
     canonical_arguments,
 )
-from paor.tools.schema_compiler import ROUGH_TEXT_MAX
-from paor.tools.schema_problems import MESSAGE_MAX, _located
+from paor.tools.schema.problems import MESSAGE_MAX, _located
 
 SEARCH: dict[str, Any] = {
     "type": "object",
@@ -583,7 +583,7 @@ def test_listing_problems_is_bounded() -> None:
 def test_nothing_is_imported_before_the_first_schema() -> None:
     """The validator costs 20 ms: only programs that use it pay."""
     code = (
-        "import sys; import paor.tools.schema as s; assert 'jsonschema_rs' not in sys.modules; "
+        "import sys; import paor.tools.schema.parameters as s; assert 'jsonschema_rs' not in sys.modules; "
         "s.ParameterSchema({}); assert 'jsonschema_rs' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from paor import Document, Policy, Tool, ToolContext, ToolError, ToolOutput, UsageError, builtin_tools, tool
-from paor.tools.ai import process
-from paor.tools.documents import extract, generate_report, readable
+from paor.tools.documents.process_tool import process
+from paor.tools.documents.tools import extract, generate_report, readable
 
 from .cases import short
 from .recording import World, observation, sections

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from paor import Engine, Journal, SeededIds, SteppingClock, UsageError, replay
-from paor.fsm.erase import Others
-from paor.fsm.erasing import FIELDS
-from paor.fsm.export import export_runs, line_bytes
+from paor.fsm.erasure.execute import Others
+from paor.fsm.erasure.plan import FIELDS
+from paor.fsm.transfer.export import export_runs, line_bytes
 
 from .journeys import BY_NAME, play
 from .worlds import CONTINUE, READ, STOP, SUCCESS, engine

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paor.fsm.validate import Report, validate
-from paor.states.plans import Plan
-from paor.states.spec import ToolSpec
-from paor.states.workflow import Workflow
+from paor.fsm.workflow.validate import Report, validate
+from paor.states.records.plans import Plan
+from paor.states.records.workflow import Workflow
+from paor.states.run.spec import ToolSpec
 from paor.tools.catalog import Catalog
 
 from .test_workflow import FIXTURES, fixture

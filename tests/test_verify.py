@@ -28,11 +28,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paor import Journal, JournalDamaged, RandomIds, SeededIds
-from paor.fsm.journal_rows import ROOT_COLUMNS
-from paor.fsm.payloads import salted_digest
-from paor.fsm.record import chained, root_hash
-from paor.fsm.verify import Defect
-from paor.fsm.verify_wire import references, request_of
+from paor.fsm.journal.payloads import salted_digest
+from paor.fsm.journal.record import chained, root_hash
+from paor.fsm.journal.rows import ROOT_COLUMNS
+from paor.fsm.verify.references import references, request_of
+from paor.fsm.verify.verify import Defect
 
 from .erasing import erase_by_hand
 from .journeys import BY_NAME, JOURNEYS, Journey, play
@@ -324,7 +324,7 @@ def test_any_edit_is_found_by_both_and_named_by_its_place(seed: int, small: byte
 
 def columns_of_tables() -> list[tuple[str, str]]:
     """Return every column of every table."""
-    from paor.fsm.journal_file import open_writer
+    from paor.fsm.journal.file import open_writer
 
     connection = open_writer(":memory:", durability="off", busy_timeout_s=1)
     return [(table, row[1]) for table in TABLES for row in connection.execute(f"PRAGMA table_info({table})")]
@@ -531,8 +531,8 @@ def test_rows_as_they_are_written_today_are_read_quickly(
 
     with journey.engine(tmp_path) as scripted:
         play(journey, scripted)
-        monkeypatch.setattr("paor.fsm.verify_walk.Walk._read_slowly", slowly)
-        monkeypatch.setattr("paor.fsm.verify_wire._documents_slowly", slowly)
+        monkeypatch.setattr("paor.fsm.verify.chain.Walk._read_slowly", slowly)
+        monkeypatch.setattr("paor.fsm.verify.references._documents_slowly", slowly)
         assert scripted.journal.verify() == []
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from paor import Engine, Journal, Limits, Policy, ScriptedModel, WebFact, replay, web_tools
-from paor.tools.web_backends import TavilySearch
-from paor.tools.web_search import SearchHit
+from paor.tools.web.search import SearchHit
+from paor.tools.web.search_backends import TavilySearch
 
 from .recording import World, observation, text_of
 from .websites import ARTICLES, FAST, LOCAL, Index, Site, robots

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from paor import WebFact
-from paor.tools.web_enrich import enrich
-from paor.tools.web_pages import Page
-from paor.tools.web_search import SearchHit
+from paor.tools.web.extraction import Page
+from paor.tools.web.relevance import enrich
+from paor.tools.web.search import SearchHit
 
 from .websites import ARTICLES, FAST, Context, Index, Site, tools
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from paor import Document, ToolError
-from paor.tools.web_pages import urls_in
+from paor.tools.web.extraction import urls_in
 
 from .websites import (
     ARTICLES,

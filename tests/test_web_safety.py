@@ -263,7 +263,7 @@ def secure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server.load_cert_chain(certificate, key)
     trusted = ssl.create_default_context(cafile=certificate)
-    monkeypatch.setattr("paor.tools.web_connect._certificates", lambda: trusted)
+    monkeypatch.setattr("paor.tools.web.transport._certificates", lambda: trusted)
     with Site(tls=server) as site:
         yield site
 

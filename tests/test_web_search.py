@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from paor import Document, MissingExtra, ToolError, UsageError, WebSettings, web_tools
-from paor.tools.web_backends import MetaSearch, SearxngSearch, TavilySearch, missing_extra
-from paor.tools.web_pages import urls_in
-from paor.tools.web_search import BACKENDS, SearchHit, SearchQuery, backend_of
+from paor.tools.web.extraction import urls_in
+from paor.tools.web.search import BACKENDS, SearchHit, SearchQuery, backend_of
+from paor.tools.web.search_backends import MetaSearch, SearxngSearch, TavilySearch, missing_extra
 
 from .websites import ARTICLES, Answer, Context, Index, Site, Visit, sends, text_of, tools
 

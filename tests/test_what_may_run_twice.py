@@ -24,7 +24,7 @@ from paor import (
     replay,
     tool,
 )
-from paor.fsm.record import COLUMNS
+from paor.fsm.journal.record import COLUMNS
 
 from .pages import page
 from .test_in_doubt import drive, in_doubt, sent

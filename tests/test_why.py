@@ -21,10 +21,10 @@ from paor import (
     why,
     why_not,
 )
-from paor.fsm.guards import GUARDS, WORDS, words_of
-from paor.fsm.kit import Kit
-from paor.fsm.stop_rules import read_case
-from paor.fsm.table import rows_of
+from paor.fsm.decision.run_resources import Kit
+from paor.fsm.machine.guards import GUARDS, WORDS, words_of
+from paor.fsm.machine.stop_rules import read_case
+from paor.fsm.machine.table import rows_of
 from paor.states.phase import FINAL, PHASES
 
 from .cases import OUTCOMES

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from paor.states.actions import DocumentRef, Intent, Preview, StoredText, ToolResult, WebFact
-from paor.states.observations import Check, Message, Observation
-from paor.states.reviews import CriterionCheck, Refinement, Review
-from paor.states.run import Change
-from paor.states.wire import Stored
+from paor.states.base.wire import Stored
+from paor.states.records.actions import DocumentRef, Intent, Preview, StoredText, ToolResult, WebFact
+from paor.states.records.observations import Check, Message, Observation
+from paor.states.records.reviews import CriterionCheck, Refinement, Review
+from paor.states.run.state import Change
 
 JSON_TEXT = st.text(st.characters(codec="utf-8"), max_size=20)
 PLACES = st.builds(StoredText, st.integers(0, 2**32 - 1), JSON_TEXT, st.integers(0, 2**50))

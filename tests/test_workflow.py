@@ -11,21 +11,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paor.fsm.defects import shown_path
-from paor.fsm.expressions import ExpressionError
-from paor.fsm.source_text import read_source
-from paor.fsm.workflow_default import default_workflow_text
-from paor.fsm.workflow_flow import HOPS_MAX, Call, Cursor, Flow, FlowError
-from paor.fsm.workflow_reading import (
+from paor.fsm.workflow.default import default_workflow_text
+from paor.fsm.workflow.defects import shown_path
+from paor.fsm.workflow.expressions.evaluator import ExpressionError
+from paor.fsm.workflow.navigation import HOPS_MAX, Call, Cursor, Flow, FlowError
+from paor.fsm.workflow.reader import (
     WorkflowError,
     default_workflow,
     find_task,
     load_workflow,
     workflow_of_text,
 )
-from paor.states.errors import UsageError
-from paor.states.plans import PlanResult
-from paor.states.workflow import (
+from paor.fsm.workflow.source import read_source
+from paor.states.base.errors import UsageError
+from paor.states.records.plans import PlanResult
+from paor.states.records.workflow import (
     EXEC_ACTION,
     EXECUTOR_INPUTS,
     EXECUTOR_OUTPUTS,

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paor import Limits, UsageError
-from paor.states.reasons import REASONS
+from paor.states.run.reasons import REASONS
 
 from .flows import EMPTY, OK, PLAN, TORN, Calls, check_journal
 from .recording import World

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from paor import Limits, UsageError, tool
-from paor.fsm.workflow_reading import load_workflow
+from paor.fsm.workflow.reader import load_workflow
 
 from .flows import EMPTY, OK, PLAN, TORN, Calls, check_journal, fixture
 from .recording import World, sections, text_of

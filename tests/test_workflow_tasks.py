@@ -28,7 +28,7 @@ from paor import (
 )
 from paor.cli import main
 from paor.cli.support.progress import Watch
-from paor.fsm import workflow_runner
+from paor.fsm.lifecycle import subrun_runner as workflow_runner
 
 from .recording import sections
 from .worlds import CONTINUE, REVIEW, SELECT, STOP, SUCCESS

@@ -14,7 +14,7 @@ from typing import Any, Self
 from urllib.parse import parse_qsl, urlsplit
 
 from paor import Document, Policy, Tool, ToolError, ToolOutput, WebSettings, web_tools
-from paor.tools.web_search import SearchHit, SearchQuery, SearchReply
+from paor.tools.web.search import SearchHit, SearchQuery, SearchReply
 
 LOCAL = Policy(private_hosts=True)
 FAST = WebSettings(host_interval_s=0, request_s=5, page_s=10, call_s=20)

@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from ..states.policy import ApprovalRule, Policy
+from ..states.settings.policy import ApprovalRule, Policy
 from .policy import matches
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import orjson
 
-from ..states.errors import UsageError
-from ..states.spec import ToolSpec
-from .schema import ParameterSchema, SchemaError
+from ..states.base.errors import UsageError
+from ..states.run.spec import ToolSpec
+from .schema.parameters import ParameterSchema, SchemaError
 
 _SEPARATORS = re.compile(r"[._:/-]+")
 

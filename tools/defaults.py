@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..states.spec import Spec, ToolSpec
-from .implied import depth, time_window
-from .schema import ParameterSchema
+from ..states.run.spec import Spec, ToolSpec
+from .schema.parameters import ParameterSchema
+from .search_defaults import depth, time_window
 
 LANGUAGE = "language"
 FORMATS = "expectedDocumentFormats"

@@ -14,9 +14,9 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from ..states.policy import Policy
+from ..states.settings.policy import Policy
+from .addresses import CREDENTIALS, address_of, gives_credentials, is_metadata, is_public, unsafe_host
 from .catalog import folded
-from .hosts import CREDENTIALS, address_of, gives_credentials, is_metadata, is_public, unsafe_host
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _PROSE = re.compile(r"\s*[A-Za-z]+:(\s|\Z)")

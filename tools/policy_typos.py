@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from difflib import get_close_matches
 
-from ..states.policy import ApprovalRule, Policy
+from ..states.settings.policy import ApprovalRule, Policy
 from .policy import matches
 
 

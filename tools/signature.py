@@ -28,10 +28,10 @@ from pydantic.errors import PydanticUserError
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema
 
-from ..states.errors import ToolError
-from .canonical import NotJson, plain
-from .schema_graph import SchemaError
-from .schema_problems import Problem, foreign, misfit, missing, unknown
+from ..states.base.errors import ToolError
+from .schema.canonical import NotJson, plain
+from .schema.problems import Problem, foreign, misfit, missing, unknown
+from .schema.references import SchemaError
 from .typed_dicts import modern
 
 __all__ = ["BindError", "SchemaError", "bind", "context_parameter", "schema_of", "summary_of"]

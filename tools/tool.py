@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
-from ..states.actions import Effect, WebFact
-from ..states.errors import UsageError
-from ..states.limits import GUARD_CEILING
-from ..states.policy import Policy
-from ..states.spec import ToolSpec
+from ..states.base.errors import UsageError
+from ..states.records.actions import Effect, WebFact
+from ..states.run.spec import ToolSpec
+from ..states.settings.limits import GUARD_CEILING
+from ..states.settings.policy import Policy
 from .signature import bind, context_parameter, schema_of, summary_of
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)+\Z")

@@ -54,7 +54,7 @@ def tamper():
 
 def changed():
     """Replay with another prompt."""
-    from paor.prompts.templates import default_templates
+    from paor.prompts.building.templates import default_templates
 
     prompts = {"review": default_templates()["review"].replace("task", "job", 1)}
     with engine(prompts=prompts) as other:

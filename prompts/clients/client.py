@@ -17,9 +17,9 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...states.budgets import prompt_tokens
-from ...states.errors import MissingExtra, UsageError
-from ...states.outcomes import Usage
+from ...states.base.errors import MissingExtra, UsageError
+from ...states.records.outcomes import Usage
+from ...states.run.budgets import prompt_tokens
 from ..model import (
     CallStopped,
     ModelCall,

@@ -15,8 +15,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from ...states.errors import UsageError
-from ...states.outcomes import Usage
+from ...states.base.errors import UsageError
+from ...states.records.outcomes import Usage
 
 MILLION = 1_000_000
 PRICE_MAX = Decimal(1_000_000)

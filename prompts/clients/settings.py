@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from ...states.errors import UsageError
+from ...states.base.errors import UsageError
 from .prices import Prices, prices_of
 
 PRICES_BYTES = 4_000_000

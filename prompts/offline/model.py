@@ -10,7 +10,7 @@ import json
 import re
 from typing import Any
 
-from ..fencing import DRAFT, without_note
+from ..building.fencing import DRAFT, without_note
 from ..model import ModelCall, ModelUnavailable, Reply
 from .planning import parameters_reply, plan_reply, selection_reply, tasks_reply
 from .sections import EXTRACT, PROCESS, REPORT, SIGNATURE, Sections, criteria_of, dumps, sections_of, tried_in

@@ -15,34 +15,32 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .fsm.changed_parts import ChangedPart
-    from .fsm.coverage import Coverage, coverage
-    from .fsm.diff import RunDiff, diff
-    from .fsm.drawing import diagram
+    from .fsm.check.checker import check
+    from .fsm.check.findings import Check, Finding
+    from .fsm.diagrams.overlays import diagram
     from .fsm.engine import Engine
-    from .fsm.erase import ErasureResult
-    from .fsm.erasures import Erasure
-    from .fsm.findings import Check, Finding
-    from .fsm.importing import Imported
-    from .fsm.journal import Journal
-    from .fsm.ports import Clock, Ids, RandomIds, SeededIds, SteppingClock, SystemClock
-    from .fsm.proof import check
-    from .fsm.redaction import Redaction
-    from .fsm.replay import Divergence, Replay, replay
-    from .fsm.result import Result
-    from .fsm.validate import validate
-    from .fsm.version import VERSION as __version__
-    from .fsm.walk import Unchecked
-    from .fsm.why import Why, WhyNot, why, why_not
-    from .fsm.workflow_reading import load_workflow
-    from .fsm.workflows import Task
+    from .fsm.erasure.execute import ErasureResult
+    from .fsm.explain.coverage import Coverage, coverage
+    from .fsm.explain.diff import RunDiff, diff
+    from .fsm.explain.why import Why, WhyNot, why, why_not
+    from .fsm.journal.erasure_log import Erasure
+    from .fsm.journal_api import Journal
+    from .fsm.lifecycle.result import Result
+    from .fsm.lifecycle.subruns import Task
+    from .fsm.replay.replay import Divergence, Replay, replay
+    from .fsm.replay.walk import Unchecked
+    from .fsm.runtime.ports import Clock, Ids, RandomIds, SeededIds, SteppingClock, SystemClock
+    from .fsm.transfer.importer import Imported
+    from .fsm.transfer.redaction import Redaction
+    from .fsm.versioning.changes import ChangedPart
+    from .fsm.workflow.reader import load_workflow
+    from .fsm.workflow.validate import validate
     from .prompts.clients.anthropic import AnthropicModel
     from .prompts.clients.openai import OpenAIModel
     from .prompts.model import CallStopped, Model, ModelCall, ModelUnavailable, Notice, PromptMessage, Reply
     from .prompts.offline import OfflineModel
     from .prompts.scripted import ScriptedModel
-    from .states.actions import WebFact
-    from .states.errors import (
+    from .states.base.errors import (
         AnswerNeeded,
         EffectUnknown,
         Erased,
@@ -70,7 +68,9 @@ if TYPE_CHECKING:
         UnknownRun,
         UsageError,
     )
-    from .states.events import (
+    from .states.base.version import VERSION as __version__
+    from .states.records.actions import WebFact
+    from .states.records.events import (
         Event,
         ModelNotice,
         ModelText,
@@ -80,18 +80,18 @@ if TYPE_CHECKING:
         StepCompleted,
         TransitionTaken,
     )
-    from .states.limits import Limits
-    from .states.outcomes import Usage
-    from .states.policy import ApprovalRule, Policy
-    from .states.profile import Profile
-    from .states.workflow import Workflow
-    from .tools.builtin import builtin_tools
-    from .tools.files import open_within
-    from .tools.mcp import McpServer, mcp_tools
+    from .states.records.outcomes import Usage
+    from .states.records.workflow import Workflow
+    from .states.settings.limits import Limits
+    from .states.settings.policy import ApprovalRule, Policy
+    from .states.settings.profile import Profile
+    from .tools.documents.builtin import builtin_tools
+    from .tools.documents.files import open_within
+    from .tools.mcp.toolset import McpServer, mcp_tools
     from .tools.tool import Document, Resumption, Tool, ToolContext, ToolOutput, tool
-    from .tools.web import web_tools
-    from .tools.web_search import SearchBackend, SearchHit, SearchQuery, SearchReply
-    from .tools.web_settings import WebSettings
+    from .tools.web.search import SearchBackend, SearchHit, SearchQuery, SearchReply
+    from .tools.web.settings import WebSettings
+    from .tools.web.tools import web_tools
 
 __all__ = [
     "AnswerNeeded",
@@ -326,7 +326,7 @@ _MODULES = {name: module for module, names in _PLACES.items() for name in names}
 def __getattr__(name: str) -> Any:
     """Import a public name on first use (PEP 562)."""
     if name == "__version__":
-        from .fsm.version import VERSION
+        from .states.base.version import VERSION
 
         return VERSION
     if name not in _MODULES:

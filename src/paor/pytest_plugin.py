@@ -15,7 +15,7 @@ import pytest
 
 if TYPE_CHECKING:
     from .fsm.engine import Engine
-    from .fsm.journal import Journal
+    from .fsm.journal_api import Journal
     from .testing import Walk
     from .testing.crash_matrix import CrashReport
     from .testing.pytest_coverage import Gathering
@@ -109,7 +109,7 @@ class _World:
     """The engines of one test: one journal file, one clock and one sequence of ids for all of them."""
 
     def __init__(self, folder: Path, *, checked: bool) -> None:
-        from .fsm.ports import SeededIds, SteppingClock
+        from .fsm.runtime.ports import SeededIds, SteppingClock
 
         self.path = folder / JOURNAL
         self._checked = checked
@@ -118,7 +118,7 @@ class _World:
 
     def journal(self) -> Journal:
         """Open the test's journal once more."""
-        from .fsm.journal import Journal
+        from .fsm.journal_api import Journal
 
         journal = Journal(self.path, "off")
         self._closing.append(journal.close)
@@ -148,7 +148,7 @@ class _World:
             close()
         if not (self._checked and self.path.exists()):
             return []
-        from .fsm.journal import Journal
+        from .fsm.journal_api import Journal
         from .testing import problems
 
         with Journal(self.path, read_only=True) as journal:

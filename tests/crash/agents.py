@@ -25,7 +25,7 @@ from paor import (
     ToolContext,
     tool,
 )
-from paor.fsm.record import COLUMNS
+from paor.fsm.journal.record import COLUMNS
 from paor.testing import answer, call, refine, review
 
 SENT = Path("sent.txt")

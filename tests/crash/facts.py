@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from paor import Engine, Journal, replay
-from paor.fsm.restore import restored
+from paor.fsm.replay.restore import restored
 
 from .outside import EFFECT_US
 

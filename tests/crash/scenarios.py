@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from paor import Engine, Journal, Limits, Policy, Result, SeededIds, Task
-from paor.fsm.journal_file import Durability
+from paor.fsm.journal.file import Durability
 
 from ..planning import END, PLAN, STEP
 from ..worlds import CONTINUE, JOURNAL, PARAMETERS, REFINE, REVIEW, SELECT, STOP

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from paor import Engine, Journal, Policy, Reply, SeededIds, SteppingClock, Task, Tool, ToolError, tool
-from paor.fsm.export import export_runs, in_order, line_bytes
-from paor.fsm.migrations import newest
-from paor.prompts.templates import DIVIDER, default_templates, parse_template
+from paor.fsm.journal.migrations import newest
+from paor.fsm.transfer.export import export_runs, in_order, line_bytes
+from paor.prompts.building.templates import DIVIDER, default_templates, parse_template
 
 HERE = Path(__file__).resolve().parent
 ERASED_AT = 1_767_225_900_000_000

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ....states.outcomes import Usage
+from ....states.records.outcomes import Usage
 from ...model import Finish, ModelCall
-from ...strict import strict_schema
+from ...parsing.provider_schema import strict_schema
 from .faults import AttemptFault, told_fault
 from .interface import (
     ParsedReply,

@@ -16,7 +16,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from ....states.outcomes import Usage
+from ....states.records.outcomes import Usage
 
 MESSAGE_CHARS = 500
 WAIT_CEILING_S = 1e9

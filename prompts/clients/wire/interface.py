@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from ....states.outcomes import Usage
+from ....states.records.outcomes import Usage
 from ...model import Finish, ModelCall
 from .faults import AttemptFault
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ....states.outcomes import Usage
+from ....states.records.outcomes import Usage
 from ...model import Finish, ModelCall
 from .chat_completions import reply_format
 from .faults import AttemptFault, told_fault

@@ -55,7 +55,7 @@ def _invoked(arguments: list[str]) -> int:
     """Parse and run one command; usage errors and paor's own errors become one or two lines."""
     import click
 
-    from ..states.errors import PaorError
+    from ..states.base.errors import PaorError
     from .support import streams as io
 
     where = "paor"
@@ -110,7 +110,7 @@ def _group() -> click.Group:
 
     import click
 
-    from ..fsm.version import VERSION
+    from ..states.base.version import VERSION
     from .support.streams import SETTINGS
 
     class Lazy(click.Group):

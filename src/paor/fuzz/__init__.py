@@ -156,7 +156,7 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "hypothesis":
             raise
-        from ..states.errors import MissingExtra
+        from ..states.base.errors import MissingExtra
 
         raise MissingExtra('paor.fuzz needs hypothesis: pip install "paor[fuzz]"') from None
     globals()[name] = value

@@ -14,11 +14,11 @@ from hypothesis import Phase, seed, settings
 from hypothesis.database import InMemoryExampleDatabase
 from hypothesis.stateful import run_state_machine_as_test
 
-from ..fsm.coverage import Coverage, coverage
 from ..fsm.engine import Engine
-from ..fsm.journal import Journal
-from ..fsm.journal_rows import Transition
-from ..states.errors import UsageError
+from ..fsm.explain.coverage import Coverage, coverage
+from ..fsm.journal.rows import Transition
+from ..fsm.journal_api import Journal
+from ..states.base.errors import UsageError
 from .failing_case import SETTINGS, quiet, smallest, violation_in
 from .machine import EngineMachine
 from .oracles.seen import Violation
@@ -43,10 +43,10 @@ _CONVERT = (
     "_web",
 )
 _LOADED = (
-    *("fsm.erasures", "fsm.heads", "fsm.replay_erased", "fuzz.strategies.plan_replies"),
+    *("fsm.journal.erasure_log", "fsm.verify.heads", "fsm.replay.erased", "fuzz.strategies.plan_replies"),
     *("prompts.offline.model", "prompts.offline.sections"),
-    *(f"fsm.verify{name}" for name in _VERIFY),
-    *(f"tools.convert{name}" for name in _CONVERT),
+    *(f"fsm.verify.verify{name}" for name in _VERIFY),
+    *(f"tools.documents.convert.registry{name}" for name in _CONVERT),
 )
 """
 Modules that are loaded before a search, not on first use: hypothesis draws constants from the modules that it finds, so the

@@ -23,10 +23,10 @@ from hypothesis.stateful import (
 from hypothesis.strategies import DataObject, SearchStrategy
 
 from ..fsm.engine import Engine
-from ..fsm.journal import Journal
-from ..fsm.table import TABLE
+from ..fsm.journal_api import Journal
+from ..fsm.machine.table import TABLE
 from ..prompts.model import ModelCall
-from ..states.errors import UsageError
+from ..states.base.errors import UsageError
 from ..tools.tool import Tool
 from .failing_case import TestCaseOf
 from .oracles.invariants import denied, fits

@@ -18,8 +18,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..fsm.version import VERSION
-from ..states.errors import UsageError
+from ..states.base.errors import UsageError
+from ..states.base.version import VERSION
 from .oracles.seen import Violation
 from .strategies.injected_faults import checked_happening
 from .strategies.reply_builder import Said

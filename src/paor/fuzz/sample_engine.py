@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..fsm.engine import Engine
-from ..fsm.journal import Journal
-from ..states.errors import ToolError
-from ..states.policy import Policy
+from ..fsm.journal_api import Journal
+from ..states.base.errors import ToolError
+from ..states.settings.policy import Policy
 from ..tools.tool import Tool, ToolContext, tool
 
 

@@ -12,8 +12,8 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ..prompts.json_reading import read_object
-from ..states.errors import PaorError
+from ..prompts.parsing.json_reading import read_object
+from ..states.base.errors import PaorError
 from .oracles.seen import Violation
 from .strategies.injected_faults import CALL
 from .strategies.reply_builder import Said

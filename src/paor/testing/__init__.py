@@ -17,7 +17,7 @@ folders, nothing of `paor.cli` and `paor.fuzz`. Start reading at `scripted`.
 
 from __future__ import annotations
 
-from ..fsm.listening import listen
+from ..fsm.lifecycle.listeners import listen
 from .scripted import (
     Asked,
     Asks,

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from ..fsm.coverage import Coverage
-from ..states.errors import UsageError
+from ..fsm.explain.coverage import Coverage
+from ..states.base.errors import UsageError
 
 KILLED = -9
 COMPARED = ("end", "answer", "criteria", "totals", "documents", "rows", "world")

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any, Protocol
 
-from ..fsm import journal_file
+from ..fsm.journal import file as journal_file
 from ..prompts.model import ModelCall, Reply
 from ..tools.tool import Tool
 

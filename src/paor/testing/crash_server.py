@@ -35,9 +35,9 @@ def main() -> int:
 
 def _warm() -> None:
     """Run something small, so that whatever is imported or made on first use is there before the first fork."""
-    from ..fsm.coverage import coverage
     from ..fsm.engine import Engine
-    from ..fsm.journal import Journal
+    from ..fsm.explain.coverage import coverage
+    from ..fsm.journal_api import Journal
     from ..prompts.scripted import ScriptedModel
     from .crash_worker import facts
     from .scripted import call, problems, refine, review, scripted_tool

@@ -11,15 +11,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..fsm.coverage import coverage
 from ..fsm.engine import Engine
-from ..fsm.journal import Journal
-from ..fsm.outputs import output_of
-from ..fsm.restore import restored
-from ..fsm.result import Result
-from ..states.errors import AnswerNeeded, EffectUnknown, NotStarted, PaorError, UsageError
-from ..states.events import RunEnded, TransitionTaken
-from ..states.spec import TASK_TOOL
+from ..fsm.explain.coverage import coverage
+from ..fsm.journal_api import Journal
+from ..fsm.lifecycle.result import Result
+from ..fsm.replay.restore import restored
+from ..fsm.runtime.tool_results import output_of
+from ..states.base.errors import AnswerNeeded, EffectUnknown, NotStarted, PaorError, UsageError
+from ..states.records.events import RunEnded, TransitionTaken
+from ..states.run.spec import TASK_TOOL
 from ..tools.tool import Document, Tool, ToolOutput
 from .crash_points import Points, WatchedModel, watching
 from .scripted import problems

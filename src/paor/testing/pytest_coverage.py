@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Self
 
 import pytest
 
-from ..fsm.coverage import Coverage, coverage
-from ..fsm.journal import Journal
-from ..fsm.journal_rows import transition_of
-from ..fsm.listening import listen
-from ..states.errors import PaorError
+from ..fsm.explain.coverage import Coverage, coverage
+from ..fsm.journal.rows import transition_of
+from ..fsm.journal_api import Journal
+from ..fsm.lifecycle.listeners import listen
+from ..states.base.errors import PaorError
 
 if TYPE_CHECKING:
-    from ..fsm.diagram import Format
+    from ..fsm.diagrams.render import Format
 
 DRAWN: dict[str, Format] = {".svg": "svg", ".mmd": "mermaid", ".dot": "dot"}
 """Forms in which the coverage is drawn, by the ending of the file's name."""
@@ -150,6 +150,6 @@ def _percent(given: str | None) -> float | None:
 def _form(total: Coverage, ending: str) -> str:
     if ending == ".json":
         return total.wire_json()
-    from ..fsm.drawing import diagram
+    from ..fsm.diagrams.overlays import diagram
 
     return diagram(form=DRAWN[ending], coverage=total)

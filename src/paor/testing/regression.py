@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..fsm.excerpts import Excerpts
-from ..fsm.journal import Journal
-from ..fsm.redaction import EXCERPT, Redaction
-from ..states.errors import PaorError, UsageError
+from ..fsm.erasure.text_search import Excerpts
+from ..fsm.journal_api import Journal
+from ..fsm.transfer.redaction import EXCERPT, Redaction
+from ..states.base.errors import PaorError, UsageError
 from .python_literals import changed
 from .regression_file import source_of
 from .scenario import Scenario, scenario_of

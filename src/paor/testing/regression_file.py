@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ..fsm.version import VERSION
+from ..states.base.version import VERSION
 from .python_literals import CALLABLE, names_in, source
 from .scenario import Scenario
 from .scripted import Walk

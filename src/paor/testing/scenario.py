@@ -11,18 +11,18 @@ from typing import Any
 import orjson
 
 from ..fsm.engine import Engine
-from ..fsm.journal import Journal
-from ..fsm.journal_rows import Transition
-from ..fsm.ports import SeededIds, SteppingClock
+from ..fsm.journal.rows import Transition
+from ..fsm.journal_api import Journal
+from ..fsm.runtime.ports import SeededIds, SteppingClock
 from ..prompts.scripted import ScriptedModel
-from ..states.actions import ToolResult
-from ..states.errors import UsageError
-from ..states.limits import Limits
-from ..states.policy import Policy
-from ..states.profile import Profile
-from ..states.run import Change
-from ..states.spec import Spec, ToolSpec
-from ..states.waiting import Answer, Asking
+from ..states.base.errors import UsageError
+from ..states.records.actions import ToolResult
+from ..states.records.questions import Answer, Asking
+from ..states.run.spec import Spec, ToolSpec
+from ..states.run.state import Change
+from ..states.settings.limits import Limits
+from ..states.settings.policy import Policy
+from ..states.settings.profile import Profile
 from .python_literals import DEPTH_MAX, New, depth, made
 from .scripted import Walk, play
 
@@ -242,7 +242,7 @@ class _Reader:
 
 def _variables(spec: Spec) -> dict[str, Any]:
     """Return the values that a workflow's variables began with, without those that the run makes itself."""
-    from ..fsm.flow_values import SAME
+    from ..fsm.workflow.variables import SAME
 
     flow = spec.flow
     return {

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..fsm.engine import Engine
-from ..fsm.journal import Journal
-from ..fsm.journal_rows import Transition
-from ..fsm.replay import replay
-from ..fsm.restore import restored
-from ..states.actions import Effect, Intent
-from ..states.errors import ToolError, UsageError
-from ..states.run import Change
+from ..fsm.journal.rows import Transition
+from ..fsm.journal_api import Journal
+from ..fsm.replay.replay import replay
+from ..fsm.replay.restore import restored
+from ..states.base.errors import ToolError, UsageError
+from ..states.records.actions import Effect, Intent
+from ..states.run.state import Change
 from ..tools.tool import Tool, ToolContext
 
 

@@ -8,12 +8,12 @@ from contextlib import contextmanager, nullcontext
 import click
 from rich.cells import cell_len
 
-from ...fsm.causes import CAUSES
-from ...fsm.diff import RunDiff, Side
-from ...fsm.diff import diff as compare
-from ...fsm.journal import Journal
-from ...fsm.why import Candidate, Checked, Why, WhyNot, why_not
-from ...fsm.why import why as explain
+from ...fsm.explain.diff import RunDiff, Side
+from ...fsm.explain.diff import diff as compare
+from ...fsm.explain.divergence import CAUSES
+from ...fsm.explain.why import Candidate, Checked, Why, WhyNot, why_not
+from ...fsm.explain.why import why as explain
+from ...fsm.journal_api import Journal
 from ..support.journals import find_run, reading, short_id
 from ..support.streams import DIVERGED, OK, arrow, command, say, say_json, tell, width
 from ..support.text import Cell, Column, count, cut, duration, facts, folded, one_line, styled, table

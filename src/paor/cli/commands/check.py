@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
+from ...fsm.check.checker import MODES
+from ...fsm.check.checker import check as examined
+from ...fsm.check.findings import Check, Finding, Path
 from ...fsm.engine import Engine
-from ...fsm.findings import Check, Finding, Path
-from ...fsm.journal import Journal
-from ...fsm.proof import MODES
-from ...fsm.proof import check as examined
+from ...fsm.journal_api import Journal
 from ..support.app import APP_HELP, engine_of
 from ..support.streams import OK, USAGE, command, say, say_json, tell
 from ..support.text import count

@@ -10,12 +10,12 @@ from typing import Any
 
 import click
 
-from ...fsm.coverage import Coverage
-from ...fsm.diagram import Format, Overlay
-from ...fsm.diagram import diagram as picture
-from ...fsm.drawing import coverage_of, covered, parted, walk
-from ...fsm.journal import Journal
-from ...states.errors import UsageError
+from ...fsm.diagrams.overlays import coverage_of, covered, parted, walk
+from ...fsm.diagrams.render import Format, Overlay
+from ...fsm.diagrams.render import diagram as picture
+from ...fsm.explain.coverage import Coverage
+from ...fsm.journal_api import Journal
+from ...states.base.errors import UsageError
 from ..support.journals import find_run, reading
 from ..support.json_input import text_file
 from ..support.streams import OK, command, keep_journals, say_bytes, say_json, tell, write_atomically

@@ -12,13 +12,13 @@ from typing import Any
 
 import click
 
-from ...fsm.intake import toolbox
-from ...fsm.journal import Journal
-from ...fsm.version import VERSION
-from ...states.errors import JournalError, UsageError
+from ...fsm.journal_api import Journal
+from ...fsm.lifecycle.arguments import toolbox
+from ...states.base.errors import JournalError, UsageError
+from ...states.base.version import VERSION
 from ...tools.catalog import Catalog
 from ...tools.tool import Tool
-from ...tools.web_search import backend_of
+from ...tools.web.search import backend_of
 from ..support.app import APP_HELP, asked_tools, engine_of
 from ..support.journals import reading
 from ..support.mcp_servers import McpFlags, mcp_offered, mcp_options

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from ...fsm.erase import ErasureResult, unfinished
-from ...fsm.erasing import FIELDS
-from ...fsm.journal import Journal
+from ...fsm.erasure.execute import ErasureResult, unfinished
+from ...fsm.erasure.plan import FIELDS
+from ...fsm.journal_api import Journal
 from ..support.journals import busy_timeout_s, find_run, reading
 from ..support.streams import OK, command, say, say_json, tell
 from ..support.text import count

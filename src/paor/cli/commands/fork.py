@@ -8,12 +8,12 @@ from typing import Any
 import click
 
 from ...fsm.engine import Engine
-from ...fsm.forking import calls_after, fork_point
-from ...fsm.intake import model_of
-from ...fsm.journal import Journal
-from ...fsm.journal_rows import RunRow
-from ...fsm.result import Result
-from ...states.errors import RunChanged
+from ...fsm.journal.rows import RunRow
+from ...fsm.journal_api import Journal
+from ...fsm.lifecycle.arguments import model_of
+from ...fsm.lifecycle.fork import calls_after, fork_point
+from ...fsm.lifecycle.result import Result
+from ...states.base.errors import RunChanged
 from ..support.app import APP_HELP, WEB_HELP, driving, looking
 from ..support.journals import find_run, short_id
 from ..support.json_input import text_file

@@ -18,13 +18,13 @@ from ...fuzz.oracles.reachable_rows import parted
 from ...fuzz.repro import FOLDER, Repro, load, step_lines
 from ...fuzz.sample_engine import sample_engine
 from ...fuzz.world.engine_under_test import PROCESS
-from ...states.errors import MissingExtra, UsageError
+from ...states.base.errors import MissingExtra, UsageError
 from ..support.app import APP_HELP, app_of, is_machine, made_engine
 from ..support.streams import DIVERGED, OK, RUN_FAILED, command, say, say_json, tell, width
 from ..support.text import count, facts, folded, styled
 
 if TYPE_CHECKING:
-    from ...fsm.coverage import Coverage, RowCoverage
+    from ...fsm.explain.coverage import Coverage, RowCoverage
     from ...fuzz.campaign import Found, Seen
     from ...fuzz.machine import EngineMachine
     from ...fuzz.world.world import Make

@@ -17,9 +17,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ...fsm.journal import Journal
-from ...fsm.journal_file import ours
-from ...states.errors import JournalBusy, UsageError
+from ...fsm.journal.file import ours
+from ...fsm.journal_api import Journal
+from ...states.base.errors import JournalBusy, UsageError
 from ..support.journals import reading
 from ..support.streams import OK, command, say, say_bytes, tell, width
 from ..support.text import harmless, one_line

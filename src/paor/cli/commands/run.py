@@ -13,19 +13,19 @@ from typing import Any
 import click
 
 from ...fsm.engine import Engine
-from ...fsm.fallback import is_owed
-from ...fsm.intake import model_of
-from ...fsm.journal import Journal
-from ...fsm.journal_rows import RunRow
-from ...fsm.ports import SystemClock
-from ...fsm.restore import restored
-from ...fsm.result import Result
-from ...fsm.resuming import timed_out
-from ...fsm.workflows import used_tools
+from ...fsm.journal.rows import RunRow
+from ...fsm.journal_api import Journal
+from ...fsm.lifecycle.arguments import model_of
+from ...fsm.lifecycle.fallback import is_owed
+from ...fsm.lifecycle.result import Result
+from ...fsm.lifecycle.resume import timed_out
+from ...fsm.lifecycle.subruns import used_tools
+from ...fsm.replay.restore import restored
+from ...fsm.runtime.ports import SystemClock
 from ...prompts.model import Model
-from ...states.errors import MissingExtra, RunChanged, UsageError
-from ...states.events import RunEnded
-from ...tools.builtin import builtin_tools
+from ...states.base.errors import MissingExtra, RunChanged, UsageError
+from ...states.records.events import RunEnded
+from ...tools.documents.builtin import builtin_tools
 from ...tools.tool import Tool
 from ..support.app import APP_HELP, WEB_HELP, asked_tools, driving, looking
 from ..support.inputs import RunInput, run_input

@@ -8,9 +8,9 @@ import time
 
 import click
 
-from ...fsm.journal import Journal
-from ...fsm.journal_rows import RunRow, StoredDocument, Transition, transition_of
-from ...states.errors import UsageError
+from ...fsm.journal.rows import RunRow, StoredDocument, Transition, transition_of
+from ...fsm.journal_api import Journal
+from ...states.base.errors import UsageError
 from ..support.journals import ALONE, find_run, is_driven, reading, short_id
 from ..support.outcome import answer_lines
 from ..support.row_text import row_cells, row_columns

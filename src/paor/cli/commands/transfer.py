@@ -11,11 +11,11 @@ from typing import BinaryIO
 
 import click
 
-from ...fsm.export import export_runs, in_order, line_bytes
-from ...fsm.import_lines import LINE_BYTES_MAX
-from ...fsm.journal import Journal
-from ...fsm.redaction import Redaction, rules_of_text
-from ...states.errors import PaorError, UsageError
+from ...fsm.journal_api import Journal
+from ...fsm.transfer.export import export_runs, in_order, line_bytes
+from ...fsm.transfer.line_format import LINE_BYTES_MAX
+from ...fsm.transfer.redaction import Redaction, rules_of_text
+from ...states.base.errors import PaorError, UsageError
 from ..support.journals import busy_timeout_s, find_run, reading
 from ..support.json_input import text_file
 from ..support.streams import (

@@ -6,11 +6,11 @@ import sys
 
 import click
 
-from ...fsm.journal import Journal
-from ...fsm.source_text import CHARS_MAX
-from ...fsm.validate import Kind, Report
-from ...fsm.validate import validate as check
-from ...states.errors import UsageError
+from ...fsm.journal_api import Journal
+from ...fsm.workflow.source import CHARS_MAX
+from ...fsm.workflow.validate import Kind, Report
+from ...fsm.workflow.validate import validate as check
+from ...states.base.errors import UsageError
 from ...tools.catalog import Catalog
 from ..support.app import APP_HELP, engine_of
 from ..support.streams import OK, USAGE, command, reason, say, say_json, tell

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 
-from ...fsm.heads import BYTES_MAX, Head, read, written
-from ...fsm.verify import Defect
-from ...states.errors import JournalDamaged, UsageError
+from ...fsm.verify.heads import BYTES_MAX, Head, read, written
+from ...fsm.verify.verify import Defect
+from ...states.base.errors import JournalDamaged, UsageError
 from ..support.journals import reading
 from ..support.streams import (
     DAMAGED,

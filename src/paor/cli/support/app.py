@@ -12,11 +12,11 @@ from contextlib import contextmanager, redirect_stdout
 import click
 
 from ...fsm.engine import Engine
-from ...fsm.journal import Journal
-from ...fsm.journal_file import Durability
+from ...fsm.journal.file import Durability
+from ...fsm.journal_api import Journal
 from ...prompts.model import Model
-from ...states.errors import PaorError, UsageError
-from ...states.events import Event
+from ...states.base.errors import PaorError, UsageError
+from ...states.records.events import Event
 from ...tools.tool import Tool
 from .journals import busy_timeout_s, reading
 from .streams import (
@@ -111,7 +111,7 @@ def asked_tools(app: str | None, *, web: bool) -> tuple[Tool, ...]:
         return ()
     if app is not None:
         raise UsageError("--web goes without --app: an app's engine has tools of its own, see web_tools()")
-    from ...tools.web import web_tools
+    from ...tools.web.tools import web_tools
 
     return web_tools()
 

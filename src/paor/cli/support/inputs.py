@@ -10,9 +10,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ...fsm.fallback import fallback_of
-from ...fsm.flow_start import GivenWorkflow, given_workflow
-from ...fsm.intake import (
+from ...fsm.journal.file import SYNCHRONOUS, Durability
+from ...fsm.lifecycle.arguments import (
     documents_of,
     mime_of,
     mode_of,
@@ -22,20 +21,21 @@ from ...fsm.intake import (
     templates_of,
     toolbox,
 )
-from ...fsm.journal_file import SYNCHRONOUS, Durability
-from ...fsm.starting import FORMATS
+from ...fsm.lifecycle.fallback import fallback_of
+from ...fsm.lifecycle.start import FORMATS
+from ...fsm.lifecycle.workflow_start import GivenWorkflow, given_workflow
 from ...prompts.model import Model
-from ...states.errors import UsageError
-from ...states.limits import Limits
-from ...states.settings import problems_of
-from ...states.spec import Mode
-from ...tools.convert import DOCX, ConversionError, convert
+from ...states.base.errors import UsageError
+from ...states.run.spec import Mode
+from ...states.settings.base import problems_of
+from ...states.settings.limits import Limits
+from ...tools.documents.convert.registry import DOCX, ConversionError, convert
 from ...tools.tool import Document
 from .app import asked_tools
 from .json_input import BOUNDS, input_fields, standard_input, text_file
 
 READABLE = ("application/json", "application/xml", "application/pdf", DOCX)
-"""Kinds that can be read beside every ``text/``; see `paor.tools.convert`."""
+"""Kinds that can be read beside every ``text/``; see `paor.tools.documents.convert.registry`."""
 
 
 @dataclass(slots=True)

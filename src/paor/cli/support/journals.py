@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ...fsm.journal import Journal
-from ...fsm.journal_rows import RunRow
-from ...states.errors import UnknownRun, UsageError
+from ...fsm.journal.rows import RunRow
+from ...fsm.journal_api import Journal
+from ...states.base.errors import UnknownRun, UsageError
 
 
 def busy_timeout_s() -> float:

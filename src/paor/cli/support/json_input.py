@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ...fsm.intake import text_of_file
-from ...states.errors import UsageError
+from ...fsm.lifecycle.arguments import text_of_file
+from ...states.base.errors import UsageError
 
 _SAME = {
     "document": "documents",

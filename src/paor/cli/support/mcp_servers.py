@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from ...states.errors import ToolError, UsageError
+from ...states.base.errors import ToolError, UsageError
 from ...tools.tool import Tool
 from .streams import tell
 from .text import one_line
@@ -82,7 +82,7 @@ def mcp_offered(flags: McpFlags, app: str | None) -> Iterator[tuple[Tool, ...]]:
     if not flags.servers:
         yield ()
         return
-    from ...tools.mcp import McpServer
+    from ...tools.mcp.toolset import McpServer
 
     offered: list[Tool] = []
     prefixes: set[str] = set()

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from importlib import metadata
 from typing import NamedTuple
 
-from ...fsm.intake import automatic, model_of
+from ...fsm.lifecycle.arguments import automatic, model_of
 from ...prompts.clients.client import RemoteModel
 from ...prompts.clients.prices import MILLION
 from ...prompts.clients.settings import checked_url, price_list, shown_url
 from ...prompts.model import Model, ModelCall, ModelUnavailable, PromptMessage
-from ...states.errors import UsageError
+from ...states.base.errors import UsageError
 from .streams import USAGE
 
 VARIABLES = {

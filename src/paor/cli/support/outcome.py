@@ -13,14 +13,14 @@ from typing import Any
 import click
 from rich.cells import cell_len
 
-from ...fsm.journal import Journal
-from ...fsm.result import Result
-from ...fsm.starting import FORMATS
-from ...states.errors import PaorError, UsageError
-from ...states.reasons import LIMIT_REASONS
-from ...states.run import Change
-from ...states.waiting import Question
-from ...tools.reports import MIMES, check_report_format, written
+from ...fsm.journal_api import Journal
+from ...fsm.lifecycle.result import Result
+from ...fsm.lifecycle.start import FORMATS
+from ...states.base.errors import PaorError, UsageError
+from ...states.records.questions import Question
+from ...states.run.reasons import LIMIT_REASONS
+from ...states.run.state import Change
+from ...tools.documents.reports import MIMES, check_report_format, written
 from .journals import short_id
 from .run_summary import asking
 from .streams import (

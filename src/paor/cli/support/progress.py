@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ...states.events import Event, RunStarted, StepCompleted, TransitionTaken
+from ...states.records.events import Event, RunStarted, StepCompleted, TransitionTaken
 from .text import count, cut, duration, one_line
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...fsm.journal import Journal
-from ...fsm.journal_rows import Transition
-from ...fsm.table import ROWS, rows_of
+from ...fsm.journal.rows import Transition
+from ...fsm.journal_api import Journal
+from ...fsm.machine.table import ROWS, rows_of
 from ...states.phase import PLANNING, REVIEWING, SPECIFYING
 from .run_summary import change_of
 from .text import Cell, Column, count, cut, duration

@@ -8,16 +8,16 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ...fsm.erasures import Erasure, numbers_of
-from ...fsm.journal import Journal
-from ...fsm.journal_rows import RunRow, Transition, transition_of
-from ...fsm.workflows import waiting_task
-from ...states.errors import JournalDamaged
+from ...fsm.journal.erasure_log import Erasure, numbers_of
+from ...fsm.journal.rows import RunRow, Transition, transition_of
+from ...fsm.journal_api import Journal
+from ...fsm.lifecycle.subruns import waiting_task
+from ...states.base.errors import JournalDamaged
 from ...states.phase import EXECUTING
-from ...states.reasons import REASONS
-from ...states.run import Change
-from ...states.spec import Spec
-from ...states.waiting import Question
+from ...states.records.questions import Question
+from ...states.run.reasons import REASONS
+from ...states.run.spec import Spec
+from ...states.run.state import Change
 from .journals import ALONE, is_driven
 from .text import STATE_STYLES, Cell, Column, count, duration
 

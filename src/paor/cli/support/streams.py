@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 import click
 
-from ...states.errors import (
+from ...states.base.errors import (
     JournalDamaged,
     JournalError,
     PaorError,

@@ -13,11 +13,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ...fsm.replay import replay
-from ...fsm.restore import restored
-from ...states.policy import ApprovalRule, Policy
-from ...states.reasons import REASONS
-from ...states.run import Run
+from ...fsm.replay.replay import replay
+from ...fsm.replay.restore import restored
+from ...states.run.reasons import REASONS
+from ...states.run.state import Run
+from ...states.settings.policy import ApprovalRule, Policy
 from .reference_model import ENDS, MODELLED
 from .run_oracle import TRUTHS, chain_fits_the_format
 from .seen import Observed, Seen

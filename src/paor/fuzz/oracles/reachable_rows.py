@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...fsm.coverage import RowCoverage
-from ...fsm.coverage_table import RowKey
-from ...fsm.table import ROWS
+from ...fsm.explain.coverage import RowCoverage
+from ...fsm.explain.reachable_rows import RowKey
+from ...fsm.machine.table import ROWS
 
 _ASKS = ("Planning wait", "Planning provide", "Specifying wait argument_missing")
 """What only a plan that a model has made of actions can lead to."""

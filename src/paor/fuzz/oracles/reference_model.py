@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...fsm.journal_rows import Transition
-from ...fsm.table import ROWS
-from ...states.limits import Limits
+from ...fsm.journal.rows import Transition
+from ...fsm.machine.table import ROWS
+from ...states.settings.limits import Limits
 
 ARROWS = {(row.source, row.trigger, row.dest) for row in ROWS}
 ENDS = ("Done", "Failed")

@@ -17,7 +17,7 @@ from hashlib import sha256
 from typing import Any
 from urllib.parse import urlsplit
 
-from ...fsm.record import HASHED, PREV_HASH
+from ...fsm.journal.record import HASHED, PREV_HASH
 from .seen import Observed, Seen
 
 # -- reasons -------------------------------------------------------------------------------------------------------

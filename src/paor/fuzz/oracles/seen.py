@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from ...fsm.journal import Journal
-from ...fsm.journal_rows import RunRow, Transition
-from ...fsm.result import Result
-from ...states.run import Run
-from ...states.spec import Spec
+from ...fsm.journal.rows import RunRow, Transition
+from ...fsm.journal_api import Journal
+from ...fsm.lifecycle.result import Result
+from ...states.run.spec import Spec
+from ...states.run.state import Run
 from ..strategies.reply_builder import Said
 from .reference_model import RunModel
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from ...states.errors import AnswerNeeded, EffectUnknown, NotStarted, ToolError
+from ...states.base.errors import AnswerNeeded, EffectUnknown, NotStarted, ToolError
 from ...tools.tool import Document, ToolOutput
 from .reply_builder import INJECTED
 

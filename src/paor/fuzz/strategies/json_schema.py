@@ -17,7 +17,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from ...tools.schema import ParameterSchema
+from ...tools.schema.parameters import ParameterSchema
 from .reply_builder import INJECTED
 
 _DEPTH_MAX = 4

@@ -8,9 +8,9 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from ...states.policy import Policy
-from ...states.waiting import Question
-from ...tools.schema import ParameterSchema, SchemaError
+from ...states.records.questions import Question
+from ...states.settings.policy import Policy
+from ...tools.schema.parameters import ParameterSchema, SchemaError
 from .injected_faults import CALL, RAISED, RETURNED
 from .json_schema import arguments, weighted
 

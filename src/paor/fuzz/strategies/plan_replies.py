@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from ...states.spec import ToolSpec
+from ...states.run.spec import ToolSpec
 from ...tools.catalog import CONNECTION, DOCUMENT_LIST
 from .json_schema import Known, arguments, near_arguments
 from .reply_builder import Said

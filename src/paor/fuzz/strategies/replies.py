@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from ...prompts.model import FAULT_CODES
-from ...states.actions import FORBIDDEN_FIELDS
-from ...states.spec import ToolSpec
+from ...states.records.actions import FORBIDDEN_FIELDS
+from ...states.run.spec import ToolSpec
 from ...tools.catalog import CONNECTION, DOCUMENT_LIST
 from . import plan_replies
 from .json_schema import arguments, near_arguments, weighted

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple, get_args
 
 from ...prompts.model import FAULT_CODES, Finish
-from ...states.requests import RequestKind
+from ...states.records.requests import RequestKind
 
 KINDS: tuple[str, ...] = get_args(RequestKind)
 """Kinds of request to a model, such as ``selection`` and ``review``."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ...states.spec import ToolSpec
+from ...states.run.spec import ToolSpec
 from ...tools.catalog import CONNECTION, DOCUMENT_LIST
 from .json_schema import NOTHING_KNOWN, Known
 

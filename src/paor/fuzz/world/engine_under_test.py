@@ -14,18 +14,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ...fsm.drive import Drive
 from ...fsm.engine import Engine
-from ...fsm.journal import Journal
-from ...fsm.journal_rows import RunRow, transition_of
-from ...fsm.ports import SeededIds
-from ...fsm.restore import restored, run_before
-from ...fsm.result import Result, result_of_run
+from ...fsm.journal.rows import RunRow, transition_of
+from ...fsm.journal_api import Journal
+from ...fsm.lifecycle.result import Result, result_of_run
+from ...fsm.replay.restore import restored, run_before
+from ...fsm.runtime.ports import SeededIds
+from ...fsm.runtime.run_context import Drive
 from ...prompts.model import ModelCall
-from ...states.events import Event
-from ...states.policy import Policy
-from ...states.run import Run
-from ...states.spec import Spec
+from ...states.records.events import Event
+from ...states.run.spec import Spec
+from ...states.run.state import Run
+from ...states.settings.policy import Policy
 from ...tools.tool import Tool, ToolContext
 from ..oracles.invariants import REST, broken_by, canonical, denied
 from ..oracles.reference_model import RunModel

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from ...fsm.engine import Engine
-from ...fsm.journal import Journal
-from ...states.errors import UsageError
+from ...fsm.journal_api import Journal
+from ...states.base.errors import UsageError
 from ..oracles.seen import Violation
 
 

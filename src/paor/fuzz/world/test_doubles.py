@@ -7,10 +7,10 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from ...fsm.committer import Entry
-from ...fsm.journal import Journal
+from ...fsm.journal.group_commit import Entry
+from ...fsm.journal_api import Journal
 from ...prompts.model import ModelCall, ModelUnavailable, Reply
-from ...states.outcomes import Usage
+from ...states.records.outcomes import Usage
 from ...tools.tool import Tool, ToolContext
 from ..strategies.injected_faults import RETURNED, raised
 from ..strategies.reply_builder import Said
@@ -208,7 +208,7 @@ class WatchedTool(Tool):
         return value
 
     def _note_error(self, error: Exception, context: ToolContext) -> None:
-        from ...states.errors import AnswerNeeded, NotStarted
+        from ...states.base.errors import AnswerNeeded, NotStarted
 
         self.watch.raised = error
         if isinstance(error, NotStarted | AnswerNeeded):

@@ -15,22 +15,22 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ...fsm.drive import Drive
-from ...fsm.loop import Steps
-from ...fsm.machine import request_of
-from ...fsm.restore import restored
-from ...fsm.resuming import Continuation, continuation
-from ...fsm.runner import Acquisition
-from ...fsm.starting import new_run
-from ...fsm.workflow_runner import new_workflow
-from ...fsm.workflows import task_to_answer, waiting_task
-from ...states.errors import InvalidAnswer, UsageError
-from ...states.events import RunEnded, TransitionTaken
-from ...states.limits import Limits
-from ...states.policy import Policy
-from ...states.requests import ModelRequest, Nothing, Recall
-from ...states.run import Run
-from ...states.waiting import Question
+from ...fsm.lifecycle.resume import Continuation, continuation
+from ...fsm.lifecycle.runner import Acquisition
+from ...fsm.lifecycle.start import new_run
+from ...fsm.lifecycle.subrun_runner import new_workflow
+from ...fsm.lifecycle.subruns import task_to_answer, waiting_task
+from ...fsm.machine.machine import request_of
+from ...fsm.replay.restore import restored
+from ...fsm.runtime.loop import Steps
+from ...fsm.runtime.run_context import Drive
+from ...states.base.errors import InvalidAnswer, UsageError
+from ...states.records.events import RunEnded, TransitionTaken
+from ...states.records.questions import Question
+from ...states.records.requests import ModelRequest, Nothing, Recall
+from ...states.run.state import Run
+from ...states.settings.limits import Limits
+from ...states.settings.policy import Policy
 from ..oracles.invariants import journal_tells_the_state
 from ..oracles.seen import Violation
 from ..strategies.injected_faults import CALL, checked_happening

@@ -1,0 +1,99 @@
+"""Paths of an exploration as runs that anybody can walk again. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ...states.base.errors import IllegalEvent
+from ..machine.machine import Rules
+from .bounded_specs import BOUNDS, World, world_of
+from .findings import Path, Step
+from .state_space import Edge, Graph, Walker
+
+
+def path_of(
+    graph: Graph, edges: Sequence[Edge], rules: Rules, last: Step | None = None, loop: int | None = None
+) -> Path:
+    """
+    Return a path along *edges*, in a world whose limits are as large as the path needs them.
+
+    Args:
+        graph: What was explored.
+        edges: From the start.
+        rules: That were examined.
+        last: A step behind them that leads nowhere.
+        loop: Number of the edge at which a loop begins.
+    """
+    steps = tuple(edge.step for edge in edges) + ((last,) if last is not None else ())
+    world = _widened(graph.world, edges)
+    path = Path(world.wire(), steps, loop)
+    return path if not any(edge.kept for edge in edges) else _walked(world, path, rules)
+
+
+def _widened(world: World, edges: Sequence[Edge]) -> World:
+    """Return *world* with every limit raised by how often its counter was kept, at most in one stretch between resets."""
+    longest: dict[str, int] = {}
+    running: dict[str, int] = {}
+    for edge in edges:
+        for name in edge.lowered:
+            running[name] = 0
+        for name in edge.kept:
+            running[name] = running.get(name, 0) + 1
+            longest[name] = max(longest.get(name, 0), running[name])
+    limits = {
+        BOUNDS[name]: getattr(world.limits, BOUNDS[name]) + count
+        for name, count in longest.items()
+        if name in BOUNDS
+    }
+    retries = world.step_retries + longest.get("step_retries", 0)
+    return replace(world, limits=world.limits.model_copy(update=limits), step_retries=retries)
+
+
+def _walked(world: World, path: Path, rules: Rules) -> Path:
+    """Return *path* with the moves as *world* has them: an argument that must be new may have another number."""
+    walker = Walker(world, rules)
+    run, steps = walker.start(), []
+    for step in path.steps:
+        named = {move["move"]: move for move in walker.moves(run)}
+        move = named.get(step.move["move"], step.move)
+        steps.append(replace(step, move=move))
+        if not step.trigger:
+            break
+        try:
+            taken, _ = walker.take(run, move)
+        except Exception:  # noqa: BLE001 - the path then shows what was explored, not a run
+            return path
+        if (taken.row.trigger, taken.row.dest) != (step.trigger, step.dest):
+            return path
+        run = taken.after
+    return replace(path, steps=tuple(steps))
+
+
+def rerun(path: Path, rules: Rules | None = None) -> list[tuple[str, str, str]]:
+    """
+    Walk a path again, by the real decision, and return the rows that were taken: phase, trigger, destination.
+
+    Args:
+        path: As a finding holds it.
+        rules: The same that were examined; paor's own when not given.
+
+    Returns:
+        The rows; where no row takes the last move the trigger is empty, where its effect cannot be ``!``.
+    """
+    world = world_of(path.world)
+    walker = Walker(world, rules if rules is not None else Rules())
+    run = walker.start()
+    found: list[tuple[str, str, str]] = []
+    for step in path.steps:
+        try:
+            if step.move["move"] == "request":
+                list(walker.moves(run))
+            taken, _ = walker.take(run, step.move)
+        except IllegalEvent:
+            return [*found, (run.state, "", "")]
+        except Exception:  # noqa: BLE001 - an edited effect can raise anything
+            return [*found, (run.state, "!", "")]
+        found.append((taken.row.source, taken.row.trigger, taken.row.dest))
+        run = taken.after
+    return found

@@ -1,0 +1,202 @@
+"""What `paor check` finds: a closed list of codes, and for each finding its place, one line, and a path that shows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+Move = dict[str, Any]
+"""What comes back, as JSON: ``move`` is its name for people, ``kind`` that of the outcome, the rest its contents."""
+
+CODES = {
+    "matches_nothing": "a pattern of the policy fits no tool that is offered",
+    "always_denied": "a rule concerns only tools that are denied anyway",
+    "not_allowed": "a rule concerns only tools that are not allowed anyway",
+    "unknown_argument": "a rule looks at an argument that no such tool has",
+    "never_fits": "a rule waits for a value that no such argument can have",
+    "covered": "an earlier rule says the same already",
+    "never_allowed": "a tool is offered and can never be used (a note: it may be meant)",
+    "unknown_name": "a row names a phase or guard that does not exist",
+    "no_effect": "nothing says what a row sets",
+    "missing_row": "something says what a row sets, and the table has no such row",
+    "unused_guard": "a guard is named by no row",
+    "final_row": "a row leads out of a final phase",
+    "done_elsewhere": "a row leads to Done from another phase than Reviewing",
+    "duplicate_row": "a row stands twice",
+    "shadowed_row": "an earlier row fits whenever this one does",
+    "row_never_taken": "no run comes to take a row",
+    "unreachable_phase": "no run comes to a phase",
+    "uncovered_case": "something comes back that no row takes",
+    "broken_effect": "a row is taken and what it sets cannot be",
+    "dead_end": "a run comes to where no end can be reached from",
+    "endless_loop": "a run can go round without using up any bound",
+    "done_unreachable": "a run that nothing has stopped cannot succeed any more",
+    "bound_exceeded": "a counter passes its limit",
+    "uncounted": "a way back does not use up what bounds it",
+    "counter_reset": "a counter that may only grow goes back",
+    "stop_ignored": "a run goes on although it must stop",
+    "question_ignored": "a question is not asked, or its answer does not let the run go on",
+    "unchecked_selection": "an action is begun that was not valid, not allowed, or one too many",
+    "unchecked_call": "a tool is started with a call that was not checked or not approved",
+    "needless_refusal": "a call is refused although nothing is wrong with it, or it could be asked again",
+    "done_unreviewed": "a run is Done without a successful review or met criteria",
+    "done_missed": "a run fails or goes on although it has succeeded",
+    "false_reason": "a run fails for a reason that does not hold",
+    "unready_phase": "a phase is entered without what it works on",
+    "unobserved_result": "what a call came to is not observed",
+    "too_large": "the machine has more states than are explored",
+}
+"""Every code that a finding can have, and what it means."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """
+    One transition of a path.
+
+    Attributes:
+        phase: Where the run stands.
+        move: What comes back, as data (`fsm.check.inputs`).
+        trigger, dest: The row that is taken; empty when none is, or when what it sets cannot be.
+        guards: The guards that were evaluated, with their values.
+    """
+
+    phase: str
+    move: Move
+    trigger: str
+    dest: str
+    guards: dict[str, bool]
+
+    def wire(self) -> dict[str, Any]:
+        """Return the step as JSON data."""
+        return {
+            "dest": self.dest,
+            "guards": dict(sorted(self.guards.items())),
+            "move": self.move,
+            "phase": self.phase,
+            "trigger": self.trigger,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """
+    A walk from the start that shows a finding; `fsm.check.counterexample.rerun` walks it again.
+
+    Attributes:
+        world: The spec of the run, as data (`fsm.check.bounded_specs.World.wire`).
+        steps: In order.
+        loop: Number of the step at which a loop begins that ends with the last step; None without one.
+    """
+
+    world: dict[str, Any]
+    steps: tuple[Step, ...]
+    loop: int | None = None
+
+    @property
+    def replies(self) -> tuple[str, ...]:
+        """What a scripted model has to reply, one by one, for this walk."""
+        return tuple(step.move["text"] for step in self.steps if step.move["kind"] == "reply")
+
+    def wire(self) -> dict[str, Any]:
+        """Return the path as JSON data."""
+        return {
+            "loop": self.loop,
+            "replies": list(self.replies),
+            "steps": [step.wire() for step in self.steps],
+            "world": self.world,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """
+    One thing that is wrong with an engine's set-up or with its machine.
+
+    Attributes:
+        code: From `CODES`.
+        place: Where, such as ``policy.deny[0]`` or ``Planning.select``.
+        message: One line.
+        path: A shortest walk that shows it; None for what is wrong by itself, without a run.
+    """
+
+    code: str
+    place: str
+    message: str
+    path: Path | None = field(default=None, compare=False)
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.message}"
+
+    def wire(self) -> dict[str, Any]:
+        """Return the finding as JSON data."""
+        told: dict[str, Any] = {"code": self.code, "message": self.message, "place": self.place}
+        return told if self.path is None else {**told, "path": self.path.wire()}
+
+
+@dataclass(frozen=True, slots=True)
+class Explored:
+    """
+    One world that was explored.
+
+    Attributes:
+        world: Its name.
+        states, edges: How many there are.
+        rows: Numbers of the table's rows that were taken, in order.
+        beyond: Limits that are larger than explored, with their values; what is said holds for them, too.
+    """
+
+    world: str
+    states: int
+    edges: int
+    rows: tuple[int, ...] = ()
+    beyond: dict[str, int] = field(default_factory=dict)
+
+    def wire(self) -> dict[str, Any]:
+        """Return the figures as JSON data."""
+        return {
+            "beyond": dict(sorted(self.beyond.items())),
+            "edges": self.edges,
+            "rows": len(self.rows),
+            "states": self.states,
+            "world": self.world,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """
+    What was found.
+
+    Attributes:
+        findings: What is wrong; empty when everything that is examined is proven.
+        states, edges: Of all worlds together.
+        worlds: Each of them.
+        unused: Rows that no run of this engine takes and that some other engine's does, as ``Planning.wait``.
+        notes: What is worth knowing and may well be meant (code ``never_allowed``): tools that are offered and that the
+            policy keeps from every run.
+    """
+
+    findings: tuple[Finding, ...]
+    states: int
+    edges: int
+    worlds: tuple[Explored, ...] = ()
+    unused: tuple[str, ...] = ()
+    notes: tuple[Finding, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing was found."""
+        return not self.findings
+
+    def wire(self) -> dict[str, Any]:
+        """Return the check as JSON data."""
+        return {
+            "edges": self.edges,
+            "findings": [item.wire() for item in self.findings],
+            "notes": [item.wire() for item in self.notes],
+            "ok": self.ok,
+            "states": self.states,
+            "unused": list(self.unused),
+            "worlds": [item.wire() for item in self.worlds],
+        }

@@ -1,0 +1,270 @@
+"""
+Moves: every kind of outcome that a request of a world's run can come to, as plain data, and the outcome of one. Pure.
+
+What is left out of a move is what no guard and no effect of a row looks at: the words of an answer, the number of a
+document, the name of an error. `outcome_of` gives the real outcome, which `fsm.machine.machine.decide` reads like any other.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+from ...states.phase import EXECUTING, SPECIFYING
+from ...states.records.actions import DocumentRef, StoredText, ToolResult
+from ...states.records.outcomes import (
+    Answered,
+    Asked,
+    Cancelled,
+    Ended,
+    InDoubt,
+    ModelFault,
+    Nought,
+    Outcome,
+    Recalled,
+    Replied,
+    Unaffordable,
+    Usage,
+)
+from ...states.records.questions import Answer, Asking
+from ...states.records.requests import ModelRequest, Nothing, Recall, Request, ToolRequest
+from ...states.records.reviews import SCORE_UNIT
+from ...states.run.state import Run
+from ..decision.duplicate_calls import duplicate_key
+from .bounded_specs import BUDGET, CALL, CRITERION, DENIED, World
+from .findings import Move
+
+PLANNED_RETRIES = 1
+"""Of a plan's step that has any."""
+
+PLACE = StoredText(0, "00" * 32, 1)
+NOW_US = 1_767_225_600_000_000
+NEW_TEXTS = tuple(f"{kind}{number}" for number in range(60) for kind in "na")
+"""Arguments of calls, by the number of the action before; no path has as many."""
+
+LATE_US = NOW_US + 10**14
+"""After every approval has ended."""
+
+
+def outcome_of(move: Move, run: Run) -> Outcome:
+    """Return the outcome of *move* for *run*."""
+    kind = move["kind"]
+    if kind == "reply":
+        return _replied(move["text"], BUDGET if move.get("spends") else 0)
+    if kind == "result":
+        return _ended(move, run)
+    if kind == "answer":
+        return Answered(Answer(action=move["action"], content=move.get("content")), PLACE)
+    if kind == "recalled":
+        return Recalled(("text",) * move["texts"])
+    return _PLAIN[kind]
+
+
+_PLAIN: dict[str, Outcome] = {
+    "none": Nought(),
+    "fault": ModelFault("timeout", "no answer", PLACE),
+    "unaffordable": Unaffordable("token_budget"),
+    "in_doubt": InDoubt("driver_lost"),
+    "asked": Asked(Asking(message="Which one?"), PLACE),
+    "cancelled": Cancelled(),
+}
+
+
+@lru_cache(maxsize=1024)
+def _replied(text: str, tokens: int) -> Replied:
+    return Replied(text, PLACE, "stop", Usage(1, tokens, 0))
+
+
+def _ended(move: Move, run: Run) -> Ended:
+    intent = run.memory.intent
+    tool = intent.tool if intent is not None else CALL
+    usage = Usage(1, BUDGET, 0) if move.get("spends") else Usage()
+    again = bool(move.get("retryable"))
+    if not move["ok"]:
+        return Ended(
+            ToolResult(tool, ok=False, error="it failed", error_code="tool_error", retryable=again), usage
+        )
+    label = intent.label if intent is not None else "result"
+    document = DocumentRef(run.counters.documents, label, 0, "result.txt", "text/plain", PLACE)
+    return Ended(ToolResult(tool, ok=True, documents=(document,), retryable=again), usage)
+
+
+def moves_of(run: Run, request: Request, world: World) -> Iterator[Move]:
+    """Yield every move from where *run* stands; a cancellation last."""
+    question = run.memory.question
+    if question is not None:
+        yield from _answers(run, question.kind)
+    elif isinstance(request, ModelRequest):
+        for name, text, may_spend in _replies(run, request.kind, world):
+            yield {"move": name, "kind": "reply", "text": text}
+            if may_spend and world.full:
+                yield {"move": f"{name}, budget spent", "kind": "reply", "text": text, "spends": True}
+        yield {"move": "model fault", "kind": "fault"}
+        if world.full and not run.counters.formatted:
+            yield {"move": "unaffordable", "kind": "unaffordable"}
+    elif isinstance(request, ToolRequest):
+        yield from _ends(run, request, world)
+    elif isinstance(request, Recall):
+        yield {"move": "recalled", "kind": "recalled", "texts": len(request.payloads)}
+    elif isinstance(request, Nothing) and run.state == EXECUTING:
+        reply = run.memory.reply
+        done = reply is not None and reply.action == "done"
+        yield {"move": "reconciled", "kind": "result", "ok": done}
+    else:
+        yield {"move": "nothing", "kind": "none"}
+        if run.state == SPECIFYING and run.memory.reply is not None:
+            yield {"move": "nothing, much later", "kind": "none", "late": True}
+    yield {"move": "cancelled", "kind": "cancelled"}
+
+
+def _answers(run: Run, kind: str) -> Iterator[Move]:
+    """Yield the answers to a question of a kind."""
+    contents: list[tuple[str, Any]] = [("accept", {})]
+    if kind == "approval":
+        contents = [("accept", {"approve": True}), ("accept", {"approve": False})]
+    elif kind == "argument":
+        contents += [("accept", {"text": text}) for _, text in _texts(run)]
+    elif kind == "elicitation":
+        contents += [("accept", {"words": "given"})]
+    else:
+        contents = [("done", "it happened"), ("retry", None), ("fail", "it did not")]
+    for action, content in contents:
+        told = f"{action} {json.dumps(content)}"
+        yield {"move": told, "kind": "answer", "action": action, "content": content}
+    for action in ("cancel",) if kind == "in_doubt" else ("decline", "cancel"):
+        yield {"move": action, "kind": "answer", "action": action}
+
+
+def _ends(run: Run, request: ToolRequest, world: World) -> Iterator[Move]:
+    """Yield how the call can end."""
+    yield {"move": "result", "kind": "result", "ok": True}
+    if run.memory.plan is not None:
+        yield {"move": "empty result", "kind": "result", "ok": True, "retryable": True}
+    yield {"move": "error", "kind": "result", "ok": False}
+    yield {"move": "retryable error", "kind": "result", "ok": False, "retryable": True}
+    if world.full:
+        yield {"move": "result, budget spent", "kind": "result", "ok": True, "spends": True}
+    if request.intent.effect == "once":
+        yield {"move": "in doubt", "kind": "in_doubt"}
+    yield {"move": "tool asks", "kind": "asked"}
+
+
+def _replies(run: Run, kind: str, world: World) -> Iterator[tuple[str, str, bool]]:
+    """Yield name, text, and whether it may use up the budget, of every kind of reply to a request."""
+    if kind == "selection":
+        yield "select", _text(_select(CALL)), True
+        yield "select without parameters", _text({**_select(CALL), "parametersSchema": {"fields": []}}), False
+        yield "select a denied tool", _text(_select(DENIED)), False
+        yield "answer", _text({"action": None, "answer": "It is known."}), True
+        yield "invalid reply", "no JSON", True
+    elif kind == "parameters":
+        yield from _parameters(run)
+    elif kind == "plan":
+        yield from _plans(run)
+    elif kind == "refinement":
+        yield from _refinements(run, world)
+    else:
+        checks = {"criteria": [{"criterion": CRITERION, "met": True}]} if world.full else {}
+        for status in ("success", "retry", "failed"):
+            yield f"review {status}", _text({"status": status, "improvements": []}), True
+        if world.full:
+            yield "review retry, criteria met", _text({"status": "retry", "improvements": [], **checks}), True
+        yield "invalid reply", "no JSON", True
+
+
+def _refinements(run: Run, world: World) -> Iterator[tuple[str, str, bool]]:
+    go_on = {"decision": "continue", "reason": "more to do"}
+    yield "continue", _text(go_on), True
+    if not world.full:
+        best = (run.counters.best_score or 0) // SCORE_UNIT
+        yield "continue, the score rises", _text({**go_on, "score": best + 1}), False
+        yield "continue, the score does not rise", _text({**go_on, "score": best}), False
+    yield "stop", _text({"decision": "stop", "reason": "done"}), True
+    if world.full:
+        met = {"criteria": [{"criterion": CRITERION, "met": True}]}
+        yield "continue, criteria met", _text({**go_on, **met}), True
+    yield "invalid reply", "no JSON", True
+
+
+def _parameters(run: Run) -> Iterator[tuple[str, str, bool]]:
+    for name, text in _texts(run):
+        yield f"{name} call", _text(_given({"text": text})), name == "new"
+    yield "unsafe parameters", _text(_given({"text": "x", "url": "file:///etc/passwd"})), False
+    yield "invalid parameters", _text(_given({})), True
+    yield "invalid reply", "no JSON", False
+
+
+def _plans(run: Run) -> Iterator[tuple[str, str, bool]]:
+    new = f"n{run.counters.action}"
+    for name, text in _texts(run):
+        yield f"plan {name} call", _plan(_step(CALL, text=text)), name == "new"
+    yield "plan two calls", _plan(_step(CALL, text=new), _step(CALL, text=f"{new} $step[0].output")), False
+    yield "plan a call with retries", _plan({**_step(CALL, text=new), "retries": PLANNED_RETRIES}), False
+    yield "plan a denied call", _plan(_step(DENIED, text=new)), False
+    yield "plan an unsafe call", _plan(_step(CALL, text="x", url="file:///etc/passwd")), False
+    yield "plan a call without its argument", _plan(_step(CALL)), False
+    asks = {"type": "elicitation", "elicitation": {"message": "Which?", "requestedSchema": {}}}
+    yield "plan a question", _plan(asks), False
+    yield "plan to abort", _plan({"type": "abort", "reason": "no use"}), False
+    yield "plan nothing, then a call", _plan({"type": "noop"}, _step(CALL, text=new)), False
+    yield "ask", _text({"steps": [], "elicitation": {"message": "Which?", "requestedSchema": {}}}), True
+    yield "empty plan", _text({"steps": []}), True
+    yield "invalid reply", _text({"steps": "none"}), True
+
+
+def _texts(run: Run) -> Iterator[tuple[str, str]]:
+    """Yield the argument of a call that is new, of one to be approved, and of one that was made before."""
+    count = run.counters.action
+    yield "new", f"n{count}"
+    yield "new, to be approved,", f"a{count}"
+    if (made := made_text(run)) is not None:
+        yield "repeated", made
+
+
+def made_text(run: Run) -> str | None:
+    """Return the argument of a call that *run* has executed, None before the first."""
+    window = run.memory.window
+    if not window:
+        return None
+    return next((text for text in NEW_TEXTS[: 2 * run.counters.action] if key_of_call(text) in window), None)
+
+
+@lru_cache(maxsize=4096)
+def key_of_call(text: str) -> str:
+    """Return the duplicate key of a call in any world."""
+    return duplicate_key("00", CALL, {"text": text})
+
+
+@lru_cache(maxsize=256)
+def _select_text(tool: str) -> str:
+    fields = [{"name": "text", "type": "string", "required": True}, {"name": "url", "type": "string"}]
+    return json.dumps(
+        {
+            "action": tool,
+            "actionObjective": "check",
+            "requiredInputDocuments": [],
+            "parametersSchema": {"fields": fields},
+        }
+    )
+
+
+def _select(tool: str) -> dict[str, Any]:
+    return dict(json.loads(_select_text(tool)))
+
+
+def _given(values: dict[str, Any]) -> dict[str, Any]:
+    return {"schema": "parameters_v1", "parameters": values}
+
+
+def _step(tool: str, **args: Any) -> dict[str, Any]:
+    return {"type": "tool", "name": tool, "args": args}
+
+
+def _plan(*steps: dict[str, Any]) -> str:
+    return _text({"id": "p", "intention": "check", "steps": list(steps)})
+
+
+def _text(data: dict[str, Any]) -> str:
+    return json.dumps(data)

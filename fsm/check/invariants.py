@@ -1,0 +1,275 @@
+"""
+What every transition of every run promises, whatever the table says: held against each edge that is explored. Pure.
+
+A promise looks at what the guards looked at and at the run before and after, and asks paor's own guards, not those that
+are examined; it knows nothing of rows. So an edited table or guard cannot keep it by agreeing with itself.
+
+Source: docs/machine.md, "How it always ends".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from operator import attrgetter
+
+from ...states.phase import DONE, EXECUTING, FAILED, OBSERVING, PLANNING, REVIEWING, SPECIFYING
+from ...states.records.outcomes import Answered, Asked, InDoubt
+from ...states.run.budgets import plans_left, steps_left
+from ...states.run.state import Run
+from ..decision.case import Case
+from ..decision.plan_mode import step_of
+from ..machine import guards as own
+from .bounded_specs import BOUNDS
+from .state_space import Taken
+
+Promise = Callable[[Taken], str | None]
+"""Returns what is wrong with a transition, None when nothing is."""
+
+COSTS: dict[tuple[str, str], str] = {
+    (PLANNING, "reselect"): "selection_retries",
+    (PLANNING, "select"): "step",
+    (SPECIFYING, "respecify"): "parameter_retries",
+    (EXECUTING, "retry_step"): "step_retries",
+    (REVIEWING, "reassess"): "review_retries",
+    (REVIEWING, "retry"): "retries",
+    (REVIEWING, "next_step"): "step",
+}
+"""What each way back uses up; a question uses up an elicitation, a plan that is accepted one of the plans."""
+
+GROWING = (
+    *("step", "action", "retries", "plans", "elicitations", "blocked", "documents", "calls"),
+    *("tokens_in", "tokens_out", "cost_micro", "time_us"),
+)
+"""Counters that never go back."""
+
+_COUNTED, _GROWING = attrgetter(*BOUNDS), attrgetter(*GROWING)
+
+STOPPING = (PLANNING, SPECIFYING, EXECUTING, REVIEWING)
+"""Phases that a hard stop ends; what a tool did is observed first."""
+
+
+def broken_promises(taken: Taken) -> Iterator[tuple[str, str]]:
+    """Yield code and words of every promise that a transition breaks."""
+    for code, promise in PROMISES:
+        told = promise(taken)
+        if told is not None:
+            yield code, told
+
+
+def _stop(taken: Taken) -> str | None:
+    before, after, stop = taken.before, taken.after, taken.case.stop
+    if stop is None or before.state not in STOPPING:
+        return None
+    if after.state != FAILED:
+        return f"the run must stop ({stop}) and goes to {after.state}"
+    return None if after.counters.stop == stop else f"it stops for {stop} and says {after.counters.stop}"
+
+
+def _question(taken: Taken) -> str | None:
+    case, before, after = taken.case, taken.before, taken.after
+    if case.stop is not None:
+        return None
+    if before.waiting_for is not None:
+        open_still = isinstance(case.outcome, Answered) and after.waiting_for is not None
+        return "the answer does not let the run go on" if open_still else None
+    left = own.elicitations_left(case)
+    asks = (
+        (before.state == PLANNING and case.question is not None and left)
+        or (before.state == SPECIFYING and (case.approval or case.question is not None) and left)
+        or (before.state == EXECUTING and isinstance(case.outcome, Asked) and left)
+        or isinstance(case.outcome, InDoubt)
+    )
+    if asks and after.waiting_for is None:
+        return f"somebody must be asked, and the run goes to {after.state}"
+    if not asks and after.waiting_for is not None:
+        return "the run waits, and there is nothing to ask or nobody may be asked"
+    return None
+
+
+def _selection(taken: Taken) -> str | None:
+    case = taken.case
+    if (taken.before.state, taken.after.state) != (PLANNING, SPECIFYING):
+        return None
+    if not own.selection_valid(case):
+        return "the selection is not valid"
+    if not own.action_allowed(case):
+        return "the action is not allowed"
+    return None if own.steps_left(case) else "no step or no plan is left"
+
+
+def _call(taken: Taken) -> str | None:
+    case = taken.case
+    if (taken.before.state, taken.after.state) != (SPECIFYING, EXECUTING):
+        return None
+    wrong = [
+        (not own.parameters_valid(case), "its parameters are not valid"),
+        (not own.parameters_safe(case), "its parameters are not safe"),
+        (not own.action_allowed(case), "the action is not allowed"),
+        (own.duplicate(case), "it is a duplicate"),
+        (case.approval, "nobody has approved it"),
+    ]
+    return next((told for holds, told in wrong if holds), None)
+
+
+def _refusal(taken: Taken) -> str | None:
+    case, result = taken.case, taken.after.memory.result
+    if (taken.before.state, taken.after.state) != (SPECIFYING, OBSERVING) or result is None:
+        return None
+    if result.error_code == "duplicate_call_blocked" and not own.duplicate(case):
+        return "the call is no duplicate"
+    if result.error_code == "denied" and own.action_allowed(case):
+        return "the action is allowed"
+    if result.error_code in ("invalid_parameters", "unsafe_parameters"):
+        if own.parameters_ok(case):
+            return "nothing is wrong with the call"
+        return "the parameters can be asked again" if own.parameter_retries_left(case) else None
+    return None
+
+
+def _ended_call(taken: Taken) -> str | None:
+    case, run = taken.case, taken.before
+    if (run.state, taken.after.state) != (EXECUTING, OBSERVING):
+        return None
+    again = own.retryable(case) and own.step_retries_left(case)
+    return "the call can be tried again" if again else None
+
+
+def _done(taken: Taken) -> str | None:
+    case = taken.case
+    if taken.after.state != DONE:
+        return None
+    if own.budget_used_up(case) and own.criteria_met(case):
+        return None
+    if not own.review_success(case):
+        return "no review was successful, and the criteria are not met"
+    return "the last formatting was not done" if own.final_action_pending(case) else None
+
+
+def _missed(taken: Taken) -> str | None:
+    case, run = taken.case, taken.before
+    if run.state != REVIEWING or case.stop is not None or taken.after.state not in (FAILED, PLANNING):
+        return None
+    if own.review_success(case):
+        return "the review was successful"
+    met = own.budget_used_up(case) and own.criteria_met(case) and run.counters.concluded
+    return "every criterion is met" if met else None
+
+
+def _reason(taken: Taken) -> str | None:
+    case, run, reason = taken.case, taken.before, taken.after.counters.stop
+    if taken.after.state != FAILED or case.stop is not None:
+        return None
+    holds = _HOLDS.get((run.state, reason))
+    if holds is not None and holds(case):
+        return None
+    return f"{reason or 'no reason'} does not hold"
+
+
+def _no_selection(case: Case) -> bool:
+    again = own.selection_retries_left(case) and not own.selection_ok(case)
+    usable = own.selection_ok(case) or own.answer_present(case) or own.elicitation_requested(case)
+    return not (again or usable)
+
+
+_HOLDS: dict[tuple[str, str], Callable[[Case], bool]] = {
+    (PLANNING, "selection_invalid"): _no_selection,
+    (PLANNING, "max_steps"): lambda case: not steps_left(case.run),
+    (PLANNING, "max_plans"): lambda case: not plans_left(case.run),
+    (REVIEWING, "max_steps"): lambda case: own.review_retry(case) and not steps_left(case.run),
+    (REVIEWING, "max_plans"): lambda case: own.review_retry(case) and not plans_left(case.run),
+    (REVIEWING, "no_improvement"): lambda case: (
+        own.review_retry(case) and case.run.counters.stop == "no_improvement"
+    ),
+    (REVIEWING, "retries_exhausted"): lambda case: own.review_retry(case) and not own.retries_left(case),
+    (REVIEWING, "review_failed"): lambda case: (
+        (case.review is not None and case.review.status == "failed")
+        or (own.reply_invalid(case) and own.concluded(case) and not own.review_retries_left(case))
+    ),
+}
+"""Where no hard stop holds: by phase and reason what must be so for a run to fail for it."""
+
+
+def _ready(taken: Taken) -> str | None:
+    after, memory = taken.after, taken.after.memory
+    if after.state == SPECIFYING and memory.selection is None:
+        return "Specifying is entered without a selection"
+    if after.state == EXECUTING and memory.intent is None:
+        return "Executing is entered without an intent"
+    if after.state == OBSERVING and memory.result is None:
+        return "Observing is entered without a result"
+    if after.state == REVIEWING and taken.before.state not in (REVIEWING, OBSERVING):
+        return None if after.counters.concluded else "Reviewing is entered without anything to review"
+    if after.final and not memory.answer:
+        return "the run ends without a final message"
+    return "the run ends and waits" if after.final and memory.question is not None else None
+
+
+def _observed(taken: Taken) -> str | None:
+    """A result that has come is observed next, unless the call is tried again."""
+    came = taken.after.memory.result is not None and taken.row.source in (SPECIFYING, EXECUTING)
+    if not came or taken.after.final or taken.after.state == OBSERVING:
+        return None
+    kept = taken.after.memory.result is taken.before.memory.result
+    again = taken.row.source == EXECUTING and taken.after.state == EXECUTING
+    return None if kept or again else f"a result has come and the run goes to {taken.after.state}"
+
+
+def _cost(taken: Taken) -> str | None:
+    before, after = taken.before, taken.after
+    name = COSTS.get((taken.row.source, taken.row.trigger))
+    if after.waiting_for is not None and not isinstance(taken.case.outcome, InDoubt):
+        name = "elicitations"
+    if name == "step" and taken.case.moved is not None:
+        name = None
+    if name is None:
+        return None
+    rise = getattr(after.counters, name) - getattr(before.counters, name)
+    return None if rise == 1 else f"{name} is raised by {rise}, not by 1"
+
+
+def _bounds(taken: Taken) -> str | None:
+    """A row of scores that do not rise may go on after its limit, where met criteria have stopped the run first."""
+    before, after = _COUNTED(taken.before.counters), _COUNTED(taken.after.counters)
+    if before != after:
+        limits = taken.after.spec.limits
+        for (name, limit), was, now in zip(BOUNDS.items(), before, after, strict=True):
+            if was <= getattr(limits, limit) < now and name != "stale":
+                return f"{name} passes {limit}"
+    return "step_retries passes what the tool and the step allow" if _retries_passed(taken.after) else None
+
+
+def _retries_passed(run: Run) -> bool:
+    if run.state != EXECUTING or run.memory.intent is None:
+        return False
+    step, name = step_of(run), run.memory.intent.tool
+    tool = next((tool for tool in run.spec.tools if tool.name == name), None)
+    allowed = max(tool.step_retries if tool is not None else 0, step.retries if step is not None else 0)
+    return run.counters.step_retries > allowed
+
+
+def _growth(taken: Taken) -> str | None:
+    before, after = taken.before.counters, taken.after.counters
+    for name, was, now in zip(GROWING, _GROWING(before), _GROWING(after), strict=True):
+        if now < was or name in taken.lowered:
+            return f"{name} goes back"
+    lost = any(was == "1" and now != "1" for was, now in zip(before.criteria, after.criteria, strict=True))
+    return "a criterion that was met is met no more" if lost else None
+
+
+PROMISES: tuple[tuple[str, Promise], ...] = (
+    ("stop_ignored", _stop),
+    ("question_ignored", _question),
+    ("unchecked_selection", _selection),
+    ("unchecked_call", _call),
+    ("needless_refusal", _refusal),
+    ("needless_refusal", _ended_call),
+    ("done_unreviewed", _done),
+    ("done_missed", _missed),
+    ("false_reason", _reason),
+    ("unready_phase", _ready),
+    ("unobserved_result", _observed),
+    ("uncounted", _cost),
+    ("bound_exceeded", _bounds),
+    ("counter_reset", _growth),
+)
+"""Every promise with the code of its finding."""

@@ -1,0 +1,157 @@
+"""
+Rules of a policy that can never fire, found by trying every rule on every tool that is offered. Pure.
+
+A rule that never fires is a mistake twice: what it was to forbid is allowed, and who reads the policy believes otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ...states.run.spec import ToolSpec
+from ...states.settings.policy import ApprovalRule, Policy
+from ...tools.approvals import fits_value
+from ...tools.policy import matches
+from .findings import Finding
+
+
+def policy_findings(policy: Policy, tools: Sequence[ToolSpec]) -> tuple[Finding, ...]:
+    """
+    Return every rule of *policy* that can never fire with *tools*, and every tool that no run can ever use.
+
+    Args:
+        policy: The engine's.
+        tools: All that it offers.
+    """
+    return tuple(_findings(policy, tools))
+
+
+def _findings(policy: Policy, tools: Sequence[ToolSpec]) -> Iterator[Finding]:
+    names = [tool.name for tool in tools]
+    denied = [name for name in names if matches(name, policy.deny)]
+    shut = [name for name in names if policy.allow and not matches(name, policy.allow)]
+    yield from _patterns("policy.deny", policy.deny, names, {})
+    yield from _patterns("policy.allow", policy.allow, names, dict.fromkeys(denied, "denied"))
+    for kind, patterns in policy.task_types.items():
+        closed = dict.fromkeys(shut, "not allowed") | dict.fromkeys(denied, "denied")
+        yield from _patterns(f"policy.task_types[{kind!a}]", patterns, names, closed)
+    yield from _approvals(policy, tools, denied, shut)
+    for name in names:
+        if name in denied or name in shut:
+            why = "policy.deny forbids it" if name in denied else "policy.allow does not name it"
+            yield Finding("never_allowed", f"tools[{name}]", f"is offered and can never be used: {why}")
+
+
+def _patterns(
+    place: str, patterns: Sequence[str], names: Sequence[str], closed: Mapping[str, str]
+) -> Iterator[Finding]:
+    """Yield what is wrong with a list of patterns; *closed* says of a tool why it does not matter."""
+    for index, pattern in enumerate(patterns):
+        yield from _reach(f"{place}[{index}]", pattern, names, closed)
+        wider = next((other for other in range(index) if _covers(patterns[other], pattern, names)), None)
+        if wider is not None:
+            yield Finding("covered", f"{place}[{index}]", f"{pattern!a} adds nothing to {place}[{wider}]")
+
+
+def _reach(place: str, pattern: str, names: Sequence[str], closed: Mapping[str, str]) -> Iterator[Finding]:
+    found = [name for name in names if matches(name, (pattern,))]
+    if not found:
+        yield Finding("matches_nothing", place, f"{pattern!a} fits no tool that is offered")
+    elif all(name in closed for name in found):
+        code = "always_denied" if "denied" in {closed[name] for name in found} else "not_allowed"
+        yield Finding(
+            code, place, f"{pattern!a} fits {_listed(found)} only, which is {closed[found[0]]} anyway"
+        )
+
+
+def _covers(wider: str, pattern: str, names: Sequence[str]) -> bool:
+    """Return whether *wider* fits every tool that *pattern* fits, and there is one."""
+    found = [name for name in names if matches(name, (pattern,))]
+    return bool(found) and all(matches(name, (wider,)) for name in found)
+
+
+def _approvals(
+    policy: Policy, tools: Sequence[ToolSpec], denied: Sequence[str], shut: Sequence[str]
+) -> Iterator[Finding]:
+    names = [tool.name for tool in tools]
+    closed = dict.fromkeys(shut, "not allowed") | dict.fromkeys(denied, "denied")
+    rules = [rule if isinstance(rule, ApprovalRule) else ApprovalRule(tool=rule) for rule in policy.approvals]
+    for index, rule in enumerate(rules):
+        place = f"policy.approvals[{index}]"
+        yield from _reach(place, rule.tool, names, closed)
+        for path, wanted in rule.arguments.items():
+            having = [
+                tool for tool in tools if matches(tool.name, (rule.tool,)) and _has(tool.parameters, path)
+            ]
+            if not having and any(matches(name, (rule.tool,)) for name in names):
+                yield Finding(
+                    "unknown_argument",
+                    place,
+                    f"no tool that {rule.tool!a} fits has the argument {path!a}",
+                )
+            choices = [_choices(tool.parameters, path) for tool in having]
+            if having and not any(some is None or _fits_one(wanted, some) for some in choices):
+                told = f"{wanted!a} fits no value that the argument {path!a} of {_listed([tool.name for tool in having])} can have"
+                yield Finding("never_fits", place, told)
+        for other in range(len(rules)):
+            whole = not rules[other].arguments and other != index and (rule.arguments or other < index)
+            if whole and _covers(rules[other].tool, rule.tool, names):
+                yield Finding(
+                    "covered", place, f"policy.approvals[{other}] asks for all of its calls already"
+                )
+                break
+
+
+def _has(schema: Mapping[str, Any], path: str) -> bool:
+    """Return whether a call can have an argument at *path*, as far as its JSON Schema tells."""
+    return _at(schema, path) is not None
+
+
+def _choices(schema: Mapping[str, Any], path: str) -> Sequence[Any] | None:
+    """Return the values that an argument at *path* can have, None where its JSON Schema does not list them."""
+    place = _at(schema, path) or {}
+    if isinstance(place.get("enum"), list):
+        return list(place["enum"])
+    if "const" in place:
+        return [place["const"]]
+    return [True, False] if place.get("type") == "boolean" else None
+
+
+_UNTOLD: Mapping[str, Any] = {}
+"""The schema of what another one does not tell: anything."""
+
+
+def _at(schema: Mapping[str, Any], path: str) -> Mapping[str, Any] | None:
+    """Return the JSON Schema of what stands at *path*, of a list that of its items; None where nothing can stand."""
+    current: Any = schema
+    for part in path.split("."):
+        current = _items(current)
+        if not isinstance(current, Mapping):
+            return _UNTOLD
+        properties = current.get("properties")
+        if not isinstance(properties, Mapping) or any(
+            key in current for key in ("$ref", "anyOf", "oneOf", "allOf")
+        ):
+            return _UNTOLD  # not told by the schema itself
+        if part not in properties:
+            return _UNTOLD if current.get("additionalProperties", False) else None
+        current = properties[part]
+    current = _items(current)
+    return current if isinstance(current, Mapping) else _UNTOLD
+
+
+def _items(schema: Any) -> Any:
+    """Return the schema of the items of a list of lists of any depth; of anything else the schema itself."""
+    while isinstance(schema, Mapping) and schema.get("type") == "array" and "items" in schema:
+        schema = schema["items"]
+    return schema
+
+
+def _fits_one(pattern: str, values: Sequence[Any]) -> bool:
+    """Return whether a pattern can hold for one of *values*; a turned one holds for an argument that is left out."""
+    return pattern.startswith("!") or any(fits_value(pattern, value) for value in values)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

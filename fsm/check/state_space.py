@@ -1,0 +1,315 @@
+"""
+The exhaustive exploration of a world: every state that a run can come to, every edge between two of them. Pure.
+
+A state is examined by one real run that is in it, decided by the real `fsm.machine.machine.decide` with the rules that are
+examined. Where the engine's own limit is larger than the world's, a counter that stands at 0 stands for *at least as
+far from its limit as the world's is*: an edge that raises it leads to two states, with the counter raised and with the
+counter as it was. So a world holds every behaviour of the larger limits, and perhaps some that they do not have; of
+those that need no such edge each is a real run of the world.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import product
+from operator import attrgetter
+from typing import Any
+
+from msgspec.structs import replace
+
+from ...states.base.errors import IllegalEvent
+from ...states.run.state import Counters, Run, initial_run
+from ..decision.case import Case
+from ..decision.run_resources import Kit
+from ..machine.fold import apply
+from ..machine.machine import Decision, Moment, Rules, decide, request_of
+from ..machine.table import Row
+from .bounded_specs import BOUNDS, World, kit_of_world
+from .findings import Move, Step
+from .inputs import LATE_US, NOW_US, PLANNED_RETRIES, moves_of, outcome_of
+from .state_key import COUNTERS, State, state_of
+
+STATES_MAX = 50_000
+"""More states than that are not explored; the shipped machine has a fraction of it."""
+
+NOW, LATE = Moment(NOW_US, 0), Moment(LATE_US, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """
+    One transition between two states.
+
+    Attributes:
+        source, dest: Numbers of the states.
+        move: What came back.
+        row: The row that was taken.
+        guards: The guards that were evaluated.
+        raised, lowered: Counters that it raises, as long as they are within their limit, and those that it lowers.
+        kept: Of the raised ones those that stay as they are in the state, since the limit may be far.
+    """
+
+    source: int
+    dest: int
+    move: Move
+    row: Row
+    guards: dict[str, bool]
+    raised: tuple[str, ...]
+    lowered: tuple[str, ...]
+    kept: tuple[str, ...]
+
+    @property
+    def step(self) -> Step:
+        """The edge as a step of a path."""
+        return Step(self.row.source, self.move, self.row.trigger, self.row.dest, self.guards)
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """
+    One decision that was applied: what the promises of `fsm.check.invariants` are held against.
+
+    Attributes:
+        case: What the guards looked at.
+        row: The row that was taken.
+        before, after: The run.
+        lowered: Counters that it lowers, also where only a larger value than this run's shows it.
+    """
+
+    case: Case
+    row: Row
+    before: Run
+    after: Run
+    lowered: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stuck:
+    """
+    A move that no row takes, or whose row sets what cannot be.
+
+    Attributes:
+        source: Number of the state.
+        step: The move; without a row's trigger.
+        error: Why; empty when no row takes it.
+    """
+
+    source: int
+    step: Step
+    error: str
+
+
+@dataclass(slots=True)
+class Graph:
+    """
+    An explored world.
+
+    Attributes:
+        world: What was explored.
+        runs: One run in each state; the first is the start.
+        edges: All of them, in the order in which they were found.
+        via: Per state the edge by which it was found first: with the fewest kept counters, then the shortest way.
+        stuck: What no row takes.
+        full: Whether there was room for all states.
+    """
+
+    world: World
+    runs: list[Run] = field(default_factory=list)
+    edges: list[Edge] = field(default_factory=list)
+    via: list[Edge | None] = field(default_factory=list)
+    stuck: list[Stuck] = field(default_factory=list)
+    full: bool = True
+
+    def way(self, number: int) -> list[Edge]:
+        """Return the edges that lead from the start to a state."""
+        edges: list[Edge] = []
+        while (edge := self.via[number]) is not None:
+            edges.append(edge)
+            number = edge.source
+        return edges[::-1]
+
+
+class Walker:
+    """
+    Decides moves of a world by given rules.
+
+    Args:
+        world: Whose spec is used.
+        rules: That decide.
+    """
+
+    def __init__(self, world: World, rules: Rules) -> None:
+        self.world = world
+        self.kit: Kit = kit_of_world(world)
+        self._case: Case | None = None
+        self._rules = Rules(rules.table, rules.waiting, rules.guards)
+        self._rules.compiled, self._rules.machine = rules.compiled, rules.machine
+        self._own = rules.changes
+        self._rules.changes = {place: self._noting(change) for place, change in rules.changes.items()}
+
+    def _noting(self, change: Any) -> Any:
+        def noted(case: Case) -> Any:
+            self._case = case
+            return change(case)
+
+        return noted
+
+    def start(self) -> Run:
+        """Return a run of the world before its first transition."""
+        return initial_run("check", 1, self.kit.spec)
+
+    def moves(self, run: Run) -> Iterator[Move]:
+        """Yield every move from where *run* stands."""
+        return moves_of(run, request_of(run), self.world)
+
+    def take(self, run: Run, move: Move) -> tuple[Taken, Decision]:
+        """
+        Return what *move* comes to.
+
+        Raises:
+            IllegalEvent: No row takes it.
+            Exception: What the row sets cannot be.
+        """
+        moment = LATE if move.get("late") else NOW
+        decision = decide(run, outcome_of(move, run), moment, self.kit, rules=self._rules)
+        after = apply(
+            run,
+            trigger=decision.row.trigger,
+            dest=decision.row.dest,
+            counters=decision.counters,
+            change=decision.change,
+            outcome=decision.facts,
+        )
+        assert self._case is not None, "a decision has a case"
+        lowered = self._lowered(self._case, decision, after.counters)
+        return Taken(self._case, decision.row, run, after, lowered), decision
+
+    def _lowered(self, case: Case, decision: Decision, after: Counters) -> tuple[str, ...]:
+        """
+        Return the counters that a row lowers, whatever they were.
+
+        What it sets is asked a second time, of a run whose counters are all one higher: a row that sets a counter back
+        is seen by that where it was 0 already, and may stand for more.
+        """
+        before = case.run.counters
+        was, now = _VALUES(before), _VALUES(after)
+        values: dict[str, Any] = {name: value + 1 for name, value in zip(COUNTERS, was, strict=True)}
+        second = replace(case, run=replace(case.run, counters=replace(before, **values)))
+        own = self._own[decision.row.source, decision.row.trigger]
+        again = _VALUES(own(second)[1])
+        if was == now and again == tuple(values.values()):
+            return ()
+        compared = zip(COUNTERS, was, now, again, strict=True)
+        return tuple(name for name, old, new, more in compared if new < old or more < old + 1)
+
+
+def explore(world: World, rules: Rules, watch: Any = None, *, states_max: int = STATES_MAX) -> Graph:
+    """
+    Return every state and edge of *world*.
+
+    Args:
+        world: What to explore.
+        rules: By which it is decided.
+        watch: Called with every `Taken`, and with the number of its state and the move's `Step`.
+        states_max: Exploration ends there, with `Graph.full` False.
+    """
+    walker, graph = Walker(world, rules), Graph(world)
+    numbers: dict[State, int] = {}
+    heap: list[tuple[int, int, int]] = []
+    cost: list[tuple[int, int]] = []
+
+    def visit(run: Run, edge_cost: tuple[int, int]) -> int:
+        state = state_of(run)
+        number = numbers.get(state)
+        if number is None:
+            number = numbers[state] = len(graph.runs)
+            graph.runs.append(run)
+            graph.via.append(None)
+            cost.append(edge_cost)
+            heapq.heappush(heap, (*edge_cost, number))
+        return number
+
+    visit(walker.start(), (0, 0))
+    while heap:
+        kept, length, number = heapq.heappop(heap)
+        run = graph.runs[number]
+        if run.final:
+            continue
+        if len(graph.runs) > states_max:
+            graph.full = False
+            break
+        for taken, decision, move in _taken(walker, graph, number, run, watch):
+            raised, lowered = _raised(world, run.counters, taken.after.counters), taken.lowered
+            for held in _holds(world, run.counters, raised):
+                after = taken.after
+                if held:
+                    back: dict[str, Any] = {name: getattr(run.counters, name) for name in held}
+                    after = replace(after, counters=replace(after.counters, **back))
+                count = len(graph.runs)
+                dest = visit(after, (kept + len(held), length + 1))
+                edge = Edge(number, dest, move, taken.row, decision.guards, raised, lowered, held)
+                graph.edges.append(edge)
+                if dest == count:
+                    graph.via[dest] = edge
+    return graph
+
+
+def _taken(
+    walker: Walker, graph: Graph, number: int, run: Run, watch: Any
+) -> Iterator[tuple[Taken, Decision, Move]]:
+    """Yield what every move from a state comes to; what none takes goes into the graph."""
+    try:
+        moves = list(walker.moves(run))
+    except Exception as error:  # noqa: BLE001 - an edited table can bring a run where its phase cannot even ask
+        step = Step(run.state, {"move": "request", "kind": "none"}, "", "", {})
+        graph.stuck.append(Stuck(number, step, f"{type(error).__name__}: {error}"))
+        return
+    for move in moves:
+        try:
+            taken, decision = walker.take(run, move)
+        except IllegalEvent:
+            graph.stuck.append(Stuck(number, Step(run.state, move, "", "", {}), ""))
+            continue
+        except Exception as error:  # noqa: BLE001 - an edited effect can raise anything
+            told = f"{type(error).__name__}: {error}"
+            graph.stuck.append(Stuck(number, Step(run.state, move, "", "", {}), told))
+            continue
+        if watch is not None:
+            row = taken.row
+            watch(taken, number, Step(row.source, move, row.trigger, row.dest, decision.guards))
+        yield taken, decision, move
+
+
+_VALUES = attrgetter(*COUNTERS)
+
+
+def _raised(world: World, before: Counters, after: Counters) -> tuple[str, ...]:
+    """Return the counters that a row raises while they are within their limit."""
+    was, now = _VALUES(before), _VALUES(after)
+    if was == now:
+        return ()
+    moved = zip(COUNTERS, was, now, strict=True)
+    return tuple(name for name, old, new in moved if old < new and old < _limit(world, name))
+
+
+def _limit(world: World, counter: str) -> int:
+    """Return the limit of a counter; of retries within a step the most that a tool and a plan of a world allow."""
+    if counter == "step_retries":
+        return max(world.step_retries, PLANNED_RETRIES)
+    return int(getattr(world.limits, BOUNDS[counter]))
+
+
+def _holds(world: World, before: Counters, raised: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """Return which of the raised counters may stay: none first, then every choice of those that are far from a limit."""
+    far = [name for name in raised if getattr(before, name) == 0 and _is_beyond(world, name)]
+    if not far:
+        return [()]
+    choices = product(*[(None, name) for name in far])
+    return [tuple(name for name in choice if name is not None) for choice in choices]
+
+
+def _is_beyond(world: World, counter: str) -> bool:
+    """Return whether the engine's limit of a counter is larger than the world's."""
+    return counter == "step_retries" or any(name == BOUNDS[counter] for name, _ in world.beyond)

@@ -1,0 +1,151 @@
+"""
+Why no walk goes on for ever: in every loop there is a counter that only grows and that has a bound. Pure.
+
+The edges of a graph are taken apart: of each strongly connected part a counter is looked for that no edge within lowers;
+the edges that raise it can be taken only as often as its bound allows, so no endless walk takes them for ever, and they
+are left out. What then still hangs together is taken apart again. When nothing is left, every endless walk would use up
+some bound, and there is none: the counters found, in this order, are a lexicographic ranking. What is left otherwise is a
+loop without a bound.
+
+A part is looked at by its edges alone, so this holds for any graph; `fsm.check.state_space` gives that of a world.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol, TypeVar
+
+
+class Arc(Protocol):
+    """What is asked of an edge."""
+
+    @property
+    def source(self) -> int:
+        """Where it begins."""
+
+    @property
+    def dest(self) -> int:
+        """Where it ends."""
+
+    @property
+    def raised(self) -> tuple[str, ...]:
+        """Bounded counters that it raises."""
+
+    @property
+    def lowered(self) -> tuple[str, ...]:
+        """Counters that it lowers."""
+
+
+A = TypeVar("A", bound=Arc)
+
+
+def unbounded_parts(arcs: Iterable[A], *, outside: Callable[[A], bool] = lambda arc: False) -> list[list[A]]:
+    """
+    Return the parts of a graph in which a walk can go on for ever without using up a bound.
+
+    Args:
+        arcs: All edges.
+        outside: Edges that somebody outside bounds; they are left out.
+
+    Returns:
+        For each part its edges; empty when every walk ends.
+    """
+    found: list[list[A]] = []
+    open_parts = [[arc for arc in arcs if not outside(arc)]]
+    while open_parts:
+        for part in parts_of(open_parts.pop()):
+            lowered = {name for arc in part for name in arc.lowered}
+            falling = {name for arc in part for name in arc.raised} - lowered
+            if falling:
+                open_parts.append([arc for arc in part if falling.isdisjoint(arc.raised)])
+            else:
+                found.append(part)
+    return found
+
+
+def parts_of(arcs: Sequence[A]) -> list[list[A]]:
+    """Return the edges within each strongly connected part that holds a loop (Tarjan's algorithm, without recursion)."""
+    leads: dict[int, list[int]] = {}
+    for arc in arcs:
+        leads.setdefault(arc.source, []).append(arc.dest)
+    part: dict[int, int] = {}
+    index: dict[int, int] = {}
+    low: dict[int, int] = {}
+    stack: list[int] = []
+    on_stack: set[int] = set()
+    for root, following_ones in leads.items():
+        if root in index:
+            continue
+        work = [(root, iter(following_ones))]
+        index[root] = low[root] = len(index)
+        stack.append(root)
+        on_stack.add(root)
+        while work:
+            node, rest = work[-1]
+            following = next(rest, None)
+            if following is None:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                if low[node] == index[node]:
+                    while True:
+                        member = stack.pop()
+                        on_stack.discard(member)
+                        part[member] = node
+                        if member == node:
+                            break
+            elif following not in index:
+                index[following] = low[following] = len(index)
+                stack.append(following)
+                on_stack.add(following)
+                work.append((following, iter(leads.get(following, ()))))
+            elif following in on_stack:
+                low[node] = min(low[node], index[following])
+    within: dict[int, list[A]] = {}
+    for arc in arcs:
+        if part[arc.source] == part[arc.dest]:
+            within.setdefault(part[arc.source], []).append(arc)
+    return list(within.values())
+
+
+def endless_walk(arcs: Sequence[A]) -> list[A]:
+    """
+    Return a closed walk through a part that `unbounded_parts` gave, which can be gone again and again.
+
+    It is a shortest loop; and for every counter that it raises it also goes by an edge that lowers it.
+    """
+    leads: dict[int, list[A]] = {}
+    for arc in arcs:
+        leads.setdefault(arc.source, []).append(arc)
+    loops = (_way(start, start, leads) for start in sorted(leads))
+    walk = min((loop for loop in loops if loop), key=len)
+    start = walk[0].source
+    while risen := _risen(walk):
+        back = next(arc for arc in arcs if risen[0] in arc.lowered)
+        there = _way(start, back.source, leads) if back.source != start else []
+        home = _way(back.dest, start, leads) if back.dest != start else []
+        walk = [*walk, *(there or []), back, *(home or [])]
+    return walk
+
+
+def _risen(walk: Sequence[A]) -> list[str]:
+    """Return the counters that a walk raises and does not lower."""
+    lowered = {name for arc in walk for name in arc.lowered}
+    return sorted({name for arc in walk for name in arc.raised} - lowered)
+
+
+def _way(start: int, end: int, leads: dict[int, list[A]]) -> list[A] | None:
+    """Return a shortest way of at least one edge, None when there is none."""
+    via: dict[int, A] = {}
+    line = [start]
+    for node in line:
+        for arc in leads.get(node, ()):
+            if arc.dest == end:
+                way = [arc]
+                while way[0].source != start:
+                    way.insert(0, via[way[0].source])
+                return way
+            if arc.dest not in via and arc.dest != start:
+                via[arc.dest] = arc
+                line.append(arc.dest)
+    return None

@@ -1,0 +1,318 @@
+"""
+How an outcome is read: one reader for each phase, from run and outcome to a `Case`. Pure.
+
+Everything that needs understanding (parsing a reply, resolving references, validating arguments, asking the policy) happens
+here and in the modules of the two modes, which only this one imports: `fsm.decision.plan_mode` for plans, `fsm.decision.workflow_mode` for workflow
+files. A reader notes what it found; whether that ends the run is decided by the table of stops (`fsm.machine.stop_rules`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...prompts.parsing.replies import (
+    DirectAnswer,
+    Invalid,
+    after,
+    read_parameters,
+    read_refinement,
+    read_review,
+    read_selection,
+)
+from ...states.phase import EXECUTING, OBSERVING, PLANNING, REVIEWING, SPECIFYING
+from ...states.records.actions import Intent, Selection, ToolResult
+from ...states.records.outcomes import Asked, Ended, Recalled, Replied
+from ...states.run.budgets import questions_left
+from ...states.run.state import Run, label_of
+from ...tools.approvals import approval_id, approval_needed
+from ...tools.catalog import CONNECTION, DOCUMENT_LIST
+from ...tools.defaults import filled
+from ...tools.policy import denial, matches, unsafe
+from .case import Case
+from .duplicate_calls import duplicate_key, limits_for, rule_broken
+from .observation import TURN_CHARS, cut, line
+from .plan_mode import (
+    ask_for_missing,
+    read_other_step,
+    read_planned,
+    step_arguments,
+    step_of,
+    unknown_documents,
+)
+from .progress import progress
+from .run_resources import Kit
+
+
+def read_phase(case: Case, kit: Kit) -> None:
+    """Fill *case* with what its outcome means in the run's phase; total for every outcome that a request can have."""
+    _READERS[case.run.state](case, kit)
+
+
+def read_workflow(case: Case, kit: Kit) -> None:
+    """Fill *case* with where its outcome leads the workflow; after `read_phase`, and not for a run that must stop."""
+    from .workflow_mode import read_flow  # a run without a workflow file never loads what reads one
+
+    read_flow(case, kit)
+
+
+def _read_planning(case: Case, kit: Kit) -> None:
+    if case.run.spec.mode != "react":
+        read_planned(case, kit)
+        return
+    if not isinstance(case.outcome, Replied):
+        return
+    limits = case.run.spec.limits
+    read = read_selection(
+        case.outcome.text,
+        chars_max=limits.reply_chars,
+        context_chars=limits.context_chars,
+        profile=case.run.spec.profile,
+    )
+    read = after(case.outcome.finish, read)
+    if isinstance(read, Invalid):
+        case.problem = read
+    elif isinstance(read, DirectAnswer):
+        case.answer = read.text
+    else:
+        _check_selection(case, read, kit)
+
+
+def _check_selection(case: Case, selection: Selection, kit: Kit) -> None:
+    """Resolve the tool's name and the references; what does not exist makes the selection invalid."""
+    run = case.run
+    tool = kit.catalog.find(selection.tool)
+    if tool is None:
+        names = ", ".join(item.name for item in kit.catalog)
+        case.problem = Invalid(
+            "unknown_action", f"there is no action {ascii(selection.tool)[:80]}; choose one of: {names}"
+        )
+        return
+    if tool.name != selection.tool:
+        selection = selection.model_copy(update={"tool": tool.name})
+    case.selection = selection
+    case.denied = denial(kit.spec.policy, run.spec.task_type, tool.name)
+    for reference in selection.documents:
+        reason = _unresolved(run, reference)
+        if reason is not None:
+            case.problem = Invalid("reference", reason)
+            return
+    if selection.connection is not None and selection.connection not in run.spec.connections:
+        case.problem = Invalid("connection", f"there is no connection {ascii(selection.connection)[:80]}")
+    elif DOCUMENT_LIST in kit.catalog.schema(tool).required and not selection.documents:
+        case.problem = Invalid("no_documents", f"{tool.name} needs at least one of requiredInputDocuments")
+
+
+def _unresolved(run: Run, reference: str) -> str | None:
+    """Return why *reference* names no document of this run, or None when it does."""
+    kind, _, place = reference.partition(":")
+    label, mark, position = place.partition("#")
+    found = run.memory.labels.get(label)
+    if found is None or (kind == "docItem") != bool(mark):
+        return f"{ascii(reference)[:120]} names no document of this run"
+    count = found[1]
+    if count == 0:
+        return f"{ascii(reference)[:120]} holds no documents"
+    if mark and not (
+        position.isascii() and position.isdigit() and len(position) < 10 and int(position) < count
+    ):
+        return f"{ascii(reference)[:120]}: the label holds documents #0 to #{count - 1}"
+    return None
+
+
+def _read_specifying(case: Case, kit: Kit) -> None:
+    """
+    Settle the call of the selected action, each check on what the one before it has let through.
+
+    The policy is asked again, although Planning has asked it: a selection may be by code, and a run may be resumed with
+    another policy. References and defaults are filled in before the schema is checked and before the key is made, so that
+    what is checked, compared with earlier calls and approved is exactly what the tool would get.
+    """
+    run = case.run
+    selection = run.memory.selection
+    assert selection is not None, "Specifying is entered with a selection"
+    case.selection = selection
+    step = step_of(run)
+    if step is not None and step.type != "tool":
+        read_other_step(case, step)
+        return
+    if selection.origin == "workflow" and selection.tool == "noop":
+        return
+    _check_allowed(case, selection, kit)
+    values = _parameter_values(case, selection, kit)
+    if values is None:
+        return
+    # Stage 1's references replace what Stage 2 may have said of them: a reply cannot name another run's documents.
+    tool, values = kit.tool(selection), dict(values)
+    schema = kit.schema(tool)
+    if selection.documents and DOCUMENT_LIST in schema.names:
+        values[DOCUMENT_LIST] = list(selection.documents)
+    if selection.connection is not None and CONNECTION in schema.names:
+        values[CONNECTION] = selection.connection
+    arguments = filled(run.spec, tool, schema, values)
+    _check_arguments(case, arguments, kit)
+    if case.invalid is not None:
+        return
+    case.arguments = arguments
+    # An unsafe value is looked for in valid arguments only, and a key is made of safe ones only: nothing of a call that
+    # will not be made is compared with earlier calls or shown to the person who approves.
+    case.unsafe = unsafe(kit.spec.policy, arguments)
+    if case.unsafe is None:
+        _propose(case, kit)
+
+
+def _check_allowed(case: Case, selection: Selection, kit: Kit) -> None:
+    """Note why the policy, or the workflow's own list, denies the action."""
+    run = case.run
+    case.denied = denial(kit.spec.policy, run.spec.task_type, selection.tool)
+    if run.memory.flow is not None and step_of(run) is not None:
+        from .workflow_mode import check_listed
+
+        check_listed(case, kit, selection)
+    # The last formatting is paor's own action: a list of allowed tools does not name it, a ban of it holds.
+    if selection.origin == "format" and not matches(selection.tool, kit.spec.policy.deny):
+        case.denied = None
+
+
+def _check_arguments(case: Case, arguments: dict[str, Any], kit: Kit) -> None:
+    """Note what is wrong with complete arguments; what a plan's step merely lacks, the user is asked for."""
+    assert case.selection is not None
+    tool, step = kit.tool(case.selection), step_of(case.run)
+    schema = kit.schema(tool)
+    problems = schema.check(arguments)
+    case.invalid = "; ".join(problem.message for problem in problems[:10]) or None
+    if step is None:
+        return
+    missing = [item.path for item in problems if item.code == "missing" and item.path in schema.required]
+    if missing and len(missing) == len(problems):
+        ask_for_missing(case, step, missing, tool)
+    case.invalid = case.invalid or unknown_documents(arguments, case.run, _unresolved)
+
+
+def _parameter_values(case: Case, selection: Selection, kit: Kit) -> dict[str, Any] | None:
+    """Return the values that Stage 2, the plan or an approved intent settles, or None with the reason in *case*."""
+    if case.run.memory.intent is not None:
+        return dict(case.run.memory.intent.arguments)
+    step = step_of(case.run)
+    if step is not None:
+        return step_arguments(case, step)
+    if selection.origin in ("workflow", "hook"):
+        from .workflow_mode import flow_arguments
+
+        return flow_arguments(case, kit, selection)
+    if selection.arguments is not None:
+        return selection.arguments
+    if not isinstance(case.outcome, Replied):
+        return None
+    spec = case.run.spec
+    read = read_parameters(
+        case.outcome.text, selection.fields, chars_max=spec.limits.reply_chars, profile=spec.profile
+    )
+    read = after(case.outcome.finish, read)
+    if isinstance(read, Invalid):
+        case.problem, case.invalid = read, read.message
+        return None
+    case.dropped = read.dropped
+    return read.values
+
+
+def _propose(case: Case, kit: Kit) -> None:
+    """
+    Build the intent, and ask the duplicate guard and the approval rules about it.
+
+    In this order: nobody is asked to approve a call that would be blocked or denied anyway.
+    """
+    run, selection, arguments = case.run, case.selection, case.arguments
+    assert selection is not None and arguments is not None
+    tool = kit.tool(selection)
+    key = duplicate_key(run.spec.key_salt, tool.name, arguments)
+    action = run.counters.action + 1
+    if selection.origin != "format" and not tool.repeat_allowed:
+        limits, counters = limits_for(run.spec.limits, tool.duplicate_limits), run.counters
+        succeeded = counters.errors == 0  # an executed call that succeeds sets it back
+        case.duplicate = rule_broken(key, run.memory.window, counters.same_key, limits, succeeded=succeeded)
+    name = "final_format" if selection.origin == "format" else tool.label
+    case.intent = Intent(
+        tool=tool.name,
+        arguments=arguments,
+        label=label_of(run.spec, action, name),
+        key=key,
+        idempotency_key=f"{run.run_id}-{action}",
+        effect=tool.effect,
+    )
+    policy = kit.spec.policy
+    if case.duplicate is None and case.denied is None and approval_needed(policy, tool.name, arguments):
+        case.approval_id = approval_id(policy, tool.name, key)
+        case.approval = _undecided(case, policy.approval_valid_s)
+        if case.approval and not questions_left(run):
+            case.unaskable = True  # and without a yes the call must not be made
+
+
+def _undecided(case: Case, valid_s: float) -> bool:
+    """
+    Whether this very call still waits for its approval; anything but a typed yes to it denies it.
+
+    An approval that is for another call, arguments or policy, or that was given longer than *valid_s* seconds ago,
+    counts for nothing.
+    """
+    reply = case.run.memory.reply
+    if reply is None or (reply.approval, reply.run_id) != (case.approval_id, case.run.run_id):
+        return True
+    approved = (
+        reply.action == "accept" and isinstance(reply.content, dict) and reply.content.get("approve") is True
+    )
+    if not approved:
+        case.denied = "the call was not approved"
+        return False
+    return case.at_us - (reply.at or 0) > valid_s * 1_000_000
+
+
+def _read_executing(case: Case, kit: Kit) -> None:
+    if isinstance(case.outcome, Ended):
+        case.result = case.outcome.result
+    case.intent = case.run.memory.intent
+    if isinstance(case.outcome, Asked) and case.intent is not None:  # for when nobody may be asked any more
+        error = (
+            f"the tool needs an answer, and this run may ask no more questions: {case.outcome.asking.message}"
+        )
+        case.result = ToolResult(
+            case.intent.tool, ok=False, error=cut(line(error), TURN_CHARS), error_code="declined"
+        )
+
+
+def _read_observing(case: Case, kit: Kit) -> None:
+    if isinstance(case.outcome, Recalled):
+        case.recalled = case.outcome.texts
+    case.result = case.run.memory.result
+
+
+def _read_reviewing(case: Case, kit: Kit) -> None:
+    run, outcome, limits = case.run, case.outcome, case.run.spec.limits
+    if run.counters.formatted:
+        case.review = run.memory.review
+        return
+    if not isinstance(outcome, Replied):
+        return
+    if run.counters.concluded:
+        review = after(outcome.finish, read_review(outcome.text, chars_max=limits.reply_chars))
+        if isinstance(review, Invalid):
+            case.problem = review
+            return
+        case.review = review
+        case.criteria = progress(run, review.criteria)
+        return
+    refinement = after(outcome.finish, read_refinement(outcome.text, chars_max=limits.reply_chars))
+    if isinstance(refinement, Invalid):
+        case.problem = refinement
+        return
+    case.refinement = refinement
+    case.criteria = progress(run, refinement.criteria)
+
+
+_READERS: dict[str, Callable[[Case, Kit], None]] = {
+    PLANNING: _read_planning,
+    SPECIFYING: _read_specifying,
+    EXECUTING: _read_executing,
+    OBSERVING: _read_observing,
+    REVIEWING: _read_reviewing,
+}

@@ -1,0 +1,198 @@
+"""From a raw result to what a model may see of it, and to one message of history. Pure; sizes are bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from ...states.records.actions import Preview, ToolResult
+from ...states.records.observations import Check, Message, Observation
+from ...states.run.state import Run
+from ...states.settings.limits import Limits
+
+CUT = "…"
+SUMMARY_CHARS = 140
+TURN_CHARS = 2000
+"""Characters of one turn of a dialogue, and of one output, that a planner is shown."""
+
+_LISTED = 5
+
+
+def cut(text: str, chars_max: int) -> str:
+    """Return *text* within *chars_max* characters, with a marker when something was cut."""
+    return text if len(text) <= chars_max else text[: max(0, chars_max - len(CUT))] + CUT
+
+
+def clean(text: str) -> str:
+    """Return *text* as it may stand in JSON: lone surrogates and NUL replaced."""
+    if text.isascii() and "\0" not in text:
+        return text
+    return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")
+
+
+def line(text: str) -> str:
+    """Return *text* as one clean line: nothing in it can look like a heading or a list of its own."""
+    return " ".join(clean(text).split())
+
+
+def previews_of(result: ToolResult, texts: Sequence[str | None], limits: Limits) -> tuple[Preview, ...]:
+    """
+    Return previews of what was recalled; a binary document has no snippet.
+
+    Args:
+        result: Its first documents, or for a blocked call its echo, stand behind *texts*.
+        texts: As `Recalled.texts`.
+        limits: `snippet_chars`.
+    """
+
+    def snippet(text: str | None) -> str:
+        return cut(clean(text[: limits.snippet_chars + 1]), limits.snippet_chars) if text is not None else ""
+
+    if result.echo is not None:
+        return tuple(Preview(name="last output", mime="text/plain", snippet=snippet(text)) for text in texts)
+    return tuple(
+        Preview(name=document.name, mime=document.mime, snippet=snippet(text))
+        for document, text in zip(result.documents, texts, strict=False)
+    )
+
+
+def observation_of(run: Run, result: ToolResult, texts: Sequence[str | None]) -> Observation:
+    """
+    Return the compact observation of *result*; its JSON stays within `Limits.observation_chars`.
+
+    Args:
+        run: In Observing; its counters hold the action's number.
+        result: How the call ended.
+        texts: Bodies of its first documents, or the last successful output that a blocked call echoes.
+    """
+    limits = run.spec.limits
+    notes = [cut(clean(note), limits.note_chars) for note in result.notes]
+    if result.answer:
+        notes.append(cut(clean(f"the user answered: {result.answer}"), limits.note_chars))
+    if not result.ok:
+        notes.insert(0, cut(clean(f"{result.error_code or 'error'}: {result.error}"), limits.note_chars))
+    hidden = len(result.documents) - limits.previews
+    if hidden > 0:
+        notes.append(f"{hidden} more documents without preview")
+    observation = Observation(
+        result.ok,
+        result_label(run),
+        len(result.documents),
+        previews_of(result, texts, limits),
+        tuple(notes[:20]),
+        result.web[: max(1, limits.previews)] or UNSET,
+    )
+    return _fitted(observation, limits.observation_chars)
+
+
+def result_label(run: Run) -> str:
+    """Return the label of the action that is being observed."""
+    intent = run.memory.intent
+    if intent is not None:
+        return intent.label
+    return f"round{run.spec.round}_task{run.spec.task}_action{run.counters.action}_refused"
+
+
+def _fitted(observation: Observation, chars_max: int) -> Observation:
+    """Shorten snippets, drop previews and web facts, shorten notes and drop them, until the JSON fits."""
+    while len(observation.wire_json()) > chars_max:
+        longest = max((len(preview.snippet) for preview in observation.previews), default=0)
+        if longest > 40:
+            previews = tuple(
+                replace(preview, snippet=cut(preview.snippet, longest // 2))
+                for preview in observation.previews
+            )
+            observation = replace(observation, previews=previews)
+        elif observation.previews:
+            observation = replace(observation, previews=observation.previews[:-1])
+        elif observation.web:
+            observation = replace(observation, web=observation.web[:-1] or UNSET)
+        elif observation.notes:
+            longest = max(map(len, observation.notes))
+            notes = tuple(cut(note, longest // 2) for note in observation.notes)
+            observation = replace(observation, notes=notes if longest > 20 else observation.notes[:-1])
+        else:
+            break
+    return observation
+
+
+def check_of(observation: Observation) -> Check:
+    """Return the light review of one iteration: an error is a retry with the error as improvement."""
+    if observation.success:
+        return Check(status="success")
+    return Check(status="retry", improvements=observation.notes[:1])
+
+
+def answer_text(content: Any) -> str:
+    """Return what a user answered as text: a text as it is, anything else as JSON."""
+    if content is None:
+        return ""
+    return content if isinstance(content, str) else orjson.dumps(content).decode()
+
+
+def message_of(
+    run: Run, result: ToolResult, observation: Observation, texts: Sequence[str | None] = ()
+) -> Message:
+    """Return what history keeps of the action; for a planner also the call, and what it returned."""
+    message = _message_of(run, result, observation)
+    plan, number, intent = run.memory.plan, run.counters.plan_step, run.memory.intent
+    selection = run.memory.selection
+    origin = selection.origin if selection is not None and selection.origin in ("workflow", "hook") else ""
+    step = plan.steps[number] if plan is not None and number < len(plan.steps) and not origin else None
+    if step is None and not origin:
+        return message
+    flow, first = run.memory.flow, result.documents[0] if result.documents else None
+    shown = cut(clean(next((text for text in texts if text is not None), "")), TURN_CHARS)
+    return replace(
+        message,
+        call_id=step.id if step is not None else "",
+        arguments=intent.arguments if intent is not None else step.args if step is not None else None,
+        output=clean(result.answer) or shown,
+        error="" if result.ok else f"{result.error_code or 'error'}: {result.error}",
+        origin=origin,
+        data=flow is not None and first is not None and first.mime == "application/json",
+    )
+
+
+def _message_of(run: Run, result: ToolResult, observation: Observation) -> Message:
+    selection = run.memory.selection
+    references = tuple(
+        f"docItem:{document.label}#{document.position} {cut(document.name, 80)}"
+        for document in result.documents[:_LISTED]
+    )
+    learnings = selection.learnings[:5] if selection is not None else ()
+    return Message(
+        action=run.counters.action,
+        step=run.counters.step,
+        tool=result.tool,
+        objective=cut(line(selection.objective), SUMMARY_CHARS) if selection is not None else "",
+        label=observation.result_label if result.documents else "",
+        documents=references,
+        documents_count=len(result.documents),
+        summary=summary_of(observation),
+        notes=observation.notes[:3],
+        learnings=tuple([cut(line(text), SUMMARY_CHARS) for text in learnings]),
+        success=observation.success,
+    )
+
+
+def summary_of(observation: Observation) -> str:
+    """Return one or two sentences on an observation, from its texts or else its notes; never empty."""
+    if not observation.success:
+        return cut(observation.notes[0] if observation.notes else "failed", SUMMARY_CHARS)
+    count = observation.documents_count
+    head = "no documents" if count == 0 else "1 document" if count == 1 else f"{count} documents"
+    first = next(
+        (
+            " ".join(preview.snippet[: 2 * SUMMARY_CHARS].split())
+            for preview in observation.previews
+            if preview.snippet
+        ),
+        "",
+    )
+    first = first or next(iter(observation.notes), "")
+    return cut(f"{head}: {first}" if first else head, SUMMARY_CHARS)

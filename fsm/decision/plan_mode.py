@@ -1,0 +1,277 @@
+"""
+Batch and planner mode: how a planner's reply and a plan's step are read. Pure.
+
+One machine serves all modes: a plan is accepted with its first step, each step is specified, executed and
+observed like any action, and Reviewing goes on with the next one instead of asking for a refinement.
+
+Source: document 004 sections 2 to 4; docs/spec-coverage.md, A084 to A087, A129 to A156, C3, C12; docs/workflows.md.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from ...prompts.parsing.plans import read_plan
+from ...prompts.parsing.replies import DirectAnswer, Invalid, after
+from ...prompts.parsing.task_plans import read_task_plan
+from ...states.records.actions import Selection, StoredText
+from ...states.records.outcomes import Nought, Recalled, Replied
+from ...states.records.plans import Elicitation, Plan, Step
+from ...states.records.questions import Question
+from ...states.run.budgets import questions_left
+from ...states.run.spec import TASK_TOOL, ToolSpec
+from ...states.run.state import Run
+from ...tools.catalog import DOCUMENT_LIST, folded
+from ...tools.policy import denial
+from ..workflow.step_references import (
+    StepOutput,
+    has_placeholders,
+    needed_steps,
+    placeholder_defects,
+    resolve_arguments,
+)
+from .case import Case
+from .run_resources import Kit
+
+_PLAN_IDS = uuid.UUID("6c6d4c1e-2f0b-5c9f-9d43-0a5a8f6f7a11")
+"""Name space of the ids of plans that came without one (RFC 9562, version 5): the same on replay, no randomness."""
+
+_SHARED = ("$defs", "definitions")
+
+
+# -- where a run stands in its plan ------------------------------------------------------------------------------
+
+
+def step_of(run: Run) -> Step | None:
+    """Return the plan's current step, None outside a plan."""
+    plan, number = run.memory.plan, run.counters.plan_step
+    selection = run.memory.selection
+    if plan is None or selection is None or selection.origin != "plan" or number >= len(plan.steps):
+        return None
+    return plan.steps[number]
+
+
+def steps_left_in_plan(run: Run) -> int:
+    """Return how many steps of the plan were not taken yet."""
+    plan = run.memory.plan
+    return max(0, len(plan.steps) - run.counters.plan_step - 1) if plan is not None else 0
+
+
+def selection_of(step: Step, run: Run) -> Selection:
+    """Return a plan's step as the selection that Specifying works on."""
+    key = folded(step.name)
+    names = (tool.name for tool in run.spec.tools if folded(tool.name) == key)
+    return Selection(
+        tool=next(names, step.name) if step.type == "tool" else step.type,
+        objective=step.reason,
+        arguments=step.args,
+        origin="plan",
+        needs=needed_steps(step.args),
+    )
+
+
+# -- Planning ----------------------------------------------------------------------------------------------------
+
+
+def read_planned(case: Case, kit: Kit) -> None:
+    """Read a planner's reply into *case*: an accepted plan with its first step, an answer, a question, a problem."""
+    outcome, run = case.outcome, case.run
+    limits = run.spec.limits
+    if run.spec.task == 0:
+        _read_tasks(case)
+        return
+    if not isinstance(outcome, Replied):
+        return
+    reply_id = f"{run.run_id}-{run.counters.calls}"
+    read = read_plan(
+        outcome.text,
+        chars_max=limits.reply_chars,
+        finish=outcome.finish,
+        reply_id=reply_id,
+        words=run.spec.mode == "planner",
+    )
+    if isinstance(read, Invalid):
+        case.problem = read
+    elif isinstance(read, DirectAnswer):
+        case.answer = read.text
+    elif read.question is not None and not any(not step.is_idle for step in read.steps):
+        ask(case, question_of(read.question, "elicitation"))
+    elif read.is_empty:
+        case.answer = ""
+    else:
+        _accept(case, read, kit)
+
+
+def _accept(case: Case, plan: Plan, kit: Kit) -> None:
+    """
+    Check every step before the first is taken; one that can never be executed makes the plan invalid.
+
+    A question beside steps is asked once they are done, as a last step of its own: it is never lost.
+    """
+    run = case.run
+    if plan.question is not None:
+        last = Step(type="elicitation", elicitation=plan.question)
+        plan = plan.model_copy(update={"steps": (*plan.steps, last), "elicitation": None})
+    for number, step in enumerate(plan.steps):
+        if step.type != "tool" or step.fault is not None:
+            continue
+        tool = kit.catalog.find(step.name)
+        if tool is None:
+            names = ", ".join(item.name for item in kit.catalog)
+            told = f"steps[{number}].name: there is no tool {ascii(step.name)[:80]}; choose from: {names}"
+            case.problem = Invalid("unknown_action", told)
+            return
+        case.denied = case.denied or denial(kit.spec.policy, run.spec.task_type, tool.name)
+    defects = placeholder_defects(plan.steps)
+    if defects:
+        number, defect = defects[0]
+        case.problem = Invalid(defect.code, f"steps[{number}].args: {defect.message}")
+        return
+    case.plan = plan if plan.id else plan.model_copy(update={"id": _plan_id(run)})
+    case.selection = selection_of(plan.steps[0], run)
+
+
+def _read_tasks(case: Case) -> None:
+    """Read a workflow's tasks into *case*: each is a step that calls the tool which drives it."""
+    outcome, spec = case.outcome, case.run.spec
+    overview, language = "", spec.language
+    if isinstance(outcome, Replied):
+        read = after(outcome.finish, read_task_plan(outcome.text, chars_max=spec.limits.reply_chars))
+        if isinstance(read, Invalid):
+            case.problem = read
+            return
+        tasks, overview = read.tasks, read.overview
+        language = language or read.language_user_detected
+    elif isinstance(outcome, Nought) and spec.tasks:
+        tasks = spec.tasks
+    else:
+        return
+    steps = []
+    for task in tasks:
+        args: dict[str, Any] = {"id": task.id, "objective": task.objective, "language": language or "en"}
+        args["success_criteria"] = list(task.success_criteria)
+        args["dependencies"] = list(task.dependencies)
+        steps.append(Step(name=TASK_TOOL.name, args=args, reason=task.user_message or task.objective))
+    case.plan = Plan(id=_plan_id(case.run), intention=overview, steps=tuple(steps), language=language or "en")
+    case.selection = selection_of(steps[0], case.run)
+
+
+def _plan_id(run: Run) -> str:
+    return str(uuid.uuid5(_PLAN_IDS, f"{run.run_id}:{run.counters.calls}:{run.counters.step}"))
+
+
+def ask(case: Case, question: Question) -> None:
+    """Let the run wait for the user; when nobody may be asked any more, it cannot go on."""
+    if questions_left(case.run):
+        case.question = question
+    else:
+        case.unaskable = True
+
+
+def question_of(
+    asked: Elicitation, kind: Literal["elicitation", "argument"], *, tool: str | None = None
+) -> Question:
+    """Return a plan's question as what the run waits for."""
+    message = asked.message.strip() or "More information is needed."
+    return Question(kind=kind, message=message, answer_schema=asked.requested_schema, tool=tool)
+
+
+# -- Specifying --------------------------------------------------------------------------------------------------
+
+
+def step_arguments(case: Case, step: Step) -> dict[str, Any] | None:
+    """Return the arguments of a plan's tool step, placeholders resolved, or None with the reason in *case*."""
+    run = case.run
+    if step.fault is not None:
+        case.invalid = step.fault
+        return None
+    arguments: Mapping[str, Any] = step.args
+    if has_placeholders(arguments):
+        resolved = resolve_arguments(arguments, run.counters.plan_step, _outputs(case))
+        if isinstance(resolved, tuple):
+            case.invalid = "; ".join(defect.message for defect in resolved[:5])
+            return None
+        arguments = resolved
+    given = dict(arguments)
+    reply = run.memory.reply
+    if reply is not None and reply.action == "accept" and isinstance(reply.content, dict):
+        given |= {name: value for name, value in reply.content.items() if name not in given}
+    return given
+
+
+def _outputs(case: Case) -> list[StepOutput | None]:
+    """Return what the steps before this one left, as far as it refers to them."""
+    run, selection = case.run, case.selection
+    assert run.memory.plan is not None and selection is not None, "a step belongs to a plan"
+    outputs: list[StepOutput | None] = [None] * len(run.memory.plan.steps)
+    texts = iter(case.outcome.texts if isinstance(case.outcome, Recalled) else ())
+    first = run.counters.step - run.counters.plan_step
+    said = {message.step - first: message for message in run.memory.history if not message.origin}
+    for number in selection.needs:
+        if number >= len(outputs):
+            continue
+        if number in run.memory.produced:
+            text = next(texts, None)
+            outputs[number] = StepOutput(text) if text is not None else None
+        elif number in said:
+            message = said[number]
+            outputs[number] = (
+                StepOutput(message.output) if message.success else StepOutput(error=message.error)
+            )
+    return outputs
+
+
+def read_other_step(case: Case, step: Step) -> None:
+    """Read a step that is no tool: an abort ends the run, a question waits for its answer, a noop does nothing."""
+    if step.type == "abort":
+        case.aborted = True
+    elif step.type == "elicitation" and case.run.memory.reply is None:
+        asked = step.elicitation or Elicitation(message=step.reason)
+        ask(case, question_of(asked, "elicitation"))
+
+
+def ask_for_missing(case: Case, step: Step, missing: list[str], tool: ToolSpec) -> None:
+    """Ask the user for the arguments that a step lacks, once; a decline leaves the call invalid."""
+    if case.run.memory.reply is not None or case.run.spec.mode != "planner":
+        return
+    question = question_of(missing_question(tool, missing), "argument", tool=tool.name)
+    if step.reason.strip():
+        question = question.model_copy(update={"message": f"{question.message} {step.reason.strip()}"})
+    ask(case, question)
+
+
+def missing_question(tool: ToolSpec, missing: Sequence[str]) -> Elicitation:
+    """
+    Return the question for arguments that a call lacks, also those whose schema has a default.
+
+    Its schema asks for each of them as the tool's schema declares it; one that is not declared by itself is a text.
+    """
+    declared = tool.parameters.get("properties")
+    known = declared if isinstance(declared, Mapping) else {}
+    properties = {name: known.get(name, {"type": "string"}) for name in missing}
+    schema: dict[str, Any] = {"type": "object", "properties": properties, "required": list(missing)}
+    if "$ref" in json.dumps(properties):
+        schema |= {key: tool.parameters[key] for key in _SHARED if key in tool.parameters}
+    words = ", ".join(missing)
+    return Elicitation.model_validate(
+        {"message": f"The tool {tool.name} needs {words}.", "requestedSchema": schema}
+    )
+
+
+def unknown_documents(arguments: Mapping[str, Any], run: Run, unresolved: Any) -> str | None:
+    """Return why a document that the arguments name does not exist in the run, or None."""
+    named = arguments.get(DOCUMENT_LIST)
+    for reference in named if isinstance(named, list) else ():
+        if isinstance(reference, str) and (reason := unresolved(run, reference)) is not None:
+            return str(reason)
+    return None
+
+
+def output_place(facts: Mapping[str, Any]) -> tuple[int, StoredText] | None:
+    """Return number and payload of a plan's step's output, as its `execute` row tells them."""
+    if not facts.get("ok") or "plan_step" not in facts or "output" not in facts:
+        return None
+    return facts["plan_step"], StoredText(**facts["output"])

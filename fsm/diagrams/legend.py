@@ -1,0 +1,257 @@
+"""
+What stands below the picture: every row with its guards in the order in which they are tried, or why two runs part.
+
+The rows of each phase are a block; blocks fill columns from left to right, as evenly as their order allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+from ..explain.coverage import Coverage, RowCoverage
+from ..explain.reachable_rows import Outcome
+from ..machine.table import Row
+from .captions import counted, going_on
+from .graph import Covered, Graph, Parted, Walk, plain
+from .layout import BADGE, BOLD, count_text, cut, width_of
+
+MARGIN = 28.0
+_COLUMN, _GUTTER = 246.0, 20.0
+_ROW, _GUARD, _APART = 17.0, 15.0, 6.0
+_HEAD = 30.0
+_INDENT = 20.0
+_CHIP = 32.0
+FOREIGN_LINES = 12
+"""Steps that are not in the table which are listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """
+    A panel that is drawn.
+
+    Attributes:
+        low: Where the picture ends with it.
+        parts: Its SVG elements.
+    """
+
+    low: float
+    parts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """What is said of one phase: elements for a left end of 0 and a top of 0, and how high they are."""
+
+    height: float
+    parts: tuple[str, ...]
+
+
+def panel_of(graph: Graph, width: float, top: float) -> Panel:
+    """Return what stands below a picture of this *width* that ends at *top*; nothing below a single run."""
+    overlay = graph.overlay
+    if isinstance(overlay, Walk) or not graph.phases:
+        return Panel(top, ())
+    if isinstance(overlay, Parted):
+        return _reasons(overlay, width, top)
+    title = "Every row and its guards, in the order in which they are tried"
+    blocks = [
+        _block(graph, phase) for phase in graph.phases if any(row.source == phase for row in graph.rows)
+    ]
+    parts = [_rule(width, top), _words("head2", MARGIN, top + 28, title)]
+    low = top + 44
+    count = max(1, min(len(blocks), int((width - 2 * MARGIN + _GUTTER) // (_COLUMN + _GUTTER))))
+    pitch = (width - 2 * MARGIN + _GUTTER) / count
+    for column, places in enumerate(_columns([block.height for block in blocks], count)):
+        y = top + 44
+        for place in places:
+            x = MARGIN + pitch * column
+            parts.append(f'<g transform="translate({px(x)} {px(y)})">{"".join(blocks[place].parts)}</g>')
+            y += blocks[place].height + 14
+        low = max(low, y)
+    if isinstance(overlay, Covered):
+        low, more = _foreign(overlay.coverage, width, low)
+        parts += more
+    return Panel(low + 12, tuple(parts))
+
+
+def _columns(heights: Sequence[float], count: int) -> list[list[int]]:
+    """Return the blocks of each column, in order, so that the highest column is as low as can be."""
+    best: dict[tuple[int, int], tuple[float, int]] = {(0, 0): (0.0, 0)}
+    for used in range(1, count + 1):
+        for end in range(used, len(heights) + 1):
+            ways = [
+                (max(best[start, used - 1][0], sum(heights[start:end])), start)
+                for start in range(used - 1, end)
+                if (start, used - 1) in best
+            ]
+            best[end, used] = min(ways)
+    found, end = list[list[int]](), len(heights)
+    for used in range(count, 0, -1):
+        start = best[end, used][1]
+        found.append(list(range(start, end)))
+        end = start
+    return found[::-1]
+
+
+def _block(graph: Graph, phase: str) -> _Block:
+    """Return the rows of one phase."""
+    found = graph.overlay.coverage if isinstance(graph.overlay, Covered) else None
+    possible = frozenset(found.possible) if found is not None else frozenset()
+    parts = [_words("strong", 0, 12, cut(phase, _COLUMN, 12 * BOLD))]
+    parts.append(f'<path class="rule" d="M0 19H{px(_COLUMN)}"/>')
+    y, number, told = _HEAD, 0, False
+    own = [(place, row) for place, row in enumerate(graph.rows) if row.source == phase]
+    for place, row in sorted(own, key=lambda item: (item[1].trigger == "provide", item[0])):
+        waits = row.trigger == "provide"
+        if waits and not told:
+            parts.append(_words("sub small", 0, y + 8, "while it waits:"))
+            y, told = y + _ROW, True
+        number += not waits
+        mark = str(number) if not waits else ""
+        y, more = _row(row, mark, found.rows[place] if found is not None else None, place, possible, y)
+        parts += more
+    return _Block(y, tuple(parts))
+
+
+def _row(
+    row: Row, number: str, seen: RowCoverage | None, place: int, possible: frozenset[Outcome], y: float
+) -> tuple[float, list[str]]:
+    """Return one row of the table below *y*, and where it ends."""
+    parts = [_words("sub tiny end", 12, y + 8, number)] if number else []
+    room = _COLUMN - _INDENT - (48 if seen is not None else 0)
+    trigger = cut(row.trigger, room, 12 * BOLD)
+    rest = cut(f"→ {row.dest}", max(12.0, room - width_of(trigger, 12 * BOLD) - 5))
+    to = f'<tspan class="sub" font-weight="400"> {safe(rest)}</tspan>'
+    parts.append(
+        f'<text x="{px(_INDENT)}" y="{px(y + 8)}"><tspan class="strong">{safe(trigger)}</tspan>{to}</text>'
+    )
+    if seen is not None:
+        look, text = (
+            ("times strong end", count_text(seen.count)) if seen.count else ("lacks end small", "never")
+        )
+        parts.append(_words(look, _COLUMN, y + 8, text))
+    y += _ROW
+    if seen is None:
+        for line in _folded(row.guards) or ["always"]:
+            parts.append(_words("sub small", _INDENT, y + 7, line))
+            y += _GUARD
+        return y + _APART, parts
+    for one in seen.seen:
+        parts.append(
+            _words("sub small", _INDENT, y + 7, cut(one.guard, _COLUMN - _INDENT - 2 * _CHIP - 10, 11))
+        )
+        for index, (value, count) in enumerate(((True, one.true), (False, one.false))):
+            if Outcome(place, one.guard, value) in possible:
+                x = _COLUMN - (2 - index) * _CHIP - (1 - index) * 4
+                parts.append(chip("got" if count else "lack", x, y + 3.5, str(value).lower()))
+        y += _GUARD + 1
+    return y + _APART, parts
+
+
+def _folded(guards: Sequence[str]) -> list[str]:
+    """Return a row's guards in lines that fit a column."""
+    lines = list[str]()
+    for index, guard in enumerate(guards):
+        text = cut(guard, _COLUMN - _INDENT - 8, 11) + ("," if index + 1 < len(guards) else "")
+        if lines and width_of(f"{lines[-1]} {text}", 11) <= _COLUMN - _INDENT:
+            lines[-1] += f" {text}"
+        else:
+            lines.append(text)
+    return lines
+
+
+def _foreign(found: Coverage, width: float, y: float) -> tuple[float, list[str]]:
+    """Return the steps that are not in the table, as a list below everything else."""
+    if not found.foreign:
+        return y, []
+    total = sum(step.count for step in found.foreign)
+    parts = [
+        _words(
+            "strong lacks", MARGIN, y + 12, f"{counted(total, 'transition')} that this table would not make"
+        )
+    ]
+    y += 24
+    told = [f"{step.source} {step.trigger} {step.dest} {count_text(step.count)}" for step in found.foreign]
+    if len(told) > FOREIGN_LINES + 1:
+        told = [*told[:FOREIGN_LINES], f"and {len(told) - FOREIGN_LINES} more"]
+    for text in told:
+        parts.append(_words("sub small", MARGIN, y + 8, cut(text, width - 2 * MARGIN, 11)))
+        y += _GUARD
+    return y + _APART, parts
+
+
+# -- two runs ------------------------------------------------------------------------------------------------------
+
+
+def _reasons(parted: Parted, width: float, top: float) -> Panel:
+    """Return both runs with their ends, where they part and what made them."""
+    parts, y, left = [_rule(width, top)], top + 30, MARGIN + 92
+    for side, letter, walk in (("left", "A", parted.left), ("right", "B", parted.right)):
+        badge = f'<rect class="badge {side}" x="{px(MARGIN)}" y="{px(y - 12)}" width="{px(BADGE)}" '
+        badge += f'height="{px(BADGE)}" rx="{px(BADGE / 2)}"/>'
+        letters = f'<text class="tag" x="{px(MARGIN + BADGE / 2)}" y="{px(y - 0.5)}">{letter}</text>'
+        end = plain(walk.status + (f" · {walk.reason}" if walk.reason else ""))
+        end = end if walk.state.lower() == walk.status else f"{walk.state}, {end}"
+        end = f"{end}, {counted(walk.transitions, 'transition')}"
+        name = cut(walk.title, (width - 2 * MARGIN) / 2)
+        parts += [badge + letters, _words("", MARGIN + 24, y, name)]
+        rest = MARGIN + 24 + max(300.0, width_of(name)) + 20
+        parts.append(_words("sub", rest, y, cut(end, width - MARGIN - rest)))
+        y += 24
+    told = [("identical", "nothing differs but ids, times and salts")]
+    if parted.seq is not None:
+        told = [("differ first", f"row {parted.seq:,}, decided in {parted.source or 'no phase'}")]
+        told += [("cause", parted.cause), ("", parted.detail), ("then", going_on(parted))]
+    y += 6
+    for name, text in told:
+        lines = _wrapped(text, width - MARGIN - left)
+        for index, line in enumerate(lines):
+            parts += [_words("sub", MARGIN, y, name)] if name and not index else []
+            parts.append(_words("strong" if name == "cause" else "", left, y, line))
+            y += 19
+    return Panel(y + 8, tuple(parts))
+
+
+def _wrapped(text: str, width: float, most: int = 3) -> list[str]:
+    """Return *text* in at most *most* lines; nothing for an empty one."""
+    lines = list[str]()
+    for word in plain(text).split():
+        if lines and width_of(f"{lines[-1]} {word}") <= width:
+            lines[-1] += f" {word}"
+        elif len(lines) < most:
+            lines.append(word)
+        else:
+            lines[-1] += f" {word}"
+    return [cut(line, width) for line in lines]
+
+
+# -- small parts ---------------------------------------------------------------------------------------------------
+
+
+def safe(text: str) -> str:
+    """Return *text* for an element or an attribute."""
+    return escape(plain(text))
+
+
+def px(number: float) -> str:
+    """Return a coordinate with at most one decimal."""
+    return f"{number:.1f}".removesuffix(".0")
+
+
+def chip(look: str, x: float, y: float, text: str) -> str:
+    """Return a small plate with a guard's value; *y* is its middle."""
+    plate = f'<rect class="chip" x="{px(x)}" y="{px(y - 6.5)}" width="{px(_CHIP)}" height="13" rx="4"/>'
+    words = f'<text class="tiny mid" x="{px(x + _CHIP / 2)}" y="{px(y + 3.5)}">{safe(text)}</text>'
+    return f'<g class="{look}">{plate}{words}</g>'
+
+
+def _words(look: str, x: float, y: float, text: str) -> str:
+    style = f'class="{look}" ' if look else ""
+    return f'<text {style}x="{px(x)}" y="{px(y)}">{safe(text)}</text>'
+
+
+def _rule(width: float, y: float) -> str:
+    return f'<path class="rule" d="M{px(MARGIN)} {px(y)}H{px(width - MARGIN)}"/>'

@@ -1,0 +1,198 @@
+"""Drawing: reads from journals what a diagram lays over the machine, and gives it to `fsm.diagrams.render`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, get_args
+
+import orjson
+
+from ...states.base.errors import JournalDamaged, UsageError
+from ..explain.coverage import Coverage, coverage
+from ..explain.diff import RunDiff, diff
+from ..explain.divergence import CAUSES
+from ..journal.reader import JournalReader
+from ..journal.rows import RunRow
+from .render import Covered, Format, Parted, Step, Walk, walk_of
+from .render import diagram as picture
+
+TITLE_CHARS = 100
+"""Characters of an objective that stand above a picture."""
+_BATCH = 2000
+_KNOWN = 10_000
+
+
+class _Taken(NamedTuple):
+    """What coverage needs of a row; its other columns are not even read as JSON."""
+
+    run: int
+    source: str
+    trigger: str
+    dest: str
+    guards: Mapping[str, bool]
+
+
+def diagram(
+    journal: JournalReader | None = None,
+    run: str | None = None,
+    *,
+    form: Format = "mermaid",
+    coverage: Coverage | None = None,
+    diff: str | None = None,
+    other: JournalReader | None = None,
+) -> str:
+    """
+    Return a picture of the machine as text; the same bytes for the same input, in every process.
+
+    ``diagram()`` is the machine, ``diagram(journal, run)`` what a run did on it, ``diagram(coverage=found)`` what a
+    number of runs have covered, ``diagram(journal, run, diff=second)`` how two runs differ.
+
+    Args:
+        journal: That holds *run*.
+        run: Its id, or an unambiguous prefix.
+        form: ``mermaid``, ``dot`` for Graphviz, or ``svg``: a finished picture for light and dark pages.
+        coverage: Counts to draw instead of a run, as `paor.coverage` gives them.
+        diff: The run to compare *run* with.
+        other: The journal that holds that one, if it is another.
+
+    Raises:
+        UsageError: The arguments do not go together; `UnknownRun` where there is no such run.
+        JournalDamaged: A row cannot be read.
+    """
+    if form not in get_args(Format):
+        raise UsageError(f"form={form!r:.80}: expected one of {', '.join(get_args(Format))}")
+    if coverage is not None and not isinstance(coverage, Coverage):
+        raise UsageError("diagram(coverage=...) takes a Coverage, such as coverage(journal.transitions(run))")
+    if coverage is not None and (run is not None or diff is not None):
+        raise UsageError("a diagram shows a run, a coverage or a difference: not two of them")
+    if run is None:
+        if diff is not None:
+            raise UsageError("diff= names a second run, to be compared with run=")
+        return picture(form, covered(coverage) if coverage is not None else None)
+    if not isinstance(journal, JournalReader) or not isinstance(other, JournalReader | None):
+        raise UsageError("diagram takes a Journal before a run, such as diagram(engine.journal, run_id)")
+    return picture(form, walk(journal, run) if diff is None else parted(journal, run, diff, other)[0])
+
+
+def walk(journal: JournalReader, run_id: str) -> Walk:
+    """
+    Return what a run did, titled by its objective.
+
+    Raises:
+        UnknownRun: There is no such run.
+        JournalDamaged: A row or its spec cannot be read.
+    """
+    row = journal.run(run_id)
+    return _walk(journal, row, _title(journal, row))
+
+
+def parted(
+    journal: JournalReader, left: str, right: str, other: JournalReader | None = None
+) -> tuple[Parted, RunDiff]:
+    """
+    Return how two runs differ, and the whole of what `diff` found.
+
+    Raises:
+        UnknownRun: There is no such run.
+        JournalDamaged: A row cannot be read.
+    """
+    second = other if other is not None else journal
+    found = diff(journal, left, right, other)
+    rows = journal.run(found.left.run_id), second.run(found.right.run_id)
+    walks = _walk(journal, rows[0], rows[0].run_id), _walk(second, rows[1], rows[1].run_id)
+    titles = dict.fromkeys((_title(journal, rows[0]), _title(second, rows[1])))
+    cause = f"{found.cause.replace('_', ' ')}: {CAUSES[found.cause]}" if found.cause else ""
+    ways = _way(journal, rows[0], found.decision_seq), _way(second, rows[1], found.decision_seq)
+    title = next(iter(titles)) if len(titles) == 1 else "Two runs"
+    told = Parted(title, *walks, found.seq, found.source, cause, found.detail, found.decision_seq, ways)
+    return told, found
+
+
+def covered(found: Coverage) -> Covered:
+    """Return a coverage with its title."""
+    return Covered("Coverage of the machine", found)
+
+
+def coverage_of(journal: JournalReader, run_ids: Sequence[str] | None = None) -> Coverage:
+    """
+    Return what runs of a journal have covered, all of them by default; rows that they share count once.
+
+    Raises:
+        UnknownRun: There is no such run.
+        JournalDamaged: The guards of a row cannot be read.
+    """
+    if run_ids is None:
+        runs = journal.runs()
+        rows: Iterator[tuple[Any, ...]] = (
+            values for row in runs for values in journal.iterate_rows(row.run, _BATCH)
+        )
+    else:
+        runs = list(dict.fromkeys(map(journal.run, run_ids)))
+        rows = _once(values for row in runs for values in journal.rows(row.run))
+    known: dict[str, dict[str, bool]] = {}
+    found = coverage(_Taken(values[0], *_step(values), _guards(values, known)) for values in rows)
+    return replace(found, runs=len(runs))
+
+
+def objective_of(journal: JournalReader, row: RunRow) -> str | None:
+    """
+    Return the objective of a run, None once erased; read without building the whole spec.
+
+    Raises:
+        JournalDamaged: The spec cannot be read.
+    """
+    body = journal.payload(row.run, journal.root_columns(row.run)["spec_payload"]).body
+    if body is None:
+        return None
+    try:
+        return str(json.loads(body)["objective"])
+    except (ValueError, KeyError, TypeError):
+        raise JournalDamaged(f"run {row.run_id}: its spec cannot be read; run: paor verify") from None
+
+
+def _title(journal: JournalReader, row: RunRow) -> str:
+    title = objective_of(journal, row) or row.run_id
+    return title if len(title) <= TITLE_CHARS else title[: TITLE_CHARS - 1] + "…"
+
+
+def _walk(journal: JournalReader, row: RunRow, title: str) -> Walk:
+    taken = (_Taken(0, *_step(values), {}) for values in journal.rows(row.run))
+    return walk_of(taken, title=title, state=row.state, status=row.status, reason=row.reason)
+
+
+def _step(values: Sequence[Any]) -> Step:
+    """Return source, trigger and destination of a row in the order of the table."""
+    return values[4], values[3], values[5]
+
+
+def _way(journal: JournalReader, row: RunRow, seq: int | None) -> Step | None:
+    """Return what a run did at row *seq*, None when it has no such row."""
+    rows = journal.rows(row.run, seq) if seq is not None else []
+    return _step(rows[0]) if rows else None
+
+
+def _once(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    """Yield each row once, though forks share it."""
+    seen = set[tuple[int, int]]()
+    for values in rows:
+        if values[:2] not in seen:
+            seen.add(values[:2])
+            yield values
+
+
+def _guards(values: Sequence[Any], known: dict[str, dict[str, bool]]) -> dict[str, bool]:
+    """Return the guards of a row in the order of the table; a text that came before is not read again."""
+    text = values[6]
+    if text not in known:
+        try:
+            guards = orjson.loads(text)
+        except (orjson.JSONDecodeError, TypeError):
+            guards = None
+        if not isinstance(guards, dict):
+            raise JournalDamaged(f"row {values[1]}: its guards cannot be read; run: paor verify")
+        if len(known) < _KNOWN:
+            known[text] = guards
+        return guards
+    return known[text]

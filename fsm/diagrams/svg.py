@@ -1,0 +1,374 @@
+"""
+The SVG form: draws a `diagram_layout.Layout`, and below it a `diagram_panel.Panel`.
+
+One self-contained file without scripts or references, for a light and a dark page: it paints its own card, and
+its colours follow ``prefers-color-scheme``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .captions import caption, counted, legend_of, shares
+from .graph import (
+    Covered,
+    Edge,
+    Graph,
+    Parted,
+    Walk,
+    plain,
+    status_of,
+)
+from .layout import (
+    BADGE,
+    BETWEEN,
+    BOLD,
+    FONT,
+    Kind,
+    Layout,
+    Mark,
+    Point,
+    Rect,
+    Route,
+    Tag,
+    cut,
+    layout_of,
+    tag_width,
+    width_of,
+)
+from .legend import MARGIN, chip, panel_of, px, safe
+from .style import CSS
+
+_TITLE = "An agent run as a finite state machine"
+_ROLE = 'style="max-width:100%" role="img" aria-labelledby="paor-title paor-desc"'
+_HEAD = 9.0
+_RADIUS = 14.0
+_MEANINGS: dict[Kind, str] = {
+    "flow": "next phase",
+    "skip": "shortcut",
+    "back": "back for another step or round",
+    "loop": "stays: asks again, waits, retries",
+    "fail": "fails",
+}
+
+
+def svg(graph: Graph) -> str:
+    """Return *graph* as one SVG file."""
+    layout, overlay = layout_of(graph), graph.overlay
+    panel = panel_of(graph, layout.width, layout.height)
+    wide, high = px(layout.width), px(panel.low)
+    size = f'viewBox="0 0 {wide} {high}" width="{wide}" height="{high}"'
+    heading = caption(overlay) if overlay else _TITLE
+    faded_first = sorted(layout.routes, key=lambda route: route.edge.walked)
+    joining = _joining(layout.routes)
+    card = f'width="{px(layout.width - 1)}" height="{px(panel.low - 1)}" rx="12"/>'
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="paor" {size} {_ROLE}>',
+        f'<title id="paor-title">{safe(heading)}</title>',
+        f'<desc id="paor-desc">{safe(_description(graph))}</desc>',
+        f"<style>{CSS}</style>",
+        f'<rect class="card" x="0.5" y="0.5" {card}',
+        *_header(graph, layout),
+        *_lifelines(layout),
+        *_start(layout.start),
+        *(_route(route, ends=route not in joining) for route in faded_first),
+        *(_box(graph, phase, box) for phase, box in layout.boxes.items()),
+        *_legend(graph, layout),
+        *panel.parts,
+        "</svg>",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+# -- text ----------------------------------------------------------------------------------------------------------
+
+
+def _description(graph: Graph) -> str:
+    """Return the picture in words, for those who cannot see it."""
+    parts = [f"Starts in {graph.initial}"]
+    for edge in graph.edges:
+        parts.append(f"{edge.source} to {edge.dest}: {', '.join(label.walked_text for label in edge.labels)}")
+    return ". ".join([*parts, *legend_of(graph.overlay)]) + "."
+
+
+def _hover(edge: Edge) -> str:
+    """Return an edge's hover text: its rows with all their guards."""
+    lines = [f"{edge.source} → {edge.dest}"]
+    for label in edge.labels:
+        for row in label.rows:
+            guards = f" [{', '.join(row.guards)}]" if row.guards else ""
+            lines.append(f"{label.trigger}{guards}: {row.meaning}")
+        lines += [] if label.rows else [f"{label.trigger}: not in this table"]
+        if label.first:
+            lines.append(f"{label.trigger}: taken ×{label.count}, #{label.first} by first use")
+        elif edge.overlaid:
+            lines.append(label.walked_text)
+    return "\n".join(safe(line) for line in lines)
+
+
+# -- header and legend ---------------------------------------------------------------------------------------------
+
+
+def _header(graph: Graph, layout: Layout) -> list[str]:
+    """Return title, subtitle and, in a pill, what it came to."""
+    room = layout.width - 2 * MARGIN
+    title, sub, look, told = _heading(graph)
+    pill = []
+    if told:
+        text = cut(told, room / 2, 13)
+        wide = width_of(text, 13 * BOLD) + 26
+        room -= wide + 24
+        x = layout.width - MARGIN - wide
+        rim = f'<rect class="rim" x="{px(x)}" y="22" width="{px(wide)}" height="28" rx="14"/>'
+        words = f'<text class="pill" x="{px(x + wide / 2)}" y="40.5">{safe(text)}</text>'
+        pill = [f'<g class="{look}">{rim}{words}</g>']
+    return [
+        f'<text class="title" x="{px(MARGIN)}" y="42">{safe(cut(title, room, 18 * BOLD))}</text>',
+        f'<text class="sub" x="{px(MARGIN)}" y="63">{safe(cut(sub, room))}</text>',
+        *pill,
+    ]
+
+
+def _heading(graph: Graph) -> tuple[str, str, str, str]:
+    """Return title and subtitle, and the pill's look and text."""
+    overlay, known = graph.overlay, sum(1 for label in graph.labels if label.rows)
+    if isinstance(overlay, Walk):
+        kinds = f"{counted(len(overlay.order), 'kind')}; the table has {known}"
+        sub = f"{counted(overlay.transitions, 'transition')} of {kinds}"
+        told = overlay.status + (f" · {overlay.reason}" if overlay.reason else "")
+        return overlay.title if plain(overlay.title) else "A run", sub, status_of(overlay), told
+    if isinstance(overlay, Covered):
+        found = overlay.coverage
+        runs = f"{counted(found.runs, 'run')}, {counted(found.transitions, 'transition')}"
+        look = "done" if found.percent == 100 else "running"
+        return overlay.title, f"{runs}: {shares(found).partition(', ')[2]}", look, f"{found.percent} %"
+    if isinstance(overlay, Parted):
+        sides = f"A {counted(overlay.left.transitions, 'transition')}, B {overlay.right.transitions:,}"
+        if overlay.seq is None:
+            return overlay.title, sides, "done", "identical"
+        same = f"rows 0 to {overlay.seq - 1:,} are the same" if overlay.seq > 1 else "row 0 is the same"
+        same = same if overlay.seq else "they differ from the start"
+        return overlay.title, f"{sides}; {same}", "waiting", f"differ at row {overlay.seq:,}"
+    sub = (
+        f"{len(graph.phases)} phases, {len(graph.edges)} edges, {len(graph.rows)} rows, drawn from the table"
+    )
+    return _TITLE, sub, "", ""
+
+
+def _legend(graph: Graph, layout: Layout) -> list[str]:
+    """Return the line below the picture that says what the signs mean."""
+    y, x, parts = layout.height - 24, MARGIN, []
+    for sign, width, text in _signs(graph, layout):
+        parts.append(f'<g transform="translate({px(x)} {px(y)})">{sign}')
+        parts.append(f'<text class="sub" x="{px(width + 8)}" y="4">{safe(text)}</text></g>')
+        x += width + 8 + width_of(text) + 22
+    return parts
+
+
+def _signs(graph: Graph, layout: Layout) -> list[tuple[str, float, str]]:
+    """Return the legend's signs with their width and meaning."""
+    overlay, line = graph.overlay, ((0.0, 0.0), (30.0, 0.0))
+    arrow = {
+        look: f'<g class="{look}">{_arrow(line)}</g>'
+        for look in ("walked", "faded", "never", "both", "left", "right")
+    }
+    times = ('<text class="times" x="0" y="4">×3</text>', 16.0, "times taken")
+    if isinstance(overlay, Walk):
+        return [
+            (_badge(0, 0, Tag("place", "1")), BADGE, "order of first use"),
+            times,
+            (arrow["walked"], 30, "taken"),
+            (arrow["faded"], 30, "not taken"),
+            (_swatch(status_of(overlay)), 26, "where the run stands"),
+        ]
+    if isinstance(overlay, Covered):
+        return [
+            times,
+            (arrow["walked"], 30, "taken"),
+            (arrow["never"], 30, "never taken"),
+            (chip("got", 0, 0, "true"), 32, "the guard was seen true there"),
+            (chip("lack", 0, 0, "false"), 32, "it was never seen false"),
+        ]
+    if isinstance(overlay, Parted):
+        tags = Tag("left", "A×2"), Tag("right", "B×3")
+        return [
+            (arrow["both"], 30, "both"),
+            (arrow["left"], 30, "only A"),
+            (arrow["right"], 30, "only B"),
+            (arrow["faded"], 30, "neither"),
+            *((_badge(0, 0, tag), tag_width(tag), f"times in {tag.text[0]}") for tag in tags),
+            (times[0], 16, "the same in both"),
+        ]
+    drawn = {route.kind for route in layout.routes}
+    lines = [
+        (f'<g class="{kind}">{_arrow(line)}</g>', 30.0, meaning)
+        for kind, meaning in _MEANINGS.items()
+        if kind in drawn
+    ]
+    start = ('<circle class="dot" cx="6" cy="0" r="6"/>', 12.0, "start")
+    inner = '<rect class="inner" x="3" y="-5" width="20" height="10" rx="3"/>'
+    return [start, *lines, (_swatch("") + inner, 26, "end")]
+
+
+def _swatch(name: str) -> str:
+    return f'<g class="{name}"><rect class="rim" x="0" y="-8" width="26" height="16" rx="5"/></g>'
+
+
+# -- boxes and lines -----------------------------------------------------------------------------------------------
+
+
+def _box(graph: Graph, phase: str, box: Rect) -> str:
+    """Return one phase; below its name, of two runs, where they part and which of them stands here."""
+    look = f"phase {graph.look_of(phase)}".rstrip()
+    x, y = box.middle
+    inner = _rect("inner", box, 4, 7) if phase in graph.final else ""
+    below = _below(graph, phase, box, y + 10.5)
+    name_y = y - 4 if below else y + 5
+    return (
+        f'<g class="{look}">{_rect("rim", box, 0, 10)}{inner}'
+        f'<text class="name" x="{px(x)}" y="{px(name_y)}">{safe(phase)}</text>{below}</g>'
+    )
+
+
+def _below(graph: Graph, phase: str, box: Rect, y: float) -> str:
+    """Return the second line of a phase's box: where two runs part, and which of them stands there."""
+    overlay = graph.overlay
+    if not isinstance(overlay, Parted):
+        return ""
+    tags = [Tag("left", "A")] if overlay.left.state == phase else []
+    tags += [Tag("right", "B")] if overlay.right.state == phase else []
+    wide = sum(tag_width(tag) + BETWEEN for tag in tags)
+    text = ""
+    if overlay.seq is not None and overlay.source == phase:
+        texts = (f"≠ row {overlay.seq}", f"≠ {overlay.seq}", "≠")
+        text = next(
+            told for told in texts if wide + width_of(told, 10 * BOLD) <= box.width - 12 or told == "≠"
+        )
+    words = width_of(text, 10 * BOLD)
+    x = box.middle[0] - (words + wide - BETWEEN * bool(tags and not text)) / 2
+    parts = [f'<text class="tiny strong part" x="{px(x)}" y="{px(y + 3.5)}">{text}</text>'] if text else []
+    x += words + BETWEEN if text else 0
+    for tag in tags:
+        parts.append(_badge(x, y, tag))
+        x += tag_width(tag) + BETWEEN
+    return "".join(parts)
+
+
+def _rect(name: str, box: Rect, inset: float, radius: float) -> str:
+    return (
+        f'<rect class="{name}" x="{px(box.x + inset)}" y="{px(box.y + inset)}" '
+        f'width="{px(box.width - 2 * inset)}" height="{px(box.height - 2 * inset)}" rx="{px(radius)}"/>'
+    )
+
+
+def _start(points: Sequence[Point] | None) -> list[str]:
+    """Return the dot and the arrow that lead to the initial phase."""
+    if points is None:
+        return []
+    x, y = points[0]
+    return [f'<g class="start"><circle class="dot" cx="{px(x)}" cy="{px(y)}" r="6"/>{_arrow(points)}</g>']
+
+
+def _lifelines(layout: Layout) -> list[str]:
+    """Return the ladder's columns."""
+    if layout.columns is None:
+        return []
+    low = px(layout.columns)
+    return [
+        f'<path class="life" d="M{px(box.middle[0])} {px(box.low)}V{low}"/>' for box in layout.boxes.values()
+    ]
+
+
+def _joining(routes: Sequence[Route]) -> list[Route]:
+    """Return the dashed ways to Failed that another dashed one goes on for: two lines of dashes would fill each other."""
+    falls = [route for route in routes if route.edge.look in ("never", "right") and len(route.points) == 3]
+    return [
+        route
+        for route in falls
+        if any(
+            other.edge.look == route.edge.look
+            and other.points[-1] == route.points[-1]
+            and other.points[0][0] < route.points[0][0]
+            for other in falls
+        )
+    ]
+
+
+def _route(route: Route, *, ends: bool) -> str:
+    """Return one edge with its marks; one that does not end by itself leads into another one's line."""
+    edge = route.edge
+    points = route.points if ends else (*route.points[:2], (route.points[1][0] + _RADIUS, route.points[1][1]))
+    marks = "".join(_mark(mark, unused=edge.walked and not mark.label.count) for mark in route.marks)
+    marks += "".join(f'<circle class="between" cx="{px(x)}" cy="{px(y)}" r="1.5"/>' for x, y in route.dots)
+    look = f"edge {route.kind} {edge.look}".rstrip()
+    return f'<g class="{look}"><title>{_hover(edge)}</title>{_arrow(points, head=ends)}{marks}</g>'
+
+
+def _mark(mark: Mark, *, unused: bool) -> str:
+    """Return one piece of text: trigger and tags, as far as it has them; *unused*: others of its edge were taken."""
+    label, x, y = mark.label, mark.x, mark.y
+    if not mark.tags:
+        look = "mark used mid" if label.count else "mark mid"
+        if unused:
+            return f'<text class="mark unused" x="{px(x)}" y="{px(y + 4)}">{safe(label.trigger)}</text>'
+        return (
+            f'<text class="{look}" x="{px(mark.rect.middle[0])}" y="{px(y + 4)}">{safe(label.trigger)}</text>'
+        )
+    parts = []
+    for tag in (tag for tag in mark.tags if tag.look == "place"):
+        parts.append(_badge(x, y, tag))
+        x += tag_width(tag) + BETWEEN
+    words = safe(label.trigger) if mark.name else ""
+    for tag in (tag for tag in mark.tags if tag.look == "times"):
+        words += f'{" " if words else ""}<tspan class="times">{safe(tag.text)}</tspan>'
+    if words:
+        parts.append(f'<text class="mark used" x="{px(x)}" y="{px(y + 4)}">{words}</text>')
+        x += width_of(plain(label.trigger), FONT * BOLD) + BETWEEN if mark.name else 0
+    for tag in (tag for tag in mark.tags if tag.look in ("left", "right")):
+        parts.append(_badge(x, y, tag))
+        x += tag_width(tag) + BETWEEN
+    return "".join(parts)
+
+
+def _badge(x: float, y: float, tag: Tag) -> str:
+    """Return a badge; *x* is its left end, *y* its middle."""
+    width, look = tag_width(tag), "place" if tag.look == "place" else "tag"
+    side = "" if tag.look == "place" else f" {tag.look}"
+    return (
+        f'<rect class="badge{side}" x="{px(x)}" y="{px(y - BADGE / 2)}" width="{px(width)}" '
+        f'height="{px(BADGE)}" rx="{px(BADGE / 2)}"/>'
+        f'<text class="{look}" x="{px(x + width / 2)}" y="{px(y + 3.5)}">{safe(tag.text)}</text>'
+    )
+
+
+def _arrow(points: Sequence[Point], *, head: bool = True) -> str:
+    """Return a line of horizontal and vertical pieces with round corners and a head at its end."""
+    if not head:
+        return f'<path class="line" d="{_path(points)}"/>'
+    (x1, y1), (x2, y2) = points[-2:]
+    dx, dy = (x2 > x1) - (x2 < x1), (y2 > y1) - (y2 < y1)
+    ends = [*points[:-1], (x2 - dx * (_HEAD - 1), y2 - dy * (_HEAD - 1))]
+    back, side = (x2 - dx * _HEAD, y2 - dy * _HEAD), (dy * 4.2, dx * 4.2)
+    corners = ((x2, y2), (back[0] + side[0], back[1] + side[1]), (back[0] - side[0], back[1] - side[1]))
+    tip = "L".join(f"{px(x)} {px(y)}" for x, y in corners)
+    return f'<path class="line" d="{_path(ends)}"/><path class="head" d="M{tip}Z"/>'
+
+
+def _path(points: Sequence[Point]) -> str:
+    """Return a path along *points* whose inner corners are round."""
+    parts = [f"M{px(points[0][0])} {px(points[0][1])}"]
+    for before, corner, after in zip(points, points[1:], points[2:], strict=False):
+        radius = min(_RADIUS, _apart(before, corner) / 2, _apart(corner, after) / 2)
+        (x1, y1), (x2, y2) = _towards(corner, before, radius), _towards(corner, after, radius)
+        parts.append(f"L{px(x1)} {px(y1)}Q{px(corner[0])} {px(corner[1])} {px(x2)} {px(y2)}")
+    return "".join([*parts, f"L{px(points[-1][0])} {px(points[-1][1])}"])
+
+
+def _apart(one: Point, two: Point) -> float:
+    return abs(one[0] - two[0]) + abs(one[1] - two[1])
+
+
+def _towards(start: Point, end: Point, distance: float) -> Point:
+    """Return the point at *distance* from *start* on the way to *end*, along one axis."""
+    dx, dy = (end[0] > start[0]) - (end[0] < start[0]), (end[1] > start[1]) - (end[1] < start[1])
+    return start[0] + dx * distance, start[1] + dy * distance

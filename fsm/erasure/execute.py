@@ -1,0 +1,360 @@
+"""
+Erasing: texts go, the chain stays, and what was erased, when and by which rule is recorded.
+
+One transaction sets the bodies and salts to NULL and writes the records; the rows that show what a document was called
+go with the payload that names it. Then the file is written anew and its log is cut off, so that no page and no frame
+keeps what was there. If that second half is cut short, the run is listed in `unscrubbed`, and `finish` does it again.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from ...states.base.errors import JournalBusy, LeaseHeld, UsageError
+from ..journal.erasure_log import REASON, chained_erasure, erasures_of, ranges_text, root_of
+from ..journal.file import transaction, translated
+from ..journal.leases import now_us
+from ..journal.record import canonical
+from ..journal.rows import RunRow
+from .plan import FIELDS, Plan, documents_named, json_of, plan_document, plan_field, spec_payload
+
+if TYPE_CHECKING:
+    from ..journal.reader import JournalReader
+    from ..journal.store import JournalStore
+
+Others = Literal["refuse", "erase", "keep"]
+GONE = "(erased)"
+"""What replaces the name and type of a document whose naming payload was erased."""
+
+PLAIN_TYPES = ("text/plain", "application/json")
+"""Media types that say nothing about what was there."""
+
+
+@dataclass(frozen=True, slots=True)
+class ErasureResult:
+    """
+    The outcome of an erasure.
+
+    Attributes:
+        run_id: The run that was named.
+        erased: Number of payloads erased, by run id.
+        kept: Ids of other runs that hold text of it still.
+        scrubbed: Whether the file holds none of it any more; False for a journal in memory or when nothing was erased.
+    """
+
+    run_id: str
+    erased: dict[str, int]
+    kept: tuple[str, ...]
+    scrubbed: bool
+
+    @property
+    def payloads(self) -> int:
+        """How many payloads were erased in all."""
+        return sum(self.erased.values())
+
+
+def erase(
+    journal: JournalStore,
+    run_id: str,
+    *,
+    documents: Iterable[str | int] = (),
+    fields: Iterable[str] = (),
+    payloads: Iterable[int] = (),
+    others: Others = "refuse",
+    reason: str | None = None,
+    force: bool = False,
+    dry_run: bool = False,
+    at: int | None = None,
+) -> ErasureResult:
+    """See `fsm.journal_api.Journal.erase`."""
+    if journal.read_only:
+        raise UsageError(f"{journal.path}: is open for reading only")
+    if others not in get_args(Others):
+        raise UsageError(f"others {others!a:.80}: expected one of {', '.join(get_args(Others))}")
+    if reason is not None and not (isinstance(reason, str) and REASON.fullmatch(reason)):
+        raise UsageError(
+            "the reason stays in the journal, so it is a code such as a ticket's number: at most 80 of A-Z a-z 0-9 . _ : / # -"
+        )
+    row = journal.run(run_id)
+    names, wanted, numbers = list(documents), list(fields), list(payloads)
+    whole = not (names or wanted or numbers)
+    plan = _planned(journal, row, names, wanted, numbers, whole=whole)
+    rule = _rule(journal, row, names, wanted, numbers, whole=whole)
+    plan.settle()
+    if dry_run:
+        doomed = _decided(journal, row, plan, "erase", whole=whole)
+        here = doomed.pop(row.run, set())
+        return ErasureResult(
+            row.run_id, {row.run_id: len(here)} if here else {}, _ids(journal, doomed), False
+        )
+    doomed, kept = _written(
+        journal, row, plan, rule, others, reason, force, now_us() if at is None else at, whole
+    )
+    erased = dict(zip(_ids(journal, doomed), (len(doomed[run]) for run in sorted(doomed)), strict=True))
+    scrubbed = finish(journal)
+    return ErasureResult(row.run_id, erased, kept, scrubbed)
+
+
+def _planned(
+    journal: JournalStore,
+    row: RunRow,
+    names: Sequence[str | int],
+    fields: Sequence[str],
+    numbers: Sequence[int],
+    *,
+    whole: bool,
+) -> Plan:
+    """Return what is asked for, before its excerpts are searched for."""
+    if not all(isinstance(name, str) for name in fields):
+        raise UsageError(f"a field is named by a text: {', '.join(FIELDS)}")
+    relatives = sorted(family(journal, row))
+    everywhere = [run for (run,) in journal.query("SELECT run FROM specs ORDER BY run")]
+    plan = Plan(journal, () if whole else everywhere if names or "documents" in fields else relatives)
+    if whole:
+        for run in relatives:
+            plan.doom_run(run)
+    for document in documents_named(journal, row, names):
+        plan_document(plan, row.run, document)
+    for name in fields:
+        plan_field(plan, row.run, name)
+    count = journal.next_payload(row.run)
+    for n in numbers:
+        if type(n) is not int or not 0 <= n < count:
+            raise UsageError(f"payload {n!a:.80}: run {row.run_id} has those from 0 to {count - 1}")
+    plan.doom(row.run, numbers)
+    return plan
+
+
+def _rule(
+    journal: JournalStore,
+    row: RunRow,
+    names: Sequence[str | int],
+    fields: Sequence[str],
+    numbers: Sequence[int],
+    *,
+    whole: bool,
+) -> dict[str, Any]:
+    """Return the rule as the record says it: numbers and names from closed lists."""
+    if whole:
+        return {"by": "run"}
+    if names and not (fields or numbers):
+        return {"by": "document", "documents": [item.number for item in documents_named(journal, row, names)]}
+    if fields and not (names or numbers):
+        return {"by": "field", "fields": sorted(set(fields))}
+    if numbers and not (names or fields):
+        return {"by": "payload"}
+    raise UsageError("erase by run, by document, by field or by payload: one of them at a time")
+
+
+def _decided(
+    journal: JournalStore, row: RunRow, plan: Plan, others: Others, *, whole: bool
+) -> dict[int, set[int]]:
+    """
+    Return what is erased, by number of the run, after the choice for other runs.
+
+    Raises:
+        UsageError: Others hold text of it, and nobody has said what is to become of them.
+    """
+    doomed = {run: set(numbers) for run, numbers in sorted(plan.doomed.items()) if numbers}
+    strangers = _ids(journal, [run for run in doomed if run != row.run])
+    if strangers and others == "refuse":
+        shown = ", ".join(strangers[:5]) + (f" and {len(strangers) - 5} more" if len(strangers) > 5 else "")
+        what = "belong to it" if whole else "hold text of it too"
+        raise UsageError(
+            f"run {row.run_id}: nothing was erased, since other runs {what}: {shown};"
+            " choose whether to erase there too or to keep those (--others erase, --others keep)"
+        )
+    return doomed if others == "erase" else {run: doomed[run] for run in doomed if run == row.run}
+
+
+def _ids(journal: JournalStore, runs: Iterable[int]) -> tuple[str, ...]:
+    """Return ids of runs by their numbers, in the order of these."""
+    return tuple(
+        journal.query("SELECT run_id FROM specs WHERE run = ?", (run,))[0][0] for run in sorted(runs)
+    )
+
+
+def _written(
+    journal: JournalStore,
+    row: RunRow,
+    plan: Plan,
+    rule: dict[str, Any],
+    others: Others,
+    reason: str | None,
+    force: bool,
+    at: int,
+    whole: bool,
+) -> tuple[dict[int, set[int]], tuple[str, ...]]:
+    """Erase and record in one transaction; what was written since the plan was made is looked at first."""
+    connection = journal._committer.connection
+    with journal._committer.lock, translated(journal.path):
+        connection.execute("PRAGMA secure_delete=ON")  # what is freed is overwritten, also if `finish` fails
+        with transaction(connection):
+            # again under the write lock: a run that another process has recorded since the plan may hold the text, too
+            plan.settle()
+            if whole:
+                for run in sorted(family(journal, row)):
+                    plan.doom_run(run)
+            doomed = _decided(journal, row, plan, others, whole=whole)
+            # every lease first: a driver must not go on with texts of which some are gone
+            for run in doomed:
+                _claim(journal, connection, run, force)
+            _check_reason(journal, doomed, reason)
+            for run, numbers in doomed.items():
+                own = rule if run == row.run else {**rule, "of": row.run_id}
+                _erase_payloads(journal, connection, run, numbers, own, reason, at)
+        kept = _ids(journal, [run for run in plan.doomed if plan.doomed[run] and run not in doomed])
+    return doomed, kept
+
+
+def _claim(journal: JournalStore, connection: sqlite3.Connection, run: int, force: bool) -> None:
+    """
+    See to it that nobody writes this run any more.
+
+    Raises:
+        LeaseHeld: Somebody drives it.
+        UsageError: It has not ended, and that is not meant.
+    """
+    (run_id,) = connection.execute("SELECT run_id FROM specs WHERE run = ?", (run,)).fetchone()
+    driver = journal.leases.revoke(
+        connection, run
+    )  # undone with the transaction if anything is refused below
+    if driver is not None:
+        raise LeaseHeld(
+            f"run {run_id} is driven by {driver}; nothing was erased: cancel it, or wait for its end"
+        )
+    (status,) = connection.execute("SELECT status FROM runs WHERE run = ?", (run,)).fetchone()
+    if status not in ("done", "failed") and not force:
+        raise UsageError(
+            f"run {run_id} has not ended ({status}), and could not be resumed once it is erased;"
+            " nothing was erased: cancel it first, or use force (--force)"
+        )
+
+
+def _check_reason(journal: JournalStore, doomed: dict[int, set[int]], reason: str | None) -> None:
+    """
+    Refuse a reason that is text of what goes.
+
+    Raises:
+        UsageError: One of the payloads has it.
+    """
+    if reason is None:
+        return
+    small = reason.casefold()
+    for run, numbers in doomed.items():
+        for n in sorted(numbers):
+            body = journal.payload(run, n).body
+            text = body if isinstance(body, str) else (body or b"").decode("utf-8", "replace")
+            if small in text.casefold():
+                raise UsageError(
+                    "the reason stands in what is to be erased, and would stay; nothing was erased"
+                )
+
+
+def _erase_payloads(
+    journal: JournalStore,
+    connection: sqlite3.Connection,
+    run: int,
+    numbers: set[int],
+    rule: dict[str, Any],
+    reason: str | None,
+    at: int,
+) -> None:
+    """Set bodies and salts to NULL, blank what named documents, and add the record."""
+    # the documents first: which of them a payload names can only be read while its body is there
+    _blank_documents(journal, connection, run, numbers)
+    connection.executemany(
+        "UPDATE payloads SET body = NULL, salt = NULL,"
+        f" media_type = CASE WHEN media_type IN {PLAIN_TYPES} THEN media_type ELSE '' END WHERE id = ?",
+        [(run << 32 | n,) for n in sorted(numbers)],
+    )
+    before = erasures_of(journal, run)
+    head = before[-1].hash if before else root_of(journal, run)
+    record = chained_erasure(head, len(before), at, canonical(rule), ranges_text(numbers), reason)
+    connection.execute(
+        "INSERT INTO erasures VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (run << 32 | record.number, run, *record)
+    )
+    # in the same transaction: after a crash before the file was written anew, `finish` knows that it still has to be
+    connection.execute("INSERT OR IGNORE INTO unscrubbed VALUES (?)", (run,))
+
+
+def _blank_documents(
+    journal: JournalStore, connection: sqlite3.Connection, run: int, numbers: set[int]
+) -> None:
+    """Take name and type away from documents whose naming payload goes: the spec for inputs, a result for others."""
+    spec = spec_payload(journal, run)
+    for n in sorted(numbers):
+        data: Any = json_of(journal, run, n) or {}
+        named = data.get("documents") if n == spec else (data.get("result") or {}).get("documents")
+        for document in named or ():
+            connection.execute(
+                "UPDATE documents SET name = ?, mime = ? WHERE id = ?",
+                (GONE, GONE, run << 32 | document["number"]),
+            )
+
+
+def family(journal: JournalReader, row: RunRow) -> set[int]:
+    """Return the numbers of all runs that a run shares texts with by its making, itself among them."""
+    links: dict[str, set[str]] = {}
+    numbers: dict[str, int] = {}
+    found = journal.query(
+        "SELECT specs.run, run_id, workflow_id, parent_run_id, CASE WHEN json_valid(body) THEN body ->> '$.fallback_for' END"
+        " FROM specs LEFT JOIN payloads ON payloads.id = (specs.run << 32 | spec_payload)"
+    )
+    for run, run_id, *others in found:
+        numbers[run_id] = run
+        for other in others:
+            if isinstance(other, str) and other:
+                links.setdefault(run_id, set()).add(other)
+                links.setdefault(other, set()).add(run_id)
+    reached, left = {row.run_id}, [row.run_id]
+    while left:
+        for other in links.get(left.pop(), ()):
+            if other not in reached:
+                reached.add(other)
+                left.append(other)
+    return {numbers[run_id] for run_id in reached if run_id in numbers}
+
+
+def finish(journal: JournalStore) -> bool:
+    """
+    Write the file anew and cut off its log, where an erasure asks for it; return whether that was done.
+
+    Raises:
+        JournalBusy: Somebody reads or writes it; what was erased is erased, but old copies are still in the file.
+        JournalFull: There is no space for a second copy of the file.
+    """
+    connection = journal._committer.connection
+    with journal._committer.lock, translated(journal.path):
+        if not connection.execute("SELECT count(*) FROM unscrubbed").fetchone()[0]:
+            return False
+        connection.execute("PRAGMA secure_delete=ON")
+        try:
+            # the pages first, then the log, which holds the old pages until it is cut off
+            connection.execute("VACUUM")
+            busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        except sqlite3.OperationalError as error:
+            if not (error.sqlite_errorname or "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+                raise
+            busy = 1
+        if busy:
+            raise JournalBusy(
+                f"{journal.path}: the erasure is recorded, but others have the file open, and old copies still stand in"
+                " it; run paor erase --finish when they have closed it"
+            )
+        # only now: whatever ended above, by an error or a crash, is to be done again
+        connection.execute("DELETE FROM unscrubbed")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return True
+
+
+def unfinished(journal: JournalStore) -> list[str]:
+    """Return the ids of runs of which old copies may still be in the file."""
+    rows = journal.query("SELECT run_id FROM specs JOIN unscrubbed USING (run) ORDER BY run")
+    return [run_id for (run_id,) in rows]
+
+
+__all__ = ["FIELDS", "ErasureResult", "Others", "erase", "finish", "unfinished"]

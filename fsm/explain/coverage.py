@@ -1,0 +1,329 @@
+"""
+Coverage: which rows of the table were taken, and which guards were seen true and false where they are tried.
+
+`coverage` counts the records of any number of runs; counts of several add up with ``+``. Two things are counted:
+
+- **Rows.** All rows of the table, also those that fit only in one mode. A row is covered when it was taken.
+- **Guard outcomes.** A guard is tried with its row, and with each row its value may be true or false; so a row with two
+  guards has four outcomes. One is covered when the row was tried, taken or not, while the guard had this value: the
+  rows before did not fit, and this or a later one was taken. An outcome that can never stand in a journal is no
+  part of the sum (see `possible_outcomes`): of the table that is shipped an ``answer_valid`` that is false in the
+  ``provide`` rows, which no row follows, and two that no state comes to (`UNREACHED`). So 100 % can be reached.
+
+What a record says is believed only as far as the table allows it: a step that the table does not have, or whose
+recorded guards choose another row, is counted as `Coverage.foreign` and covers nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+import msgspec
+from msgspec.structs import replace
+
+from ...states.base.errors import UsageError
+from ..machine.table import ROWS, Row
+from .reachable_rows import Literal, Outcome, Step, guard_names, possible_outcomes, tried_rows
+
+FORMAT = "paor-coverage"
+VERSION = 1
+COUNT_MAX = 2**53 - 1
+"""The largest whole number that every reader of JSON gives back as it was."""
+ROWS_MAX, FOREIGN_MAX = 1000, 10_000
+"""What a coverage file may hold."""
+
+
+class Taken(Protocol):
+    """One transition as the journal gives it, such as a `Transition`."""
+
+    @property
+    def run(self) -> int: ...
+    @property
+    def source(self) -> str: ...
+    @property
+    def trigger(self) -> str: ...
+    @property
+    def dest(self) -> str: ...
+    @property
+    def guards(self) -> Mapping[str, bool]: ...
+
+
+class GuardCount(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How often a guard was seen true and false where its row was tried."""
+
+    guard: str
+    true: int = 0
+    false: int = 0
+
+
+class RowCoverage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """
+    What was seen of one row of the table.
+
+    Attributes:
+        source, trigger, dest, guards: As in the table.
+        count: How often it was taken.
+        seen: Its guards, each once, in the order of the table.
+    """
+
+    source: str
+    trigger: str
+    dest: str
+    guards: tuple[str, ...]
+    count: int
+    seen: tuple[GuardCount, ...]
+
+    @property
+    def key(self) -> tuple[str, str, str, tuple[str, ...]]:
+        """Return what makes it this row."""
+        return self.source, self.trigger, self.dest, self.guards
+
+    @property
+    def name(self) -> str:
+        """Return ``Planning wait Planning [a, not b]``, as messages name it."""
+        guards = f" [{', '.join(self.guards)}]" if self.guards else ""
+        return f"{self.source} {self.trigger} {self.dest}{guards}"
+
+
+class ForeignStep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A step that the table does not have, or not with these guards, and how often it was recorded."""
+
+    source: str
+    trigger: str
+    dest: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """
+    What a number of runs have covered of a table; add two with ``+``.
+
+    Attributes:
+        rows: Every row of the table, in its order.
+        runs: How many runs were counted; one that is in two sums counts twice.
+        transitions: How many records were counted.
+        foreign: Recorded steps that are not in the table, sorted.
+    """
+
+    rows: tuple[RowCoverage, ...]
+    runs: int = 0
+    transitions: int = 0
+    foreign: tuple[ForeignStep, ...] = ()
+
+    @classmethod
+    def empty(cls, rows: Sequence[Row] = ROWS) -> Self:
+        """
+        Return the coverage of no run: what sums begin with.
+
+        Args:
+            rows: Of the table that is measured; default: paor's own.
+        """
+        return cls(
+            tuple(
+                RowCoverage(
+                    row.source,
+                    row.trigger,
+                    row.dest,
+                    row.guards,
+                    0,
+                    tuple(GuardCount(name) for name in guard_names(row)),
+                )
+                for row in rows
+            )
+        )
+
+    @property
+    def possible(self) -> tuple[Outcome, ...]:
+        """Return the guard outcomes that a journal can hold, in the order of the table: the whole of 100 %."""
+        return possible_outcomes(tuple(row.key for row in self.rows))
+
+    @property
+    def missing_rows(self) -> tuple[RowCoverage, ...]:
+        """Return the rows that were never taken, in the order of the table."""
+        return tuple(row for row in self.rows if not row.count)
+
+    @property
+    def missing_outcomes(self) -> tuple[Outcome, ...]:
+        """Return the possible guard outcomes that were never seen, in the order of the table."""
+        return tuple(outcome for outcome in self.possible if not self.seen(outcome))
+
+    @property
+    def rows_percent(self) -> float:
+        """Return the share of rows that were taken, rounded down to a tenth: 100.0 only when none is missing."""
+        return _percent(len(self.rows) - len(self.missing_rows), len(self.rows))
+
+    @property
+    def guards_percent(self) -> float:
+        """Return the share of possible guard outcomes that were seen, rounded down to a tenth."""
+        return _percent(len(self.possible) - len(self.missing_outcomes), len(self.possible))
+
+    @property
+    def percent(self) -> float:
+        """Return the share of rows and possible guard outcomes together, rounded down to a tenth."""
+        whole = len(self.rows) + len(self.possible)
+        return _percent(whole - len(self.missing_rows) - len(self.missing_outcomes), whole)
+
+    def seen(self, outcome: Outcome) -> int:
+        """
+        Return how often an outcome of a guard was seen.
+
+        Args:
+            outcome: The guard, its place in the table and its value.
+        """
+        found = next(one for one in self.rows[outcome.place].seen if one.guard == outcome.guard)
+        return found.true if outcome.value else found.false
+
+    def __add__(self, other: Coverage) -> Coverage:
+        """
+        Return both together.
+
+        Raises:
+            UsageError: They were measured on different tables.
+        """
+        if not isinstance(other, Coverage):
+            return NotImplemented
+        if [row.key for row in self.rows] != [row.key for row in other.rows]:
+            raise UsageError(
+                "coverage of different tables cannot be added: measure both with the same version of paor"
+            )
+        foreign = Counter[Step]()
+        for step in (*self.foreign, *other.foreign):
+            foreign[step.source, step.trigger, step.dest] += step.count
+        rows = (_added(one, two) for one, two in zip(self.rows, other.rows, strict=True))
+        return Coverage(
+            tuple(rows), self.runs + other.runs, self.transitions + other.transitions, _foreign(foreign)
+        )
+
+    def wire(self) -> dict[str, Any]:
+        """Return it as JSON-able data, with the table that it was measured on."""
+        parts = {name: getattr(self, name) for name in ("foreign", "rows", "runs", "transitions")}
+        found: dict[str, Any] = json.loads(msgspec.json.encode(parts))
+        return {"format": FORMAT, "version": VERSION, **found}
+
+    def wire_json(self) -> str:
+        """Return it as JSON with sorted keys, one line for each row, at the end a line end: same counts, same bytes."""
+        parts = []
+        for name, value in sorted(self.wire().items()):
+            text = json.dumps(value)
+            if isinstance(value, list) and value:
+                lines = (f"  {json.dumps(item, sort_keys=True)}" for item in value)
+                text = "[\n" + ",\n".join(lines) + "\n ]"
+            parts.append(f" {json.dumps(name)}: {text}")
+        return "{\n" + ",\n".join(parts) + "\n}\n"
+
+    @classmethod
+    def read(cls, text: str | bytes) -> Self:
+        """
+        Return the coverage that `wire_json` has written.
+
+        Args:
+            text: A file's whole content.
+
+        Raises:
+            UsageError: It is not JSON, or not of this form and version; the message says where.
+        """
+        try:
+            found = msgspec.json.decode(text, type=_File)
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+            raise UsageError(f"not a coverage file: {_one_line(error)}") from None
+        if found.format != FORMAT or found.version != VERSION:
+            raise UsageError(f"not a coverage file: it must say format {FORMAT!r} and version {VERSION}")
+        steps = [(step.source, step.trigger, step.dest) for step in found.foreign]
+        if steps != sorted(set(steps)):
+            raise UsageError("not a coverage file: the foreign steps are not sorted, or one stands twice")
+        counted = [*found.rows, *found.foreign, *(one for row in found.rows for one in row.seen)]
+        numbers = [getattr(one, name, 0) for one in counted for name in ("count", "true", "false")]
+        if not all(0 <= number <= COUNT_MAX for number in (*numbers, found.runs, found.transitions)):
+            raise UsageError("not a coverage file: a count is below 0 or above 2^53")
+        if len(found.rows) > ROWS_MAX or len(found.foreign) > FOREIGN_MAX:
+            raise UsageError("not a coverage file: it has too many rows or foreign steps")
+        for row in found.rows:
+            if [one.guard for one in row.seen] != list(guard_names(Row(*row.key, ""))):
+                raise UsageError(
+                    f"not a coverage file: {_one_line(row.name)}: seen does not name the row's guards"
+                )
+        return cls(found.rows, found.runs, found.transitions, found.foreign)
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    """A coverage file."""
+
+    format: str
+    version: int
+    rows: tuple[RowCoverage, ...]
+    runs: int
+    transitions: int
+    foreign: tuple[ForeignStep, ...]
+
+
+def coverage(transitions: Iterable[Taken], *, rows: Sequence[Row] = ROWS) -> Coverage:
+    """
+    Return what *transitions* cover of a table.
+
+    Args:
+        transitions: Records of any number of runs, in any order, as `Journal.transitions` gives them. A fork's contain
+            those that it shares with its parent; leave them out where both are counted.
+        rows: The table; the engine's own by default.
+
+    Returns:
+        The counts; the same for the same records, whatever their order.
+    """
+    taken, runs, odd = Counter[tuple[Step, tuple[Literal, ...]]](), set[int](), Counter[Step]()
+    total = 0
+    for record in transitions:
+        total += 1
+        runs.add(record.run)
+        step = (record.source, record.trigger, record.dest)
+        if all(type(value) is bool for value in record.guards.values()):
+            taken[step, tuple(record.guards.items())] += 1
+        else:
+            odd[step] += 1
+    counts, seen = Counter[int](), Counter[Outcome]()
+    for (step, values), times in taken.items():
+        guards = dict(values)
+        tried = tried_rows(rows, step, guards)
+        if not tried:
+            odd[step] += times
+            continue
+        counts[tried[-1]] += times
+        for place in tried:
+            for name in guard_names(rows[place]):
+                seen[Outcome(place, name, guards[name])] += times
+    found = tuple(
+        replace(
+            row,
+            count=counts[place],
+            seen=tuple(
+                GuardCount(one.guard, *(seen[Outcome(place, one.guard, value)] for value in (True, False)))
+                for one in row.seen
+            ),
+        )
+        for place, row in enumerate(Coverage.empty(rows).rows)
+    )
+    return Coverage(found, len(runs), total, _foreign(odd))
+
+
+def _added(one: RowCoverage, two: RowCoverage) -> RowCoverage:
+    pairs = zip(one.seen, two.seen, strict=True)
+    seen = tuple(GuardCount(a.guard, a.true + b.true, a.false + b.false) for a, b in pairs)
+    return replace(one, count=one.count + two.count, seen=seen)
+
+
+def _foreign(counts: Mapping[Step, int]) -> tuple[ForeignStep, ...]:
+    return tuple(ForeignStep(*step, counts[step]) for step in sorted(counts))
+
+
+def _percent(part: int, whole: int) -> float:
+    """Return a share in percent, rounded down to a tenth; of nothing all."""
+    return (part * 1000 // whole) / 10 if whole else 100.0
+
+
+def _one_line(text: object) -> str:
+    """Return a text of somebody else's, safe to print in one line."""
+    shown = ascii(str(text))[1:-1]
+    return shown if len(shown) <= 200 else shown[:199] + "..."

@@ -1,0 +1,373 @@
+"""
+Diff: where two runs part, and why.
+
+Rows are compared by number, without what differs between any two runs (`fsm.explain.normalization`). At the first row that differs,
+the first of request, outcome and decision that differs names the cause: an outcome comes from outside, a request or a
+decision follows from what decides (`fsm.explain.divergence`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from ...states.base.errors import Erased, JournalDamaged, PaorError, UsageError
+from ...states.phase import FINAL
+from ...states.records.outcomes import Outcome
+from ..journal.lineage import part_with
+from ..journal.reader import JournalReader
+from ..journal.recorded_outcome import recorded_outcome
+from ..journal.rows import Transition
+from ..replay.restore import run_before
+from .divergence import CAUSES, Part, causes_of, parts_between, parts_used
+from .normalization import USAGE, Reader, alike, first_line, first_place
+
+LINE_CHARS = 400
+"""Characters of a differing line that are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """
+    How one of the runs goes on from where they part, and how it ends.
+
+    Attributes:
+        run_id, state, status, reason: As in the view ``runs``.
+        transitions: Rows in all.
+        steps, tokens, cost, seconds: In all.
+        text: The first line that differs, as this run has it.
+    """
+
+    run_id: str
+    state: str
+    status: str
+    reason: str | None
+    transitions: int
+    steps: int
+    tokens: int
+    cost: float
+    seconds: float
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunDiff:
+    """
+    What tells two runs apart.
+
+    Attributes:
+        left, right: The runs.
+        identical: Whether nothing differs but ids, times and salts.
+        shared: Rows that both have by reference, the same rows in the journal; 0 for runs that are no relatives.
+        seq: First row that differs, None for identical runs.
+        source: Phase in which it is decided.
+        field: What of it differs first: ``request.prompt``, ``outcome.reply``, ``guards.steps_left`` and so on.
+        line: Which line of it, from 1.
+        cause: A key of `fsm.explain.divergence.CAUSES`; empty for identical runs.
+        parts: What it stands in: names within the spec or of what was used, the tool, the model.
+        detail: One sentence.
+        decision_seq: First row from there that is another transition, None when all are the same.
+        same_end: Whether both have ended in the same state for the same reason.
+        same_answer: Whether the last message is the same.
+        others: Other parts of the specs that differ, without being the cause.
+    """
+
+    left: Side
+    right: Side
+    identical: bool
+    shared: int
+    seq: int | None
+    source: str
+    field: str
+    line: int
+    cause: str
+    parts: tuple[str, ...]
+    detail: str
+    decision_seq: int | None
+    same_end: bool
+    same_answer: bool
+    others: tuple[str, ...]
+
+    def wire(self) -> dict[str, Any]:
+        """Return the JSON form, keys as the attributes."""
+        return asdict(self) | {"parts": list(self.parts), "others": list(self.others)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The first difference: its place, its two values, and what caused it."""
+
+    seq: int
+    field: str
+    values: tuple[Any, Any]
+    cause: str
+    detail: str
+    parts: tuple[Part, ...] = ()
+    names: tuple[str, ...] = ()
+
+
+def diff(journal: JournalReader, left: str, right: str, other: JournalReader | None = None) -> RunDiff:
+    """
+    Compare two runs: where they part, and what made them.
+
+    Args:
+        journal: That holds them.
+        left, right: Their ids, or unambiguous prefixes.
+        other: The journal that holds *right*, if it is another one.
+
+    Returns:
+        The first difference with its cause, and a summary of what follows. What was erased counts as the same.
+
+    Raises:
+        UnknownRun: There is no such run.
+        JournalDamaged: A row of one of them cannot be read.
+    """
+    if not isinstance(journal, JournalReader) or not isinstance(other, JournalReader | None):
+        raise UsageError("diff takes a Journal, such as diff(engine.journal, one, other)")
+    one = Reader(journal, left)
+    two = Reader(other if other is not None else journal, right)
+    shared = _shared(one, two)
+    try:
+        specs = parts_between(journal.spec(one.row.run_id), two.journal.spec(two.row.run_id))
+    except (Erased, JournalDamaged, ValidationError):
+        specs = []  # erased: what it said cannot be a cause that is named
+    found = _first(one, two, shared) or _drift(one, two, shared)
+    return _told(one, two, shared, found, specs)
+
+
+def _shared(one: Reader, two: Reader) -> int:
+    """Return how many rows both runs have by reference."""
+    if one.journal is not two.journal and one.journal.place != two.journal.place:
+        return 0
+    pairs = zip(one.rows, two.rows, strict=False)
+    return next(
+        (place for place, (row, other) in enumerate(pairs) if row.run != other.run),
+        min(len(one.rows), len(two.rows)),
+    )
+
+
+# -- the first difference ----------------------------------------------------------------------------------------
+
+
+def _first(one: Reader, two: Reader, shared: int) -> _Found | None:
+    """Return the first difference, None when there is none but of usage."""
+    for row, other in zip(one.rows[shared:], two.rows[shared:], strict=False):
+        kinds = row.outcome.get("kind"), other.outcome.get("kind")
+        if kinds[0] != kinds[1] and "cancelled" in kinds:  # what it would have asked for is not in its row
+            return _from_outside(row, other, {"outcome": {"kind": kinds[0]}}, {"outcome": {"kind": kinds[1]}})
+        asked = {"request": one.asked(row)}, {"request": two.asked(other)}
+        if not alike(*asked):
+            return _from_within(one, two, row, other, asked, judged=False)
+        for index, texts in enumerate(zip(one.prompt(row), two.prompt(other), strict=False)):
+            if not alike(*texts):
+                name = "request.prompt" if index + 1 == len(one.prompt(row)) else f"request.prompt[{index}]"
+                return _from_within(one, two, row, other, ({name: texts[0]}, {name: texts[1]}), judged=False)
+        came = {"outcome": one.came(row)}, {"outcome": two.came(other)}
+        if not alike(*came):
+            return _asked_within(one, two, row, *came) or _from_outside(row, other, *came)
+        decided = one.decided(row), two.decided(other)
+        if not alike(*decided):
+            return _from_within(one, two, row, other, decided, judged=True)
+    if len(one.rows) == len(two.rows):
+        return None
+    return _unfinished(one, two)
+
+
+def _unfinished(one: Reader, two: Reader) -> _Found:
+    short, long = (one, two) if len(one.rows) < len(two.rows) else (two, one)
+    seq = len(short.rows)
+    word = "waits" if short.row.status == "waiting" else "has not ended and has no further row"
+    detail = f"run {short.row.run_id} {word}; the other one went on with {long.rows[seq].trigger}"
+    values = [reader.rows[seq].trigger if seq < len(reader.rows) else None for reader in (one, two)]
+    return _Found(seq, "trigger", (values[0], values[1]), "unfinished", detail)
+
+
+def _from_outside(row: Transition, other: Transition, one: dict[str, Any], two: dict[str, Any]) -> _Found:
+    """Return a difference in what came back: it is its own cause."""
+    field, *values = first_place(one, two)
+    kinds = {row.outcome["kind"], other.outcome["kind"]}
+    names: tuple[str, ...] = ()
+    if "in_doubt" in kinds:
+        cause, names = "crash", (str(row.request.get("tool", "")),)
+        detail = f"in one of them a driver was lost while {names[0]} was running"
+    elif "cancelled" in kinds:
+        cause, detail = "cancelled", "one of them was cancelled here"
+    elif "answer" in kinds:
+        late = any(_late(side) for side in (one, two))
+        cause = "clock" if late else "answer"
+        detail = "one of them was answered too late" if late else "what a person answered differs"
+    elif kinds <= {"reply", "fault"}:
+        models = [str(item.request.get("model", "")) for item in (row, other)]
+        cause, names = "model_output", tuple(dict.fromkeys(models))
+        same = "the same prompt" if models[0] == models[1] else "the same prompt, but not the same model"
+        detail = f"{same}, and another {'fault' if 'fault' in kinds else 'reply'} to {row.request['kind']}"
+    else:
+        names = (str(row.request.get("tool", "")),)
+        within = field.endswith(".reply")
+        cause = "model_output" if within else "tool_output"
+        what = "the model answered a request of" if within else "the same call of"
+        detail = f"{what} {names[0]} {'otherwise' if within else 'came to something else'}"
+    return _Found(row.seq, field, (values[0], values[1]), cause, detail, names=names)
+
+
+def _asked_within(
+    one: Reader, two: Reader, row: Transition, left: dict[str, Any], right: dict[str, Any]
+) -> _Found | None:
+    """Return the difference when a tool asked a model otherwise because of a template."""
+    field, *values = first_place(left, right)
+    if not field.endswith(".prompt"):
+        return None
+    specs = [side.journal.spec(part_with(side.parts, "first_seq", row.seq).run_id) for side in (one, two)]
+    parts = tuple(part for part in parts_between(*specs) if part.cause == "prompt")
+    names = ", ".join(part.name for part in parts)
+    detail = f"{row.request.get('tool')} asked a model otherwise because of {names}"
+    return _Found(row.seq, field, (values[0], values[1]), "prompt", detail, parts) if parts else None
+
+
+def _late(came: dict[str, Any]) -> bool:
+    return "nobody answered within" in str(came["outcome"].get("answer", ""))
+
+
+def _from_within(
+    one: Reader, two: Reader, row: Transition, other: Transition, values: tuple[Any, Any], *, judged: bool
+) -> _Found:
+    """Return a difference in a request or a decision: what decides is not the same."""
+    field, *found = first_place(*values)
+    place = found[0], found[1]
+    what = "decided otherwise" if judged else "asked otherwise"
+    try:
+        run, theirs = (run_before(side.journal, side.row.run_id, row.seq) for side in (one, two))
+        outcome: Outcome | None = recorded_outcome(one.journal, run, row) if judged else None
+    except (PaorError, ValidationError, ValueError, LookupError, TypeError) as error:
+        detail = f"{what}; why cannot be derived: {str(error).partition(';')[0]}"
+        return _Found(row.seq, field, place, "code", detail)
+    parts = parts_between(run.spec, theirs.spec)
+    causes = causes_of(run, row, outcome, [*parts, *parts_used(run, theirs)])
+    if not causes and not _same_inputs(one, two, run.spec.documents, theirs.spec.documents):
+        return _Found(row.seq, field, place, "config", f"{what} because of documents", names=("documents",))
+    if not causes:
+        named = tuple(part for part in parts if part.cause == "code")
+        versions = ", ".join(f"{part.name} {part.left} and {part.right}" for part in named)
+        told = f": {versions}" if versions else ", though all that was recorded of what decides is the same"
+        return _Found(row.seq, field, place, "code", f"{what}{told}", named)
+    names = ", ".join(map(_named, causes))
+    return _Found(row.seq, field, place, causes[0].cause, f"{what} because of {names}", tuple(causes))
+
+
+def _named(part: Part) -> str:
+    """Return a part's name, with its values where they are short."""
+    values = [
+        ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+        for value in (part.left, part.right)
+    ]
+    short = all(len(value) <= 40 and "\n" not in value for value in values)
+    return f"{part.name} ({values[0] or 'none'} and {values[1] or 'none'})" if short else part.name
+
+
+def _same_inputs(one: Reader, two: Reader, left: Any, right: Any) -> bool:
+    """Whether two runs were given the same documents."""
+    given = []
+    for reader, references in ((one, left), (two, right)):
+        root = reader.parts[0].run
+        given.append(
+            [
+                (
+                    item.name,
+                    item.label,
+                    item.position,
+                    item.mime,
+                    reader.journal.payload(root, item.payload.n).body,
+                )
+                for item in references
+            ]
+        )
+    return bool(given[0] == given[1])
+
+
+def _drift(one: Reader, two: Reader, shared: int) -> _Found | None:
+    """Return the first row at which other amounts were counted, of runs that are the same otherwise."""
+    for row, other in zip(one.rows[shared:], two.rows[shared:], strict=False):
+        for name in USAGE:
+            values = row.outcome.get(name, 0), other.outcome.get(name, 0)
+            if values[0] != values[1]:
+                detail = "everything was said and decided alike, but other amounts were counted"
+                return _Found(row.seq, f"outcome.{name}", values, "budget", detail, names=(name,))
+    return None
+
+
+# -- the summary -------------------------------------------------------------------------------------------------
+
+
+def _told(one: Reader, two: Reader, shared: int, found: _Found | None, specs: list[Part]) -> RunDiff:
+    line, texts = 0, ("", "")
+    if found is not None:
+        line, *lines = first_line(*found.values)
+        texts = lines[0][:LINE_CHARS], lines[1][:LINE_CHARS]
+    seq = found.seq if found is not None else None
+    names = tuple(part.name for part in found.parts) + found.names if found is not None else ()
+    return RunDiff(
+        left=_side(one, texts[0]),
+        right=_side(two, texts[1]),
+        identical=found is None,
+        shared=shared,
+        seq=seq,
+        source=_source(one, two, seq),
+        field=found.field if found is not None else "",
+        line=line,
+        cause=found.cause if found is not None else "",
+        parts=names,
+        detail=found.detail if found is not None else "",
+        decision_seq=_decision(one, two, seq),
+        same_end=_end(one) == _end(two) and one.row.state in FINAL,
+        same_answer=alike(_answer(one), _answer(two)),
+        others=tuple(part.name for part in specs if part.name not in names),
+    )
+
+
+def _side(reader: Reader, text: str) -> Side:
+    row, last = reader.row, reader.rows[-1] if reader.rows else None
+    return Side(
+        row.run_id,
+        row.state,
+        row.status,
+        row.reason,
+        len(reader.rows),
+        last.step if last is not None else 0,
+        last.tokens_in + last.tokens_out if last is not None else 0,
+        last.cost_micro / 1e6 if last is not None else 0.0,
+        last.time_us / 1e6 if last is not None else 0.0,
+        text,
+    )
+
+
+def _source(one: Reader, two: Reader, seq: int | None) -> str:
+    if seq is None:
+        return ""
+    return next((reader.rows[seq].source for reader in (one, two) if seq < len(reader.rows)), "")
+
+
+def _decision(one: Reader, two: Reader, seq: int | None) -> int | None:
+    """Return the first row from *seq* on that is another transition in one than in the other."""
+    if seq is None:
+        return None
+    for row, other in zip(one.rows[seq:], two.rows[seq:], strict=False):
+        if (row.trigger, row.dest) != (other.trigger, other.dest):
+            return row.seq
+    shorter = min(len(one.rows), len(two.rows))
+    return shorter if len(one.rows) != len(two.rows) else None
+
+
+def _end(reader: Reader) -> tuple[str, str | None]:
+    return reader.row.state, reader.row.reason
+
+
+def _answer(reader: Reader) -> Any:
+    if not reader.rows or reader.row.state not in FINAL:
+        return None
+    changed = reader.changed(reader.rows[-1])
+    return changed if isinstance(changed, str) else changed.get("answer")
+
+
+__all__ = ["CAUSES", "RunDiff", "Side", "diff"]

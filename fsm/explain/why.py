@@ -1,0 +1,306 @@
+"""
+Why: what decided one row of a run, guard by guard, and what kept the run from another phase.
+
+The values are those that the row recorded. What each guard looked at is derived again by the pure fold, offline; where it
+cannot be, since it was erased, the guard's own sentence stands in its place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from ...states.base.errors import Erased, JournalDamaged, PaorError, UsageError
+from ...states.phase import FINAL, PHASES, PLANNING
+from ...states.records.outcomes import Nought
+from ...states.records.requests import ModelRequest, Recall, ToolRequest
+from ...states.run.state import Run
+from ..decision.case import Case
+from ..decision.run_resources import Kit
+from ..journal.reader import JournalReader
+from ..journal.recorded_outcome import recorded_outcome
+from ..journal.rows import RunRow, Transition
+from ..machine.guards import GUARDS, words_of
+from ..machine.machine import request_of
+from ..machine.stop_rules import read_case
+from ..machine.table import Row, rows_of
+from ..replay.restore import run_before
+
+Fate = Literal["taken", "kept", "later", "open"]
+"""Of a candidate row: taken; kept from it by a guard; an earlier one was taken; not decided yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """
+    One guard of a candidate row.
+
+    Attributes:
+        guard: Its name.
+        wanted: What the row needs it to be.
+        value: What the journal recorded, None where it was not evaluated.
+        fact: What it looked at, in plain words.
+    """
+
+    guard: str
+    wanted: bool
+    value: bool | None
+    fact: str
+
+    @property
+    def stops(self) -> bool:
+        """Whether it kept the row from being taken."""
+        return self.value is not None and self.value is not self.wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """
+    One row of the table that could be taken from a phase, in the table's order.
+
+    Attributes:
+        trigger, dest, meaning: Of the row.
+        fate: What became of it.
+        guards: Its guards in order.
+    """
+
+    trigger: str
+    dest: str
+    meaning: str
+    fate: Fate
+    guards: tuple[Checked, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """
+    What decided one row.
+
+    Attributes:
+        run_id: The run.
+        seq: The row; of one that is not decided yet the number that it will have.
+        decided: Whether it is decided.
+        source: Phase in which it is decided.
+        waiting: Whether the run waits for an answer there.
+        request: What was asked for, in a few words.
+        outcome: What came back, in a few words; empty before.
+        trigger, dest: The transition that was taken; empty before.
+        candidates: Every row of the table that was tried or would have been, in order.
+        note: What could not be derived, and why.
+    """
+
+    run_id: str
+    seq: int
+    decided: bool
+    source: str
+    waiting: bool
+    request: str
+    outcome: str
+    trigger: str
+    dest: str
+    candidates: tuple[Candidate, ...] = field(repr=False)
+    note: str = ""
+
+    def wire(self) -> dict[str, Any]:
+        """Return the JSON form, keys as the attributes."""
+        return asdict(self) | {"candidates": [asdict(item) for item in self.candidates]}
+
+
+@dataclass(frozen=True, slots=True)
+class WhyNot:
+    """
+    What kept a row from leading to another phase.
+
+    Attributes:
+        phase: The phase that was asked about.
+        answer: One sentence.
+        candidates: The rows of the table that lead there from where the run stood, in order.
+    """
+
+    phase: str
+    answer: str
+    candidates: tuple[Candidate, ...]
+
+    def wire(self) -> dict[str, Any]:
+        """Return the JSON form, keys as the attributes."""
+        return asdict(self) | {"candidates": [asdict(item) for item in self.candidates]}
+
+
+def why(journal: JournalReader, run_id: str, seq: int | None = None) -> Why:
+    """
+    Explain one row of a run.
+
+    Args:
+        journal: That holds it.
+        run_id: Its id, or an unambiguous prefix.
+        seq: The row; None means the last one, of a run without rows the first to come. One more than the last is the
+            row that is not decided yet.
+
+    Raises:
+        UnknownRun: There is no such run.
+        UsageError: It has no such row.
+        JournalDamaged: The row cannot be read.
+    """
+    row = journal.run(run_id)
+    place = max(row.head_seq, 0) if seq is None else seq
+    if isinstance(place, bool) or not isinstance(place, int):
+        raise UsageError(f"a row is named by its number, such as 4, not by {place!a:.40}")
+    ended = row.status in ("done", "failed")
+    last = row.head_seq if ended else row.head_seq + 1
+    if not 0 <= place <= last:
+        told = f"rows 0 to {row.head_seq}" if row.head_seq >= 0 else "no row yet"
+        raise UsageError(f"run {row.run_id} has {told}; there is no row {place} to explain")
+    rows = journal.transitions(row.run_id)
+    taken = rows[place] if place <= row.head_seq else None
+    before = rows[place - 1] if place else None
+    source = before.dest if before is not None else PLANNING
+    waiting = before is not None and before.trigger == "wait"
+    case, note = _case(journal, row, place, taken)
+    request, outcome = _words(taken, case.run if case is not None else None)
+    return Why(
+        row.run_id,
+        place,
+        taken is not None,
+        source,
+        waiting,
+        request,
+        outcome,
+        taken.trigger if taken is not None else "",
+        taken.dest if taken is not None else "",
+        _candidates(rows_of(source, waiting=waiting), taken, case if taken is not None else None),
+        note,
+    )
+
+
+def _case(journal: JournalReader, row: RunRow, seq: int, taken: Transition | None) -> tuple[Case | None, str]:
+    """Return the case of a row as the machine reads it now, or why it cannot be read."""
+    try:
+        run = run_before(journal, row.run_id, seq)
+        if taken is None:
+            return Case(run, Nought()), ""
+        return read_case(run, recorded_outcome(journal, run, taken), Kit(run.spec), taken.at), ""
+    except (Erased, JournalDamaged) as error:
+        if isinstance(error, Erased) or "erased" in str(error):
+            return None, "what the guards looked at was erased; their values stand in the journal"
+        raise
+    except (PaorError, ValidationError, ValueError, LookupError, TypeError, AssertionError) as error:
+        text = str(error).partition("\n")[0]
+        return None, f"what the guards looked at cannot be derived: {type(error).__name__}: {text}"
+
+
+def _candidates(rows: tuple[Row, ...], taken: Transition | None, case: Case | None) -> tuple[Candidate, ...]:
+    values = taken.guards if taken is not None else {}
+    found: list[Candidate] = []
+    reached = False
+    for row in rows:
+        guards = tuple(
+            Checked(name, wanted, None if reached else values.get(name), _fact(name, case))
+            for name, wanted in _wanted(row)
+        )
+        fate: Fate = "open"
+        if taken is not None:
+            fits = (row.trigger, row.dest) == (taken.trigger, taken.dest)
+            here = fits and not reached and not any(guard.stops for guard in guards)
+            fate = "later" if reached else "taken" if here else "kept"
+            reached = reached or here
+        found.append(Candidate(row.trigger, row.dest, row.meaning, fate, guards))
+    return tuple(found)
+
+
+def _wanted(row: Row) -> list[tuple[str, bool]]:
+    """Return a row's guards in order, and what each must be."""
+    return [(name.removeprefix("not "), not name.startswith("not ")) for name in row.guards]
+
+
+def _fact(guard: str, case: Case | None) -> str:
+    if case is not None:
+        return " ".join(words_of(GUARDS[guard], case).split())
+    return " ".join((GUARDS[guard].__doc__ or "").split("\n\n")[0].split())
+
+
+def _words(taken: Transition | None, run: Run | None) -> tuple[str, str]:
+    """Return what was asked for and what came back, in a few words."""
+    if taken is None:
+        return _needs(run), ""
+    request, outcome = taken.request, taken.outcome
+    asked = str(request.get("kind", "none"))
+    if request.get("model"):
+        again = f", attempt {request['attempt'] + 1}" if request.get("attempt") else ""
+        asked = f"{asked} from {request['model']}{again}"
+    elif asked == "tool":
+        asked = f"{request.get('tool')} ({request.get('effect')})"
+    elif asked == "recall":
+        asked = f"{len(request.get('payloads', ())):,} stored texts"
+    elif asked == "none":
+        asked = "nothing"
+    came = _came(outcome)
+    if taken.dest in FINAL and taken.counters.get("stop"):
+        came += f"; the run ends: {taken.counters['stop']}"
+    return asked, came
+
+
+def _came(outcome: Any) -> str:
+    kind = str(outcome.get("kind", "none"))
+    told = {
+        "none": "nothing was needed",
+        "recalled": "they were read",
+        "cancelled": "cancelled",
+        "in_doubt": "in doubt: begun by a driver that is gone",
+        "fault": f"the model failed: {outcome.get('code')}",
+        "answer": f"somebody answered: {outcome.get('action')}",
+        "result": f"failed: {outcome.get('error')}" if outcome.get("error") else "a result",
+    }.get(kind)
+    if kind == "reply":
+        told = f"a reply of {outcome.get('tokens_out', 0):,} tokens"
+    more = [f"{name} {outcome[name]}" for name in ("invalid", "duplicate", "stop") if outcome.get(name)]
+    return "; ".join([told or kind, *more])
+
+
+def _needs(run: Run | None) -> str:
+    """Return what a run that goes on needs next."""
+    if run is None:
+        return "not known"
+    if run.waiting_for is not None:
+        return f"an answer ({run.waiting_for.kind}): {run.waiting_for.message}"
+    request = request_of(run)
+    if isinstance(request, ModelRequest):
+        return f"{request.kind} from {run.spec.model}"
+    if isinstance(request, ToolRequest):
+        return f"{request.intent.tool} ({request.intent.effect})"
+    return f"{len(request.payloads):,} stored texts" if isinstance(request, Recall) else "nothing"
+
+
+# -- why not -----------------------------------------------------------------------------------------------------
+
+
+def why_not(found: Why, phase: str) -> WhyNot:
+    """
+    Explain why a row did not lead to another phase.
+
+    Args:
+        found: The row's own explanation.
+        phase: Name of the phase, in any case.
+
+    Raises:
+        UsageError: There is no such phase.
+    """
+    name = next((known for known in PHASES if known.lower() == str(phase).lower()), None)
+    if name is None:
+        raise UsageError(f"there is no phase {phase!r}; there are: {', '.join(PHASES)}")
+    ways = tuple(item for item in found.candidates if item.dest == name)
+    where = f"{found.source}, waiting" if found.waiting else found.source
+    if not ways:
+        return WhyNot(name, f"no row of the table leads from {where} to {name}", ())
+    if not found.decided:
+        return WhyNot(
+            name, f"row {found.seq} is not decided yet; {found.source} can still lead to {name}", ways
+        )
+    if found.dest == name:
+        return WhyNot(name, f"row {found.seq} did lead to {name}, by {found.trigger}", ways)
+    kept = [guard for item in ways if item.fate == "kept" for guard in item.guards if guard.stops]
+    if kept:
+        told = "; ".join(dict.fromkeys(f"{guard.guard} was {guard.value}: {guard.fact}" for guard in kept))
+        return WhyNot(name, told, ways)
+    return WhyNot(name, f"{found.trigger} to {found.dest} stands earlier in the table and was taken", ways)

@@ -1,0 +1,169 @@
+"""
+Noticing while a call is open that its run is to be cancelled.
+
+A driver sees a request to cancel with its next row. A call that takes long would make it wait, so whoever can break a
+call off (the async driver; the sync one, while it runs an async tool) has the run watched meanwhile: one thread for a
+journal looks at the flags of all watched runs in one query, and only while there are any.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Awaitable, Callable
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from .group_commit import Committer
+
+POLL_S = 0.1
+"""Seconds between two looks at the flags; a request of this process is noticed at once."""
+
+
+class BrokenOff(Exception):
+    """The outcome of a call whose run was cancelled meanwhile."""
+
+
+class CancelWatch:
+    """
+    The watched runs of one journal in this process, and whether a run is to be cancelled.
+
+    Args:
+        committer: Holder of the connection and its lock.
+        place: Of the file; the flags are read through a connection of their own, so that nobody waits for a commit.
+    """
+
+    def __init__(self, committer: Committer, place: str) -> None:
+        self._committer = committer
+        self._place = place
+        self._reader: sqlite3.Connection | None = None
+        self._reading = threading.Lock()
+        self._watched: dict[int, tuple[int, Callable[[], None]]] = {}
+        self._lock = threading.Lock()
+        self._next = 0
+        self._some = threading.Event()
+        self._hurry = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    def add(self, run: int, notify: Callable[[], None]) -> int:
+        """Call *notify*, from another thread and once, when *run* is to be cancelled; returns what `remove` takes."""
+        with self._lock:
+            self._next += 1
+            number = self._next
+            self._watched[number] = (run, notify)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._look_on, name="paor-cancel", daemon=True)
+                self._thread.start()
+            self._some.set()
+        return number
+
+    def remove(self, number: int) -> None:
+        """Watch no more."""
+        with self._lock:
+            self._watched.pop(number, None)
+            if not self._watched:
+                self._some.clear()
+
+    def hurry(self) -> None:
+        """Look now: somebody in this process has asked to cancel a run."""
+        self._hurry.set()
+
+    def asked(self, *runs: int) -> set[int]:
+        """Return which of *runs* are to be cancelled, as the file says now; none when it cannot be read now."""
+        places = ", ".join("?" * len(runs))
+        sql = f"SELECT run FROM leases WHERE cancel = 1 AND run IN ({places})"
+        try:
+            if self._place in ("", ":memory:"):
+                with self._committer.lock:
+                    return {run for (run,) in self._committer.connection.execute(sql, runs)}
+            with self._reading:
+                if self._closed:
+                    return set()
+                if self._reader is None:
+                    uri = f"{Path(self._place).as_uri()}?mode=ro"
+                    self._reader = sqlite3.connect(
+                        uri, uri=True, isolation_level=None, check_same_thread=False
+                    )
+                return {run for (run,) in self._reader.execute(sql, runs).fetchall()}
+        except sqlite3.Error:  # busy, perhaps: the next look, or the next row, shows it
+            return set()
+
+    def close(self) -> None:
+        """End the thread and close the connection."""
+        with self._reading:
+            self._closed = True
+            if self._reader is not None:
+                self._reader.close()
+        self._some.set()
+        self._hurry.set()
+
+    def _look_on(self) -> None:
+        while True:
+            self._some.wait()
+            self._hurry.wait(POLL_S)
+            self._hurry.clear()
+            if self._closed:
+                return
+            for notify in self._found():
+                notify()
+
+    def _found(self) -> list[Callable[[], None]]:
+        """Return what to call, each once."""
+        with self._lock:
+            runs = {run for run, _ in self._watched.values()}
+        chosen = iter(sorted(runs))
+        found: set[int] = set()
+        while batch := tuple(islice(chosen, 500)):
+            found |= self.asked(*batch)
+        with self._lock:
+            numbers = [number for number, (run, _) in self._watched.items() if run in found]
+            return [self._watched.pop(number)[1] for number in numbers]
+
+
+async def breakable(watch: CancelWatch, run: int, call: Awaitable[Any], *, plain: bool = False) -> Any:
+    """
+    Return the value of *call*; it is cancelled, and so can clean up, when *run* is.
+
+    Args:
+        watch: Of the journal that holds the run.
+        run: The journal's number of the run.
+        call: What to wait for.
+        plain: Whatever a call raises that was broken off says no more than that; else its own error counts.
+
+    Raises:
+        BrokenOff: The run was cancelled, and with it the call.
+        CancelledError: The task that drives the run was cancelled.
+    """
+    task, loop = asyncio.current_task(), asyncio.get_running_loop()
+    assert task is not None, "a driver runs within a task"
+    before, fired, over = task.cancelling(), False, False
+
+    def cancel() -> None:
+        nonlocal fired
+        if not over:
+            fired = True
+            task.cancel()
+
+    def notify() -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(cancel)
+
+    number = watch.add(run, notify)
+    try:
+        return await call
+    except asyncio.CancelledError:
+        if not fired or task.cancelling() > before + 1:
+            raise
+        raise BrokenOff from None
+    except Exception:
+        if fired and plain:
+            raise BrokenOff from None
+        raise
+    finally:
+        over = True
+        watch.remove(number)
+        if fired:
+            task.uncancel()

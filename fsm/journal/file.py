@@ -1,0 +1,215 @@
+"""Opening a journal file: pragmas, schema, and every SQLite error as one of ours."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Literal
+
+from ...states.base.errors import (
+    JournalBusy,
+    JournalDamaged,
+    JournalError,
+    JournalFull,
+    JournalTooNew,
+    NotAJournal,
+)
+from .migrations import APPLICATION_ID, migrate, newest, version_of
+
+Durability = Literal["full", "normal", "off"]
+Identity = tuple[int, int, int]
+SYNCHRONOUS: dict[str, str] = {"full": "FULL", "normal": "NORMAL", "off": "OFF"}
+
+WAL_PAGES = 2000
+"""Pages in the write-ahead log before a checkpoint; rarer ones cost fewer fsyncs, this one 8 MB of disk."""
+
+
+def open_writer(path: str, *, durability: Durability, busy_timeout_s: float) -> sqlite3.Connection:
+    """
+    Return a connection that may write; creates the file and its schema when there is none.
+
+    Raises:
+        NotAJournal: The file is something else, or its folder does not exist.
+        JournalTooNew: Written by a newer paor.
+        JournalBusy, JournalFull: It cannot be written now.
+    """
+    with translated(path):
+        connection = sqlite3.connect(
+            path, timeout=busy_timeout_s, isolation_level=None, check_same_thread=False, cached_statements=256
+        )
+        try:
+            _check_header(connection, path, may_be_empty=True)
+            _use_log(connection, busy_timeout_s)
+            connection.execute(f"PRAGMA synchronous={SYNCHRONOUS[durability]}")
+            connection.execute("PRAGMA foreign_keys=ON")
+            connection.execute(f"PRAGMA wal_autocheckpoint={WAL_PAGES}")
+            migrate(connection)
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def _use_log(connection: sqlite3.Connection, busy_timeout_s: float) -> None:
+    """Switch to a write-ahead log; while others open the same new file, SQLite fails here without waiting."""
+    end = time.monotonic() + busy_timeout_s
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if not error.sqlite_errorname.startswith("SQLITE_BUSY") or time.monotonic() >= end:
+                raise
+            time.sleep(0.005)
+
+
+def place_of(path: str) -> str:
+    """Return where the journal *path* is, whatever becomes the current folder and links; SQLite names its log so."""
+    return path if path in ("", ":memory:") or "\0" in path else os.path.realpath(path)
+
+
+def open_reader(
+    path: str, *, busy_timeout_s: float, place: str | None = None
+) -> tuple[sqlite3.Connection, Identity | None]:
+    """
+    Return a connection that cannot write and creates no file.
+
+    A file without a log beside it is open nowhere. It is read as it stands, since SQLite would create the log; the
+    second value then tells it from what it may become, None says that SQLite itself keeps readers and writers apart.
+
+    Args:
+        path: Its name, for messages.
+        busy_timeout_s: Seconds to wait for another process's lock.
+        place: Where it is, if it has been opened before; else where *path* leads now.
+
+    Raises:
+        NotAJournal: There is no such file, or it is something else.
+        JournalTooNew: Written by a newer paor.
+        JournalError: Its log cannot be read here.
+    """
+    place = place_of(path) if place is None else place
+    file = Path(place)
+    if not file.exists():
+        raise NotAJournal(f"{path}: there is no such journal; a run creates one (--journal FILE)")
+    if file.is_dir():
+        raise NotAJournal(f"{path}: is a directory, expected a journal file")
+    if not file.is_file():
+        raise NotAJournal(f"{path}: is not a paor journal but a device or a pipe")
+    with translated(path):
+        standing = None if has_log(place) else identity(place)
+        mode = "mode=ro" if standing is None else "mode=ro&immutable=1"
+        connection = sqlite3.connect(
+            f"{file.as_uri()}?{mode}",
+            uri=True,
+            timeout=busy_timeout_s,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        try:
+            _check_header(connection, path, may_be_empty=False)
+            if version_of(connection) < newest():
+                return _brought_up(connection), standing
+        except BaseException:
+            connection.close()
+            raise
+    return connection, standing
+
+
+def _brought_up(connection: sqlite3.Connection) -> sqlite3.Connection:
+    """Return a copy of an older file in memory with the schema of this version; the file itself stays as it is."""
+    copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    try:
+        with closing(connection):
+            connection.backup(copy)
+        migrate(copy)
+    except BaseException:
+        copy.close()
+        raise
+    return copy
+
+
+def identity(place: str) -> Identity:
+    """Return what changes with every write to the file itself: node, size, time of the last change."""
+    try:
+        stat = os.stat(place)
+    except OSError:
+        return (0, 0, 0)
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns
+
+
+def has_log(place: str) -> bool:
+    """Return whether somebody has the journal open, or has left a log that belongs to it."""
+    try:
+        return os.stat(f"{place}-wal").st_size > 0 or os.path.exists(f"{place}-shm")
+    except OSError:
+        return False
+
+
+def _check_header(connection: sqlite3.Connection, path: str, *, may_be_empty: bool) -> None:
+    connection.execute("BEGIN")  # one moment: another process may be creating the schema just now
+    try:
+        tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        application = connection.execute("PRAGMA application_id").fetchone()[0]
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+    if (tables, application, version) == (0, 0, 0):
+        if may_be_empty:
+            return
+        raise NotAJournal(f"{path}: is empty: a journal that nothing was written to yet; a run begins it")
+    if application != APPLICATION_ID:
+        raise NotAJournal(f"{path}: is not a paor journal (application id {application:#x})")
+    if version > newest():
+        raise JournalTooNew(
+            f"{path}: has schema {version}, this paor knows up to {newest()}; upgrade paor to read it"
+        )
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """``BEGIN IMMEDIATE`` ... ``COMMIT``, rolled back on any error, also one of the commit itself."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def translated(path: str) -> Iterator[None]:
+    """Turn SQLite's errors into one clear line of ours that names the file and what to do."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise ours(error, path) from error
+
+
+def ours(error: sqlite3.Error, path: str) -> JournalError:
+    """Return *error* as one of ours: one line that names the file and what to do."""
+    text = str(error)
+    name = getattr(error, "sqlite_errorname", "") or ""
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return JournalBusy(f"{path}: another process holds the journal; try again when it has finished")
+    if name.startswith("SQLITE_NOTADB"):
+        return NotAJournal(f"{path}: is not an SQLite file, so not a paor journal")
+    if name.startswith("SQLITE_CANTOPEN"):
+        return NotAJournal(
+            f"{path}: cannot be opened; its folder must exist, and file and folder must be readable, for a run writable"
+        )
+    if name.startswith(("SQLITE_FULL", "SQLITE_READONLY", "SQLITE_IOERR", "SQLITE_PERM")):
+        return JournalFull(
+            f"{path}: cannot be written ({text}); what was committed is intact, resume when it can be"
+        )
+    if name.startswith("SQLITE_CORRUPT") or "malformed JSON" in text:
+        return JournalDamaged(f"{path}: is damaged ({text}); run: paor verify --journal {path}")
+    if "closed database" in text:
+        return JournalError(f"{path}: the journal has been closed; open it again")
+    return JournalError(f"{path}: {text}")

@@ -1,0 +1,169 @@
+"""
+Group commit: whoever comes first writes for all that wait.
+
+A transaction costs its fsync, whatever it holds. While one thread commits, others queue their entries; the next
+one to get the lock takes the whole queue into its transaction. With one run this is a plain commit in the calling
+thread; with many it is one fsync for all of them, and each goes on only after its own row is durable.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections import deque
+from contextlib import suppress
+
+from msgspec import Struct
+
+from ...states.base.errors import InternalError, JournalBusy, LeaseLost, PaorError
+from .file import ours
+from .payloads import Payload
+from .record import COLUMNS, Row
+
+INSERT_PAYLOAD = (
+    "INSERT INTO payloads (id, run, n, media_type, digest, salt, body) VALUES (?, ?, ?, ?, ?, ?, ?)"
+)
+INSERT_DOCUMENT = (
+    "INSERT INTO documents (id, run, number, label, position, name, mime, bytes, digest, payload)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_VALUES = ", ".join("?" * (len(COLUMNS) + 1))
+INSERT_ROW = f"INSERT INTO transitions VALUES ({_VALUES})"
+INSERT_ROW_OF_DRIVER = (
+    f"INSERT INTO transitions SELECT {_VALUES} FROM leases WHERE run = ? AND fence = ? AND cancel = 0"
+)
+"""One statement for the row and the check of the lease; it writes nothing when there is more to say."""
+
+SELECT_LEASE = "SELECT fence, cancel FROM leases WHERE run = ?"
+
+
+class Entry(Struct, eq=False):
+    """
+    Everything that one transition writes, in one transaction.
+
+    Attributes:
+        row: The row.
+        payloads: New payloads that it or its change refers to.
+        documents: Rows of `documents`.
+        fence: The driver's token; a wrong one writes nothing.
+        cancelled: After the commit: whether somebody asked to cancel the run.
+        done: After the commit, or the failure.
+        error: Why nothing of it was written.
+    """
+
+    row: Row
+    payloads: list[Payload]
+    documents: list[tuple[object, ...]]
+    fence: int
+    cancelled: bool = False
+    done: bool = False
+    error: BaseException | None = None
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Numbers of the run and of the row."""
+        return self.row[0], self.row[1]
+
+
+class Committer:
+    """
+    The one writer of a journal in this process.
+
+    Args:
+        connection: With autocommit; used under the lock only.
+        path: For error messages.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, path: str) -> None:
+        self.lock = threading.RLock()
+        self.connection = connection
+        self._path = path
+        self._queue: deque[Entry] = deque()
+
+    def append(self, entry: Entry) -> None:
+        """
+        Commit *entry*, alone or with others; returns after it is durable.
+
+        Raises:
+            LeaseLost: Its fencing token is not the current one; nothing was written.
+            JournalError: The file could not be written; nothing was written.
+        """
+        # queued before the lock is waited for: whoever holds it may write this entry with its own, and then nothing is left
+        self._queue.append(entry)
+        with self.lock:
+            if not entry.done:
+                self._commit_queue()
+        if entry.error is not None:
+            raise entry.error
+        if not entry.done:
+            raise InternalError("run {}, row {}: the append was not carried out".format(*entry.place))
+
+    def append_all(self, entries: list[Entry]) -> None:
+        """Commit *entries* in one transaction; each has its own error."""
+        self._queue.extend(entries)
+        with self.lock:
+            if not all(entry.done for entry in entries):
+                self._commit_queue()
+
+    def _commit_queue(self) -> None:
+        """Write everything that is queued now in one transaction; on a fault of a group, one by one."""
+        queue = self._queue
+        batch = [queue.popleft() for _ in range(len(queue))]
+        try:
+            self._transaction(batch)
+        except PaorError as error:
+            alone = len(batch) == 1
+            if alone or isinstance(error, JournalBusy):  # waiting once more for each would take long
+                for entry in batch:
+                    entry.error, entry.done = error, True
+                return
+            for entry in batch:
+                entry.error = None
+                try:
+                    self._transaction([entry])
+                except PaorError as own:
+                    entry.error, entry.done = own, True
+        except BaseException as error:
+            for entry in batch:
+                if not entry.done:
+                    entry.error, entry.done = error, True
+            raise
+
+    def _transaction(self, batch: list[Entry]) -> None:
+        connection = self.connection
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            for entry in batch:
+                self._write(connection, entry)
+            connection.execute("COMMIT")
+        except BaseException as error:
+            with suppress(sqlite3.ProgrammingError):  # of a journal that was closed meanwhile
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+            if isinstance(error, sqlite3.Error):
+                raise ours(error, self._path) from error
+            raise
+        # only after the commit: whoever sees `done` begins the next effect, and its row must be durable then
+        for entry in batch:
+            entry.done = True
+
+    def _write(self, connection: sqlite3.Connection, entry: Entry) -> None:
+        run, seq = entry.row[0], entry.row[1]
+        base = run << 32
+        # the row first, as it checks the lease; payloads and documents of a driver that was replaced are then not written
+        row = (base | seq, *entry.row, run, entry.fence)
+        if connection.execute(INSERT_ROW_OF_DRIVER, row).rowcount != 1:
+            fence, cancel = connection.execute(SELECT_LEASE, (run,)).fetchone()
+            if fence != entry.fence:
+                entry.error = LeaseLost(
+                    f"run {run}, row {seq}: another driver has taken the run over;"
+                    " this one stopped before its next effect"
+                )
+                return
+            entry.cancelled = bool(cancel)
+            connection.execute(INSERT_ROW, row[:-2])
+        connection.executemany(
+            INSERT_PAYLOAD, [(base | payload[0], run, *payload) for payload in entry.payloads]
+        )
+        if entry.documents:
+            connection.executemany(INSERT_DOCUMENT, entry.documents)

@@ -1,0 +1,296 @@
+"""
+Leases: one process at a time drives a run, identified by host, boot, process id and process start.
+
+An owner that is provably dead (same host; rebooted since, no such process, or another process under its id) is
+replaced at once. One that cannot be proven dead keeps its lease until it has not renewed it for `lease_s`. Taking a
+run over raises its fencing token, and every append checks the token, so a driver that was only slow cannot write.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from ...states.base.errors import JournalDamaged, LeaseHeld
+from .cancel_requests import CancelWatch
+from .file import place_of, transaction, translated
+from .group_commit import Committer
+
+LEASE_S = 30.0
+"""Seconds without renewal after which an owner that cannot be proven dead is replaced."""
+
+_HELD: set[tuple[str, int, int]] = set()
+"""File, run and token of everything that this process drives: what names it as owner beside these was left behind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """
+    One process.
+
+    Attributes:
+        host: Host name.
+        boot: Id of the boot, empty where the system has none.
+        space: Id of the process id namespace, empty where the system has none; containers have their own ids.
+        pid: Process id.
+        start: Start time of the process in clock ticks since boot, 0 where the system does not tell.
+    """
+
+    host: str
+    boot: str
+    space: str
+    pid: int
+    start: int
+
+    def encode(self) -> str:
+        """Return the owner as one line for the journal."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @classmethod
+    def decode(cls, text: str) -> Owner | None:
+        """Return the owner that `encode` wrote, or None for anything else."""
+        try:
+            data = json.loads(text)
+            host, boot, space = (str(data[name]) for name in ("host", "boot", "space"))
+            return cls(host, boot, space, int(data["pid"]), int(data["start"]))
+        except (ValueError, KeyError, TypeError):
+            return None
+
+    def provably_dead(self) -> bool:
+        """Return whether this process has certainly ended, as seen from the current one."""
+        me = current_owner()
+        if self.host != me.host:
+            return False
+        if self.boot != me.boot:
+            return bool(self.boot and me.boot)
+        if self.space != me.space:
+            return False
+        if self.start == 0:
+            return not _exists(self.pid)
+        return _start_of(self.pid) != self.start
+
+
+def current_owner() -> Owner:
+    """Return this process; also right after a fork."""
+    return _owner(os.getpid())
+
+
+@lru_cache(maxsize=8)
+def _owner(pid: int) -> Owner:
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        space = os.readlink("/proc/self/ns/pid")
+    except OSError:
+        boot = space = ""
+    return Owner(socket.gethostname(), boot, space, pid, _start_of(pid))
+
+
+def _start_of(pid: int) -> int:
+    """
+    Return the start time of a process from /proc (field 22), or 0 when there is no such process or no /proc.
+
+    One that has ended and was not yet waited for (state Z) does nothing any more.
+    """
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return 0 if fields[0] in "ZX" else int(fields[19])
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+class LeaseBook:
+    """
+    The leases of one journal that this process holds: take, renew, release, and the request to cancel.
+
+    Args:
+        committer: Holder of the connection and its lock.
+        path: For error messages.
+        lease_s: Seconds that a lease lasts without renewal.
+    """
+
+    def __init__(self, committer: Committer, path: str, lease_s: float) -> None:
+        self._committer = committer
+        self.path = path
+        self.lease_s = lease_s
+        self.watch = CancelWatch(committer, place_of(path))
+        self._file = os.path.realpath(path) if path != ":memory:" else f":memory:{id(committer)}"
+        self._held: set[tuple[int, int]] = set()
+        self._claims: list[tuple[str, int, int]] = []
+        self._renewer: threading.Thread | None = None
+        self._closed = threading.Event()
+
+    @contextmanager
+    def taking(self) -> Iterator[sqlite3.Connection]:
+        """
+        Give a transaction in which a lease is taken; a claim is known before others can see the lease.
+
+        When the commit fails the claim is dropped: with a sync that failed the lease may be in the file all the
+        same, and nobody drives that run.
+        """
+        with self._committer.lock, translated(self.path):
+            self._claims = []
+            try:
+                with transaction(self._committer.connection):
+                    yield self._committer.connection
+            except BaseException:
+                _HELD.difference_update(self._claims)
+                raise
+
+    def _claim(self, run: int, fence: int) -> None:
+        # before the commit: a thread of this process that sees the new lease in the file must find it here, or it would
+        # take it for one that a driver has left behind, and replace it
+        self._claims.append((self._file, run, fence))
+        _HELD.add((self._file, run, fence))
+
+    def first(self, connection: sqlite3.Connection, run: int) -> int:
+        """Write the first lease of a new run, within the caller's transaction; returns its fencing token."""
+        connection.execute(
+            "INSERT INTO leases VALUES (?, 1, ?, ?, 0)", (run, current_owner().encode(), self._until())
+        )
+        self._claim(run, 1)
+        return 1
+
+    def _until(self) -> int:
+        return now_us() + round(self.lease_s * 1e6)
+
+    def acquire(self, run: int) -> int:
+        """
+        Take the lease of a run and return the new fencing token.
+
+        Raises:
+            LeaseHeld: Another driver is alive, or cannot be proven dead yet.
+        """
+        with self.taking() as connection:
+            lease = connection.execute(
+                "SELECT owner, lease_until, fence FROM leases WHERE run = ?", (run,)
+            ).fetchone()
+            if lease is None:
+                raise JournalDamaged(f"{self.path}: run number {run} has no lease; run: paor verify")
+            owner_text, until, fence = lease
+            if owner_text is not None and not self.replaceable(owner_text, until, run, fence):
+                run_id = connection.execute("SELECT run_id FROM specs WHERE run = ?", (run,)).fetchone()[0]
+                raise LeaseHeld(
+                    f"run {run_id} is driven by {name_of(owner_text)}; wait for it, cancel it,"
+                    f" or try again when its lease of {self.lease_s:g} s has run out"
+                )
+            # the new token is in the file before this driver reads a row: what a replaced driver still sends is refused
+            connection.execute(
+                "UPDATE leases SET fence = ?, owner = ?, lease_until = ? WHERE run = ?",
+                (fence + 1, current_owner().encode(), self._until(), run),
+            )
+            self._claim(run, fence + 1)
+        self.hold(run, fence + 1)
+        return int(fence) + 1
+
+    def replaceable(self, owner_text: str, until: int | None, run: int, fence: int) -> bool:
+        """Return whether the owner of a lease has certainly ended, has left it behind, or has let it run out."""
+        owner = Owner.decode(owner_text)
+        lease = (self._file, run, fence)
+        if owner is not None and (owner.provably_dead() or (owner == current_owner() and lease not in _HELD)):
+            return True
+        return until is None or until < now_us()
+
+    def revoke(self, connection: sqlite3.Connection, run: int) -> str | None:
+        """
+        Take a run from whoever has driven it, within the caller's transaction, so that nobody can append to it unseen.
+
+        Returns:
+            None when nobody drives it any more; else the name of the driver, and nothing was changed.
+        """
+        found = connection.execute(
+            "SELECT owner, lease_until, fence FROM leases WHERE run = ?", (run,)
+        ).fetchone()
+        owner_text, until, fence = found or (None, None, 0)
+        if owner_text is None or self.replaceable(owner_text, until, run, fence):
+            connection.execute(
+                "UPDATE leases SET fence = fence + 1, owner = NULL, lease_until = NULL WHERE run = ?", (run,)
+            )
+            return None
+        return name_of(owner_text)
+
+    def release(self, run: int, fence: int) -> None:
+        """Give a lease back; does nothing when it was taken over meanwhile."""
+        # first no longer renewed and no longer ours, then free in the file: when the write fails the lease runs out, and a
+        # renewal in between cannot bring it back
+        self._held.discard((run, fence))
+        _HELD.discard((self._file, run, fence))
+        with self._committer.lock, translated(self.path):
+            self._committer.connection.execute(
+                "UPDATE leases SET owner = NULL, lease_until = NULL WHERE run = ? AND fence = ?", (run, fence)
+            )
+
+    def request_cancel(self, run: int) -> None:
+        """Ask whoever drives a run to stop; seen with its next row."""
+        with self._committer.lock, translated(self.path):
+            self._committer.connection.execute("UPDATE leases SET cancel = 1 WHERE run = ?", (run,))
+        self.watch.hurry()
+
+    def cancel_requested(self, run: int) -> bool:
+        """Return whether somebody asked to cancel the run."""
+        with self._committer.lock, translated(self.path):
+            row = self._committer.connection.execute(
+                "SELECT cancel FROM leases WHERE run = ?", (run,)
+            ).fetchone()
+        return bool(row[0])
+
+    def hold(self, run: int, fence: int) -> None:
+        """Keep the lease alive from a daemon thread while a long tool call makes no appends."""
+        self._held.add((run, fence))
+        if self._renewer is None:
+            self._renewer = threading.Thread(target=self._renew_all, name="paor-lease", daemon=True)
+            self._renewer.start()
+
+    def _renew_all(self) -> None:
+        while not self._closed.wait(self.lease_s / 3):
+            until = self._until()
+            held = list(self._held)
+            with self._committer.lock:
+                if (
+                    self._closed.is_set()
+                ):  # under the lock, since `close` of the journal closes the connection under it
+                    return
+                try:
+                    with transaction(self._committer.connection):
+                        self._committer.connection.executemany(
+                            "UPDATE leases SET lease_until = ? WHERE run = ? AND fence = ?",
+                            [(until, run, fence) for run, fence in held],
+                        )
+                except sqlite3.Error:
+                    continue  # the next round tries again; a lost lease shows at the append's fence
+
+    def close(self) -> None:
+        """Give back everything that is held and stop renewing."""
+        self._closed.set()
+        self.watch.close()
+        for run, fence in list(self._held):
+            self.release(run, fence)
+
+
+def name_of(owner_text: str) -> str:
+    """Return how people find the owner of a lease."""
+    owner = Owner.decode(owner_text)
+    return f"process {owner.pid} on {owner.host}" if owner is not None else "another driver"
+
+
+def now_us() -> int:
+    """Return the wall clock, for leases only: no row of a run depends on it."""
+    return time.time_ns() // 1000

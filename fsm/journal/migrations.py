@@ -1,0 +1,91 @@
+"""
+The steps that bring a journal's schema up to date, one a transaction; sqlite-utils is imported only when one is taken.
+
+A step adds columns, tables and views. Rows that exist are never rewritten, so their hashes stay. A step that is cut
+short leaves the file as it was before it, and whoever opens the file next takes it again. No copy of the old file is
+kept: it would hold what may have to be erased later.
+
+A step is written with sqlite-utils: tables with `create_table(..., strict=True)`, views with `create_view`. The first one
+is SQL, since sqlite-utils writes no CHECK, no UNIQUE and no type ANY, and since the text of the schema is compared by
+`verify` and by the independent script. The library's own `Migrations` is not used: it keeps the time of each step in a
+table of its own, so that two journals of the same run would differ, and it takes no lock before it looks what is missing.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from importlib.resources import files
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from sqlite_utils import Database
+
+APPLICATION_ID = 0x70616F72
+"""The four letters ``paor``."""
+
+
+class Step(NamedTuple):
+    """
+    One step.
+
+    Attributes:
+        version: Of the schema after it; the steps are numbered from 1 without a gap.
+        apply: Makes the change, within a transaction of the caller.
+    """
+
+    version: int
+    apply: Callable[[Database], None]
+
+
+def _create(database: Database) -> None:
+    """Make the tables and views of version 1."""
+    script = files(__package__).joinpath("schema.sql").read_text(encoding="utf-8")
+    for statement in script.split(";\n"):
+        if statement.strip():
+            database.execute(statement)
+    database.execute(f"PRAGMA application_id={APPLICATION_ID}")
+
+
+STEPS: tuple[Step, ...] = (Step(1, _create),)
+"""Every step so far. A released one is never changed; what is new is a step of its own."""
+
+
+def newest(steps: Sequence[Step] | None = None) -> int:
+    """Return the version of the schema that this paor writes."""
+    return (STEPS if steps is None else steps)[-1].version
+
+
+def version_of(connection: sqlite3.Connection) -> int:
+    """Return the version of a file's schema, 0 for an empty file."""
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return version
+
+
+def migrate(connection: sqlite3.Connection, steps: Sequence[Step] | None = None) -> None:
+    """
+    Take the steps that a file lacks; one that is current is not touched.
+
+    Args:
+        connection: In autocommit mode. Others may open and migrate the same file at the same time.
+        steps: Instead of `STEPS`, for tests.
+    """
+    steps = STEPS if steps is None else steps
+    if version_of(connection) >= newest(steps):
+        return
+    from sqlite_utils import Database
+
+    database = Database(connection, recursive_triggers=False, execute_plugins=False)
+    for step in steps:
+        if version_of(connection) >= step.version:
+            continue
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            if version_of(connection) < step.version:  # else somebody else was faster
+                step.apply(database)
+                connection.execute(f"PRAGMA user_version={step.version}")
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise

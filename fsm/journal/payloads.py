@@ -1,0 +1,146 @@
+"""
+Payloads: the texts and bytes that rows refer to, by number and salted digest.
+
+digest = SHA-256(salt || SHA-256(body) || T or B || media type), T for text and B for bytes. The salt is random, kept beside the body and erased with it, so that a
+row that stays says nothing about what was erased. A body is stored once within a run as far as the last
+`REMEMBERED` bodies reach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from ...states.records.actions import StoredText
+
+REMEMBERED = 4096
+"""Bodies of a run that are recognised when they come again; about 150 bytes of memory each."""
+
+JSON = "application/json"
+TEXT = "text/plain"
+
+
+class Payload(NamedTuple):
+    """
+    One row of `payloads`, without its key.
+
+    Attributes:
+        n: Number within the run, from 0.
+        media_type: Such as ``text/plain``.
+        digest: Salted digest, 32 bytes.
+        salt: 16 bytes, None once erased.
+        body: Text or bytes, None once erased.
+    """
+
+    n: int
+    media_type: str
+    digest: bytes
+    salt: bytes | None
+    body: str | bytes | None
+
+    def fits(self, digest: str | None = None) -> bool:
+        """Return whether it is what its digest says, and *digest* (hex) if one is given; an erased body says nothing."""
+        if digest is not None and digest != self.digest.hex():
+            return False
+        if self.body is None:
+            return True
+        return self.salt is not None and salted_digest(self.salt, self.body, self.media_type) == self.digest
+
+
+_payload: Callable[[tuple[Any, ...]], Payload] = partial(tuple.__new__, Payload)
+"""Makes a payload of its fields; `Payload._make` at a third of its time."""
+
+
+def encoded(body: str | bytes) -> bytes:
+    """Return the bytes that are hashed: text as UTF-8."""
+    return body if isinstance(body, bytes) else body.encode()
+
+
+def salted_digest(salt: bytes, body: str | bytes, media_type: str) -> bytes:
+    """Return SHA-256(salt || SHA-256(body) || T or B || media type)."""
+    return sha256(salt + content_key(body) + media_type.encode()).digest()
+
+
+def content_key(body: str | bytes) -> bytes:
+    """Return SHA-256(body) || T or B: what two bodies share that are stored once."""
+    return sha256(encoded(body)).digest() + (b"B" if isinstance(body, bytes) else b"T")
+
+
+class Stager:
+    """
+    Number, salt and collect the payloads of one run until its next append.
+
+    Args:
+        first: Number of the next payload.
+        salt: Source of fresh salts, 16 bytes each.
+
+    Attributes:
+        next: Number of the next payload.
+        pending: What the next append stores.
+        recent: Bodies that the last row staged, by number.
+    """
+
+    def __init__(self, first: int, salt: Callable[[], bytes]) -> None:
+        self.next = first
+        self._row_first = first
+        self.pending: list[Payload] = []
+        self.recent: dict[int, str | bytes | None] = {}
+        self._again: dict[int, str | bytes | None] = {}
+        self._salt = salt
+        self._known: dict[bytes, StoredText] = {}
+        self._constant: dict[str, StoredText] = {}
+
+    def stage(self, body: str | bytes, media_type: str = TEXT, *, always: bool = False) -> StoredText:
+        """
+        Return the reference of *body*, which is stored with the next append unless it already was.
+
+        A row's change is staged last and *always*, so that its number says how many payloads there are.
+        """
+        try:
+            data = body if isinstance(body, bytes) else body.encode()
+        except UnicodeEncodeError:  # lone surrogates: kept as bytes, so that nothing a model said is lost
+            body = data = str(body).encode("utf-8", "surrogatepass")
+        content = sha256(data).digest() + (b"B" if data is body else b"T")
+        if not always and content in self._known:
+            known = self._known[content]
+            self._again[known.n] = body
+            return known
+        salt, number = self._salt(), self.next
+        digest = sha256(salt + content + media_type.encode()).digest()
+        reference = StoredText(number, digest.hex(), len(data))
+        self.pending.append(_payload((number, media_type, digest, salt, body)))
+        self.next = number + 1
+        if not always:
+            self.remember(content, reference)
+        return reference
+
+    def stage_constant(self, body: str) -> StoredText:
+        """Return the reference of a text that comes again with every request, such as a system message."""
+        reference = self._constant.get(body)
+        if reference is None:
+            if len(self._constant) >= 16:
+                self._constant.clear()
+            reference = self._constant[body] = self.stage(body)
+        return reference
+
+    def reference(self, stored: StoredText) -> dict[str, Any]:
+        """Return how a row refers to a payload: with its digest the first time, later by its number alone."""
+        return stored.wire() if stored.n >= self._row_first else {"n": stored.n}
+
+    def remember(self, content: bytes, reference: StoredText) -> None:
+        """Recognise the body with this `content_key` when it comes again."""
+        if len(self._known) >= REMEMBERED:
+            for key in list(self._known)[: REMEMBERED // 4]:
+                del self._known[key]
+        self._known[content] = reference
+
+    def taken(self) -> list[Payload]:
+        """Return what has to be stored now, and start a new collection."""
+        pending, recent = self.pending, self._again
+        for payload in pending:
+            recent[payload[0]] = payload[4]
+        self.pending, self.recent, self._again = [], recent, {}
+        self._row_first = self.next
+        return pending

@@ -1,0 +1,418 @@
+"""
+Reading a journal: plain statements, small results, a bounded number of rows in memory.
+
+All of a process's reading and writing goes through one connection under one lock, so a reader never sees half a row.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import orjson
+
+from ...states.base.errors import Erased, JournalBusy, JournalDamaged, JournalError, UnknownRun
+from ...states.run.spec import Spec
+from ...states.run.state import Change
+from .file import Identity, has_log, identity, open_reader, place_of, translated
+from .group_commit import Committer
+from .lineage import Part, part_with, parts_of
+from .payloads import Payload
+from .record import COLUMNS, root_hash
+from .rows import ROOT_COLUMNS, RunRow, StoredDocument, Transition, transition_of
+
+_ROW = ", ".join(f'"{name}"' for name in COLUMNS)
+_SELECT_ROWS = f"SELECT {_ROW} FROM transitions WHERE id BETWEEN ? AND ? ORDER BY id"
+_SELECT_KEYED = f"SELECT id, {_ROW} FROM transitions WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?"
+_SELECT_PAYLOADS = "SELECT n, media_type, digest, salt, body FROM payloads WHERE id BETWEEN ? AND ?"
+_SELECT_RUN = "SELECT * FROM runs"
+_ATTEMPTS = 100
+"""How often a file that nobody has open is opened anew because it was written all the same."""
+
+
+class JournalReader:
+    """
+    The reading half of a journal.
+
+    Args:
+        committer: Holder of the connection and its lock.
+        path: Of the file.
+        place: Where that is, if it was opened before now.
+        standing: Identity of the file as it was opened, if the connection takes it for unchanging.
+        busy_timeout_s: Seconds to wait when the file has to be opened again.
+    """
+
+    def __init__(
+        self,
+        committer: Committer,
+        path: str,
+        *,
+        standing: Identity | None = None,
+        busy_timeout_s: float = 30.0,
+        place: str | None = None,
+    ) -> None:
+        self._committer = committer
+        self.path = path
+        self.place = place_of(path) if place is None else place
+        self._standing = standing
+        self._frozen = False
+        self._lenient = False
+        self._busy_timeout_s = busy_timeout_s
+        self._lineages: dict[int, tuple[Part, ...]] = {}
+
+    @contextmanager
+    def snapshot(self) -> Iterator[JournalReader]:
+        """
+        Give a reader that shows one moment of this file, whatever is written meanwhile.
+
+        Raises:
+            JournalBusy: From its methods: the file was not open anywhere, and then was written all the same.
+        """
+        if self.path in ("", ":memory:"):
+            with self._committer.lock:
+                yield self
+            return
+        connection, standing = open_reader(self.path, busy_timeout_s=self._busy_timeout_s, place=self.place)
+        committer = Committer(connection, self.path)
+        reader = JournalReader(committer, self.path, standing=standing, place=self.place)
+        try:
+            reader._frozen = reader._lenient = True
+            reader.query("BEGIN")
+            yield reader
+        finally:
+            connection.close()
+
+    def runs(self) -> list[RunRow]:
+        """Return every run, newest first."""
+        return [RunRow(*row) for row in self.query(f"{_SELECT_RUN} ORDER BY run DESC")]
+
+    def run(self, run_id: str) -> RunRow:
+        """
+        Return one run.
+
+        Args:
+            run_id: Its id, or a prefix of at least 4 characters that fits only one.
+
+        Raises:
+            UnknownRun: There is none, or several start like this.
+        """
+        if not isinstance(run_id, str):
+            raise UnknownRun(f"a run is named by its id as a text, not by {run_id!a:.80}")
+        rows = self.query(f"{_SELECT_RUN} WHERE run_id = ?", (run_id,))
+        if not rows and len(run_id) >= 4:
+            rows = self.query(f"{_SELECT_RUN} WHERE substr(run_id, 1, ?) = ?", (len(run_id), run_id))
+            if len(rows) > 1:
+                raise UnknownRun(f"{len(rows)} runs start with {run_id!r}; give more of the id (paor runs)")
+        if not rows:
+            raise UnknownRun(f"{self.path}: there is no run {run_id!r}; list them with: paor runs")
+        return RunRow(*rows[0])
+
+    def transitions(self, run_id: str) -> list[Transition]:
+        """
+        Return the rows of a run in order; of a fork the shared ones first, each with the number of the run that it belongs to.
+
+        Args:
+            run_id: Its id, or a prefix of at least 4 characters that fits only one.
+
+        Raises:
+            UnknownRun: There is no such run.
+            JournalDamaged: A row cannot be read.
+        """
+        number = self.run(run_id).run
+        try:
+            return [transition_of(row) for row in self.rows(number)]
+        except orjson.JSONDecodeError as error:
+            raise JournalDamaged(
+                f"run {run_id}: a row's JSON is broken ({error}); run: paor verify"
+            ) from None
+
+    def documents(self, run_id: str) -> list[StoredDocument]:
+        """
+        Return the documents of a run, oldest first.
+
+        Args:
+            run_id: Its id, or a prefix of at least 4 characters that fits only one.
+        """
+        return [StoredDocument(*row) for row in self._document_rows(self.run(run_id).run, 0, 2**32 - 1)]
+
+    def document(self, run_id: str, number: int) -> str | bytes | None:
+        """
+        Return the body of one document, None once erased.
+
+        Args:
+            run_id: Its id, or a prefix of at least 4 characters that fits only one.
+            number: The document's number within the run, from 0.
+
+        Raises:
+            UnknownRun: There is no such run, or it has no such document.
+        """
+        run = self.run(run_id).run
+        rows = self._document_rows(run, number, 1)
+        if not rows:
+            raise UnknownRun(f"run {run_id} has no document {number}")
+        return self.intact(run, rows[0][7], rows[0][6])
+
+    def spec(self, run_id: str) -> Spec:
+        """
+        Return what a run was started with.
+
+        Args:
+            run_id: Its id, or a prefix of at least 4 characters that fits only one.
+
+        Raises:
+            UnknownRun: There is no such run.
+            Erased: What it was started with has been erased.
+            JournalDamaged: It was changed.
+        """
+        row = self.run(run_id)
+        place, digest = self.query("SELECT spec_payload, spec FROM specs WHERE run = ?", (row.run,))[0]
+        body = self.intact(row.run, place, digest)
+        if body is None:
+            raise Erased(f"run {row.run_id}: its spec has been erased; it can be verified, not resumed")
+        spec = Spec.model_validate_json(body)
+        if spec.workflow_id == row.workflow_id:
+            return spec
+        return spec.model_copy(update={"workflow_id": row.workflow_id})  # a fork with its parent's spec
+
+    def lineage(self, run: int) -> tuple[Part, ...]:
+        """
+        Return which runs the rows of run number *run* belong to: for a fork its ancestors' parts first, its own last.
+
+        Raises:
+            JournalDamaged: The row that it was forked at is missing.
+        """
+        if run not in self._lineages:
+            if len(self._lineages) >= 1024:
+                self._lineages.clear()
+            self._lineages[run] = parts_of(self.query, run)
+        return self._lineages[run]
+
+    def rows(self, run: int, first: int = 0) -> list[tuple[Any, ...]]:
+        """Return the rows of run number *run* from *first* on as plain tuples in the order of the table, shared ones too."""
+        found: list[tuple[Any, ...]] = []
+        last = 2**32 - 1
+        for part in reversed(self.lineage(run)):
+            if first <= last:
+                found = self.own_rows(part.run, max(first, part.first_seq), last) + found
+            last = part.first_seq - 1
+        return found
+
+    def own_rows(self, run: int, first: int = 0, last: int = 2**32 - 1) -> list[tuple[Any, ...]]:
+        """Return the own rows of run number *run*, from *first* to *last*, as plain tuples."""
+        return self.query(_SELECT_ROWS, (run << 32 | first, run << 32 | last))
+
+    def root_columns(self, run: int) -> dict[str, Any]:
+        """Return the columns of a run that never change."""
+        values = self.query(f"SELECT {', '.join(ROOT_COLUMNS)} FROM specs WHERE run = ?", (run,))[0]
+        return dict(zip(ROOT_COLUMNS, values, strict=True))
+
+    def root(self, run: int, before: bytes = b"") -> bytes:
+        """
+        Return the hash that a run's first own row follows, recomputed from its immutable columns.
+
+        Args:
+            run: Its number.
+            before: Of a fork the hash of the last row that it shares.
+
+        Raises:
+            JournalDamaged: It is not the stored one.
+        """
+        columns = self.root_columns(run)
+        root = root_hash(columns, before)
+        if root != self.query("SELECT root_hash FROM specs WHERE run = ?", (run,))[0][0]:
+            raise JournalDamaged(f"run {columns['run_id']}: its first columns were changed; run: paor verify")
+        return root
+
+    def next_payload(self, run: int) -> int:
+        """Return the number of a run's next payload."""
+        found = self.query("SELECT max(id) FROM payloads WHERE id BETWEEN ? AND ?", _range(run))[0][0]
+        return self.lineage(run)[-1].first_payload if found is None else (found & (2**32 - 1)) + 1
+
+    def payload(self, run: int, n: int) -> Payload:
+        """
+        Return one payload.
+
+        Args:
+            run: Number of the run within this file, `RunRow.run`.
+            n: Number of the payload within the run, as ``request``, ``outcome`` and ``change`` of a row have it.
+
+        Raises:
+            JournalDamaged: There is none.
+        """
+        payload = self.find_payload(run, n)
+        if payload is None:
+            raise JournalDamaged(f"run {self._name(run)}: payload {n} is missing; run: paor verify")
+        return payload
+
+    def intact(self, run: int, n: int, digest: str | None = None) -> str | bytes | None:
+        """
+        Return the body of a payload that something goes on with, None once erased.
+
+        Args:
+            run: Number of the run within this file, `RunRow.run`.
+            n: Number of the payload within the run.
+            digest: As hex, with which a row of the chain refers to it, where that is known.
+
+        Raises:
+            JournalDamaged: There is none, or it is not what was written.
+        """
+        payload = self.payload(run, n)
+        if not payload.fits(digest):
+            raise JournalDamaged(f"run {self._name(run)}: payload {n} was changed; run: paor verify")
+        return payload.body
+
+    def _name(self, run: int) -> str:
+        """Return how people call run number *run*: by its id."""
+        found = self.query("SELECT run_id FROM specs WHERE run = ?", (run,))
+        return str(found[0][0]) if found else f"number {run}"
+
+    def find_payload(self, run: int, n: int) -> Payload | None:
+        """Return one payload, of a fork also one that it shares, or None when there is none."""
+        if not 0 <= n < 2**32:
+            return None
+        sql = "SELECT n, media_type, digest, salt, body FROM payloads WHERE id = ?"
+        rows = self.query(sql, (run << 32 | n,))
+        if not rows and (part := part_with(self.lineage(run), "first_payload", n)).run != run:
+            rows = self.query(sql, (part.run << 32 | n,))
+        return Payload(*rows[0]) if rows else None
+
+    def payloads_at(self, run: int, first: int, count: int) -> list[Payload]:
+        """Return *count* payloads of a run from number *first* on, fewer where there are no more."""
+        sql = f"{_SELECT_PAYLOADS} ORDER BY id"
+        return [
+            Payload(*row)
+            for row in self.query(sql, (run << 32 | first, run << 32 | min(first + count - 1, 2**32 - 1)))
+        ]
+
+    def iterate_rows(self, run: int, batch: int) -> Iterator[tuple[Any, ...]]:
+        """Yield the own rows of a run in order, a bounded number in memory at a time."""
+        first, last = _range(run)
+        while rows := self.query(_SELECT_KEYED, (first, last, batch)):
+            yield from (row[1:] for row in rows)
+            first = rows[-1][0] + 1
+
+    def iterate_payloads(self, run: int, batch: int) -> Iterator[Payload]:
+        """Yield the payloads under a run's number in order, a bounded number in memory at a time."""
+        first, last = _range(run)
+        sql = "SELECT id, n, media_type, digest, salt, body FROM payloads WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?"
+        while rows := self.query(sql, (first, last, batch)):
+            yield from (Payload(*row[1:]) for row in rows)
+            first = rows[-1][0] + 1
+
+    def payloads(self, run: int, last: int) -> list[Payload]:
+        """Return the newest payloads of a run, at most *last*, in order; of a fork also those that it shares."""
+        sql = f"{_SELECT_PAYLOADS} ORDER BY id DESC LIMIT ?"
+        rows: list[tuple[Any, ...]] = []
+        end = 2**32
+        for part in reversed(self.lineage(run)):
+            if len(rows) < last and end > part.first_payload:
+                first, before = part.run << 32 | part.first_payload, part.run << 32 | end - 1
+                rows += self.query(sql, (first, before, last - len(rows)))
+            end = min(end, part.first_payload)
+        return [Payload(*row) for row in reversed(rows)]
+
+    def change(self, run: int, column: str) -> Change:
+        """Return the change that a row's ``change`` column refers to, checked against the digest there."""
+        place = orjson.loads(column)
+        body = self.intact(run, place["n"], place.get("digest"))
+        if body is None:
+            raise Erased(
+                f"run {self._name(run)}: a part has been erased that resuming needs; it can be verified"
+            )
+        return Change.read(body)
+
+    def stored_documents(self, run: int) -> list[StoredDocument]:
+        """Return the own documents of run number *run*, in order."""
+        return [StoredDocument(*row) for row in self._own_documents(run, 0, 2**32 - 1)]
+
+    def documents_at(
+        self, run: int, first: int, count: int
+    ) -> list[tuple[StoredDocument, str | bytes | None]]:
+        """Return *count* documents of a run from number *first* on, with their bodies."""
+        found = [StoredDocument(*row) for row in self._document_rows(run, first, count)]
+        return [(item, self.intact(run, item.payload, item.digest)) for item in found]
+
+    def _document_rows(self, run: int, first: int, count: int) -> list[tuple[Any, ...]]:
+        found: list[tuple[Any, ...]] = []
+        end = min(first + count, 2**32)
+        for part in reversed(self.lineage(run)):
+            begin = max(first, part.first_document)
+            if begin < end:
+                found = self._own_documents(part.run, begin, end - begin) + found
+            end = min(end, part.first_document)
+        return found
+
+    def _own_documents(self, run: int, first: int, count: int) -> list[tuple[Any, ...]]:
+        return self.query(
+            "SELECT number, label, position, name, mime, bytes, digest, payload FROM documents"
+            " WHERE id BETWEEN ? AND ? ORDER BY id",
+            (run << 32 | first, run << 32 | min(first + count - 1, 2**32 - 1)),
+        )
+
+    def query(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        """Return the rows of a reading statement of this project's own."""
+        try:
+            return self._query(sql, values)
+        except JournalError as error:
+            if not (isinstance(error.__cause__, sqlite3.Error) and self.read_leniently(error.__cause__)):
+                raise
+        return self._query(sql, values)
+
+    def cursor(self, sql: str, values: tuple[Any, ...] = ()) -> sqlite3.Cursor:
+        """
+        Return a cursor for reading in bulk within `snapshot`.
+
+        It raises errors of SQLite's own. Whoever has read to the end asks any `query` whether the file is still the
+        one that was opened.
+        """
+        return self._committer.connection.execute(sql, values)
+
+    def read_leniently(self, error: sqlite3.Error) -> bool:
+        """Read texts that are no UTF-8 from now on, if *error* says that this one is none and this is a snapshot."""
+        if not (self._lenient and isinstance(error, sqlite3.OperationalError) and "decode" in str(error)):
+            return False
+        self._committer.connection.text_factory = _text  # slower, so only where it is needed
+        return True
+
+    def _query(self, sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        with self._committer.lock, translated(self.path):
+            if self._standing is None:
+                return self._committer.connection.execute(sql, values).fetchall()
+            return self._query_standing(sql, values)
+
+    def _query_standing(self, sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        """Read a file that nobody has open; when somebody has opened it meanwhile, open it anew and read again."""
+        for _ in range(_ATTEMPTS):
+            error: sqlite3.Error | None = None
+            rows: list[tuple[Any, ...]] = []
+            try:
+                rows = self._committer.connection.execute(sql, values).fetchall()
+            except sqlite3.Error as found:
+                error = found
+            if identity(self.place) == self._standing and (self._frozen or not has_log(self.place)):
+                if error is not None:
+                    raise error
+                return rows
+            if self._frozen:
+                break
+            connection, self._standing = open_reader(
+                self.path, busy_timeout_s=self._busy_timeout_s, place=self.place
+            )
+            self._committer.connection.close()
+            self._committer.connection = connection
+            self._lineages.clear()
+            if self._standing is None:
+                return connection.execute(sql, values).fetchall()
+        raise JournalBusy(f"{self.path}: was written while it was read; try again")
+
+
+def _text(data: bytes) -> str:
+    """Return a text as the file has it; what is not UTF-8 becomes a mark, so that it can be read and named."""
+    return data.decode("utf-8", "replace")
+
+
+def _range(run: int, first: int = 0) -> tuple[int, int]:
+    """Return the first and last possible key of a run's rows from number *first* on."""
+    return run << 32 | first, run << 32 | (2**32 - 1)

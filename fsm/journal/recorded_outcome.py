@@ -1,0 +1,111 @@
+"""What a row recorded of its outcome, as the value that the machine decided on; its texts are read from the payloads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from ...states.base.errors import JournalDamaged
+from ...states.records.actions import StoredText
+from ...states.records.outcomes import (
+    Answered,
+    Asked,
+    Cancelled,
+    Ended,
+    InDoubt,
+    ModelFault,
+    Nought,
+    Outcome,
+    Recalled,
+    Replied,
+    Unaffordable,
+    Usage,
+)
+from ...states.records.questions import Answer, Asking
+from ...states.run.state import Change, Run
+from .payloads import Payload
+from .rows import Transition
+
+
+class Payloads(Protocol):
+    """Where payloads are read, such as a journal."""
+
+    def payload(self, run: int, n: int) -> Payload:
+        """Return one payload of a run."""
+        ...
+
+
+def recorded_outcome(journal: Payloads, run: Run, row: Transition) -> Outcome:
+    """Return the outcome that a row recorded, its texts read from the payloads."""
+    facts = row.outcome
+    kind = facts["kind"]
+    if kind == "reply":
+        place = StoredText(**facts["reply"])
+        text, finish = _text(journal, run, place.n), facts.get("finish", "stop")
+        asked = facts.get("request_id"), facts.get("attempts", 1)
+        return Replied(text, place, finish, _usage(facts, 1), *asked)
+    if kind == "fault":
+        place = StoredText(**facts["message"])
+        usage = _usage(facts, facts.get("calls", 0))
+        return ModelFault(facts["code"], _text(journal, run, place.n), place, usage, facts.get("request_id"))
+    if kind == "recalled":
+        bodies = [journal.payload(run.number, number).body for number in row.request["payloads"]]
+        return Recalled(tuple(body if isinstance(body, str) else None for body in bodies))
+    if kind == "answer":
+        place = StoredText(**facts["answer"])
+        return Answered(Answer.model_validate_json(_text(journal, run, place.n)), place)
+    if kind == "asked":
+        place = StoredText(**facts["asked"])
+        return Asked(Asking.model_validate_json(_text(journal, run, place.n)), place)
+    if kind == "result":
+        return _recorded_result(journal, run, row)
+    if kind == "cancelled":
+        return Cancelled(bool(facts.get("in_doubt")), *_recorded_usage(facts), _request_ids(facts))
+    if kind == "in_doubt":
+        return _recorded_doubt(journal, run, facts)
+    plain: dict[str, Outcome] = {"none": Nought()}
+    if kind == "unaffordable":
+        plain[kind] = Unaffordable(facts["stop"])
+    return plain[kind]
+
+
+def _recorded_doubt(journal: Payloads, run: Run, facts: Mapping[str, Any]) -> InDoubt:
+    """Return why an effect was in doubt, with the words of the reconciliation if it had any."""
+    if "message" not in facts:
+        return InDoubt(facts.get("why", ""))
+    place = StoredText(**facts["message"])
+    return InDoubt(facts["why"], _text(journal, run, place.n), place)
+
+
+def _recorded_usage(
+    facts: Mapping[str, Any],
+) -> tuple[Usage, tuple[tuple[StoredText, StoredText], ...]]:
+    """Return what a tool's own requests used, and their payloads."""
+    texts = tuple((StoredText(**prompt), StoredText(**reply)) for prompt, reply in facts.get("texts", ()))
+    return _usage(facts, facts.get("calls", len(texts))), texts
+
+
+def _usage(facts: Mapping[str, Any], calls: int) -> Usage:
+    """Return the usage that a row's outcome has; what it leaves out is 0."""
+    return Usage(calls, *(facts.get(name, 0) for name in Usage.__struct_fields__[1:]))
+
+
+def _request_ids(facts: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(facts.get("request_ids", ()))
+
+
+def _recorded_result(journal: Payloads, run: Run, row: Transition) -> Ended:
+    """The result is in the row's change, usage and the tool's own requests in its outcome."""
+    facts = row.outcome
+    change = Change.read(_text(journal, run, row.change["n"]))
+    if not change.result:
+        raise JournalDamaged("a result is missing in the change")
+    usage, texts = _recorded_usage(facts)
+    return Ended(change.result, usage, texts, facts.get("reconciled", ""), _request_ids(facts))
+
+
+def _text(journal: Payloads, run: Run, number: int) -> str:
+    body = journal.payload(run.number, number).body
+    if body is None:
+        raise JournalDamaged(f"payload {number} has been erased; what follows from it cannot be checked")
+    return body if isinstance(body, str) else body.decode("utf-8", "surrogatepass")

@@ -1,0 +1,162 @@
+"""The journal's rows as values, for people and for the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import orjson
+
+from ...states.records.actions import DocumentRef
+
+ROOT_COLUMNS = (
+    "run_id",
+    "workflow_id",
+    "round",
+    "task",
+    "parent_run_id",
+    "parent_seq",
+    "spec",
+    "spec_payload",
+    "created_at",
+)
+"""Columns of a run that never change; their hash is the root of its chain."""
+
+
+class RunRow(NamedTuple):
+    """
+    One row of the view ``runs``.
+
+    Attributes:
+        run: Number within this file, from 1.
+        run_id: Public id.
+        workflow_id: Workflow it belongs to; its own id for a single run.
+        round, task: Its place in the workflow, from 1; task 0 is the workflow itself.
+        parent_run_id, parent_seq: Of a fork the run it was forked from, and the last row it shares; else None.
+        spec: Digest of what it was started with.
+        state: Phase in which it is, or ``Done`` or ``Failed``.
+        status: ``running``, ``waiting``, ``done`` or ``failed``.
+        reason: Why it ended, from the closed list; None before.
+        created_at, ended_at: Microseconds since the epoch; None before the end.
+        head_seq: Number of its last row; -1 before the first.
+        head_hash: Hash of its last row.
+    """
+
+    run: int
+    run_id: str
+    workflow_id: str
+    round: int
+    task: int
+    parent_run_id: str | None
+    parent_seq: int | None
+    spec: str
+    state: str
+    status: str
+    reason: str | None
+    created_at: int
+    ended_at: int | None
+    head_seq: int
+    head_hash: bytes
+
+
+class Transition(NamedTuple):
+    """
+    One row of the table ``transitions`` with its JSON columns read; ``docs/journal-format.md`` says what they hold.
+
+    Attributes:
+        run: Number of the run that it belongs to.
+        seq: Number of the row within the run, from 0.
+        at: When it was decided, in microseconds since the epoch.
+        trigger: Name of the transition.
+        source, dest: Phases that it leaves and enters.
+        guards: Every guard that was evaluated, with its value.
+        request: What was asked for.
+        outcome: What the model, tool or person answered.
+        change: What the row changed in the run.
+        step, action, retries: Counters after the row.
+        tokens_in, tokens_out: Tokens of the run so far.
+        cost_micro: Cost of the run so far, in millionths of the currency unit.
+        time_us: Active time of the run so far, in microseconds.
+        counters: All other counters.
+        prev_hash, hash: Of the chain, as hex.
+    """
+
+    run: int
+    seq: int
+    at: int
+    trigger: str
+    source: str
+    dest: str
+    guards: Mapping[str, bool]
+    request: Mapping[str, Any]
+    outcome: Mapping[str, Any]
+    change: Mapping[str, Any]
+    step: int
+    action: int
+    retries: int
+    tokens_in: int
+    tokens_out: int
+    cost_micro: int
+    time_us: int
+    counters: Mapping[str, Any]
+    prev_hash: str
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDocument:
+    """
+    One row of the table ``documents``: a document that a run was given or produced.
+
+    Attributes:
+        number: Its number within the run, from 0.
+        label: By which later steps refer to it.
+        position: Its place under the label, from 0.
+        name: File name.
+        mime: Media type.
+        bytes: Size in bytes.
+        digest: Salted digest, as hex.
+        payload: Number of the payload that holds its body.
+    """
+
+    number: int
+    label: str
+    position: int
+    name: str
+    mime: str
+    bytes: int
+    digest: str
+    payload: int
+
+
+def document_row(run: int, document: DocumentRef) -> tuple[Any, ...]:
+    """Return the row of `documents` for one document of a run."""
+    return (
+        run << 32 | document.number,
+        run,
+        document.number,
+        document.label,
+        document.position,
+        document.name,
+        document.mime,
+        document.payload.bytes,
+        document.payload.digest,
+        document.payload.n,
+    )
+
+
+def transition_of(row: tuple[Any, ...]) -> Transition:
+    """
+    Return a plain row with its JSON columns read.
+
+    Raises:
+        JSONDecodeError: One of them is no JSON object.
+    """
+    values = list(row)
+    for index in (6, 7, 8, 9, 17):
+        values[index] = orjson.loads(row[index])
+        if not isinstance(values[index], dict):
+            raise orjson.JSONDecodeError("expected an object", row[index], 0)
+    values[18], values[19] = values[18].hex(), values[19].hex()
+    return Transition(*values)

@@ -1,0 +1,189 @@
+"""
+The journal as a host uses it: a store with everything that is done with its runs as a whole.
+
+Verifying, erasing, exporting and importing are functions of their own modules, which take a `fsm.journal.store.JournalStore`; this class
+gives them their public names and is not imported by any of them. Schema, hash chain and every column are described in
+``docs/journal-format.md``; ``docs/verify_journal.py`` checks a file without this package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from ..states.base.errors import JournalBusy
+from .journal.erasure_log import Erasure, erasures_of
+from .journal.store import JournalStore
+
+if TYPE_CHECKING:
+    from sqlite_utils import Database
+
+    from .erasure.execute import ErasureResult, Others
+    from .transfer.importer import Imported
+    from .transfer.redaction import Redaction
+    from .verify.heads import Head
+
+
+class Journal(JournalStore):
+    """
+    A journal file, for any number of runs, threads and processes at once.
+
+    Args:
+        path: Of the SQLite file; created with the first run. ``:memory:`` keeps it in this process.
+        durability: ``full`` survives a power loss (one fsync a transition), ``normal`` a killed process, ``off`` is
+            for tests.
+        lease_s: Seconds after which an owner that cannot be proven dead is replaced.
+        busy_timeout_s: Seconds to wait for another process's write lock.
+        read_only: Never write, never create a file.
+
+    Raises:
+        NotAJournal: The file is something else, or (read-only) is missing.
+        JournalTooNew: Written by a newer paor.
+    """
+
+    @property
+    def db(self) -> Database:
+        """
+        The journal as a `sqlite_utils.Database` that can only read, for its tables and the views ``v_runs``, ``v_steps``,
+        ``v_actions`` and ``v_usage``: ``journal.db["v_runs"].rows``, ``journal.db.query("SELECT ...")``.
+
+        It has a connection of its own, so it reads beside runs that go on; of a journal in memory it is a copy. Ask for
+        it anew instead of keeping it: of a file that nobody has open it shows the state at that moment. Writing,
+        attaching files and loading extensions raise `sqlite3.DatabaseError`. Closed with the journal.
+        """
+        return self._database.get()
+
+    def verify(self, heads: Sequence[Head] = ()) -> list[Any]:
+        """
+        Return every defect of the file, empty when chain, payloads and derived columns hold.
+
+        Args:
+            heads: What `heads` returned earlier, kept elsewhere: a cut end, a missing run and one that was made anew
+                are defects then too. Runs that have grown since, and new ones, are none.
+        """
+        from .verify.verify import verify_journal
+
+        for _ in range(3):
+            with suppress(JournalBusy), self.snapshot() as still:
+                return verify_journal(still, heads)
+        raise JournalBusy(f"{self.path}: was written again and again while it was read; verify it later")
+
+    def heads(self) -> list[Head]:
+        """Return where every run ends now, for `verify` to be held against later; see `fsm.verify.heads`."""
+        from .verify.heads import heads_of
+
+        return heads_of(self)
+
+    def erasures(self, run_id: str) -> list[Erasure]:
+        """
+        Return the records of what was erased of a run, oldest first.
+
+        Args:
+            run_id: Its id, or a prefix of at least 4 characters that fits only one.
+        """
+        return erasures_of(self, self.run(run_id).run)
+
+    def erase(
+        self,
+        run_id: str,
+        *,
+        documents: Iterable[str | int] = (),
+        fields: Iterable[str] = (),
+        payloads: Iterable[int] = (),
+        others: Others = "refuse",
+        reason: str | None = None,
+        force: bool = False,
+        dry_run: bool = False,
+        at: int | None = None,
+    ) -> ErasureResult:
+        """
+        Erase texts of a run; everything that is left still verifies. Without documents, fields and payloads, all of it.
+
+        Args:
+            run_id: The run, or a prefix of its id.
+            documents: Labels, ``LABEL#POSITION`` or numbers: their bodies, everything that holds an
+                excerpt of them, and what calls have made of them.
+            fields: Names from `fsm.erasure.plan.FIELDS`: what belongs to them, and everything that holds an excerpt.
+            payloads: Numbers of single payloads.
+            others: When other runs hold text of it too: ``refuse`` names them and erases nothing, ``erase`` erases
+                there too, ``keep`` leaves them and names them in the result.
+            reason: A code that is recorded with it, such as a ticket's number; never a sentence.
+            force: Also of a run that has not ended; it cannot be resumed then.
+            dry_run: Erase nothing, only tell what would be.
+            at: Microseconds since the epoch, for the record; default now.
+
+        Returns:
+            How many payloads were erased, by run, and who holds text of it still.
+
+        Raises:
+            UnknownRun: There is none.
+            UsageError: Something that cannot be erased, or a choice that is missing; nothing was erased.
+            LeaseHeld: Somebody drives the run; nothing was erased.
+            JournalBusy: It is erased and recorded, but others have the file open, and old copies are still in it:
+                `finish_erasing` when they have closed it.
+        """
+        from .erasure.execute import erase
+
+        return erase(
+            self,
+            run_id,
+            documents=documents,
+            fields=fields,
+            payloads=payloads,
+            others=others,
+            reason=reason,
+            force=force,
+            dry_run=dry_run,
+            at=at,
+        )
+
+    def finish_erasing(self) -> bool:
+        """
+        Remove old copies that an interrupted erasure has left in the file; return whether there was one.
+
+        Raises:
+            JournalBusy: Others have the file open.
+        """
+        from .erasure.execute import finish
+
+        return finish(self)
+
+    def export(
+        self, run_id: str, *, redact: Redaction | Mapping[str, str] | bool | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """
+        Yield a run as JSON-able lines, the same for the same run (see `fsm.transfer.export`).
+
+        Args:
+            run_id: The run, or a prefix of its id.
+            redact: True: payloads with keys, tokens and passwords are exported as erased (`fsm.transfer.redaction`); a mapping
+                of names to regular expressions adds rules; None: everything is exported as it is.
+
+        Raises:
+            UsageError: Rules that cannot be used.
+        """
+        from .transfer.export import export_runs
+        from .transfer.redaction import redaction_of
+
+        return export_runs(self, [run_id], redaction_of(redact))
+
+    def import_lines(self, lines: Iterable[bytes]) -> tuple[Imported, ...]:
+        """
+        Take in what `export` or ``paor export`` gave, all of it or nothing; a run that is here already stays as it is.
+
+        Args:
+            lines: Of one or more exports, as bytes; a file opened for reading bytes will do.
+
+        Returns:
+            What became of every run, in the order of the lines.
+
+        Raises:
+            UsageError: A line that is none, with its number, or a version that this paor does not know.
+            JournalDamaged: The lines do not prove themselves: a hash, a digest or a reference does not hold.
+            JournalConflict: A run here has other rows than the one that is imported.
+            LeaseHeld: A run that would be extended is being driven.
+        """
+        from .transfer.importer import import_lines
+
+        return import_lines(self, lines)

@@ -1,0 +1,71 @@
+"""Before a run goes on: is what decides it still what it was recorded with, and if not, who has accepted that?"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from ...states.base.errors import RunChanged
+from ...states.base.version import VERSION
+from ...states.run.spec import Spec
+from ...states.run.state import Run
+from ..decision.run_resources import Kit
+from ..journal.payloads import JSON
+from ..machine.table import fingerprint
+from ..replay.restore import restored
+from ..runtime.run_context import Drive
+from ..versioning.amendments import amendment
+from ..versioning.changes import ChangedPart, changes_of
+from ..versioning.fingerprints import fingerprints_of
+from .runner import Runner
+from .subruns import unfinished_tasks
+
+
+def refusal(
+    run_id: str, changes: tuple[ChangedPart, ...], how: str = "accept_changes, --accept-changes"
+) -> RunChanged:
+    """Return the error that names every part, and *how* they are accepted."""
+    parts = tuple(map(str, changes))
+    named = "".join(f"\n  {part}" for part in parts)
+    return RunChanged(
+        f"run {run_id} was recorded with other parts; nothing was done. Accept them ({how})"
+        f" or go on with the engine that it had:{named}",
+        parts,
+    )
+
+
+def accept(drive: Drive, present: Spec) -> None:
+    """Let *present* be in force in a run from its next row on, which will say so."""
+    spec = drive.run.spec
+    present = present.model_copy(
+        update={"fingerprints": fingerprints_of(present), "engine": VERSION, "machine": fingerprint()}
+    )
+    drive.amended = drive.stager.stage(amendment(spec, present), JSON)
+    drive.run = replace(drive.run, spec=present)
+    drive.kit = Kit(present)
+
+
+def changes_now(runner: Runner, run: Run | str) -> tuple[ChangedPart, ...]:
+    """Return the parts in which a runner would decide a run otherwise than it was recorded; see `fsm.engine.Engine.changes`."""
+    run = restored(runner.journal, run)[0] if isinstance(run, str) else run
+    settings = runner.settings
+    return changes_of(runner.journal, run, settings.current_spec(run.spec), settings.tools)
+
+
+def check_unchanged(runner: Runner, drive: Drive, *, accept_changes: bool) -> None:
+    """
+    Refuse a run whose parts have changed, or those of its unfinished tasks; or have them in force from now on.
+
+    Raises:
+        RunChanged: They matter to it and nobody has accepted them.
+    """
+    run, drive.accepting = drive.run, accept_changes
+    changes = changes_now(runner, run)
+    if changes and accept_changes:
+        accept(drive, runner.settings.current_spec(run.spec))
+    elif any(change.relevant for change in changes):
+        raise refusal(run.run_id, changes)
+    # the tasks too, before the workflow goes on: else it would be refused in the middle of one of its steps
+    for task in unfinished_tasks(runner.journal, runner.journal.run(run.run_id)):
+        inner = changes_now(runner, task)
+        if not accept_changes and any(change.relevant for change in inner):
+            raise refusal(task, inner)

@@ -1,0 +1,458 @@
+"""What a caller hands in, checked before anything is started: documents, tools, model, templates."""
+
+from __future__ import annotations
+
+import inspect
+import mimetypes
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast, get_args
+
+from ...prompts.building.templates import NAMES, default_templates, parse_template, single_stage_templates
+from ...prompts.model import Model
+from ...states.base.errors import UsageError
+from ...states.records.events import Event
+from ...states.run.spec import Mode
+from ...states.settings.limits import Limits
+from ...states.settings.policy import Policy
+from ...states.settings.profile import NAMED, Profile, Stage
+from ...tools.catalog import folded
+from ...tools.documents.builtin import builtin_tools
+from ...tools.tool import Document, Tool
+from ..decision.observation import clean
+
+DEFAULT_MODELS = {
+    "OPENAI_API_KEY": "openai:gpt-6.1-sol",
+    "ANTHROPIC_API_KEY": "anthropic:claude-sonnet-5-5",
+    "ANTHROPIC_AUTH_TOKEN": "anthropic:claude-sonnet-5-5",
+}
+"""What ``auto`` means, by the first of these keys that is in the environment."""
+
+RULES_MAX = 7
+"""Most business rules of a selection prompt."""
+
+MODES = get_args(Mode)
+
+WORKFLOW_MODES: dict[str, Mode] = {"react": "react", "actionplan": "batch"}
+"""What older hosts call a mode, in lower case."""
+
+
+if TYPE_CHECKING:
+    from ...states.records.workflow import Workflow
+
+Hook = Callable[[Event], None]
+DocumentLike = str | os.PathLike[str] | Document | tuple[str, str | bytes]
+
+
+class RunOptions(TypedDict, total=False):
+    """What a run takes by keyword beside its objective, criteria and documents; `fsm.engine.Engine.stream` explains."""
+
+    language: str | None
+    user_language: str | None
+    task_type: str | None
+    mode: Mode | None
+    react_mode: bool | None
+    workflow_mode: str | None
+    connections: Mapping[str, Any] | None
+    context: str | None
+    tools: Sequence[str] | None
+    model: Model | str | None
+    prompt_template: str | None
+    transcript: Sequence[Mapping[str, str]]
+    final_format: str | None
+    limits: Limits | None
+    profile: Profile | str | None
+    stage: Stage | None
+    fallback: Literal["batch"] | None
+    workflow: Workflow | Mapping[str, Any] | str | os.PathLike[str] | None
+    variables: Mapping[str, Any] | None
+
+
+OPTIONS = frozenset(RunOptions.__annotations__)
+"""Names of what a run takes by keyword."""
+
+
+class ResumeOptions(TypedDict, total=False):
+    """What a resume takes by keyword; `fsm.engine.Engine.resume` explains."""
+
+    answer: Any
+    outcome: str | None
+    result: Any
+    connections: Mapping[str, Any] | None
+    model: Model | str | None
+    reason: str | None
+    accept_changes: bool
+
+
+NOTHING_GIVEN: ResumeOptions = {"answer": None, "outcome": None, "result": None, "reason": None}
+"""What is left for a workflow when its answer went to the task that waits."""
+
+
+class ForkOptions(TypedDict, total=False):
+    """What a fork takes by keyword beside where it leaves its parent; `fsm.engine.Engine.fork` explains."""
+
+    answer: Any
+    outcome: str | None
+    result: Any
+    connections: Mapping[str, Any] | None
+    model: Model | str | None
+    limits: Limits | Mapping[str, Any] | None
+    policy: Policy | None
+    prompt_template: str | None
+    current: bool
+
+
+def mode_of(
+    mode: str | None = None, *, react_mode: bool | None = None, workflow_mode: str | None = None
+) -> Mode:
+    """
+    Return the mode that a caller chose, under whichever of its names; ``react`` without a choice.
+
+    Args:
+        mode: ``react``, ``batch`` or ``planner``.
+        react_mode: True for ``react``, False for ``batch`` (document 002's flag).
+        workflow_mode: ``React`` or ``Actionplan``, in any case.
+
+    Raises:
+        UsageError: Unknown, or two names that choose differently.
+    """
+    chosen: dict[str, Mode] = {}
+    if mode is not None:
+        if mode not in MODES:
+            raise UsageError(f"mode {mode!r} is unknown; use {', '.join(MODES)}")
+        chosen["mode"] = cast("Mode", mode)
+    if react_mode is not None:
+        if not isinstance(react_mode, bool):
+            raise UsageError(f"reactMode must be true or false, not {react_mode!r}")
+        chosen["reactMode"] = "react" if react_mode else "batch"
+    if workflow_mode is not None:
+        known = WORKFLOW_MODES.get(workflow_mode.lower()) if isinstance(workflow_mode, str) else None
+        if known is None:
+            raise UsageError(f"workflowMode {workflow_mode!r} is unknown; use React or Actionplan")
+        chosen["workflowMode"] = known
+    if len(set(chosen.values())) > 1:
+        given = ", ".join(f"{name} says {value}" for name, value in chosen.items())
+        raise UsageError(f"the mode is given twice and differently: {given}")
+    return next(iter(chosen.values()), "react")
+
+
+def documents_of(given: Sequence[DocumentLike], *, size_max: int) -> list[Document]:
+    """
+    Return *given* as documents: paths are read, documents and (name, content) pairs taken as they are.
+
+    Raises:
+        UsageError: A file that is missing, a directory, unreadable, empty or too large; all are named.
+    """
+    if isinstance(given, str | bytes | os.PathLike | Mapping) or not isinstance(given, Iterable):
+        raise UsageError("documents must be a list, such as ['contract.pdf']")
+    documents: list[Document] = []
+    problems: list[str] = []
+    for item in given:
+        try:
+            documents.append(_document(item, size_max))
+        except UsageError as error:
+            problems.append(str(error))
+    if problems:
+        raise UsageError("; ".join(problems))
+    return documents
+
+
+def _document(item: DocumentLike, size_max: int) -> Document:
+    if isinstance(item, Document):
+        document = item
+        if not (isinstance(item.name, str) and isinstance(item.mime, str)):
+            raise UsageError(f"a document's name and mime are texts, not {item.name!a} and {item.mime!a}")
+    elif isinstance(item, tuple) and len(item) == 2:
+        name, data = item
+        known = isinstance(data, str | bytes)  # what is neither is refused below
+        document = Document(str(name), data, mime_of(str(name), data) if known else "")
+    elif isinstance(item, str | os.PathLike):
+        document = _read(Path(item), size_max)
+    else:
+        raise UsageError(f"a document is a path, a Document or (name, content), not {type(item).__name__}")
+    if not isinstance(document.data, str | bytes):
+        raise UsageError(
+            f"{document.name}: a document's content is text or bytes, not {type(document.data).__name__}"
+        )
+    if not document.data:
+        raise UsageError(f"{document.name}: the document is empty")
+    if document.size_bytes > size_max:
+        raise UsageError(f"{document.name}: {document.size_bytes} bytes, at most {size_max} are taken")
+    return document
+
+
+def _read(path: Path, size_max: int) -> Document:
+    try:
+        if path.is_dir():
+            raise UsageError(f"{path}: is a directory; name the files in it")
+        if path.stat().st_size > size_max:
+            raise UsageError(f"{path}: {path.stat().st_size} bytes, at most {size_max} are taken")
+        with path.open("rb") as file:
+            data = file.read(size_max + 1)  # a pipe or device does not tell its size
+        if len(data) > size_max:
+            raise UsageError(f"{path}: more than {size_max} bytes, no more are taken")
+    except FileNotFoundError:
+        raise UsageError(f"{path}: there is no such file") from None
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read ({error.strerror or error})") from None
+    except UsageError:
+        raise
+    except ValueError:
+        raise UsageError(f"{str(path)!r}: is not a file name") from None
+    return Document(path.name, data, mime_of(path.name, data))
+
+
+def mime_of(name: str, data: str | bytes) -> str:
+    """Return the media type: by content for bytes, by the name's ending for text."""
+    if isinstance(data, str):
+        return mimetypes.guess_type(name)[0] or "text/plain"
+    from ...tools.documents.convert.registry import sniff_mime
+
+    return sniff_mime(name, data)
+
+
+def toolbox(given: Sequence[Tool], *, builtins: bool) -> dict[str, Tool]:
+    """
+    Return the tools by name, a host's own before the built-in ones of the same name.
+
+    Raises:
+        UsageError: Something that is no tool, or two tools of one name.
+    """
+    tools: dict[str, Tool] = {}
+    if isinstance(given, Tool) or not isinstance(given, Iterable):
+        raise UsageError("tools must be a list of tools, such as [lookup]")
+    for tool in given:
+        if not isinstance(tool, Tool):
+            raise UsageError(
+                f"{tool!r} is not a tool; decorate a function with @tool(...) or make a Tool(...)"
+            )
+        if tool.run is None:
+            raise UsageError(f"tool {tool.name}: run= is missing")
+        if any(folded(tool.name) == folded(name) for name in tools):
+            raise UsageError(f"there are two tools named {tool.name}")
+        tools[tool.name] = tool
+    if builtins:
+        own = {folded(name) for name in tools}
+        tools |= {tool.name: tool for tool in builtin_tools() if folded(tool.name) not in own}
+    return tools
+
+
+def hooks_of(given: Sequence[Hook]) -> tuple[Hook, ...]:
+    """
+    Return the hooks of an engine.
+
+    Raises:
+        UsageError: Something that is no list of functions.
+    """
+    hooks = tuple(given) if isinstance(given, Iterable) else (None,)
+    if not all(callable(hook) and not inspect.iscoroutinefunction(hook) for hook in hooks):
+        raise UsageError("hooks must be a list of functions, not async, that take an event, such as [print]")
+    return hooks
+
+
+def restricted(tools: Mapping[str, Tool], names: Sequence[str] | None) -> tuple[Tool, ...]:
+    """
+    Return the tools that one run is offered; None offers all.
+
+    Raises:
+        UsageError: A name that no tool has; it fails fast.
+    """
+    if names is None:
+        return tuple(tools.values())
+    listed = isinstance(names, Iterable) and not isinstance(names, str)
+    names = list(names) if listed else ()
+    if not listed or not all(isinstance(name, str) for name in names):
+        raise UsageError("the tools of a run must be a list of names")
+    by_key = {folded(name): tool for name, tool in tools.items()}
+    unknown = [name for name in names if folded(name) not in by_key]
+    if unknown:
+        raise UsageError(f"unknown tool {', '.join(map(repr, unknown))}; there are: {', '.join(tools)}")
+    return tuple(dict.fromkeys(by_key[folded(name)] for name in names))
+
+
+def templates_of(
+    given: Mapping[str, str] | None, own: str | None = None, *, mode: str = "react", stage: str = "two_stage"
+) -> dict[str, str]:
+    """
+    Return the templates of a run: the shipped ones of the profile's *stage*, replaced by *given*, and *own* for the
+    planning prompt of *mode*.
+
+    Raises:
+        UsageError: An unknown template name, text that is no template, a placeholder that nobody fills.
+    """
+    if not isinstance(given, Mapping | None):
+        raise UsageError("prompts must be a mapping of names to templates")
+    shipped = single_stage_templates() if stage == "single" else default_templates()
+    replaced = dict(given or {}) | ({planning_template(mode): own} if own else {})
+    for name, text in replaced.items():
+        if name not in NAMES:
+            raise UsageError(f"unknown prompt {name!r}; there are: {', '.join(NAMES)}")
+        if not isinstance(text, str):
+            raise UsageError(f"prompt {name}: expected text")
+        parse_template(text, name)
+        for key in re.findall(r"\{\{KEY:(.*?)\}\}", text):
+            if key not in placeholders():
+                known = ", ".join(sorted(placeholders()))
+                raise UsageError(f"prompt {name}: unknown placeholder {key!a}; there are: {known}")
+    return shipped | replaced
+
+
+def profile_of(given: Profile | str | None, stage: str | None = None) -> Profile:
+    """
+    Return the profile of a run: ``lenient`` (default), ``strict``, or a value; *stage* changes its stage.
+
+    Raises:
+        UsageError: Neither a profile nor the name of one, or an unknown stage.
+    """
+    if given is None or isinstance(given, str):
+        known = NAMED.get(given or "lenient")
+        if known is None:
+            raise UsageError(f"profile {given!r} is unknown; use {', '.join(NAMED)}, or a Profile value")
+        given = Profile(**known)
+    if not isinstance(given, Profile):
+        raise UsageError(
+            f"profile must be {' or '.join(NAMED)}, or a Profile value, not {type(given).__name__}"
+        )
+    return given if stage is None else Profile(**(given.model_dump() | {"stage": stage}))
+
+
+def rules_of(given: Sequence[str] | None) -> tuple[str, ...]:
+    """
+    Return a host's own business rules; none for the shipped ones.
+
+    Raises:
+        UsageError: More than seven, or one that is no line of text.
+    """
+    if given is None:
+        return ()
+    rules = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (None,)
+    if not all(isinstance(rule, str) and rule.strip() and len(rule.splitlines()) == 1 for rule in rules):
+        raise UsageError("rules must be a list of texts of one line each")
+    if not 1 <= len(rules) <= RULES_MAX:
+        raise UsageError(f"{len(rules)} rules are given; there may be 1 to {RULES_MAX}")
+    return tuple(clean(str(rule).strip()) for rule in rules)
+
+
+@lru_cache(maxsize=1)
+def placeholders() -> frozenset[str]:
+    """Return every placeholder that some template can have; where one is not filled it is empty."""
+    shipped = default_templates()
+    return frozenset(key for name in shipped for key in parse_template(shipped[name], name).keys)
+
+
+def planning_template(mode: str) -> str:
+    """Return the name of the template that plans in *mode*: what a run can bring itself."""
+    return "selection" if mode == "react" else "plan"
+
+
+def model_of(given: Model | str | None) -> Model:
+    """
+    Return a model from an instance or its name.
+
+    Names are ``offline``, ``openai:NAME``, ``anthropic:NAME``, ``script:FILE``, or ``auto`` (default): what
+    ``PAOR_MODEL`` names, else the provider whose key is in the environment, else ``offline``.
+
+    Raises:
+        UsageError: An unknown name, an unusable script, no key.
+        MissingExtra: The provider's SDK is not installed.
+    """
+    if given is None or given == "auto":
+        given = automatic()
+    if given == "offline":
+        from ...prompts.offline import OfflineModel
+
+        return OfflineModel()
+    if not isinstance(given, str):
+        if not (hasattr(given, "ask") and hasattr(given, "aask") and hasattr(given, "name")):
+            raise UsageError(f"{type(given).__name__} is not a model; it needs name, ask and aask")
+        name = given.name
+        if not (
+            isinstance(name, str) and name and name.isascii() and name.isprintable() and len(name) <= 200
+        ):
+            raise UsageError(f"{type(given).__name__}: a model's name is 1 to 200 printable ASCII characters")
+        return given
+    kind, _, rest = given.partition(":")
+    if kind == "script":
+        return scripted_model(Path(rest))
+    if kind == "openai" and rest:
+        from ...prompts.clients.openai import OpenAIModel
+
+        return OpenAIModel(rest)
+    if kind == "anthropic" and rest:
+        from ...prompts.clients.anthropic import AnthropicModel
+
+        return AnthropicModel(rest)
+    raise UsageError(f"unknown model {given!r}; use openai:NAME, anthropic:NAME, offline or script:FILE")
+
+
+def check_priced(model: Model, limits: Limits) -> None:
+    """
+    Refuse a budget of money for a model whose price nobody knows: it could never stop the run.
+
+    Raises:
+        UsageError: *limits* have a ``cost_budget``, and *model* says that it has no price.
+    """
+    if limits.cost_budget is not None and getattr(model, "is_priced", True) is False:
+        raise UsageError(
+            f"cost_budget cannot hold: no price is known for {model.name}; give one in a price list"
+            ' (PAOR_PRICES=FILE or prices=), "0" where it costs nothing'
+        )
+
+
+def automatic() -> str:
+    """Return the name of the model that the environment decides for."""
+    named = os.environ.get("PAOR_MODEL", "").strip()
+    if named and named != "auto":
+        return named
+    return next((model for key, model in DEFAULT_MODELS.items() if os.environ.get(key)), "offline")
+
+
+def text_of_file(path: Path, bytes_max: int) -> str:
+    """
+    Return the text of a file, without a byte order mark.
+
+    Raises:
+        UsageError: It is missing, unreadable, longer than *bytes_max* bytes, or not UTF-8; one line that names it.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(bytes_max + 1)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
+    if len(data) > bytes_max:
+        raise UsageError(f"{path}: more than {bytes_max:,} bytes, no more are read")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise UsageError(f"{path}: is not UTF-8 text") from None
+
+
+def scripted_model(path: Path) -> Model:
+    """
+    Return the scripted model of a file: a JSON list of replies, or one JSON reply a line.
+
+    Raises:
+        UsageError: The file is missing or holds something else.
+    """
+    import json
+
+    from ...prompts.scripted import ScriptedModel
+
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "is not UTF-8 text"
+        raise UsageError(f"script {path}: {reason}") from None
+    replies: Any
+    try:
+        replies = (
+            json.loads(text) if text.lstrip().startswith("[") else list(map(json.loads, text.splitlines()))
+        )
+    except (ValueError, RecursionError) as error:
+        raise UsageError(
+            f"script {path}: expected a JSON list of replies or one reply a line ({error})"
+        ) from None
+    return ScriptedModel(replies)

@@ -1,0 +1,273 @@
+"""
+Forking: a new run that shares the beginning of another one, by reference, and goes on from there.
+
+What is shared is not copied (see `fsm.journal.lineage`); the root hash of the fork commits to the last shared row, so the chain
+that proves the parent's rows proves them for the fork, too. With changed options the fork has a spec of its own: the
+shared rows were decided with the parent's, its own rows are decided with this one, and a replay does the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Unpack
+
+import orjson
+from msgspec.structs import replace
+from pydantic import ValidationError
+
+from ...states.base.errors import Erased, InvalidAnswer, InvalidFork, JournalDamaged, UsageError
+from ...states.base.version import VERSION
+from ...states.phase import EXECUTING
+from ...states.records.actions import StoredText
+from ...states.records.questions import Answer
+from ...states.run.spec import Spec
+from ...states.run.state import Run
+from ...states.settings.base import problems_of
+from ...states.settings.limits import Limits
+from ...states.settings.policy import Policy
+from ..decision.run_resources import Kit
+from ..journal.lineage import part_with
+from ..journal.payloads import JSON, Stager
+from ..journal.reader import JournalReader
+from ..machine.table import fingerprint
+from ..replay.restore import restaged, restored
+from ..runtime.loop import Steps, steps
+from ..runtime.run_context import Drive
+from ..versioning.fingerprints import fingerprints_of
+from .acceptance import changes_now, refusal
+from .arguments import ForkOptions, check_priced, model_of, planning_template, templates_of
+from .resume import answer_of
+from .runner import Acquisition, Runner
+
+
+@dataclass(frozen=True, slots=True)
+class ForkPoint:
+    """
+    Where a fork leaves its parent.
+
+    Attributes:
+        run: As it stood after the last shared row, under the parent's name and with the parent's spec.
+        head: Hash of that row.
+        spec_place: Payload of the parent's spec.
+        next_payload: Number of the fork's first own payload.
+    """
+
+    run: Run
+    head: bytes
+    spec_place: StoredText
+    next_payload: int
+
+    @property
+    def seq(self) -> int:
+        """Number of the last shared row."""
+        return self.run.seq - 1
+
+
+def fork_point(journal: JournalReader, run_id: str, at_seq: int) -> ForkPoint:
+    """
+    Return the state of a run after one of its rows, for a fork to go on with.
+
+    Args:
+        journal: That holds it.
+        run_id: Its id, or an unambiguous prefix. It may be driven by somebody at the same time.
+        at_seq: Number of the last row to share. A row that the run itself shares belongs to its parent: then that is
+            what is forked.
+
+    Raises:
+        UnknownRun: There is no such run.
+        InvalidFork: There is no such row, it ends the run, what it needs was erased, or the run is a workflow.
+        JournalDamaged: The chain up to the row does not hold.
+    """
+    row = journal.run(run_id)
+    name = f"run {row.run_id}"
+    if isinstance(at_seq, bool) or not isinstance(at_seq, int):
+        raise UsageError(f"a fork is made at the number of a row, such as 4, not at {at_seq!a:.40}")
+    if row.head_seq < 0:
+        raise InvalidFork(f"{name} has no row yet, so there is nothing to share")
+    if not 0 <= at_seq <= row.head_seq:
+        raise InvalidFork(f"{name} has rows 0 to {row.head_seq}; there is no row {at_seq} to fork at")
+    if row.task == 0:
+        raise InvalidFork(f"{name} is a workflow, which only calls its tasks; fork the run of one of them")
+    part = part_with(journal.lineage(row.run), "first_seq", at_seq)
+    try:
+        run, head = restored(journal, part.run_id, at_seq)
+    except (Erased, JournalDamaged) as error:
+        if isinstance(error, JournalDamaged) and "erased" not in str(error):
+            raise
+        raise InvalidFork(
+            f"{name}: what rows 0 to {at_seq} need was erased, so it cannot be forked there"
+        ) from None
+    if run.final:
+        raise InvalidFork(
+            f"{name} ended with row {at_seq} in {run.state} ({run.reason}); fork it at an earlier row"
+        )
+    columns = journal.root_columns(part.run)
+    last = journal.own_rows(part.run, at_seq, at_seq)[0]
+    spec_place = StoredText(columns["spec_payload"], columns["spec"], 0)
+    return ForkPoint(run, head, spec_place, orjson.loads(last[9])["n"] + 1)
+
+
+def amended(
+    parent: Spec,
+    run_id: str,
+    *,
+    stored: Spec,
+    limits: Limits | Mapping[str, Any] | None = None,
+    policy: Policy | None = None,
+    prompt_template: str | None = None,
+    model: str | None = None,
+    now: Spec | None = None,
+) -> Spec | None:
+    """
+    Return the spec of a fork, None when it is the parent's as it is.
+
+    Args:
+        parent: What is in force in the parent at this row.
+        stored: What the parent was started with, which a fork can refer to.
+        run_id: Of the fork.
+        limits, policy: Instead of the parent's; a mapping holds the limits that change.
+        prompt_template: Text instead of the template that plans.
+        model: Name of another model.
+        now: The parent's spec as the engine would write it now, if that is wanted.
+
+    Raises:
+        UsageError: A template that is none, or a limit that is unknown or out of its range.
+    """
+    spec = parent if now is None else now
+    update: dict[str, Any] = {}
+    if limits is not None:
+        update["limits"] = limits if isinstance(limits, Limits) else _with_limits(parent.limits, limits)
+    if policy is not None:
+        update["policy"] = policy
+    if model is not None and model != parent.model:
+        update["model"] = model
+    if prompt_template is not None:
+        name = planning_template(parent.mode)
+        own = templates_of({}, prompt_template, mode=parent.mode, stage=parent.profile.stage)[name]
+        update["templates"] = {**spec.templates, name: own}
+        update["own_templates"] = tuple(dict.fromkeys((*spec.own_templates, name)))
+    changed = spec.model_copy(update=update)
+    parts = fingerprints_of(changed) if parent.fingerprints else {}
+    if changed == stored and (now is None or parts == stored.fingerprints):
+        return None
+    own_parts = {"fingerprints": parts, "engine": VERSION, "machine": fingerprint()}
+    return changed.model_copy(update={"workflow_id": run_id, **own_parts})
+
+
+def _with_limits(limits: Limits, given: Mapping[str, Any]) -> Limits:
+    try:
+        return Limits.model_validate(limits.model_dump() | dict(given))
+    except ValidationError as error:
+        problem = problems_of(error, Limits)
+        raise UsageError(f"limits: {problem}" if problem.startswith("unknown field") else problem) from None
+
+
+def answer_at(run: Run, answer: Any, outcome: str | None, result: Any) -> Answer | None:
+    """
+    Return what somebody answers to the question at which a run is forked, None when nothing is answered.
+
+    Raises:
+        InvalidAnswer: It waits for nothing there, or the answer does not fit.
+    """
+    if answer is None and outcome is None:
+        return None
+    if run.waiting_for is None:
+        raise InvalidAnswer(
+            f"run {run.run_id} waits for nothing at row {run.seq - 1}; leave the answer out, or fork it where it waits"
+        )
+    return answer_of(run.waiting_for, answer, outcome, result)
+
+
+def forked(runner: Runner, run_id: str, at_seq: int, **options: Unpack[ForkOptions]) -> Acquisition:
+    """
+    Check everything that a fork takes, and return what creates it; the options are those of `fsm.engine.Engine.fork`.
+
+    Raises:
+        UsageError, InvalidFork, InvalidAnswer, RunChanged, UnknownRun, JournalDamaged: As `fsm.engine.Engine.fork` says;
+            nothing was created.
+    """
+    limits, policy, connections = options.get("limits"), options.get("policy"), options.get("connections")
+    if not isinstance(limits, Limits | Mapping | None) or not isinstance(policy, Policy | None):
+        raise UsageError("limits must be a Limits value or a mapping of limits, policy a Policy value")
+    if not isinstance(connections, Mapping | None):
+        raise UsageError("connections must be a mapping of labels to values")
+    model = options.get("model")
+    chosen = model_of(model) if model is not None else runner.settings.model
+    point = fork_point(runner.journal, run_id, at_seq)
+    parent, own = point.run.spec, runner.ids.run_id()
+    changes, current = changes_now(runner, point.run), options.get("current", False)
+    if not current and any(change.relevant for change in changes):
+        raise refusal(point.run.run_id, changes, "current, --current")
+    reply = answer_at(point.run, options.get("answer"), options.get("outcome"), options.get("result"))
+    spec = amended(
+        parent,
+        own,
+        stored=runner.journal.spec(point.run.run_id),
+        limits=limits,
+        policy=policy,
+        prompt_template=options.get("prompt_template"),
+        model=chosen.name if model is not None else None,
+        now=runner.settings.current_spec(parent) if current else None,
+    )
+    check_priced(chosen, (spec or parent).limits)
+
+    def create() -> tuple[Drive, Steps]:
+        drive = _created(runner, point, own, spec)
+        drive.model = chosen
+        drive.connections.update(connections or {})
+        return drive, steps(drive) if reply is None else runner.answered(drive, reply)
+
+    return create
+
+
+def _created(runner: Runner, point: ForkPoint, run_id: str, spec: Spec | None) -> Drive:
+    """Create a fork, which takes its lease; with *spec* it has its own, without its parent's."""
+    journal, parent = runner.journal, point.run
+    if spec is None:
+        place, payloads = point.spec_place, []
+    else:
+        stager = Stager(point.next_payload, runner.ids.salt)
+        place = stager.stage(spec.model_dump_json(), JSON)
+        payloads = stager.taken()
+    number, root, fence = journal.create(
+        run_id,
+        (spec or parent.spec).model_copy(update={"workflow_id": run_id}),
+        created_at=runner.clock.now_us(),
+        place=place,
+        payloads=payloads,
+        documents=(),
+        parent=(parent.run_id, point.seq),
+        before=point.head,
+    )
+    # it exists and its lease is held: a fault from here on gives that back, so that a resume can go on with the fork
+    try:
+        run = replace(parent, run_id=run_id, number=number, spec=journal.spec(run_id))
+        stager = restaged(journal, number, runner.ids.salt)
+        drive = runner.hold(run, root, fence, Kit(run.spec), runner.settings.model, stager, {})
+    except BaseException:
+        journal.leases.release(number, fence)
+        raise
+    # a call whose intent is shared was begun by the parent's driver, which is not this one
+    drive.resumed = run.state == EXECUTING
+    return drive
+
+
+def calls_after(journal: JournalReader, run_id: str, seq: int) -> list[str]:
+    """
+    Return the tools of the `once` calls that a run has begun after one of its rows, in order.
+
+    A fork at that row decides anew and may make the same calls again; whoever forks should know. A call that has begun
+    and not ended yet is among them.
+    """
+    run = journal.run(run_id)
+    names = []
+    for row in journal.rows(run.run, seq + 1):
+        request = orjson.loads(row[7])
+        if row[3] in ("execute", "wait", "fail") and request.get("effect") == "once":
+            names.append(request["tool"])
+    if run.state == "Executing" and run.head_seq > seq and run.status == "running":
+        intent = restored(journal, run_id)[0].memory.intent
+        if intent is not None and intent.effect == "once":
+            names.append(intent.tool)
+    return names

@@ -1,0 +1,179 @@
+"""The result of a run, for the caller."""
+
+from __future__ import annotations
+
+import builtins
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...states.records.questions import Question
+from ...states.run.state import Run
+from ..journal.reader import JournalReader
+from ..journal.rows import StoredDocument
+from ..journal.store import JournalStore
+
+
+@dataclass(frozen=True, slots=True)
+class ResultDocument:
+    """
+    A document of a run; its content is read from the journal when asked for.
+
+    Attributes:
+        number: Its number within the run, from 0.
+        label: Deterministic label, such as ``round1_task1_action1_result``.
+        position: Its place under the label, from 0.
+        name: File name, as the tool or the caller gave it.
+        mime: Media type, as the tool or the caller gave it.
+        bytes: Size in bytes.
+        digest: Salted digest, hex.
+    """
+
+    number: int
+    label: str
+    position: int
+    name: str
+    mime: str
+    bytes: int
+    digest: str
+    _journal: JournalReader | str = field(repr=False, compare=False)
+    _run_id: str = field(repr=False, compare=False)
+
+    @property
+    def reference(self) -> str:
+        """Return the reference ``docItem:LABEL#POSITION``."""
+        return f"docItem:{self.label}#{self.position}"
+
+    def read(self) -> str | builtins.bytes | None:
+        """Return the content: text, or bytes; None once erased."""
+        if isinstance(self._journal, JournalReader):
+            return self._journal.document(self._run_id, self.number)
+        with JournalStore(self._journal, read_only=True) as journal:
+            return journal.document(self._run_id, self.number)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Go to another process, which has the file and not the open journal."""
+        place = self._journal.place if isinstance(self._journal, JournalReader) else self._journal
+        values = [getattr(self, name) for name in self.__slots__]
+        return ResultDocument, (*values[:-2], place, self._run_id)
+
+    def wire(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        names = ("label", "position", "name", "mime", "bytes", "digest")
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """
+    What a run used.
+
+    Attributes:
+        tokens_in, tokens_out: As the model counts them.
+        cost: In the currency of the price list.
+        seconds: Active time.
+        calls: Model requests.
+    """
+
+    tokens_in: int
+    tokens_out: int
+    cost: float
+    seconds: float
+    calls: int
+
+
+@dataclass(frozen=True, slots=True)
+class CriterionResult:
+    """
+    One success criterion.
+
+    Attributes:
+        criterion: As it was given.
+        met: Whether it was met at the end.
+    """
+
+    criterion: str
+    met: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """
+    The result of a run.
+
+    Attributes:
+        run_id: For resume, replay and the command line.
+        state: ``Done``, ``Failed``, or the phase where it waits.
+        status: ``done``, ``failed`` or ``waiting``.
+        reason: From the closed list `states.run.reasons.REASONS`; None while it waits.
+        answer: The final message; never empty at an end.
+        documents: What actions produced, in order; input documents are not repeated.
+        steps: Actions started.
+        usage: Tokens, cost, time.
+        criteria: Every success criterion with its state.
+        waiting_for: The question, for a waiting run.
+    """
+
+    run_id: str
+    state: str
+    status: str
+    reason: str | None
+    answer: str
+    documents: tuple[ResultDocument, ...]
+    steps: int
+    usage: Usage
+    criteria: tuple[CriterionResult, ...]
+    waiting_for: Question | None
+
+    def wire(self) -> dict[str, Any]:
+        """Return the JSON form, keys as the attributes."""
+        return {
+            "run_id": self.run_id,
+            "state": self.state,
+            "status": self.status,
+            "reason": self.reason,
+            "answer": self.answer,
+            "documents": [document.wire() for document in self.documents],
+            "steps": self.steps,
+            "usage": {name: getattr(self.usage, name) for name in Usage.__slots__},
+            "criteria": [{"criterion": item.criterion, "met": item.met} for item in self.criteria],
+            "waiting_for": self.waiting_for.wire() if self.waiting_for is not None else None,
+        }
+
+
+def result_of_run(run: Run, journal: JournalReader) -> Result:
+    """Return the result of *run* as it is now."""
+    counters, inputs = run.counters, len(run.spec.documents)
+    found: list[StoredDocument] = journal.documents(run.run_id)[inputs:]
+    documents = tuple(
+        ResultDocument(
+            item.number,
+            item.label,
+            item.position,
+            item.name,
+            item.mime,
+            item.bytes,
+            item.digest,
+            journal,
+            run.run_id,
+        )
+        for item in found
+    )
+    criteria = zip(run.spec.success_criteria, counters.criteria, strict=True)
+    return Result(
+        run_id=run.run_id,
+        state=run.state,
+        status=run.status,
+        reason=run.reason if run.final else None,
+        answer=run.memory.answer or "",
+        documents=documents,
+        steps=counters.step,
+        usage=Usage(
+            counters.tokens_in,
+            counters.tokens_out,
+            counters.cost_micro / 1e6,
+            counters.time_us / 1e6,
+            counters.calls,
+        ),
+        criteria=tuple(CriterionResult(text, met == "1") for text, met in criteria),
+        waiting_for=run.waiting_for,
+    )

@@ -1,0 +1,331 @@
+"""
+The runner: creates a run or takes one up from its journal, drives it, and releases it.
+
+Whichever way a run is acquired, a `Drive` and the steps to walk come of it, which the sync and the async driver perform alike.
+Nobody holds a run without driving it: an `Acquisition` is called when the first event is asked for, so a stream that is
+never read leaves no lease behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ...prompts.model import Model
+from ...states.base.errors import JournalError
+from ...states.phase import EXECUTING
+from ...states.records.events import Event, RunEnded, RunStarted
+from ...states.records.outcomes import Answered
+from ...states.records.questions import Answer
+from ...states.run.spec import TASK_TOOL, Spec
+from ...states.run.state import Run, initial_run
+from ...tools.catalog import Catalog
+from ...tools.documents.tools import generate_report
+from ...tools.tool import Document, Tool
+from ..decision.run_resources import Kit
+from ..journal.payloads import JSON, Stager
+from ..journal.store import JournalStore
+from ..replay.restore import restaged, restored
+from ..runtime.drivers import WriterPool, aperform, perform
+from ..runtime.logs import LOGGER, log_start
+from ..runtime.loop import Steps, steps, transition
+from ..runtime.ports import Clock, Ids
+from ..runtime.run_context import Drive
+from ..versioning.fingerprints import fingerprints_of
+from .arguments import Hook, restricted
+from .fallback import fallback_spec, is_owed
+from .listeners import tell
+from .result import Result, result_of_run
+from .settings import EngineSettings
+from .start import NewRun, input_references
+from .subruns import TaskDriver, task_tool
+
+Acquisition = Callable[[], tuple[Drive, Steps]]
+"""Creates a run or takes its lease, and returns what to walk."""
+
+Catalogs = dict[tuple[str, ...], Catalog]
+"""Compiled selections of tools by the tools' names."""
+
+CATALOGS_MAX = 64
+"""Compiled selections of tools that are kept."""
+
+
+def compiled(settings: EngineSettings) -> Catalogs:
+    """
+    Return the catalog of all tools of an engine, compiled.
+
+    Raises:
+        UsageError: A schema that cannot be used.
+    """
+    tools = settings.tools.values()
+    return {tuple(tool.name for tool in tools): Catalog([tool.spec() for tool in tools])}
+
+
+class Runner:
+    """
+    The life of one run after the other, for any number of threads and event loops at once.
+
+    Args:
+        settings: What runs are decided and performed with.
+        journal: Where they are recorded.
+        clock, ids: Ports.
+        hooks: Called with every event, after its row is durable.
+        tasks: Makes what drives the tasks of a workflow, given this runner.
+        catalogs: As `compiled` gives them for the settings' tools.
+    """
+
+    def __init__(
+        self,
+        settings: EngineSettings,
+        journal: JournalStore,
+        clock: Clock,
+        ids: Ids,
+        hooks: Sequence[Hook],
+        tasks: Callable[[Runner], TaskDriver],
+        catalogs: Catalogs,
+    ) -> None:
+        self.settings, self.journal = settings, journal
+        self.clock, self.ids = clock, ids
+        self.hooks = tuple(hooks)
+        self._tasks, self._make_tasks = tasks(self), tasks
+        self._writers = WriterPool(journal)
+        self._catalogs = catalogs
+
+    def with_ports(self, settings: EngineSettings, journal: JournalStore, clock: Clock, ids: Ids) -> Runner:
+        """Return a runner as another process would have it, with the same hooks."""
+        return Runner(settings, journal, clock, ids, self.hooks, self._make_tasks, self._catalogs)
+
+    def close(self) -> None:
+        """End the writer threads."""
+        self._writers.close()
+
+    # -- creating --------------------------------------------------------------------------------------------------
+
+    def creation(self, new: NewRun) -> Acquisition:
+        """Return what creates a run when it is called."""
+
+        def create() -> tuple[Drive, Steps]:
+            drive = self._created(new)
+            return drive, steps(drive)
+
+        return create
+
+    def _created(self, new: NewRun) -> Drive:
+        run_id = self.ids.run_id()
+        stager = Stager(0, self.ids.salt)
+        references = input_references(new.spec, new.documents, stager)
+        spec = new.spec.model_copy(
+            update={"documents": references, "workflow_id": new.spec.workflow_id or run_id}
+        )
+        spec = spec.model_copy(update={"fingerprints": fingerprints_of(spec)})
+        # the spec is staged last, since it names the documents' payloads; spec, documents and lease are one transaction,
+        # so a crash leaves either no run or one that any process can take up
+        place = stager.stage(spec.model_dump_json(), JSON)
+        number, root, fence = self.journal.create(
+            run_id,
+            spec,
+            created_at=self.clock.now_us(),
+            place=place,
+            payloads=stager.taken(),
+            documents=references,
+        )
+        run = initial_run(run_id, number, spec)
+        kit = Kit(spec)
+        if spec.task:
+            kit = Kit(
+                spec, self._catalog(restricted(self.settings.tools, [tool.name for tool in spec.tools]))
+            )
+        return self.hold(run, root, fence, kit, new.model, stager, new.connections)
+
+    def _catalog(self, tools: tuple[Tool, ...]) -> Catalog:
+        """Return the compiled catalog of *tools*; compiled once for each selection of tools."""
+        key = tuple(tool.name for tool in tools)
+        if key not in self._catalogs:
+            if len(self._catalogs) >= CATALOGS_MAX:
+                self._catalogs.clear()
+            self._catalogs[key] = Catalog([tool.spec() for tool in tools])
+        return self._catalogs[key]
+
+    # -- taking up -------------------------------------------------------------------------------------------------
+
+    def take(self, run_id: str) -> Drive:
+        """
+        Take the lease of a run, then read it.
+
+        Raises:
+            LeaseHeld: Another driver is alive.
+            JournalDamaged: The run's chain is broken.
+        """
+        row = self.journal.run(run_id)
+        # the lease comes first: read before it, a row that the last driver still appends would be missing here, and
+        # this driver would decide it a second time
+        fence = self.journal.leases.acquire(row.run)
+        try:
+            run, head = restored(self.journal, row.run_id)
+            stager = restaged(self.journal, row.run, self.ids.salt)
+            drive = self.hold(run, head, fence, Kit(run.spec), self.settings.model, stager, {})
+            # an effect whose intent is recorded and whose end is not was begun by a driver that is gone
+            drive.resumed = run.state == EXECUTING
+            drive.cancelled = self.journal.leases.cancel_requested(row.run)
+            return drive
+        except BaseException:
+            self.journal.leases.release(row.run, fence)
+            raise
+
+    def hold(
+        self,
+        run: Run,
+        head: bytes,
+        fence: int,
+        kit: Kit,
+        model: Model,
+        stager: Stager,
+        connections: Mapping[str, Any],
+    ) -> Drive:
+        """Return everything that a run is driven with; *fence* is the token of its lease, 0 to look at it only."""
+        tools = dict(self.settings.tools)
+        if run.spec.formatter is not None:
+            tools.setdefault(generate_report.name, generate_report)
+        drive = Drive(
+            run=run,
+            head=head,
+            fence=fence,
+            kit=kit,
+            model=model,
+            tools=tools,
+            connections=dict(connections),
+            stager=stager,
+            journal=self.journal,
+            clock=self.clock,
+            mark_us=self.clock.active_us(),
+            first=run.seq,
+        )
+        drive.load = lambda first, count: self._documents(run.number, first, count)
+        if run.spec.task == 0:
+            drive.tools[TASK_TOOL.name] = task_tool(self._tasks, drive)
+        return drive
+
+    def _documents(self, number: int, first: int, count: int) -> list[Document]:
+        found = self.journal.documents_at(number, first, count)
+        return [
+            Document(item.name, body, item.mime, item.label, item.position)
+            for item, body in found
+            if body is not None
+        ]
+
+    # -- driving ---------------------------------------------------------------------------------------------------
+
+    def drive(self, acquire: Acquisition, *, resumed: bool, listening: bool = True) -> Iterator[Event]:
+        """
+        Acquire a run, drive it to its end or until it waits, and yield its events; then the run that it falls back to.
+
+        Args:
+            acquire: Creates it or takes it up.
+            resumed: What its first event says.
+            listening: Whether anybody wants the events of its rows.
+        """
+        drive, walk = acquire()
+        drive.listening = listening
+        try:
+            log_start(drive.run, resumed=resumed)
+            yield self._notified(RunStarted(drive.run.run_id, drive.run.spec.objective, resumed))
+            for event in perform(walk, self.journal):
+                yield self._notified(event)
+        finally:
+            walk.close()  # before the lease goes: what the steps clean up belongs to this driver
+            self.release(drive)
+        # the lease is free before the last event, so that whoever sees the end can go on with the run at once
+        result = result_of_run(drive.run, self.journal)
+        yield self._notified(RunEnded(result.run_id, result))
+        if (again := self._fallback(drive)) is not None:
+            yield from self.drive(again, resumed=False, listening=listening)
+
+    async def adrive(
+        self, acquire: Acquisition, *, resumed: bool, listening: bool = True
+    ) -> AsyncIterator[Event]:
+        """Do the same as `drive` on the running event loop; the order of its lines is that of `drive`."""
+        drive, walk = acquire()
+        drive.listening = listening
+        if drive.run.spec.task == 0:
+            drive.tools[TASK_TOOL.name] = task_tool(self._tasks, drive, is_async=True)
+        try:
+            log_start(drive.run, resumed=resumed)
+            yield self._notified(RunStarted(drive.run.run_id, drive.run.spec.objective, resumed))
+            async for event in aperform(walk, self._writers.writer()):
+                yield self._notified(event)
+        finally:
+            walk.close()
+            self.release(drive)
+        result = result_of_run(drive.run, self.journal)
+        yield self._notified(RunEnded(result.run_id, result))
+        if (again := self._fallback(drive)) is not None:
+            async for event in self.adrive(again, resumed=False, listening=listening):
+                yield event
+
+    def result(self, acquire: Acquisition, *, resumed: bool, listening: bool | None = None) -> Result:
+        """Drive a run and return its result, of one that fell back that of the other run; by default only hooks listen."""
+        heard = bool(self.hooks) if listening is None else listening
+        result: Result | None = None
+        for event in self.drive(acquire, resumed=resumed, listening=heard):
+            if isinstance(event, RunEnded):
+                result = event.result
+        assert result is not None, "a stream ends with RunEnded"
+        return result
+
+    async def aresult(self, acquire: Acquisition, *, resumed: bool, listening: bool | None = None) -> Result:
+        """Do the same as `result` on the running event loop."""
+        heard = bool(self.hooks) if listening is None else listening
+        result: Result | None = None
+        async for event in self.adrive(acquire, resumed=resumed, listening=heard):
+            if isinstance(event, RunEnded):
+                result = event.result
+        assert result is not None, "a stream ends with RunEnded"
+        return result
+
+    def answered(self, drive: Drive, answer: Answer) -> Steps:
+        """Walk on from the question of a run with its answer, which is a row of its own before anything follows from it."""
+        payload = drive.stager.stage(answer.wire_json(), JSON)
+        yield from transition(drive, {"kind": "none"}, Answered(answer, payload))
+        drive.resumed = False
+        yield from steps(drive)
+
+    def release(self, drive: Drive) -> None:
+        """Give the lease back; a journal that cannot be written now must not hide why the driver stops."""
+        try:
+            self.journal.leases.release(drive.run.number, drive.fence)
+        except JournalError as error:
+            LOGGER.warning("run %s: the lease could not be released: %s", drive.run.run_id, error)
+        tell(self.journal, drive.run.number, drive.first)
+
+    def created_only(self, acquire: Acquisition) -> Result:
+        """Create a run and release it without a step; its result says where it is."""
+        drive, walk = acquire()
+        walk.close()
+        self.release(drive)
+        return result_of_run(drive.run, self.journal)
+
+    def _notified(self, event: Event) -> Event:
+        """Hand *event* to the hooks; a hook that raises is logged and changes nothing."""
+        for hook in self.hooks:
+            try:
+                hook(event)
+            except Exception:  # a hook is the host's own
+                LOGGER.exception("run %s: a hook raised on %s", event.run_id, event.kind)
+        return event
+
+    # -- falling back ----------------------------------------------------------------------------------------------
+
+    def _fallback(self, drive: Drive) -> Acquisition | None:
+        """Return what starts the run that replaces one that has failed, None when there is to be none."""
+        if drive.run.spec.fallback is None:
+            return None
+        spec: Spec | None = fallback_spec(drive.run, self.ids.salt().hex())
+        if spec is None:
+            return None
+        inputs = self._documents(drive.run.number, 0, len(spec.documents))
+        return self.creation(NewRun(spec, inputs, drive.model, drive.connections))
+
+    def owed_fallback(self, drive: Drive) -> Acquisition | None:
+        """Return what starts the run that was to replace an ended one, and that a crash right after its end has prevented."""
+        owed = not self.journal.read_only and is_owed(self.journal, drive.run)
+        return self._fallback(drive) if owed else None

@@ -1,0 +1,309 @@
+"""Starting: every argument of a run checked, and what the run will be decided by, as one spec."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import ValidationError
+
+from ...prompts.model import Model
+from ...states.base.errors import UsageError
+from ...states.base.version import VERSION
+from ...states.records.actions import DocumentRef
+from ...states.records.plans import TranscriptMessage
+from ...states.run.spec import TASK_TOOL, Mode, Spec
+from ...states.run.state import label_of
+from ...states.settings.limits import Limits
+from ...states.settings.policy import Policy
+from ...states.settings.profile import Profile
+from ...tools.documents.reports import check_report_format
+from ...tools.documents.tools import generate_report
+from ...tools.tool import Document, Tool
+from ..decision.observation import cut, line
+from ..journal.payloads import Stager
+from ..machine.table import fingerprint
+from .arguments import (
+    OPTIONS,
+    DocumentLike,
+    check_priced,
+    documents_of,
+    mode_of,
+    model_of,
+    planning_template,
+    profile_of,
+    restricted,
+    templates_of,
+)
+from .fallback import fallback_of, warn_of_legacy
+from .position import WorkflowPosition
+from .settings import EngineSettings
+
+if TYPE_CHECKING:
+    from .workflow_start import GivenWorkflow, WorkflowLike
+
+FORMATS = {"md": "md", "markdown": "md", "txt": "txt", "html": "html", "htm": "html", "docx": "docx"}
+"""Endings that the final formatting writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewRun:
+    """
+    A run whose arguments are checked, and of which nothing is written yet.
+
+    Attributes:
+        spec: What it is decided by, without documents and ids.
+        documents: Its input.
+        model: That answers.
+        connections: Values by label; they are never written.
+    """
+
+    spec: Spec
+    documents: Sequence[Document]
+    model: Model
+    connections: dict[str, Any]
+
+
+def new_run(
+    settings: EngineSettings,
+    salt: Callable[[], bytes],
+    objective: str,
+    success_criteria: Sequence[str],
+    documents: Sequence[DocumentLike] = (),
+    *,
+    model: Model | str | None = None,
+    connections: Mapping[str, Any] | None = None,
+    position: WorkflowPosition | None = None,
+    **options: Any,
+) -> NewRun:
+    """
+    Check every argument of a run, before anything of it is written.
+
+    Args:
+        settings: The engine's own.
+        salt: Gives the salt of the run's keys.
+        objective, success_criteria, documents, model, connections, options: See `fsm.engine.Engine.stream`.
+        position: Where it belongs in a workflow of tasks.
+
+    Raises:
+        UsageError: A bad argument.
+        TypeError: One that no run takes.
+    """
+    for name in options:
+        if name not in OPTIONS:
+            raise TypeError(f"run() got an unexpected keyword argument {name!r}")
+    if connections is not None and not isinstance(connections, Mapping):
+        raise UsageError("connections must be a mapping of labels to values")
+    if not isinstance(options.get("limits"), Limits | None):
+        raise UsageError("limits must be a Limits value, such as Limits(max_steps=3)")
+    chosen = model_of(model) if model is not None else settings.model
+    flow = _given_flow(options.pop("workflow", None), options.pop("variables", None))
+    if isinstance(options.get("final_format"), str):
+        check_report_format(FORMATS.get(options["final_format"].lower().lstrip(".")))
+    modes = {name: options.pop(name, None) for name in ("mode", "react_mode", "workflow_mode")}
+    mode = options["mode"] = mode_of(**modes) if flow is None else flow.mode(modes)
+    limits, template = options.pop("limits", None), options.pop("prompt_template", None)
+    limits = limits or settings.limits_of(mode)
+    whole = position is not None and position.task == 0
+    if not whole:
+        warn_of_legacy(mode)
+    options["fallback"] = fallback_of(options.get("fallback"), mode)
+    profile = profile_of(options.pop("profile", None), options.pop("stage", None))
+    inputs = documents_of(documents, size_max=limits.document_bytes)
+    names = options.pop("tools", None)
+    offered = restricted(settings.tools, names)
+    spec = spec_of(
+        objective,
+        success_criteria,
+        limits=limits,
+        # the run of a workflow calls nothing but its tasks, each of which has the policy in its own spec
+        policy=settings.policy if not whole else Policy(),
+        model=chosen,
+        offered=() if whole else offered if flow is None else flow.offered(settings.tools, offered),
+        templates=templates_of(settings.prompts, template, mode=mode, stage=profile.stage),
+        profile=profile,
+        rules=settings.rules,
+        own_templates=(planning_template(mode),) if template else (),
+        host_templates=tuple(sorted(settings.prompts)),
+        connections=tuple(connections or ()),
+        key_salt=salt().hex(),
+        **options,
+    )
+    if flow is not None:
+        listed = [tool.name for tool in offered] if names is not None else None
+        spec, chosen = flow.begun(spec, chosen, tools=listed, own_model=model is not None)
+    check_priced(chosen, spec.limits)  # after the workflow, which may name the model
+    if position is not None:
+        detect = whole and not (options.get("language") or options.get("user_language"))
+        spec = positioned(spec, position, detect=detect)
+    return NewRun(spec, inputs, chosen, dict(connections or {}))
+
+
+def _given_flow(given: WorkflowLike | None, variables: Mapping[str, Any] | None) -> GivenWorkflow | None:
+    """Return a workflow file, None without one; what reads it is imported on first use."""
+    if given is None and variables is None:
+        return None
+    from .workflow_start import given_workflow
+
+    return given_workflow(given, variables)
+
+
+def spec_of(
+    objective: str,
+    success_criteria: Sequence[str],
+    *,
+    limits: Limits,
+    policy: Policy,
+    model: Model,
+    offered: Sequence[Tool],
+    templates: dict[str, str],
+    own_templates: tuple[str, ...],
+    host_templates: tuple[str, ...],
+    profile: Profile,
+    rules: tuple[str, ...],
+    connections: tuple[str, ...],
+    key_salt: str,
+    language: str | None = None,
+    user_language: str | None = None,
+    task_type: str | None = None,
+    mode: Mode = "react",
+    context: str | None = None,
+    final_format: str | None = None,
+    fallback: Literal["batch"] | None = None,
+    transcript: Sequence[Mapping[str, str]] = (),
+) -> Spec:
+    """
+    Return the spec of a run, still without documents and ids.
+
+    Args:
+        objective, success_criteria, language, user_language, task_type, mode, context, final_format, fallback, transcript: See `fsm.engine.Engine.stream`.
+        limits, policy, model, offered, templates, own_templates, host_templates, profile, rules: What the engine and the run's options come to.
+        connections: Labels only.
+        key_salt: Hex salt of the run's keys.
+
+    Raises:
+        UsageError: An argument that cannot be used.
+    """
+    if not isinstance(objective, str) or not objective.strip():
+        raise UsageError("the objective must be a non-empty text")
+    criteria = texts_of(success_criteria)
+    if criteria is None:
+        raise UsageError("success_criteria must be a list of non-empty texts")
+    if not all(isinstance(label, str) and label.isprintable() and label.strip() for label in connections):
+        raise UsageError("the labels of connections must be printable texts")
+    texts = {"language": language, "user_language": user_language, "context": context, "task_type": task_type}
+    for name, value in texts.items():
+        if not isinstance(value, str | None):
+            raise UsageError(f"{name} must be a text, not {type(value).__name__}")
+    form = FORMATS.get(str(final_format).lower().lstrip(".")) if final_format else None
+    if final_format and form is None:
+        raise UsageError(f"final format {final_format!r}: use one of {', '.join(FORMATS)}")
+    return Spec(
+        objective=scrubbed(objective.strip()),
+        success_criteria=tuple(scrubbed(item.strip()) for item in criteria),
+        language=scrubbed(language or user_language or "en"),
+        task_type=task_type,
+        mode=mode,
+        fallback=fallback,
+        limits=limits,
+        policy=policy,
+        tools=tuple(tool.spec() for tool in offered),
+        templates=templates,
+        own_templates=own_templates,
+        host_templates=host_templates,
+        profile=profile,
+        rules=rules,
+        model=model.name,
+        connections=connections,
+        context=scrubbed(context or ""),
+        final_format=form,
+        formatter=generate_report.spec() if form is not None else None,
+        transcript=turns_of(transcript),
+        key_salt=key_salt,
+        engine=VERSION,
+        machine=fingerprint(),
+    )
+
+
+def positioned(spec: Spec, position: WorkflowPosition, *, detect: bool) -> Spec:
+    """
+    Return *spec* at its position in a workflow.
+
+    Args:
+        spec: As `spec_of` gives it.
+        position: Where it belongs.
+        detect: The language is the one that the planner of the tasks detects.
+    """
+    update: dict[str, object] = {
+        "workflow_id": position.workflow_id,
+        "round": position.round,
+        "task": position.task,
+        "task_id": position.task_id,
+        "history": position.history,
+    }
+    if position.task == 0:
+        update |= {"tools": (TASK_TOOL,), "tasks": position.tasks, "children": dict(position.options)}
+        update |= {"formatter": None, "final_format": None} | ({"language": ""} if detect else {})
+    return spec.model_copy(update=update)
+
+
+def turns_of(transcript: Sequence[Mapping[str, str]]) -> tuple[TranscriptMessage, ...]:
+    """
+    Return a conversation in the form that a spec has.
+
+    Raises:
+        UsageError: It is not a list of ``{"role": ..., "content": ...}``.
+    """
+    try:
+        turns = [TranscriptMessage.model_validate(turn) for turn in transcript]
+    except (ValidationError, TypeError):
+        raise UsageError(
+            'transcript must be a list of {"role": "user", "content": TEXT} (or assistant, system, tool)'
+        ) from None
+    return tuple(turn.model_copy(update={"content": scrubbed(turn.content)}) for turn in turns)
+
+
+def texts_of(given: object) -> list[str] | None:
+    """Return the texts of a list or of an iterator, read once; None for anything else or an empty text."""
+    if not isinstance(given, Iterable) or isinstance(given, str | bytes | Mapping):
+        return None
+    texts = list(given)
+    return texts if all(isinstance(item, str) and item.strip() for item in texts) else None
+
+
+def scrubbed(text: str) -> str:
+    """Return a caller's text as JSON can hold it: lone surrogates and NUL replaced."""
+    return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")
+
+
+def input_references(spec: Spec, inputs: Sequence[Document], stager: Stager) -> tuple[DocumentRef, ...]:
+    """
+    Stage the input documents of a run and return their references, those of one label together.
+
+    Documents of a workflow keep the labels under which they were produced; those of a first run get the label ``input``.
+    """
+    kept = inputs if spec.workflow_id else [replace(item, label="") for item in inputs]
+    return tuple(
+        DocumentRef(
+            number=number,
+            label=label,
+            position=position,
+            name=cut(line(document.name), 200) or "document",
+            mime=cut(line(document.mime), 100),
+            payload=stager.stage(document.data, cut(line(document.mime), 100)),
+        )
+        for number, (label, position, document) in enumerate(_grouped(kept, label_of(spec, 0, "input")))
+    )
+
+
+def _grouped(documents: Iterable[Document], label: str) -> list[tuple[str, int, Document]]:
+    """Return documents with label and position, those of one label together; without a label they get *label*."""
+    groups: dict[str, list[Document]] = {}
+    for document in documents:
+        groups.setdefault(document.label or label, []).append(document)
+    return [
+        (name, position, document)
+        for name, group in groups.items()
+        for position, document in enumerate(group)
+    ]

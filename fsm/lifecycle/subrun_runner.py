@@ -1,0 +1,224 @@
+"""
+Workflows of tasks, driven: a workflow started as a run that calls its tasks, each task as a run of its own, and the next round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from ...states.base.errors import UsageError
+from ...states.records.observations import Message
+from ...states.records.plans import TASKS_MAX
+from ...states.run.spec import Mode, Spec
+from ...states.settings.limits import Limits
+from ...tools.tool import Document
+from ..decision.observation import cut, line
+from ..journal.reader import JournalReader
+from ..replay.restore import restored
+from ..runtime.loop import Steps
+from ..runtime.run_context import Drive
+from .arguments import DocumentLike, ResumeOptions, RunOptions
+from .position import WorkflowPosition
+from .result import Result
+from .resume import aresume, resume
+from .runner import Acquisition, Runner
+from .start import NewRun, new_run
+from .subruns import Task, TaskCall, kept, listed, produced, runs_of, task_options, workflow_position
+
+SUMMARY_CHARS = 400
+"""Characters of an earlier round's answer that the next round's history keeps."""
+
+HISTORY_MAX = 50
+
+
+class SubrunDriver:
+    """
+    What the tool that calls a workflow's tasks drives them with: each is a run of its own in the same journal.
+
+    Args:
+        runner: That drives the workflow itself.
+    """
+
+    def __init__(self, runner: Runner) -> None:
+        self._runner = runner
+
+    def limits_of(self, mode: Mode) -> Limits:
+        """Return the bounds of a task that brings none."""
+        return self._runner.settings.limits_of(mode)
+
+    def drive_task(self, workflow: Drive, call: TaskCall) -> Result:
+        """Drive one task of a workflow to its end, or until it waits."""
+        if call.known is not None:
+            return resume(self._runner, call.known, **_inherited(workflow))
+        return self._runner.result(self._started(workflow, call), resumed=False)
+
+    async def adrive_task(self, workflow: Drive, call: TaskCall) -> Result:
+        """Do the same as `drive_task` on the running event loop."""
+        if call.known is not None:
+            return await aresume(self._runner, call.known, **_inherited(workflow))
+        return await self._runner.aresult(self._started(workflow, call), resumed=False)
+
+    def _started(self, workflow: Drive, call: TaskCall) -> Acquisition:
+        """Return what creates the run of a task; a workflow that is cancelled meanwhile cancels it, too."""
+        runner = self._runner
+        new = new_run(
+            runner.settings,
+            runner.ids.salt,
+            call.objective,
+            call.success_criteria,
+            call.documents,
+            position=call.position,
+            model=workflow.model,
+            **call.options,
+        )
+        create = runner.creation(new)
+
+        def begin() -> tuple[Drive, Steps]:
+            drive, walk = create()
+            # asked after the task's run exists: a cancel before finds no such run to cancel, one after finds it
+            drive.cancelled = runner.journal.leases.cancel_requested(workflow.run.number)
+            return drive, walk
+
+        return begin
+
+
+def _inherited(workflow: Drive) -> ResumeOptions:
+    """Return what a task is resumed with: what its workflow was given."""
+    return {
+        "connections": workflow.connections,
+        "model": workflow.model,
+        "accept_changes": workflow.accepting,
+    }
+
+
+def new_workflow(
+    runner: Runner,
+    objective: str,
+    success_criteria: Sequence[str],
+    documents: Sequence[DocumentLike],
+    tasks: Sequence[Task] | None,
+    options: dict[str, Any],
+    earlier: WorkflowPosition | None = None,
+) -> NewRun:
+    """
+    Return the run of a workflow, with the arguments of its tasks checked, too.
+
+    Args:
+        runner: That will drive it.
+        objective, success_criteria, documents, tasks: See `fsm.engine.Engine.run_workflow`.
+        options: Of each task, as `fsm.lifecycle.subruns.task_options` gives them.
+        earlier: Of a next round: its position, with the history of the rounds before.
+
+    Raises:
+        UsageError: A bad argument.
+    """
+    if options.get("workflow") is not None:
+        raise UsageError("a workflow file is for one run; a workflow of several tasks has none")
+    settings, salt = runner.settings, runner.ids.salt
+    success_criteria = listed(success_criteria)
+    new_run(settings, salt, objective, success_criteria, (), **options)  # the tasks will be started with them
+    position = workflow_position(tasks, options)
+    if earlier is not None:
+        position = replace(
+            position,
+            workflow_id=earlier.workflow_id,
+            round=earlier.round,
+            task=earlier.task,
+            history=earlier.history,
+        )
+    own = ("language", "user_language", "context", "model", "connections")
+    given = {name: options[name] for name in own if name in options}
+    chosen = options.get("limits") or settings.limits
+    bounds = chosen.model_copy(update={"max_steps": TASKS_MAX})
+    given |= {"mode": "batch", "limits": bounds}
+    return new_run(settings, salt, objective, success_criteria, documents, position=position, **given)
+
+
+def new_round(runner: Runner, run_id: str, text: str, options: RunOptions) -> NewRun:
+    """
+    Return the run that opens the next round of a finished run or workflow; see `fsm.engine.Engine.follow_up`.
+
+    Raises:
+        UsageError: A run of the workflow is not finished, or a bad argument.
+    """
+    position, spec, documents = next_round(runner.journal, run_id)
+    given: dict[str, Any] = dict(options)
+    if given.get("language") is None and given.get("user_language") is None:
+        given["language"] = spec.language or None
+    if position.task == 0:
+        whole = task_options(given, position.options)
+        return new_workflow(runner, text, (), documents, None, whole, position)
+    same = spec.workflow is not None and given.get("mode") in (None, spec.mode)
+    last = (_followed(spec) if same else {}) | runner.settings.bounds_of(spec)
+    own = task_options(given, last)
+    return new_run(runner.settings, runner.ids.salt, text, (), documents, position=position, **own)
+
+
+def _followed(spec: Spec) -> dict[str, Any]:
+    """Return the options with which a next round follows the workflow file of a run; its reader is imported on first use."""
+    from .workflow_start import followed
+
+    return followed(spec)
+
+
+def next_round(journal: JournalReader, run_id: str) -> tuple[WorkflowPosition, Spec, list[Document]]:
+    """
+    Return the position of the next round of a run's workflow, its last spec, and the documents that it starts with.
+
+    Raises:
+        UsageError: A run of the workflow is not finished.
+    """
+    row = journal.run(run_id)
+    runs = runs_of(journal, row.workflow_id)
+    first, last = runs[0][0], max(round for _, round, _ in runs)
+    head = next(run for run, round, _ in runs if round == last)
+    documents: list[Document] = []
+    history: list[Message] = []
+    for other, round, task in sorted(runs, key=lambda run: (run[1], run[2] or TASKS_MAX + 1)):
+        state = journal.run(other)
+        if state.status not in ("done", "failed"):
+            raise UsageError(f"run {other} of this workflow is {state.status}; finish it first")
+        run, _ = restored(journal, other)
+        if other == first:
+            documents = kept(journal, other, 0, len(journal.spec(other).documents)) + documents
+        if task:  # of the workflow itself, whose steps are the tasks, only the answer is news
+            documents += produced(journal, other)
+            history += [_summary(message, round) for message in run.memory.history]
+        history.append(_answer(run.memory.answer or "", round, task, state.status == "done"))
+    spec = journal.spec(head)
+    position = WorkflowPosition(
+        row.workflow_id,
+        last + 1,
+        0 if spec.task == 0 else 1,
+        history=tuple(history[-HISTORY_MAX:]),
+        options=spec.children,
+    )
+    return position, spec, documents
+
+
+def _summary(message: Message, round: int) -> Message:
+    """Return an action of an earlier round: its summary only."""
+    return Message(
+        action=message.action,
+        step=message.step,
+        tool=message.tool,
+        label=message.label,
+        documents_count=message.documents_count,
+        summary=message.summary,
+        success=message.success,
+        round=message.round or round,
+    )
+
+
+def _answer(text: str, round: int, task: int, success: bool) -> Message:
+    summary = cut(line(text), SUMMARY_CHARS) or "no answer"
+    return Message(
+        action=0,
+        step=0,
+        tool=f"answer of task {task}" if task else "answer",
+        summary=summary,
+        success=success,
+        round=round,
+    )

@@ -1,0 +1,417 @@
+"""
+Workflows: rounds and tasks over runs, on the one machine.
+
+A workflow is itself a run, task 0 of its round: its plan is the list of tasks (`task_plan`), each of its steps calls the
+tool ``workflow.task``, which drives one task as a run of its own in the same journal. So planning, order, retries, the
+review of the whole, resume, replay and verification are those of any run. What a task produced is passed on by label.
+
+Source: documents 000 to 003 (rounds, tasks, labels);
+docs/spec-coverage.md, A011, A037, A038, A045, A069, A101, D22.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ...states.base.errors import Erased, JournalDamaged, JournalError, LeaseHeld, ToolError, UsageError
+from ...states.records.outcomes import Usage
+from ...states.records.plans import TASKS_MAX, PlannedTask
+from ...states.run.spec import TASK_TOOL, Mode, Spec
+from ...states.run.state import Run
+from ...states.settings.limits import Limits
+from ...states.settings.profile import Profile
+from ...tools.tool import Document, Tool, ToolContext, ToolOutput
+from ..replay.restore import restored
+from ..runtime.effects import EffectPending
+from ..runtime.tool_context import CallContext
+from .arguments import mode_of, profile_of
+from .position import WorkflowPosition
+from .result import Result
+from .start import scrubbed, texts_of
+
+if TYPE_CHECKING:
+    from ..journal.reader import JournalReader
+    from ..journal.rows import RunRow
+    from ..runtime.run_context import Drive
+
+_CHILD_OPTIONS = (
+    "mode",
+    "tools",
+    "task_type",
+    "context",
+    "prompt_template",
+    "transcript",
+    "final_format",
+    "fallback",
+)
+_LISTS = ("tools", "transcript")
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """
+    One task of a workflow whose tasks the host knows, so that no model has to plan them.
+
+    Attributes:
+        objective: What it is to reach.
+        success_criteria: What must hold at its end.
+        dependencies: Ids of earlier tasks whose documents it gets; none: it gets those of all earlier tasks.
+        id: Unique within the workflow; empty: ``task_1`` and so on.
+    """
+
+    objective: str
+    success_criteria: Sequence[str] = ()
+    dependencies: Sequence[str] = ()
+    id: str = ""
+
+
+# -- starting ----------------------------------------------------------------------------------------------------
+
+
+def workflow_position(tasks: Iterable[Task] | None, options: Mapping[str, Any]) -> WorkflowPosition:
+    """
+    Return the position of a new workflow.
+
+    Raises:
+        UsageError: Tasks that cannot be used.
+    """
+    kept = {name: options[name] for name in _CHILD_OPTIONS if options.get(name) is not None}
+    if isinstance(limits := options.get("limits"), Limits):
+        kept["limits"] = limits.model_dump(mode="json", exclude_defaults=True)
+    if options.get("profile") is not None or options.get("stage") is not None:
+        kept["profile"] = profile_of(options.get("profile"), options.get("stage")).model_dump()
+    return WorkflowPosition(task=0, tasks=planned_tasks(() if tasks is None else tasks), options=kept)
+
+
+def task_options(given: Mapping[str, Any], last: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """
+    Return the options of a workflow's tasks: read once, the mode under its one name, over those of the *last* round.
+
+    Raises:
+        UsageError: Modes that disagree.
+    """
+    options = {name: listed(value) if name in _LISTS else value for name, value in given.items()}
+    modes = {name: options.pop(name, None) for name in ("mode", "react_mode", "workflow_mode")}
+    before = dict(last or {})
+    if "limits" in before:
+        before["limits"] = Limits.model_validate(before["limits"])
+    if "profile" in before:
+        before["profile"] = Profile.model_validate(before["profile"])
+    if options.get("profile") is not None or options.get("stage") is not None:
+        before.pop("profile", None)
+    if any(mode is not None for mode in modes.values()):
+        options["mode"] = mode_of(**modes)
+    return before | options
+
+
+def listed(value: Any) -> Any:
+    """Return an iterator as a list, so that it can be read again; anything else as it is."""
+    return list(value) if isinstance(value, Iterator) else value
+
+
+def planned_tasks(given: Iterable[Task]) -> tuple[PlannedTask, ...]:
+    """
+    Return a host's tasks as a plan holds them.
+
+    Raises:
+        UsageError: Not tasks, too many, an id twice, a dependency that is no earlier task.
+    """
+    tasks = list(given) if isinstance(given, Iterable) else [None]
+    if not all(isinstance(task, Task) for task in tasks):
+        raise UsageError("tasks must be a list of Task values")
+    if len(tasks) > TASKS_MAX:
+        raise UsageError(f"{len(tasks)} tasks; at most {TASKS_MAX} are allowed")
+    planned: dict[str, PlannedTask] = {}
+    for number, task in enumerate(tasks, 1):
+        assert task is not None, "all are tasks"
+        if not isinstance(task.id, str) or len(task.id) > 200 or (task.id and not task.id.isprintable()):
+            raise UsageError(f"task {number}: the id must be a text of at most 200 printable characters")
+        name = task.id.strip() or f"task_{number}"
+        if not isinstance(task.objective, str) or not task.objective.strip():
+            raise UsageError(f"task {name}: the objective must be a non-empty text")
+        if name in planned:
+            raise UsageError(f"task {name}: the id stands twice")
+        criteria, needed = texts_of(task.success_criteria), texts_of(task.dependencies)
+        if criteria is None or needed is None:
+            raise UsageError(
+                f"task {name}: success_criteria and dependencies must be lists of non-empty texts"
+            )
+        for other in needed:
+            if other not in planned:
+                raise UsageError(f"task {name}: its dependency {other!r} is no earlier task")
+        planned[name] = PlannedTask(
+            id=name,
+            objective=scrubbed(task.objective.strip()),
+            dependencies=tuple(needed),
+            success_criteria=tuple(scrubbed(text.strip()) for text in criteria),
+        )
+    return tuple(planned.values())
+
+
+# -- driving a task ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TaskCall:
+    """
+    What one task is started or taken up with.
+
+    Attributes:
+        position: Where it belongs.
+        known: Its run, when it was started before.
+        objective, success_criteria, documents: What it is started with.
+        options: See `fsm.engine.Engine.stream`.
+    """
+
+    position: WorkflowPosition
+    known: str | None = None
+    objective: str = ""
+    success_criteria: Sequence[str] = ()
+    documents: Sequence[Document] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+class TaskDriver(Protocol):
+    """What drives the tasks of a workflow; the tool that calls them knows no more of it."""
+
+    def limits_of(self, mode: Mode) -> Limits:
+        """Return the bounds of a task that brings none."""
+        ...
+
+    def drive_task(self, workflow: Drive, call: TaskCall) -> Result:
+        """Drive one task of a workflow to its end, or until it waits."""
+        ...
+
+    async def adrive_task(self, workflow: Drive, call: TaskCall) -> Result:
+        """Do the same as `drive_task` on the running event loop."""
+        ...
+
+
+def task_tool(driver: TaskDriver, drive: Drive, *, is_async: bool = False) -> Tool:
+    """Return the tool that drives the tasks of a workflow; the same call finds its task again after a crash."""
+
+    def run_task(context: ToolContext, **arguments: Any) -> ToolOutput:
+        call = _task_call(driver, drive, context, arguments)
+        with _settled_later(call.position.task_id):
+            result = driver.drive_task(drive, call)
+        return _output_of(result, call.position, drive.journal, context)
+
+    async def arun_task(context: ToolContext, **arguments: Any) -> ToolOutput:
+        call = _task_call(driver, drive, context, arguments)
+        with _settled_later(call.position.task_id):
+            result = await driver.adrive_task(drive, call)
+        return _output_of(result, call.position, drive.journal, context)
+
+    return Tool(
+        name=TASK_TOOL.name,
+        description=TASK_TOOL.description,
+        parameters=TASK_TOOL.parameters,
+        run=arun_task if is_async else run_task,
+        effect=TASK_TOOL.effect,
+        label=TASK_TOOL.label,
+        repeat_allowed=TASK_TOOL.repeat_allowed,
+    )
+
+
+def _task_call(
+    driver: TaskDriver, drive: Drive, context: ToolContext, arguments: Mapping[str, Any]
+) -> TaskCall:
+    """
+    Return what the task of a call is driven with.
+
+    Raises:
+        ToolError: A task that it depends on did not end in Done.
+    """
+    journal, workflow = drive.journal, drive.run.spec
+    position = WorkflowPosition(workflow.workflow_id, workflow.round, context.action, arguments["id"])
+    known = _task_run(journal, position)
+    if known is not None:
+        return TaskCall(position, known)
+    options: dict[str, Any] = dict(workflow.children)
+    if "limits" in options:
+        options["limits"] = Limits.model_validate(options["limits"])
+    if left := left_of(drive.run):
+        own = options.get("limits") or driver.limits_of(options.get("mode", "react"))
+        options["limits"] = own.model_copy(update=left)
+    if "profile" in options:
+        options["profile"] = Profile.model_validate(options["profile"])
+    inputs = context.documents([f"docList:{label}" for label in _labels(workflow)])
+    given = _documents_for(journal, position, arguments.get("dependencies", ()))
+    options["language"] = arguments.get("language") or workflow.language or None
+    # labels whose values nobody has given after a restart stay known, as in any other run
+    options["connections"] = dict.fromkeys(workflow.connections) | drive.connections
+    return TaskCall(
+        replace(position, history=workflow.history),
+        None,
+        arguments["objective"],
+        arguments.get("success_criteria", ()),
+        [*inputs, *given],
+        options,
+    )
+
+
+@contextmanager
+def _settled_later(name: str) -> Iterator[None]:
+    """Let the workflow wait, instead of counting the task as failed, while another driver has it."""
+    try:
+        yield
+    except (JournalDamaged, Erased):
+        raise
+    except (LeaseHeld, JournalError) as error:
+        raise EffectPending(f"task {name} cannot be driven now: {error}") from error
+
+
+def _labels(spec: Spec) -> list[str]:
+    return list(dict.fromkeys(document.label for document in spec.documents))
+
+
+def left_of(run: Run) -> dict[str, Any]:
+    """
+    Return what is left of a workflow's budgets, as fields of `Limits`; none for a budget that it does not have.
+
+    What its ended tasks have used is in its own rows, so this is the same after a crash. Never nothing: a workflow
+    whose budget is used up starts no task.
+    """
+    limits, used = run.spec.limits, run.counters
+    left: dict[str, Any] = {}
+    if limits.token_budget is not None:
+        left["token_budget"] = max(1, limits.token_budget - used.tokens_in - used.tokens_out)
+    if limits.cost_budget_micro is not None:
+        left["cost_budget"] = max(1, limits.cost_budget_micro - used.cost_micro) / 1e6
+    if limits.time_budget_us is not None:
+        left["time_budget_s"] = max(1, limits.time_budget_us - used.time_us) / 1e6
+    return left
+
+
+def _settle(journal: JournalReader, position: WorkflowPosition, context: ToolContext) -> None:
+    """Count in the workflow what a task that has ended used, also that of a run which it fell back from."""
+    runs = [
+        run
+        for run, _, task in runs_of(journal, position.workflow_id, position.round)
+        if task == position.task
+    ]
+    assert isinstance(context, CallContext), "a task is driven by a run"
+    for run in runs:
+        used = restored(journal, run)[0].counters
+        context.ledger.settle(Usage(0, used.tokens_in, used.tokens_out, used.cost_micro))
+
+
+def _output_of(
+    result: Result, position: WorkflowPosition, journal: JournalReader, context: ToolContext
+) -> ToolOutput:
+    """Return the output of a task; one that failed is a failed step, one that waits is not settled."""
+    name = position.task_id
+    if result.status == "waiting":
+        raise EffectPending(f"task {name} waits for an answer; answer run {result.run_id}")
+    _settle(journal, position, context)
+    if result.state != "Done":
+        raise ToolError(f"task {name} failed ({result.reason}): {result.answer}")
+    documents = [Document("answer.md", result.answer, "text/markdown")]
+    for item in result.documents:
+        body = item.read()
+        if body is not None:
+            documents.append(Document(item.name, body, item.mime))
+    return ToolOutput(documents, notes=[f"{result.steps} steps, {result.reason}"])
+
+
+def runs_of(journal: JournalReader, workflow_id: str, round: int | None = None) -> list[tuple[str, int, int]]:
+    """Return run id, round and task of the runs of a workflow, in the order in which they were started."""
+    sql = "SELECT run_id, round, task FROM specs WHERE workflow_id = ? AND (? IS NULL OR round = ?) ORDER BY run"
+    return journal.query(sql, (workflow_id, round, round))
+
+
+def _task_run(journal: JournalReader, position: WorkflowPosition) -> str | None:
+    """Return the newest run of a task, None when it was not started."""
+    found = [
+        run
+        for run, _, task in runs_of(journal, position.workflow_id, position.round)
+        if task == position.task
+    ]
+    return found[-1] if found else None
+
+
+def _documents_for(
+    journal: JournalReader, position: WorkflowPosition, dependencies: Sequence[str]
+) -> list[Document]:
+    """
+    Return what earlier tasks of the round produced, under its own labels.
+
+    Of a task that was planned anew the newest run counts.
+
+    Raises:
+        ToolError: A task that this one depends on has failed, or was not worked on at all.
+    """
+    earlier = [
+        run
+        for run, _, task in runs_of(journal, position.workflow_id, position.round)
+        if 0 < task < position.task
+    ]
+    done = {run for run in earlier if journal.run(run).status == "done"}
+    if dependencies:
+        newest = {journal.spec(run).task_id: run for run in earlier}
+        for name in dependencies:
+            if newest.get(name) not in done:
+                word = "failed" if name in newest else "was not worked on"
+                raise ToolError(f"task {name} {word}, and this one depends on it")
+        wanted = {newest[name] for name in dependencies}
+        earlier = [run for run in earlier if run in wanted]
+    return [document for run in earlier if run in done for document in produced(journal, run)]
+
+
+def produced(journal: JournalReader, run_id: str) -> list[Document]:
+    """Return the documents that a run's actions produced, each under its label; erased ones are left out."""
+    return kept(journal, run_id, len(journal.spec(run_id).documents), 2**31)
+
+
+def kept(journal: JournalReader, run_id: str, first: int, count: int) -> list[Document]:
+    """Return *count* documents of a run from number *first* on, each under its label; erased ones are left out."""
+    bodies = journal.documents_at(journal.run(run_id).run, first, count)
+    return [
+        Document(item.name, body, item.mime, item.label, item.position)
+        for item, body in bodies
+        if body is not None
+    ]
+
+
+def waiting_task(journal: JournalReader, row: RunRow) -> str | None:
+    """Return the run of the task whose answer a waiting workflow needs, or None; no task of any other run."""
+    if row.task != 0 or row.status != "waiting":
+        return None
+    tasks = [run for run, _, task in runs_of(journal, row.workflow_id, row.round) if task > 0]
+    return tasks[-1] if tasks and journal.run(tasks[-1]).status == "waiting" else None
+
+
+def used_tools(journal: JournalReader, row: RunRow) -> list[str]:
+    """Return the names of the tools that a run is offered; of a workflow those of its tasks, as far as they are known."""
+    if row.task != 0:
+        return [tool.name for tool in journal.spec(row.run_id).tools]
+    tasks = [run for run, _, task in runs_of(journal, row.workflow_id, row.round) if task > 0]
+    names = list(journal.spec(row.run_id).children.get("tools", ()))
+    names += [tool.name for run in tasks for tool in journal.spec(run).tools]
+    return list(dict.fromkeys(names))
+
+
+def unfinished_tasks(journal: JournalReader, row: RunRow) -> list[str]:
+    """Return the runs of a workflow's tasks that have not ended; none of any other run."""
+    if row.task != 0:
+        return []
+    runs = [journal.run(run) for run, _, task in runs_of(journal, row.workflow_id, row.round) if task > 0]
+    return [run.run_id for run in runs if run.status not in ("done", "failed")]
+
+
+def task_to_answer(journal: JournalReader, run_id: str, answer: Any, outcome: str | None) -> str | None:
+    """Return the task that an answer to its workflow is for, or None."""
+    if answer is None and outcome is None:
+        return None
+    return waiting_task(journal, journal.run(run_id))
+
+
+def with_question(journal: JournalReader, result: Result) -> Result:
+    """Return *result*; of a workflow whose task waits, with what that task asks."""
+    waiting = waiting_task(journal, journal.run(result.run_id))
+    if waiting is None:
+        return result
+    return replace(result, waiting_for=restored(journal, waiting)[0].waiting_for)

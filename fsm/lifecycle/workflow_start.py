@@ -1,0 +1,229 @@
+"""
+A workflow file that a caller gives: read, checked against an engine's tools, and made part of a run's spec.
+
+Everything that can be wrong before the first row is found here, so that nothing is started: the file's defects, an action
+that no tool has, a template file that is not there, variables that cannot be evaluated.
+
+Source: document 004 sections 2 and 5; docs/spec-coverage.md, A129, A130, A132, A158, A160, C20, D18, D19.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ...prompts.model import Model
+from ...states.base.errors import UsageError
+from ...states.records.workflow import PLAN_ACTION, FlowTask, Workflow
+from ...states.run.spec import Mode, Spec
+from ...tools.catalog import folded
+from ...tools.tool import Tool
+from ..workflow.expressions.evaluator import rendered
+from ..workflow.navigation import Flow
+from ..workflow.reader import load_workflow
+from ..workflow.source import CHARS_MAX
+from ..workflow.variables import SAME, actions_of, advanced, fixed_values, state_at
+from .arguments import mode_of, model_of, text_of_file
+
+TEMPLATE_BYTES_MAX = 1_000_000
+_NAMED_MAX = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class GivenWorkflow:
+    """
+    A workflow as a caller gave it.
+
+    Attributes:
+        workflow: Read and free of defects.
+        folder: Where the files stand that it names.
+        variables: The caller's own; they win over those of the file.
+    """
+
+    workflow: Workflow
+    folder: Path = Path()
+    variables: Mapping[str, Any] = field(default_factory=dict)
+
+    def mode(self, modes: Mapping[str, Any]) -> Mode:
+        """
+        Return ``planner``, the mode of every workflow file.
+
+        Raises:
+            UsageError: The caller chose another.
+        """
+        if any(value is not None for value in modes.values()) and (mode := mode_of(**modes)) != "planner":
+            raise UsageError(f"a workflow runs in the mode planner, not {mode}")
+        return "planner"
+
+    def offered(self, tools: Mapping[str, Tool], chosen: Sequence[Tool]) -> tuple[Tool, ...]:
+        """
+        Return the tools of a run: those it may choose from, and those that the workflow calls itself.
+
+        Raises:
+            UsageError: The workflow calls a tool that is not there.
+        """
+        known = {folded(name): tool for name, tool in tools.items()}
+        found = list(chosen)
+        for action, place in actions_of(self.workflow):
+            tool = known.get(folded(action))
+            if tool is None:
+                raise UsageError(
+                    f"workflow: {place}: there is no tool {action!a}; there are: {', '.join(tools)}"
+                )
+            if tool not in found:
+                found.append(tool)
+        return tuple(found)
+
+    def begun(
+        self, spec: Spec, model: Model, *, tools: Sequence[str] | None, own_model: bool
+    ) -> tuple[Spec, Model]:
+        """
+        Return *spec* with the workflow and its beginning, and the model that plans.
+
+        Args:
+            spec: Of the run, complete but for the workflow.
+            model: Of the engine or the run.
+            tools: The caller's list; None when there was none.
+            own_model: Whether *model* is the caller's, which wins over the workflow's.
+
+        Raises:
+            UsageError: The workflow cannot begin.
+        """
+        workflow = self.workflow
+        inputs = {
+            **dict(self.variables),
+            **fixed_values(spec),
+            "tools": list(tools) if tools is not None else None,
+        }
+        inputs |= {"results": [], "transcript": [turn.wire() for turn in spec.transcript]}
+        inputs["model"] = model.name if own_model else None
+        for name in ("promptTemplate", "tools", "model", "context"):
+            if inputs[name] is None:
+                inputs[name] = self.variables.get(name)
+        variables = Flow(workflow).start(inputs).variables
+        workflow = _with_templates(workflow, variables, self.folder)
+        flow = Flow(workflow)
+        model = model if own_model else _model_of(workflow, variables) or model
+        spec = spec.model_copy(update={"model": model.name, "workflow": workflow.wire()})
+        cursor, task = advanced(flow, flow.start(inputs), None)
+        if task is None:
+            raise UsageError("workflow: it ends before anything is done")
+        return spec.model_copy(update={"flow": state_at(flow, cursor, task, spec)}), model
+
+
+WorkflowLike = Workflow | GivenWorkflow | Mapping[str, Any] | str | os.PathLike[str]
+"""What a caller gives as a workflow."""
+
+
+def given_workflow(
+    given: WorkflowLike | None, variables: Mapping[str, Any] | None = None
+) -> GivenWorkflow | None:
+    """
+    Return a workflow from a path, the text of a file, its data, or a `Workflow`; None for None.
+
+    Raises:
+        UsageError: The file cannot be read or has defects, or the variables are no JSON object.
+    """
+    if given is None:
+        if variables is not None:
+            raise UsageError("variables come with a workflow")
+        return None
+    if isinstance(given, GivenWorkflow):
+        return given
+    checked = _variables(variables)
+    if isinstance(given, Workflow):
+        return GivenWorkflow(_checked(given), Path(), checked)
+    if isinstance(given, Mapping):
+        return GivenWorkflow(_checked(load_workflow(_json(given, "workflow"))), Path(), checked)
+    if not isinstance(given, str | os.PathLike):
+        raise UsageError(f"workflow: expected a path, a text or a Workflow, not {type(given).__name__}")
+    path = _path_of(given)
+    if path is None:
+        return GivenWorkflow(_checked(load_workflow(str(given))), Path(), checked)
+    return GivenWorkflow(
+        _checked(load_workflow(text_of_file(path, 4 * CHARS_MAX), name=str(path))), path.parent, checked
+    )
+
+
+def followed(spec: Spec) -> dict[str, Any]:
+    """Return the options with which a next round follows the workflow of a run."""
+    variables = spec.flow.variables if spec.flow is not None else {}
+    return {"workflow": Workflow.model_validate(spec.workflow), "variables": variables}
+
+
+def _path_of(given: str | os.PathLike[str]) -> Path | None:
+    """Return the file that is meant, None for the text of one."""
+    if not isinstance(given, str):
+        return Path(given)
+    line = given.strip()
+    if "\n" in line or not line or len(line) > _NAMED_MAX or "\0" in line or line.startswith("{"):
+        return None
+    path = Path(given)
+    return path if path.suffix.lower() in (".yaml", ".yml", ".json") or path.is_file() else None
+
+
+def _json(given: Mapping[str, Any], what: str) -> str:
+    try:
+        return json.dumps(given, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UsageError(f"{what}: has no JSON form ({error})") from None
+
+
+def _variables(given: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return a caller's variables as plain JSON data."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping) or not all(
+        isinstance(name, str) and name.isidentifier() for name in given
+    ):
+        raise UsageError("variables must be a mapping of names to JSON values")
+    if fixed := sorted(set(given) & set(SAME)):
+        raise UsageError(f"variables: {fixed[0]!r} is what the run makes it")
+    found: dict[str, Any] = json.loads(_json(given, "variables"))
+    return found
+
+
+def _checked(workflow: Workflow) -> Workflow:
+    """Return *workflow* when it leaves the variables alone that the run's rows tell."""
+    places = [(f"init.{name}", name, value) for name, value in workflow.init.items()]
+    for task in workflow.walk():
+        places += [(f"{task.path}.post.{name}", name, value) for name, value in task.post.items()]
+    for place, name, value in places:
+        base = name.removesuffix("[]")
+        if base in SAME and (base != name or value not in SAME[base]):
+            raise UsageError(f"workflow: {place}: {base!r} is what the run makes it; use another name")
+    return workflow
+
+
+def _with_templates(workflow: Workflow, variables: Mapping[str, Any], folder: Path) -> Workflow:
+    """Return *workflow* with the text of every template file beside its name."""
+    return workflow.model_copy(
+        update={"tasks": tuple(_with_template(task, variables, folder) for task in workflow.tasks)}
+    )
+
+
+def _with_template(task: FlowTask, variables: Mapping[str, Any], folder: Path) -> FlowTask:
+    inner = tuple(_with_template(item, variables, folder) for item in task.tasks)
+    name = rendered(task.input.get("promptTemplateFile"), variables, strict=False)
+    if task.action != PLAN_ACTION or not isinstance(name, str) or not name.strip():
+        return task.model_copy(update={"tasks": inner})
+    text = text_of_file(folder / name.strip(), TEMPLATE_BYTES_MAX)
+    if not text.strip():
+        raise UsageError(f"{name}: the template is empty")
+    read = {"file": name.strip(), "text": text.replace("${", "$${")}
+    return task.model_copy(update={"input": {**task.input, "promptTemplateFile": read}, "tasks": inner})
+
+
+def _model_of(workflow: Workflow, variables: Mapping[str, Any]) -> Model | None:
+    """Return the model that the first task that plans names, None when it names none."""
+    task = next((task for task in workflow.walk() if task.action == PLAN_ACTION), None)
+    name = rendered(task.input.get("model"), variables, strict=False) if task is not None else None
+    if name is None or name == "":
+        return None
+    if not isinstance(name, str):
+        raise UsageError("workflow: model must be the name of a model")
+    return model_of(name)

@@ -1,0 +1,239 @@
+"""
+A run is a fold over its rows.
+
+`apply` is the one way from a run to the next, live, on replay and in the check. `restore` is the same fold over fewer rows:
+counters are in the last row, and of the changes the last one of each transition is enough, beside the last
+`HISTORY_MESSAGES` messages and turns. That holds since a transition always sets the same slots of the memory: which ones is
+declared in `SETS`, and `apply` refuses any other change, so that no row is written which `restore` would read wrongly. What
+the outcome facts of a row add to the memory is derived by one class, `_Facts`, for one row and for many.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import orjson
+from msgspec.structs import replace
+from rpds import HashTrieMap
+
+from ...states.base.errors import InternalError
+from ...states.phase import EXECUTING, OBSERVING, PLANNING, REVIEWING, SPECIFYING
+from ...states.records.actions import StoredText
+from ...states.run.counters import counters_of
+from ...states.run.state import HISTORY_MESSAGES, Change, Counters, Memory, Run
+from ..decision.duplicate_calls import pushed
+from ..decision.plan_mode import output_place
+
+Transition = tuple[str, str]
+"""Source and trigger."""
+
+_EVERY: dict[Transition, str] = {
+    (PLANNING, "fail"): "answer question",
+    (PLANNING, "answer"): "answer feedback",
+    (PLANNING, "wait"): "question reply feedback turn",
+    (PLANNING, "select"): "selection intent result observation feedback reply",
+    (PLANNING, "reselect"): "feedback",
+    (PLANNING, "provide"): "question reply",
+    (SPECIFYING, "fail"): "answer question",
+    (SPECIFYING, "wait"): "intent question reply",
+    (SPECIFYING, "specify"): "intent feedback reply",
+    (SPECIFYING, "respecify"): "feedback",
+    (SPECIFYING, "refuse"): "result intent feedback reply",
+    (SPECIFYING, "provide"): "question reply",
+    (EXECUTING, "fail"): "answer question",
+    (EXECUTING, "wait"): "question reply",
+    (EXECUTING, "retry_step"): "result reply",
+    (EXECUTING, "execute"): "result reply",
+    (EXECUTING, "provide"): "question reply",
+    (OBSERVING, "observe"): "observation check message",
+    (REVIEWING, "fail"): "answer question",
+    (REVIEWING, "reassess"): "feedback",
+    (REVIEWING, "conclude"): "refinement feedback",
+    (REVIEWING, "format"): "selection review intent result reply feedback",
+    (REVIEWING, "finish"): "answer review question",
+    (REVIEWING, "retry"): "improvements hint selection intent result answer feedback",
+    (REVIEWING, "next_step"): "selection intent result feedback reply",
+    (REVIEWING, "proceed"): "refinement hint improvements selection intent result feedback",
+}
+"""Slots of `Change` that a transition sets in every run."""
+
+_PLANS: dict[Transition, str] = {
+    (PLANNING, "answer"): "turn selection",
+    (PLANNING, "select"): "plan turn",
+    (PLANNING, "provide"): "turn",
+    (SPECIFYING, "provide"): "turn",
+    (REVIEWING, "retry"): "plan",
+    (REVIEWING, "proceed"): "plan",
+}
+"""Those that it sets beside them in batch and planner mode."""
+
+_WORKFLOW: dict[Transition, str] = {
+    (PLANNING, "answer"): "turn selection plan flow",
+    (PLANNING, "wait"): "answer flow",
+    (PLANNING, "select"): "plan turn answer flow",
+    (PLANNING, "provide"): "turn answer flow",
+    (SPECIFYING, "provide"): "turn",
+    (REVIEWING, "conclude"): "answer flow",
+    (REVIEWING, "retry"): "plan flow",
+    (REVIEWING, "next_step"): "answer flow",
+    (REVIEWING, "proceed"): "answer flow",
+}
+"""Those that it sets beside them in a run that follows a workflow file, whose plan is kept from one task to the next."""
+
+Sets = Mapping[Transition, frozenset[str]]
+
+
+def _sets(more: Mapping[Transition, str]) -> Sets:
+    return {kind: frozenset(f"{slots} {more.get(kind, '')}".split()) for kind, slots in _EVERY.items()}
+
+
+SETS: dict[str, Sets] = {"react": _sets({}), "plans": _sets(_PLANS), "workflow": _sets(_WORKFLOW)}
+"""By kind of run and transition, exactly the slots of `Change` that it sets: a slot that is set only at times is lost."""
+
+
+def sets_of(run: Run) -> Sets:
+    """Return what each transition sets in a run like *run*."""
+    if run.memory.flow is not None:
+        return SETS["workflow"]
+    return SETS["react" if run.spec.mode == "react" else "plans"]
+
+
+def apply(
+    run: Run, *, trigger: str, dest: str, counters: Counters, change: Change, outcome: dict[str, Any]
+) -> Run:
+    """
+    Return *run* after one transition.
+
+    Args:
+        run: Before it.
+        trigger, dest: The transition.
+        counters: After it.
+        change: What it sets.
+        outcome: The row's outcome facts; of an `execute` row they tell the key, label and output of the call.
+
+    Raises:
+        InternalError: *change* sets other slots than `SETS` declares, or a turn that `restore` would not look for.
+    """
+    place, slots = (run.state, trigger), change.slots()
+    if slots.keys() != sets_of(run).get(place):
+        _refuse(run, place, slots.keys())
+    if "turn" in slots and (slots["turn"] is not None) is not _adds_turn(place, outcome["kind"]):
+        raise InternalError(f"run {run.run_id}: {trigger} in {run.state} says a turn at times only")
+    updates = _updates(run.memory, slots)
+    if run.state == EXECUTING or run.memory.asked is not None or len(run.memory.produced):
+        facts = _Facts(run)
+        facts.add(place, outcome)
+        updates |= facts.updates()
+    memory = replace(run.memory, **updates)
+    return Run(run.run_id, run.number, run.spec, dest, run.seq + 1, counters, memory)
+
+
+def _refuse(run: Run, place: Transition, found: Iterable[str]) -> None:
+    declared = sets_of(run).get(place, frozenset())
+    wrong = ", ".join(sorted(declared ^ set(found))) or "nothing that is declared"
+    raise InternalError(
+        f"run {run.run_id}: {place[1]} in {place[0]} must set {', '.join(sorted(declared)) or 'nothing'}; "
+        f"it differs in {wrong}"
+    )
+
+
+def _updates(memory: Memory, slots: dict[str, Any]) -> dict[str, Any]:
+    """Return what a change's *slots* set in *memory*; its message goes to the history, its turn to the turns."""
+    if "message" in slots and (message := slots.pop("message")) is not None:
+        slots["history"] = (*memory.history, message)[-HISTORY_MESSAGES:]
+    if "turn" in slots and (turn := slots.pop("turn")) is not None:
+        slots["turns"] = (*memory.turns, turn)[-HISTORY_MESSAGES:]
+    return slots
+
+
+class _Facts:
+    """What the outcome facts of rows add to a run's memory: the guard's window, labels, outputs, a call's dialogue."""
+
+    __slots__ = ("answered", "asked", "keys", "labels", "outputs", "produced", "run")
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.keys: list[str] = []
+        self.labels: dict[str, tuple[int, int]] = {}
+        self.outputs: dict[str, Any] = {}
+        self.produced = run.memory.produced
+        self.asked, self.answered = run.memory.asked, run.memory.answered
+
+    def add(self, place: Transition, outcome: Mapping[str, Any]) -> None:
+        """Take the next row in; *outcome* is looked at in Executing only."""
+        source, trigger = place
+        if trigger == "execute":
+            self._executed(outcome)
+        elif trigger == "select":  # the steps of another plan have given nothing yet
+            self.produced = HashTrieMap()
+        elif trigger == "specify":  # and a new call has asked nothing yet
+            self.asked, self.answered = None, None
+        elif source == EXECUTING and trigger == "wait" and outcome["kind"] == "asked":
+            self.asked, self.answered = StoredText(**outcome["asked"]), None
+        elif source == EXECUTING and trigger == "provide" and outcome["action"] in ("accept", "decline"):
+            self.answered = StoredText(**outcome["answer"])
+
+    def _executed(self, outcome: Mapping[str, Any]) -> None:
+        self.keys.append(outcome["key"])
+        if outcome["ok"]:
+            self.labels[outcome["label"]] = (outcome["first"], outcome["documents"])
+            if "output" in outcome:
+                self.outputs[outcome["key"]] = outcome["output"]
+        if (output := output_place(outcome)) is not None:
+            self.produced = self.produced.insert(*output)
+
+    def updates(self) -> dict[str, Any]:
+        """Return what they set in the memory."""
+        memory = self.run.memory
+        updates: dict[str, Any] = {"asked": self.asked, "answered": self.answered, "produced": self.produced}
+        if self.keys:
+            updates["window"] = pushed(memory.window, self.run.spec.limits, *self.keys)
+        if self.labels:
+            updates["labels"] = memory.labels.update(self.labels)
+        if self.outputs:
+            stored = {key: StoredText(**output) for key, output in self.outputs.items()}
+            updates["outputs"] = memory.outputs.update(stored)
+        return updates
+
+
+def _adds_turn(place: Transition, kind: str) -> bool:
+    """Return whether a row that sets the slot ``turn`` adds one: what a planner, a workflow or a user has said."""
+    return kind == "reply" or place[1] in ("wait", "provide")
+
+
+def restore(run: Run, rows: Iterable[tuple[Any, ...]], load: Callable[[str], Change]) -> Run:
+    """
+    Return *run* after *rows*: the fold over the few of them that leave something in it.
+
+    Args:
+        run: As `states.run.state.initial_run` gives it, or as the part of its walk before *rows* has left it.
+        rows: All that follow, in order, in the order of the table.
+        load: Returns the change that a row's ``change`` column refers to.
+    """
+    sets = sets_of(run)
+    says = {place for place, slots in sets.items() if "turn" in slots}
+    last: dict[Transition, tuple[Any, ...]] = {}
+    messages: deque[tuple[Any, ...]] = deque(maxlen=HISTORY_MESSAGES)
+    turns: deque[tuple[Any, ...]] = deque(maxlen=HISTORY_MESSAGES)
+    facts = _Facts(run)
+    row: tuple[Any, ...] | None = None
+    for row in rows:
+        place = row[4], row[3]
+        last[place] = row
+        if row[4] == EXECUTING:
+            facts.add(place, orjson.loads(row[8]))
+            continue
+        facts.add(place, {})
+        if row[4] == OBSERVING:
+            messages.append(row)
+        elif place in says and _adds_turn(place, orjson.loads(row[8])["kind"]):
+            turns.append(row)
+    if row is None:
+        return run
+    memory = run.memory
+    for _, column in sorted({item[1]: item[9] for item in (*last.values(), *messages, *turns)}.items()):
+        memory = replace(memory, **_updates(memory, load(column).slots()))
+    memory = replace(memory, **facts.updates())
+    return replace(run, state=row[5], seq=row[1] + 1, counters=counters_of(row), memory=memory)

@@ -1,0 +1,255 @@
+"""
+Why a run stops: the predicates that the table of stops names, and the one place where it is read. Pure.
+
+`first_stop` walks `fsm.machine.table.STOPS` in order; its answer is the reason that a guard (`hard_stop`, `stop_reached`) looks at and
+that a transition records. Nothing else sets a reason. `read_case` is what the machine decides on: an outcome as the readers
+understood it (`fsm.decision.interpret`), with the reasons to stop beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...states.phase import OBSERVING, PHASES, REVIEWING
+from ...states.records.outcomes import Answered, Cancelled, ModelFault, Outcome, Replied, Unaffordable
+from ...states.run import budgets
+from ...states.run.state import Run
+from ..decision.case import Case
+from ..decision.interpret import read_phase, read_workflow
+from ..decision.plan_mode import steps_left_in_plan
+from ..decision.progress import stale_after
+from ..decision.run_resources import Kit
+from .guards import reply_invalid, review_retry
+from .table import CONCLUDED, STOPS, Stop
+
+Predicate = Callable[[Case], bool]
+
+HARD_STOP, STOP_REACHED, ANSWER, LAST_FAIL = "hard_stop", "stop_reached", "answer_present", ""
+"""When a reason is read: the guard that it makes hold, of the last ``fail`` of a phase none."""
+
+
+def read_case(run: Run, outcome: Outcome, kit: Kit, at_us: int = 0) -> Case:
+    """Return the case of *run* and *outcome*; pure, and total for every outcome that a request can have."""
+    case = Case(run, outcome, criteria=run.counters.criteria, at_us=at_us)
+    if run.memory.question is None:
+        read_phase(case, kit)
+    if run.state == OBSERVING:
+        return case
+    case.stop = first_stop(case, HARD_STOP)
+    if run.memory.flow is not None and case.stop is None:
+        # After the first reading: a run that must stop is not led on. Then once more: the workflow itself may say abort.
+        read_workflow(case, kit)
+        case.stop = first_stop(case, HARD_STOP)
+    if run.state == REVIEWING and not (run.counters.concluded or run.counters.formatted):
+        case.stop_reason = first_stop(case, STOP_REACHED)
+    return case
+
+
+def first_stop(case: Case, guard: str) -> str | None:
+    """
+    Return the reason of the first stop of the table that holds in the case's phase, or None.
+
+    Args:
+        case: As far as it is read.
+        guard: Which stops are asked: those that make this guard hold, empty for the reason of the last ``fail``.
+    """
+    for reason, needed in _COMPILED[guard, case.run.state]:
+        for predicate, wanted in needed:
+            if predicate(case) is not wanted:
+                break
+        else:
+            return reason if reason != CONCLUDED else case.run.counters.stop
+    return None
+
+
+# -- hard stops --------------------------------------------------------------------------------------------------
+
+
+def unaskable(case: Case) -> bool:
+    """Somebody has to be asked, and the run's questions are used up."""
+    return case.unaskable
+
+
+def workflow_lost(case: Case) -> bool:
+    """The workflow file cannot be followed any further."""
+    return case.lost
+
+
+def cancelled(case: Case) -> bool:
+    """Somebody asked to cancel the run, or cancelled where it waited for an answer."""
+    outcome = case.outcome
+    return isinstance(outcome, Cancelled) or (
+        isinstance(outcome, Answered) and outcome.answer.action == "cancel"
+    )
+
+
+def model_failed(case: Case) -> bool:
+    """The model could not be reached, or answered with an error."""
+    return isinstance(case.outcome, ModelFault)
+
+
+def calls_refused(case: Case) -> bool:
+    """Calls were blocked as duplicates, or refused for their parameters in a row, too often."""
+    return budgets.calls_refused(case.run)
+
+
+def errors_in_a_row(case: Case) -> bool:
+    """Too many calls in a row have failed."""
+    return budgets.errors_in_a_row(case.run)
+
+
+def tokens_used_up(case: Case) -> bool:
+    """The token budget is used up, or what is left is too little for the next request."""
+    if isinstance(case.outcome, Unaffordable) and case.outcome.reason == "token_budget":
+        return True
+    return budgets.token_budget_used_up(case.run.spec.limits, case.run.counters)
+
+
+def time_used_up(case: Case) -> bool:
+    """The time budget is used up."""
+    return budgets.time_budget_used_up(case.run.spec.limits, case.run.counters)
+
+
+def cost_used_up(case: Case) -> bool:
+    """The cost budget is used up, or what is left is too little for the next request."""
+    if isinstance(case.outcome, Unaffordable) and case.outcome.reason == "cost_budget":
+        return True
+    return budgets.cost_budget_used_up(case.run.spec.limits, case.run.counters)
+
+
+def formatting(case: Case) -> bool:
+    """Only the final formatting is left, which is beyond all limits."""
+    return bool(case.run.counters.formatted)
+
+
+def waiting(case: Case) -> bool:
+    """The run waits for somebody, and asks nothing of a model."""
+    return case.run.memory.question is not None
+
+
+def all_met_in_review(case: Case) -> bool:
+    """The run is in Reviewing, with every criterion met before."""
+    return case.run.state == REVIEWING and budgets.all_met(case.run.counters.criteria)
+
+
+def aborted(case: Case) -> bool:
+    """A step of the plan, or the workflow, says abort."""
+    return case.aborted
+
+
+# -- after an action ---------------------------------------------------------------------------------------------
+
+
+def refined(case: Case) -> bool:
+    """The model has judged the action."""
+    return case.refinement is not None
+
+
+def all_met(case: Case) -> bool:
+    """There is at least one criterion, and all are met after this outcome."""
+    return budgets.all_met(case.criteria)
+
+
+def model_stops(case: Case) -> bool:
+    """The model's refinement decides to stop."""
+    return case.refinement is not None and case.refinement.decision == "stop"
+
+
+def refinement_unreadable(case: Case) -> bool:
+    """The refinement could not be read, and may not be asked again."""
+    return case.problem is not None and not budgets.review_retries_left(case.run)
+
+
+def plan_is_done(case: Case) -> bool:
+    """A batch has no steps left in its plan, or the workflow has come to its end."""
+    if case.moved is not None:
+        return case.moved.state.kind == "end"
+    return _between_steps(case) and case.run.spec.mode == "batch" and not steps_left_in_plan(case.run)
+
+
+def plan_wanted(case: Case) -> bool:
+    """A planner has no steps left in its plan; while there are steps left in the run, it would make another."""
+    run = case.run
+    if not _between_steps(case) or run.spec.mode != "planner" or steps_left_in_plan(run):
+        return False
+    return budgets.steps_left(run)
+
+
+def no_plan_left(case: Case) -> bool:
+    """No other plan may be made."""
+    return not budgets.plans_left(case.run)
+
+
+def stale(case: Case) -> bool:
+    """The scores have not risen for as many refinements in a row as `Limits.no_improvement_limit` says."""
+    return stale_after(case.run, case.refinement)[0] >= case.run.spec.limits.no_improvement_limit
+
+
+def step_wanted(case: Case) -> bool:
+    """
+    Another action would be started, which counts as a step.
+
+    After a refinement always; of a plan while it has steps, and for a planner's next one; of a workflow until its end,
+    but the call of a hook does not count.
+    """
+    moved, run = case.moved, case.run
+    if moved is not None:
+        return moved.state.kind != "end" and moved.counts
+    if run.spec.mode == "react":
+        return case.refinement is not None
+    return _between_steps(case) and (run.spec.mode == "planner" or steps_left_in_plan(run) > 0)
+
+
+def no_step_left(case: Case) -> bool:
+    """No other action may be started."""
+    return not budgets.steps_left(case.run)
+
+
+def _between_steps(case: Case) -> bool:
+    """Whether Reviewing goes on by code, without a reply."""
+    return case.run.spec.mode != "react" and not isinstance(case.outcome, Replied)
+
+
+# -- the last fail of a phase; with the guards `review_retry` and `reply_invalid` ------------------------------------------------------------------------------------
+
+
+def improved_nothing(case: Case) -> bool:
+    """The run concluded since its scores did not rise any more."""
+    return case.run.counters.stop == "no_improvement"
+
+
+def reviewed(case: Case) -> bool:
+    """There is a completion review."""
+    return case.review is not None
+
+
+def stop_recorded(case: Case) -> bool:
+    """A reason was recorded when the run concluded."""
+    return bool(case.run.counters.stop)
+
+
+_FUNCTIONS = {**globals(), reply_invalid.__name__: reply_invalid, review_retry.__name__: review_retry}
+PREDICATES: dict[str, Predicate] = {
+    name: _FUNCTIONS[name] for name in {name.removeprefix("not "): 1 for stop in STOPS for name in stop.when}
+}
+"""Every predicate that the table of stops names; a name without a function fails on import."""
+
+
+Compiled = dict[tuple[str, str], tuple[tuple[str, tuple[tuple[Predicate, bool], ...]], ...]]
+"""By guard and phase the reasons in order, each with its predicates and what they must be."""
+
+
+def _compiled(stops: tuple[Stop, ...]) -> Compiled:
+    def needed(stop: Stop) -> tuple[tuple[Predicate, bool], ...]:
+        return tuple((PREDICATES[name.removeprefix("not ")], name in PREDICATES) for name in stop.when)
+
+    return {
+        (guard, phase): tuple(
+            (stop.reason, needed(stop)) for stop in stops if stop.guard == guard and phase in stop.phases
+        )
+        for guard in (HARD_STOP, STOP_REACHED, ANSWER, LAST_FAIL)
+        for phase in PHASES
+    }
+
+
+_COMPILED = _compiled(STOPS)

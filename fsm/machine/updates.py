@@ -1,0 +1,565 @@
+"""
+What a transition sets: one function per row's source and trigger, from a case to a change and new counters.
+
+Which slots of `Change` a transition sets is declared in `fsm.machine.fold.SETS` and enforced by `fsm.machine.fold.apply`: always the same
+ones, explicitly None where there is nothing, since `fsm.machine.fold.restore` reads a few rows only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from ...states.phase import EXECUTING, OBSERVING, PLANNING, REVIEWING, SPECIFYING
+from ...states.records.actions import Selection, ToolResult
+from ...states.records.observations import Message, Turn
+from ...states.records.outcomes import Answered, Asked, Cancelled, InDoubt, ModelFault, Replied
+from ...states.records.plans import Step
+from ...states.records.questions import Answer, Question
+from ...states.run.reasons import REASONS
+from ...states.run.spec import TASK_TOOL
+from ...states.run.state import Change, Counters, Run
+from ...tools.catalog import DOCUMENT_LIST
+from ..decision.case import Case
+from ..decision.observation import (
+    TURN_CHARS,
+    answer_text,
+    check_of,
+    clean,
+    cut,
+    line,
+    message_of,
+    observation_of,
+)
+from ..decision.plan_mode import selection_of, step_of
+from ..decision.progress import stale_after
+from .stop_rules import ANSWER, LAST_FAIL, first_stop
+
+Update = tuple[Change, Counters]
+"""What a transition sets, and the counters after it; time and usage are added by `fsm.machine.machine.decide`."""
+
+APPROVAL_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "approve": {"type": "boolean"},
+        "approval": {"type": "string"},
+        "comment": {"type": "string"},
+    },
+    "required": ["approve"],
+    "additionalProperties": False,
+}
+
+
+# -- Planning -----------------------------------------------------------------------------------------------------
+
+
+def _select(case: Case) -> Update:
+    counters = case.run.counters
+    planned: dict[str, Any] = {}
+    if case.plan is not None or case.moved is not None:
+        planned = {"plan": case.plan, "turn": _turn_of(case)}
+    change = Change(
+        selection=case.selection,
+        intent=None,
+        result=None,
+        observation=None,
+        feedback=None,
+        reply=None,
+        **planned,
+    )
+    return change, replace(
+        counters,
+        step=counters.step + 1,
+        plan_step=0,
+        plans=counters.plans + (case.plan is not None),
+        selection_retries=0,
+        parameter_retries=0,
+        step_retries=0,
+    )
+
+
+def _reselect(case: Case) -> Update:
+    counters = case.run.counters
+    return Change(feedback=_problem(case)), replace(
+        counters, selection_retries=counters.selection_retries + 1
+    )
+
+
+def _problem(case: Case) -> str:
+    """Why the reply could not be used, for the next prompt."""
+    if case.problem is not None:
+        return case.problem.message
+    return case.denied or case.invalid or case.unsafe or "the reply could not be used"
+
+
+def _answer(case: Case) -> Update:
+    planned: dict[str, Any] = (
+        {} if case.run.spec.mode == "react" else {"turn": _turn_of(case), "selection": None}
+    )
+    change = Change(answer=case.answer or None, feedback=None, **planned)
+    return change, replace(
+        case.run.counters, concluded=1, stop=first_stop(case, ANSWER) or "", selection_retries=0
+    )
+
+
+# -- Specifying ---------------------------------------------------------------------------------------------------
+
+
+def _specify(case: Case) -> Update:
+    counters = case.run.counters
+    change = Change(intent=case.intent, feedback=None, reply=None)
+    return change, replace(counters, action=counters.action + 1, parameter_retries=0, refused=0)
+
+
+def _respecify(case: Case) -> Update:
+    counters = case.run.counters
+    return Change(feedback=_problem(case)), replace(
+        counters, parameter_retries=counters.parameter_retries + 1
+    )
+
+
+def _refuse(case: Case) -> Update:
+    """The call is not executed: an error result in its place says why."""
+    run, selection, counters = case.run, case.selection, case.run.counters
+    assert selection is not None, "Specifying is entered with a selection"
+    step = step_of(run)
+    if selection.origin == "workflow" and selection.tool == "noop":
+        step = Step(type="noop", reason=selection.objective)
+    if step is not None and step.type != "tool":
+        change = Change(result=_other_result(case, step), intent=None, feedback=None, reply=None)
+        return change, replace(counters, action=counters.action + 1)
+    blocked = case.duplicate is not None
+    echo = None
+    if case.denied is not None:
+        code, error = "denied", case.denied
+    elif blocked:
+        assert case.intent is not None, "only a complete call can be a duplicate"
+        code = "duplicate_call_blocked"
+        error = f"the same call was made before ({case.duplicate} rule); change the arguments or choose another action"
+        echo = run.memory.outputs.get(case.intent.key)
+    elif case.unsafe is not None:
+        code, error = "unsafe_parameters", case.unsafe
+    else:
+        code, error = "invalid_parameters", _problem(case)
+    refused = code in ("invalid_parameters", "unsafe_parameters")
+    change = Change(
+        result=ToolResult(tool=selection.tool, ok=False, error=error, error_code=code, echo=echo),
+        intent=None,
+        feedback=None,
+        reply=None,
+    )
+    return change, replace(
+        counters,
+        action=counters.action + 1,
+        blocked=counters.blocked + (code == "duplicate_call_blocked" and selection.origin != "hook"),
+        refused=_counted_on(case, counters.refused, failed=refused),
+    )
+
+
+def _other_result(case: Case, step: Step) -> ToolResult:
+    """Return what a plan's step that is no tool came to: the user's answer, or nothing."""
+    if step.type == "noop":
+        return ToolResult("noop", ok=True, notes=(step.reason.strip() or "nothing was done",))
+    reply = case.run.memory.reply
+    if reply is None or reply.action != "accept" or reply.content in (None, "", {}, []):
+        word = "declined to answer" if reply is not None and reply.action == "decline" else "gave no answer"
+        return ToolResult("elicitation", ok=False, error=f"the user {word}", error_code="declined")
+    content = reply.content
+    return ToolResult("elicitation", ok=True, answer=answer_text(content))
+
+
+# -- Executing ----------------------------------------------------------------------------------------------------
+
+
+def _retry_step(case: Case) -> Update:
+    counters = case.run.counters
+    return Change(result=case.result, reply=None), replace(counters, step_retries=counters.step_retries + 1)
+
+
+def _execute(case: Case) -> Update:
+    run, counters, result, intent = case.run, case.run.counters, case.result, case.run.memory.intent
+    assert result is not None and intent is not None, "Executing ends with a result of its intent"
+    window = run.memory.window
+    same = counters.same_key + 1 if window and window[-1] == intent.key else 1
+    return Change(result=result, reply=None), replace(
+        counters,
+        errors=_counted_on(case, counters.errors, failed=not result.ok),
+        same_key=same,
+        documents=counters.documents + len(result.documents),
+    )
+
+
+def _counted_on(case: Case, count: int, *, failed: bool) -> int:
+    """Return how many failed in a row; the call of a hook is none of them."""
+    selection = case.run.memory.selection
+    if selection is not None and selection.origin == "hook":
+        return count
+    return count + 1 if failed else 0
+
+
+# -- Observing and Reviewing --------------------------------------------------------------------------------------
+
+
+def _observe(case: Case) -> Update:
+    result = case.result
+    assert result is not None, "Observing is entered with a result"
+    observation = observation_of(case.run, result, case.recalled)
+    change = Change(
+        observation=observation,
+        check=check_of(observation),
+        message=message_of(case.run, result, observation, case.recalled),
+    )
+    return change, replace(case.run.counters, review_retries=0)
+
+
+def _reassess(case: Case) -> Update:
+    counters = case.run.counters
+    return Change(feedback=_problem(case)), replace(counters, review_retries=counters.review_retries + 1)
+
+
+def _conclude(case: Case) -> Update:
+    counters = case.run.counters
+    stale, best = stale_after(case.run, case.refinement)
+    change = Change(refinement=case.refinement, feedback=None)
+    return change, replace(
+        counters,
+        concluded=1,
+        stop=case.stop_reason or "",
+        criteria=case.criteria,
+        review_retries=0,
+        stale=stale,
+        best_score=best,
+    )
+
+
+def _format(case: Case) -> Update:
+    run = case.run
+    last = next((item for item in reversed(run.memory.history) if _reportable(item)), None)
+    references = (f"docList:{last.label}",) if last is not None else ()
+    tool = run.spec.formatter
+    assert tool is not None, "a final format comes with its tool"
+    selection = Selection(
+        tool=tool.name,
+        objective="format the final result",
+        documents=references,
+        arguments={"title": run.spec.objective, DOCUMENT_LIST: list(references)},
+        origin="format",
+    )
+    change = Change(
+        selection=selection, review=case.review, intent=None, result=None, reply=None, feedback=None
+    )
+    return change, replace(run.counters, formatted=1, criteria=case.criteria)
+
+
+def _reportable(message: Message) -> bool:
+    """Whether an action's documents can be the body of the report; a mere extract is not an answer."""
+    return message.success and message.documents_count > 0 and message.tool != "document.extract"
+
+
+def _finish(case: Case) -> Update:
+    counters = case.run.counters
+    answer = final_answer(case, counters.stop, done=True)
+    if (
+        counters.formatted
+        and case.run.memory.observation is not None
+        and not case.run.memory.observation.success
+    ):
+        answer += "\n\nNote: the final formatting failed; the answer stands as it is."
+    return Change(answer=answer, review=case.review, question=None), replace(counters, criteria=case.criteria)
+
+
+def _retry(case: Case) -> Update:
+    counters, review = case.run.counters, case.review
+    assert review is not None, "a retry is the completion review's word"
+    planned: dict[str, Any] = {} if case.run.spec.mode == "react" else {"plan": None}
+    change = Change(
+        improvements=review.improvements or None,
+        hint=None,
+        selection=None,
+        intent=None,
+        result=None,
+        answer=None,
+        feedback=None,
+        **planned,
+    )
+    return change, replace(
+        counters,
+        retries=counters.retries + 1,
+        concluded=0,
+        stop="",
+        review_retries=0,
+        criteria=case.criteria,
+    )
+
+
+def _next_step(case: Case) -> Update:
+    """The plan's next step, or an action of the workflow, without asking the model again."""
+    run, plan = case.run, case.run.memory.plan
+    number, counts = run.counters.plan_step + 1, 1
+    if case.moved is not None:
+        selection, number, counts = case.moved.selection, case.moved.plan_step, int(case.moved.counts)
+    else:
+        assert plan is not None and number < len(plan.steps), "the plan has steps left"
+        selection = selection_of(plan.steps[number], run)
+    change = Change(selection=selection, intent=None, result=None, feedback=None, reply=None)
+    return change, replace(
+        run.counters,
+        step=run.counters.step + counts,
+        plan_step=number,
+        selection_retries=0,
+        parameter_retries=0,
+        step_retries=0,
+        review_retries=0,
+    )
+
+
+def _proceed(case: Case) -> Update:
+    counters, refinement, check = case.run.counters, case.refinement, case.run.memory.check
+    stale, best = stale_after(case.run, refinement)
+    planned: dict[str, Any] = {} if case.run.spec.mode == "react" else {"plan": None}
+    change = Change(
+        refinement=refinement,
+        hint=refinement.hint if refinement is not None else None,
+        improvements=check.improvements or None if check is not None else None,
+        selection=None,
+        intent=None,
+        result=None,
+        feedback=None,
+        **planned,
+    )
+    return change, replace(counters, criteria=case.criteria, review_retries=0, stale=stale, best_score=best)
+
+
+# -- asking a person, and taking in the answer --------------------------------------------------------------------
+
+
+def _wait_planning(case: Case) -> Update:
+    """A planner's question stops the run until somebody answers."""
+    assert case.question is not None, "a planner waits for an answer"
+    counters = case.run.counters
+    change = Change(question=case.question, reply=None, feedback=None, turn=_turn_of(case))
+    return change, replace(counters, elicitations=counters.elicitations + 1, selection_retries=0)
+
+
+def _wait_specifying(case: Case) -> Update:
+    """A call waits for its approval, or a plan's step for an argument that nobody has given."""
+    intent, question = case.intent, case.question
+    if question is None:
+        assert intent is not None, "an approval is about a complete call"
+        question = Question(
+            kind="approval",
+            message=f"May {intent.tool} be called?",
+            answer_schema=APPROVAL_SCHEMA,
+            tool=intent.tool,
+            key=intent.idempotency_key,
+            approval=case.approval_id,
+        )
+    counters = case.run.counters
+    change = Change(intent=intent, question=question, reply=None)
+    return change, replace(counters, elicitations=counters.elicitations + 1)
+
+
+def _wait_executing(case: Case) -> Update:
+    """A call waits for what its tool has asked, or for the outcome that nobody knows."""
+    intent, outcome = case.run.memory.intent, case.outcome
+    if isinstance(outcome, Asked):
+        return _asking(case, outcome)
+    assert intent is not None and isinstance(outcome, InDoubt), "only an effect can be in doubt"
+    message = (
+        f"{intent.tool} may or may not have taken effect before the driver was lost; what is its outcome?"
+    )
+    if intent.tool == TASK_TOOL.name:
+        message = (
+            f"The task {intent.arguments.get('id')} is not settled: it waits, or somebody else drives it."
+        )
+    elif outcome.why.startswith("reconcile"):
+        told = cut(line(outcome.told), TURN_CHARS) or "it gave a value that no journal can hold"
+        message = f"{message} Its own reconciliation could not say: {told}"
+    elif outcome.why == "tool_unsure":
+        told = cut(line(outcome.told), TURN_CHARS)
+        message = f"{intent.tool} may or may not have taken effect; what is its outcome? It says: {told}"
+    question = Question(
+        kind="in_doubt",
+        message=message,
+        tool=intent.tool,
+        key=intent.idempotency_key,
+    )
+    return Change(question=question, reply=None), case.run.counters
+
+
+def _asking(case: Case, outcome: Asked) -> Update:
+    """The tool's own question; what it wants back with the answer stays in the payload of the outcome."""
+    intent, counters = case.run.memory.intent, case.run.counters
+    assert intent is not None, "Executing is entered with an intent"
+    question = Question(
+        kind="elicitation",
+        message=outcome.asking.message,
+        answer_schema=outcome.asking.answer_schema,
+        tool=intent.tool,
+        key=intent.idempotency_key,
+    )
+    return Change(question=question, reply=None), replace(counters, elicitations=counters.elicitations + 1)
+
+
+def _provide(case: Case) -> Update:
+    """An answer settles the question; one to an approval is for that question's call alone."""
+    outcome = case.outcome
+    assert isinstance(outcome, Answered), "only an answer is valid here"
+    planned: dict[str, Any] = {}
+    if case.run.spec.mode != "react" and case.run.state != EXECUTING:
+        planned = {"turn": Turn("user", cut(clean(_words(outcome.answer)), TURN_CHARS))}
+    question, reply = case.run.memory.question, outcome.answer
+    if (
+        question is not None and question.approval is not None
+    ):  # an approval is for this question's call alone
+        reply = reply.model_copy(
+            update={"approval": question.approval, "run_id": case.run.run_id, "at": case.at_us}
+        )
+    return Change(question=None, reply=reply, **planned), case.run.counters
+
+
+def _words(answer: Answer) -> str:
+    if answer.action == "decline":
+        return "(declined to answer)"
+    return answer_text(answer.content) or "(an empty answer)"
+
+
+def _turn_of(case: Case) -> Turn | None:
+    """Return what a planner has said, or what a workflow asks, as a turn of the dialogue; nothing when code decides."""
+    outcome = case.outcome
+    if not isinstance(outcome, Replied):
+        return Turn("assistant", cut(clean(case.question.message), TURN_CHARS)) if case.question else None
+    return Turn("assistant", cut(clean(outcome.text.strip()), TURN_CHARS))
+
+
+# -- the end: every way to end has a final message ----------------------------------------------------------------
+
+
+def _fail(case: Case) -> Update:
+    """A run fails: for its hard stop, else for the reason that the table of stops has for the phase's last ``fail``."""
+    if case.stop is not None:
+        return _fail_stopped(case)
+    return _failed(case, first_stop(case, LAST_FAIL) or "internal_error")
+
+
+def _fail_reviewing(case: Case) -> Update:
+    """In Reviewing the criteria that were just found to be met are kept, too."""
+    change, counters = _fail(case)
+    return change, replace(counters, criteria=case.criteria)
+
+
+def _failed(case: Case, reason: str) -> Update:
+    answer = final_answer(case, reason, done=False)
+    if case.trouble:
+        answer = f"{answer}\n\n{case.trouble}"
+    return Change(answer=answer, question=None), replace(case.run.counters, stop=reason)
+
+
+def _fail_stopped(case: Case) -> Update:
+    change, counters = _failed(case, case.stop or "internal_error")
+    if isinstance(case.outcome, ModelFault) and case.outcome.message.strip():
+        told = f"{change.answer}\n\nThe model: {cut(line(case.outcome.message), TURN_CHARS)}"
+        return Change(answer=told, question=None), counters
+    intent = case.run.memory.intent
+    if isinstance(case.outcome, Cancelled) and case.outcome.in_doubt and intent is not None:
+        doubt = f"{intent.tool} had been started; whether it took effect is not known (key {intent.idempotency_key})."
+        change = Change(answer=f"{change.answer}\n\n{doubt}", question=None)
+    step = step_of(case.run)
+    if case.stop == "aborted" and step is not None and step.reason.strip():
+        change = Change(answer=f"{change.answer}\n\nReason: {step.reason.strip()}", question=None)
+    return change, counters
+
+
+def final_answer(case: Case, reason: str, *, done: bool) -> str:
+    """
+    Return the review's answer, else the refinement's, else the draft, else one composed from the results.
+
+    A workflow whose review has no words of its own has those of its tasks.
+    """
+    memory = case.run.memory
+    review = case.review or memory.review
+    refinement = case.refinement or memory.refinement
+    given = (
+        review.answer if review is not None else None,
+        refinement.answer if refinement is not None else None,
+        memory.answer,
+    )
+    for answer in given:
+        if answer is not None and answer.strip():
+            return answer.strip()
+    if case.run.spec.task == 0 and done:
+        said = [message.output for message in memory.history if message.success and message.output]
+        if said:
+            return "\n\n".join(said)
+    return _composed(case.run, reason, done=done)
+
+
+def _composed(run: Run, reason: str, *, done: bool) -> str:
+    """Return a message made by code: what happened, why it ended, and what there is to use."""
+    head = "Done" if done else "Not finished"
+    lines = [f"{head}: {REASONS.get(reason, reason)}."]
+    for message in run.memory.history[-5:]:
+        mark = "" if message.success else " (failed)"
+        lines.append(f"- {message.tool}{mark}: {message.summary}")
+    if not run.memory.history:
+        lines.append("No action was completed.")
+    return "\n".join(lines)
+
+
+# -- a run that follows a workflow file ---------------------------------------------------------------------------
+
+
+_MOVERS = frozenset(
+    [(PLANNING, trigger) for trigger in ("select", "answer", "wait", "provide")]
+    + [(REVIEWING, trigger) for trigger in ("next_step", "proceed", "conclude", "retry")]
+)
+"""Rows that move a workflow; each of them always says where it stands afterwards."""
+
+
+def flowed(case: Case, source: str, trigger: str, change: Change, counters: Counters) -> Update:
+    """Return what a row sets in a run with a workflow, beside what it sets in any run."""
+    moved = case.moved
+    if moved is None or (source, trigger) not in _MOVERS:
+        return change, counters
+    change = replace(change, flow=moved.state, answer=moved.answer)
+    if trigger == "select":
+        change = replace(change, plan=moved.plan)
+        counters = replace(counters, plan_step=moved.plan_step)
+    elif trigger == "answer":
+        change = replace(change, answer=case.answer or None, plan=moved.plan)
+    elif trigger == "proceed":
+        change = replace(change, plan=UNSET)
+    return change, counters
+
+
+CHANGES: dict[tuple[str, str], Callable[[Case], Update]] = {
+    (PLANNING, "fail"): _fail,
+    (PLANNING, "answer"): _answer,
+    (PLANNING, "wait"): _wait_planning,
+    (PLANNING, "select"): _select,
+    (PLANNING, "reselect"): _reselect,
+    (PLANNING, "provide"): _provide,
+    (SPECIFYING, "fail"): _fail,
+    (SPECIFYING, "wait"): _wait_specifying,
+    (SPECIFYING, "specify"): _specify,
+    (SPECIFYING, "respecify"): _respecify,
+    (SPECIFYING, "refuse"): _refuse,
+    (SPECIFYING, "provide"): _provide,
+    (EXECUTING, "fail"): _fail,
+    (EXECUTING, "wait"): _wait_executing,
+    (EXECUTING, "retry_step"): _retry_step,
+    (EXECUTING, "execute"): _execute,
+    (EXECUTING, "provide"): _provide,
+    (OBSERVING, "observe"): _observe,
+    (REVIEWING, "fail"): _fail_reviewing,
+    (REVIEWING, "reassess"): _reassess,
+    (REVIEWING, "conclude"): _conclude,
+    (REVIEWING, "format"): _format,
+    (REVIEWING, "finish"): _finish,
+    (REVIEWING, "retry"): _retry,
+    (REVIEWING, "next_step"): _next_step,
+    (REVIEWING, "proceed"): _proceed,
+}

@@ -1,0 +1,72 @@
+"""Payloads for a replay: read many at a time in the order of the rows, and bounded in memory however long a run is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any
+
+from ..journal.payloads import Payload
+from ..journal.reader import JournalReader
+
+AHEAD = 256
+"""Payloads that one statement reads; a row has about four."""
+
+KEPT = 1024
+"""Payloads that are kept in memory; older ones, such as a system message, are read again when they are referred to."""
+
+
+class PayloadWindow:
+    """
+    The payloads of a journal, where rows are replayed in order.
+
+    Args:
+        journal: That holds them; it is only read.
+    """
+
+    def __init__(self, journal: JournalReader) -> None:
+        self._journal = journal
+        self._kept: dict[tuple[int, int], Payload] = {}
+        self._same: dict[bytes, str] = {}
+
+    def payload(self, run: int, n: int) -> Payload:
+        """
+        Return one payload.
+
+        Raises:
+            JournalDamaged: There is none.
+        """
+        found = self._kept.get((run, n))
+        if found is not None:
+            return found
+        if len(self._kept) > KEPT:
+            for key in list(self._kept)[: KEPT // 2]:
+                del self._kept[key]
+        if 0 <= n < 2**32:
+            newest = next(reversed(self._kept), (run, -1))
+            count = AHEAD if newest[0] != run or n > newest[1] else 1
+            for payload in self._journal.payloads_at(run, n, count):
+                self._kept.setdefault((run, payload.n), payload)
+        return self._kept.get((run, n)) or self._journal.payload(run, n)  # of a fork one that it shares
+
+    def is_text(self, payload: Payload, place: Mapping[str, Any], text: str) -> bool:
+        """Whether the payload that *place* refers to is *text*: by its salted digest, and its size where that is told."""
+        digest = payload.digest if "digest" not in place else bytes.fromhex(place["digest"])
+        if payload.salt is None:
+            return False
+        if "bytes" not in place and self._same.get(digest) is text:
+            return True
+        data = text.encode("utf-8", "surrogatepass")
+        if payload.body != (data if isinstance(payload.body, bytes) else text) or place.get(
+            "bytes", len(data)
+        ) != len(data):
+            return False
+        content, media_type = sha256(data).digest(), payload.media_type.encode()
+        if digest not in (
+            sha256(payload.salt + content + kind + media_type).digest() for kind in (b"T", b"B")
+        ):
+            return False
+        if len(self._same) >= 16:
+            self._same.clear()
+        self._same[digest] = text
+        return True

@@ -1,0 +1,108 @@
+"""A run read back from its journal, with the hash chain verified on the way; for whoever goes on with it, replays or explains it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from msgspec.structs import replace
+
+from ...states.base.errors import JournalDamaged
+from ...states.records.actions import StoredText
+from ...states.run.spec import Spec
+from ...states.run.state import Run, initial_run
+from ..journal.lineage import Part, part_with
+from ..journal.payloads import Stager, content_key, encoded
+from ..journal.reader import JournalReader
+from ..journal.record import PREV_HASH, chained
+from ..machine.fold import restore
+from ..versioning.amendments import in_force
+
+REMEMBERED_AGAIN = 64
+"""Newest payloads that are recognised when they come again after a resume: the constant parts of prompts among them."""
+
+
+def restored(journal: JournalReader, run_id: str, last: int = 2**32 - 1) -> tuple[Run, bytes]:
+    """
+    Return a run as its journal has it, and the hash of its last row; the chain is verified on the way.
+
+    Each part of a fork's walk is folded with the spec of the run that it belongs to.
+
+    Args:
+        journal: That holds it.
+        run_id: Its id.
+        last: Seq of the last row to take, if not all; one of the run itself.
+
+    Raises:
+        UnknownRun: There is none.
+        JournalDamaged: A hash does not fit, or a text that the run goes on with is not what was written.
+    """
+    parts = journal.lineage(journal.run(run_id).run)
+    ends = [*(part.first_seq - 1 for part in parts[1:]), last]
+    run, head = None, b""
+    for part, end in zip(parts, ends, strict=True):
+        rows = journal.own_rows(part.run, part.first_seq, end)
+        spec = in_force(journal.spec(part.run_id), rows, partial(_body, journal, part.run))
+        run = handed_over(run, part, spec)
+        head = checked_chain(part.run_id, journal.root(part.run, head), rows)
+        run = restore(run, rows, partial(journal.change, part.run))
+    assert run is not None, "every run has at least its own part"
+    return run, head
+
+
+def _body(journal: JournalReader, run: int, place: Mapping[str, Any]) -> str | bytes | None:
+    return journal.intact(run, place["n"], place.get("digest"))
+
+
+def run_before(journal: JournalReader, run_id: str, seq: int) -> Run:
+    """
+    Return a run as it stood when one of its rows was decided, with the spec and the name that decided it.
+
+    Args:
+        journal: That holds it.
+        run_id: Its id.
+        seq: Of the row; one more than the last for the row that comes next.
+
+    Raises:
+        JournalDamaged: The chain before it does not hold, or what it needs was erased.
+    """
+    parts = journal.lineage(journal.run(run_id).run)
+    part = part_with(parts, "first_seq", seq)
+    if seq == 0:
+        return handed_over(None, part, journal.spec(part.run_id))
+    before = part_with(parts, "first_seq", seq - 1)
+    run, _ = restored(journal, before.run_id, seq - 1)
+    return run if before is part else handed_over(run, part, journal.spec(part.run_id))
+
+
+def handed_over(run: Run | None, part: Part, spec: Spec) -> Run:
+    """Return the run that goes on with *part*: what it remembers stays, the spec and the name are the part's."""
+    if run is None:
+        return initial_run(part.run_id, part.run, spec)
+    return replace(run, run_id=part.run_id, number=part.run, spec=spec)
+
+
+def restaged(journal: JournalReader, run: int, salt: Callable[[], bytes]) -> Stager:
+    """Return the stager of a run that goes on: numbers continue, the newest bodies are recognised."""
+    stager = Stager(journal.next_payload(run), salt)
+    for payload in journal.payloads(run, REMEMBERED_AGAIN):
+        if payload.body is not None and payload.fits():
+            size = len(encoded(payload.body))
+            stager.remember(content_key(payload.body), StoredText(payload.n, payload.digest.hex(), size))
+    return stager
+
+
+def checked_chain(run_id: str, root: bytes, rows: Sequence[tuple[Any, ...]]) -> bytes:
+    """
+    Return the hash of the last of *rows* after recomputing all of them.
+
+    Raises:
+        JournalDamaged: Naming the first row that does not fit.
+    """
+    head, width = root, PREV_HASH
+    for row in rows:
+        if row[width] != head or chained(head, row[:width]) != row[width + 1]:
+            raise JournalDamaged(f"run {run_id}: row {row[1]} does not fit the hash chain; run: paor verify")
+        head = row[width + 1]
+    return head

@@ -1,0 +1,195 @@
+"""What a replay compares beside the walk itself: documents, results, the head, fingerprints, requests of tools."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from ...prompts.building.builder import TextTask
+from ...prompts.building.templates import Template, parse_template
+from ...states.phase import FINAL
+from ...states.records.actions import DocumentRef, StoredText
+from ...states.records.outcomes import Ended
+from ...states.run.spec import Spec
+from ...states.run.state import Run
+from ..decision.run_resources import Kit
+from ..journal.reader import JournalReader
+from ..journal.rows import RunRow, Transition
+from ..versioning.fingerprints import given_fingerprints
+from .payload_window import PayloadWindow
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """
+    One difference between record and derivation.
+
+    Attributes:
+        seq: Row.
+        field: What differs: ``trigger``, ``guards``, ``request.prompt``, ``change``, ``step`` and so on.
+        expected: As recorded.
+        found: As derived now.
+        where: Of a prompt, whose message it is and the template that it comes from.
+    """
+
+    seq: int
+    field: str
+    expected: str
+    found: str
+    where: str = ""
+
+    def __str__(self) -> str:
+        place = f"row {self.seq}, " if self.seq >= 0 else ""
+        where = f" ({self.where})" if self.where else ""
+        return f"{place}{self.field}{where}: recorded {self.expected}, derived {self.found}"
+
+
+def short(text: str) -> str:
+    """Return *text* as one line of at most 160 characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= 160 else line[:157] + "..."
+
+
+def first_difference(old: str | bytes | None, new: str) -> tuple[str, str]:
+    """Return the first line that differs, as recorded and as derived."""
+    if old is None:
+        return "(erased)", short(new)
+    text = old if isinstance(old, str) else old.decode("utf-8", "replace")
+    before, after = text.split("\n"), new.split("\n")
+    for index in range(max(len(before), len(after))):
+        left = before[index] if index < len(before) else "(end)"
+        right = after[index] if index < len(after) else "(end)"
+        if left != right:
+            return f"line {index + 1}: {short(left)}", f"line {index + 1}: {short(right)}"
+    return short(text), short(new)
+
+
+def template_of(kind: str, run: Run) -> str:
+    """Return the name of the template of a *kind* request."""
+    selection = run.memory.selection
+    whole = kind == "parameters" and selection is not None and selection.fields is None
+    return "parameters_full" if whole else kind
+
+
+# -- results and the requests of tools ----------------------------------------------------------------------------
+
+
+def compare_result(
+    journal: PayloadWindow, kit: Kit, run: Run, row: Transition, outcome: Ended
+) -> Iterator[Divergence]:
+    """Yield what of a call's result is not as code makes it: places of its documents, prompts of its own requests."""
+    intent, first = run.memory.intent, run.counters.documents
+    for position, document in enumerate(outcome.result.documents):
+        found = (first + position, intent.label if intent is not None else "", position)
+        recorded = (document.number, document.label, document.position)
+        if recorded != found:
+            yield Divergence(row.seq, f"change.result.documents.{position}", str(recorded), str(found))
+    for number, (prompt, _) in enumerate(outcome.texts):
+        yield from _compare_text(journal, kit, run, row, number, prompt)
+
+
+def _compare_text(
+    journal: PayloadWindow, kit: Kit, run: Run, row: Transition, number: int, prompt: StoredText
+) -> Iterator[Divergence]:
+    """Compare what of a tool's own prompt does not come from the tool: what the template says before its values."""
+    body, field = journal.payload(run.number, prompt.n).body, f"outcome.texts.{number}"
+    if body is None:
+        yield Divergence(row.seq, field, "(erased)", "a prompt of the template text")
+        return
+    try:
+        recorded = {role: text for role, text in orjson.loads(body)}
+    except orjson.JSONDecodeError:
+        return  # lone surrogates: kept in another form
+    messages = {message.role: message.text for message in kit.prompts.text(TextTask("", ()))}
+    template = parse_template(kit.spec.templates["text"], "text")
+    messages["user"] = _head(template, recorded.get("user", ""))
+    for role in ("system", "user"):
+        old, new = recorded.get(role, ""), messages.get(role, "")
+        if role == "user":
+            old = old[: len(new)]
+        if old != new:
+            yield Divergence(row.seq, field, *first_difference(old, new), f"{role} message, template text")
+
+
+def _head(template: Template, recorded: str) -> str:
+    """Return with which words of *template* a user message begins; blocks without values are left out of messages."""
+    heads = []
+    for block in template.user:
+        heads.append(block[0])
+        if len(block) == 1:  # nothing but words: it is in every message
+            break
+    return next((head for head in heads if recorded.startswith(head)), heads[0] if heads else "")
+
+
+# -- documents, head, fingerprints --------------------------------------------------------------------------------
+
+
+def compare_documents(
+    journal: JournalReader, row: RunRow, spec: Spec, run: Run, transitions: Sequence[Transition]
+) -> Iterator[Divergence]:
+    """Yield rows of `documents` that are not what the spec and the observed results say."""
+    expected = {document.number: (-1, document) for document in spec.documents}
+    result: list[DocumentRef] = []
+    store = PayloadWindow(journal)
+    for item in transitions:
+        if item.trigger == "execute" and item.outcome.get("documents"):
+            body = store.payload(item.run, item.change["n"]).body
+            result = _documents(body) if body is not None else []
+        elif item.trigger == "observe":
+            expected |= {document.number: (item.seq, document) for document in result}
+            result = []
+    stored = {document.number: document for document in journal.stored_documents(row.run)}
+    for number, (seq, document) in expected.items():
+        found = stored.get(number)
+        if found is None:
+            if row.parent_run_id is None:
+                yield Divergence(seq, f"documents.{number}", "(nothing)", document.label)
+            continue
+        place = document.payload
+        values = {"label": document.label, "position": document.position, "name": document.name}
+        values |= {"mime": document.mime, "bytes": place.bytes, "digest": place.digest, "payload": place.n}
+        for name, value in values.items():
+            if getattr(found, name) != value:
+                yield Divergence(
+                    seq, f"documents.{number}.{name}", short(str(getattr(found, name))), short(str(value))
+                )
+    for number in sorted(stored.keys() - expected.keys()):
+        if row.parent_run_id is None and number < run.counters.documents:
+            yield Divergence(-1, f"documents.{number}", stored[number].label, "(nothing)")
+
+
+def _documents(body: str | bytes) -> list[DocumentRef]:
+    from ...states.run.state import Change
+
+    result = Change.read(body).result
+    return list(result.documents) if result else []
+
+
+def compare_head(row: RunRow, run: Run, transitions: Sequence[Transition]) -> Iterator[Divergence]:
+    """Yield what the view `runs` says otherwise than the rows do."""
+    last = transitions[-1] if transitions else None
+    ended = last is not None and run.state in FINAL
+    expected: dict[str, Any] = {
+        "state": run.state,
+        "status": run.status,
+        "reason": run.counters.stop if ended else None,
+        "ended_at": last.at if last is not None and ended else None,
+        "head_seq": run.seq - 1,
+    }
+    if last is not None and last.run == row.run:  # a fork without rows of its own ends with its root hash
+        expected["head_hash"] = bytes.fromhex(last.hash)
+    for name, value in expected.items():
+        if getattr(row, name) != value:
+            yield Divergence(run.seq - 1, f"runs.{name}", str(getattr(row, name)), str(value))
+
+
+def compare_fingerprints(seq: int, spec: Spec) -> Iterator[Divergence]:
+    """Yield fingerprints of a spec that do not fit its contents; code is compared by whoever has it."""
+    derived = given_fingerprints(spec) if spec.fingerprints else {}
+    for part, digest in derived.items():
+        if spec.fingerprints.get(part) != digest:
+            recorded = spec.fingerprints.get(part, "(nothing)")
+            yield Divergence(seq, f"spec.fingerprints.{part}", recorded, digest)

@@ -1,0 +1,271 @@
+"""
+The sync and the async driver: the same loop, the same rows; they differ only in how an effect is performed.
+
+Sync: everything in the calling thread; an async tool gets an event loop of its own. Async: models are awaited, sync
+tools run in threads, and appends of all runs of an event loop are committed together in one writer thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import inspect
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
+from functools import partial
+from typing import Any
+
+from msgspec.structs import replace
+
+from ...prompts.model import CallStopped, ModelCall, Reply, checked_reply
+from ...states.base.errors import InternalError
+from ...states.records.events import Event
+from ...states.run.spec import TASK_TOOL
+from ..journal.cancel_requests import BrokenOff, CancelWatch, breakable
+from ..journal.group_commit import Entry
+from ..journal.store import JournalStore
+from .effects import AskModel, Commit, Emit, Reconcile, Returned, UseTool
+from .loop import Steps
+from .streaming import Talk, live, speaks
+
+
+def perform(steps: Steps, journal: JournalStore) -> Iterator[Event]:
+    """
+    Run *steps* to their end in this thread, yielding the events they emit.
+
+    Raises:
+        JournalError: A row could not be written; nothing after it was begun.
+    """
+    value: Any = None
+    watch = journal.leases.watch
+    while True:
+        try:
+            effect = steps.send(value)
+        except StopIteration:
+            return
+        value = None
+        if isinstance(effect, Commit):
+            journal.append(effect.entry)
+        elif isinstance(effect, Emit):
+            yield effect.event
+        elif not isinstance(effect, Reconcile) and effect.place is not None and speaks(effect):
+            value = yield from live(effect, partial(_came_to, watch=watch))
+        else:
+            value = _came_to(effect, watch)
+
+
+def _came_to(effect: AskModel | UseTool | Reconcile, watch: CancelWatch) -> Any:
+    return _asked(effect, watch) if isinstance(effect, AskModel) else _used(effect, watch)
+
+
+def _asked(effect: AskModel, watch: CancelWatch) -> Reply | BaseException:
+    model, call = effect.model, effect.call
+    try:
+        if getattr(model, "stops", False):
+            call = _stoppable(call, lambda: bool(watch.asked(effect.run)))
+        return checked_reply(model.ask(call))
+    except CallStopped as error:
+        return BrokenOff() if watch.asked(effect.run) else error
+    except _OF_THE_CALL as error:
+        return error
+
+
+def _stoppable(call: ModelCall, is_cancelled: Callable[[], bool]) -> ModelCall:
+    """Return *call* with a way for its model to see that the run is to be cancelled."""
+    before = call.is_cancelled
+    return replace(call, is_cancelled=lambda: (before is not None and before()) or is_cancelled())
+
+
+def _used(effect: UseTool | Reconcile, watch: CancelWatch) -> Returned | BaseException:
+    try:
+        if _is_async(effect):
+            return Returned(_in_new_loop(lambda: breakable(watch, effect.run, _begun(effect))))
+        value = _begun(effect)
+        if inspect.isawaitable(value):
+            value = _in_new_loop(lambda: breakable(watch, effect.run, value))
+        return Returned(value)
+    except _OF_THE_CALL as error:
+        return error
+
+
+def _begun(effect: UseTool | Reconcile) -> Any:
+    """Call the tool's function, or its reconciliation; of an async one this is the coroutine."""
+    if isinstance(effect, UseTool):
+        own = copy.deepcopy(
+            effect.arguments
+        )  # a tool may change what it gets; a retry gets what is journaled
+        return effect.tool.invoke(own, effect.context)
+    assert effect.tool.reconcile is not None, "a tool without reconciliation is not asked"
+    return effect.tool.reconcile(effect.key)
+
+
+def _is_async(effect: UseTool | Reconcile) -> bool:
+    return effect.tool.is_async if isinstance(effect, UseTool) else effect.tool.reconciles_async
+
+
+_OF_THE_CALL = (Exception, SystemExit, asyncio.CancelledError)
+"""What a model or a tool may raise without ending its host: an exit is the call's."""
+
+
+def _in_new_loop(start: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+    """Run a coroutine to its end; in a thread of its own when this one already runs an event loop."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(start())
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        return pool.submit(lambda: asyncio.run(start())).result()
+
+
+class AsyncWriter:
+    """
+    Appends of one event loop, committed together.
+
+    While the writer thread commits one batch, the next one collects; each caller goes on after its own row is
+    durable.
+    """
+
+    def __init__(self, journal: JournalStore) -> None:
+        self._journal = journal
+        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="paor-writer")
+        self._waiting: list[tuple[Entry, asyncio.Future[None]]] = []
+        self._flushing: asyncio.Task[None] | None = None
+
+    @property
+    def watch(self) -> CancelWatch:
+        """What notices that a run of this journal is to be cancelled."""
+        return self._journal.leases.watch
+
+    async def append(self, entry: Entry) -> None:
+        """
+        Return after *entry* is durable.
+
+        Raises:
+            JournalError: It was not written.
+        """
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[None] = loop.create_future()
+        self._waiting.append((entry, future))
+        if self._flushing is None:
+            self._flushing = loop.create_task(self._flush())
+        await future
+
+    async def _flush(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            while self._waiting:
+                batch, self._waiting = self._waiting, []
+                entries = [entry for entry, _ in batch]
+                try:
+                    await loop.run_in_executor(self._pool, self._journal.append_all, entries)
+                except BaseException as error:
+                    for _, future in batch:
+                        if not future.done():
+                            future.set_exception(InternalError(f"an append was not carried out: {error!r}"))
+                    if not isinstance(error, Exception):
+                        raise
+                    continue  # whoever has begun to wait meanwhile must be told as well
+                for entry, future in batch:
+                    if future.done():
+                        continue
+                    if entry.error is not None:
+                        future.set_exception(entry.error)
+                    else:
+                        future.set_result(None)
+        finally:
+            self._flushing = None
+
+    def close(self) -> None:
+        """End the writer thread."""
+        self._pool.shutdown(wait=False)
+
+
+async def aperform(steps: Steps, writer: AsyncWriter) -> AsyncIterator[Event]:
+    """Run *steps* to their end on this event loop, yielding the events they emit; see `perform`."""
+    value: Any = None
+    while True:
+        try:
+            effect = steps.send(value)
+        except StopIteration:
+            return
+        value = None
+        if isinstance(effect, Commit):
+            await writer.append(effect.entry)
+        elif isinstance(effect, Emit):
+            yield effect.event
+        elif (
+            not isinstance(effect, Reconcile) and effect.place is not None and speaks(effect, in_thread=False)
+        ):
+            talk = Talk(effect, partial(_acame_to, watch=writer.watch))
+            async with aclosing(talk.events()) as events:
+                async for event in events:
+                    yield event
+            value = talk.value
+        else:
+            value = await _acame_to(effect, writer.watch)
+
+
+async def _acame_to(effect: AskModel | UseTool | Reconcile, watch: CancelWatch) -> Any:
+    return await (_aasked(effect, watch) if isinstance(effect, AskModel) else _aused(effect, watch))
+
+
+async def _aasked(effect: AskModel, watch: CancelWatch) -> Reply | BaseException:
+    try:
+        return checked_reply(await breakable(watch, effect.run, effect.model.aask(effect.call), plain=True))
+    except (Exception, SystemExit) as error:
+        return error
+    except asyncio.CancelledError as error:
+        if _is_cancelled():
+            raise
+        return error
+
+
+async def _aused(effect: UseTool | Reconcile, watch: CancelWatch) -> Returned | BaseException:
+    if not _is_async(effect):
+        return await asyncio.to_thread(
+            _used, effect, watch
+        )  # errors as values: a future cannot hold a StopIteration
+    try:
+        if effect.tool.name == TASK_TOOL.name:  # the task is a run of its own, and is cancelled as one
+            return Returned(await _begun(effect))
+        return Returned(await breakable(watch, effect.run, _begun(effect)))
+    except (Exception, SystemExit) as error:
+        return error
+    except asyncio.CancelledError as error:
+        if _is_cancelled():
+            raise
+        return error
+
+
+def _is_cancelled() -> bool:
+    """Whether the run's own task is cancelled, not something within the call."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
+
+
+class WriterPool:
+    """One `AsyncWriter` for each event loop that uses a journal."""
+
+    def __init__(self, journal: JournalStore) -> None:
+        self._journal = journal
+        self._lock = threading.Lock()
+        self._writers: dict[asyncio.AbstractEventLoop, AsyncWriter] = {}
+
+    def writer(self) -> AsyncWriter:
+        """Return the writer of the running event loop; writers of closed loops are let go."""
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            for other in [other for other in self._writers if other.is_closed()]:
+                self._writers.pop(other).close()
+            if loop not in self._writers:
+                self._writers[loop] = AsyncWriter(self._journal)
+            return self._writers[loop]
+
+    def close(self) -> None:
+        """End every writer thread."""
+        with self._lock:
+            for writer in self._writers.values():
+                writer.close()
+            self._writers.clear()

@@ -1,0 +1,81 @@
+"""
+What a run writes to the standard logger ``paor``: run, place, decision and its reason; never what anybody said.
+
+INFO tells starts, ended calls, waits and ends; DEBUG every transition with its guards; WARNING what went wrong outside: a
+model that could not answer, an effect in doubt. A message holds names, codes and numbers only, so that a log may be kept where
+prompts and documents must not. The same facts stand in the record as ``record.paor``, a mapping, for structured logs.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from ...states.phase import EXECUTING, FINAL
+from ...states.run.state import Run
+from ..machine.machine import Decision
+
+LOGGER = logging.getLogger("paor")
+LOGGER.addHandler(logging.NullHandler())
+
+_WHY = ("invalid", "duplicate", "error", "code", "stop", "action")
+"""Codes of an outcome, from closed lists, that say why a row was taken."""
+
+
+def log_transition(run: Run, decision: Decision, after: Run) -> None:
+    """Tell one transition from *run* to *after*, once its row is durable."""
+    if not LOGGER.isEnabledFor(level := _level(decision, after)):
+        return
+    row, step = decision.row, after.counters.step
+    why = reason_of(decision, after)
+    facts: dict[str, Any] = {
+        "run_id": run.run_id,
+        "seq": run.seq,
+        "step": step,
+        "trigger": row.trigger,
+        "source": row.source,
+        "dest": row.dest,
+        "reason": why,
+    }
+    told = f" ({why})" if why else ""
+    if level == logging.DEBUG:
+        told += "".join(f" {name}={value}" for name, value in decision.guards.items())
+    LOGGER.log(
+        level,
+        "run %s row %d step %d: %s, %s to %s%s",
+        run.run_id,
+        run.seq,
+        step,
+        row.trigger,
+        row.source,
+        row.dest,
+        told,
+        extra={"paor": facts},
+    )
+
+
+def log_start(run: Run, *, resumed: bool) -> None:
+    """Tell that a run is driven from here on."""
+    if LOGGER.isEnabledFor(logging.INFO):
+        facts = {"run_id": run.run_id, "seq": run.seq, "step": run.counters.step, "resumed": resumed}
+        words = "resumed" if resumed else "started"
+        LOGGER.info(
+            "run %s %s in %s, mode %s", run.run_id, words, run.state, run.spec.mode, extra={"paor": facts}
+        )
+
+
+def reason_of(decision: Decision, after: Run) -> str:
+    """Return why a row was taken: of an end its reason, else the outcome's code, else nothing."""
+    if after.state in FINAL:
+        return after.counters.stop or ""
+    codes = (decision.facts.get(name) for name in _WHY)
+    return next((code for code in codes if isinstance(code, str) and code), "")
+
+
+def _level(decision: Decision, after: Run) -> int:
+    row, trigger = decision.row, decision.row.trigger
+    if decision.facts["kind"] == "fault" or (trigger == "wait" and row.source == EXECUTING):
+        return logging.WARNING
+    if row.dest in FINAL or trigger in ("execute", "refuse", "wait", "provide"):
+        return logging.INFO
+    return logging.DEBUG

@@ -1,0 +1,265 @@
+"""
+The one loop: request, outcome, decision, row, next run.
+
+It runs live, after a resume and in tests alike. It is a generator without I/O of its own: effects go out, what
+they came to comes back. The order is the guarantee: a row is durable before anything that follows from it begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+from msgspec.structs import replace
+
+from ...prompts.model import ModelCall, ModelUnavailable, Reply, estimated_usage, prompt_bytes, request_label
+from ...states.base.errors import InternalError
+from ...states.phase import EXECUTING, FINAL
+from ...states.records.events import Event, RunWaiting, StepCompleted, TransitionTaken
+from ...states.records.outcomes import (
+    NO_USAGE,
+    Cancelled,
+    ModelFault,
+    Nought,
+    Outcome,
+    Recalled,
+    Replied,
+    Unaffordable,
+)
+from ...states.records.requests import ModelRequest, Nothing, Recall, Request, ToolRequest
+from ...states.run.budgets import allowance, refusal, reservation, time_left_s
+from ...states.run.counters import counters_text
+from ...states.run.state import Run
+from ..journal.cancel_requests import BrokenOff
+from ..journal.group_commit import Entry
+from ..journal.payloads import JSON
+from ..journal.record import Row, canonical, chained
+from ..journal.rows import document_row
+from ..machine.fold import apply
+from ..machine.machine import Decision, Moment, decide, request_of
+from .effects import AskModel, Commit, Effect, Emit
+from .logs import log_transition
+from .run_context import Drive, place_of_next, recalled
+from .tool_calls import reconciled, use
+from .tool_results import told_by
+
+Steps = Generator[Effect, Any, None]
+
+
+def steps(drive: Drive) -> Steps:
+    """Drive the run until it ends or waits; yields effects, is sent what they came to."""
+    while (run := drive.run).state not in FINAL and (run.memory.question is None or drive.cancelled):
+        if drive.cancelled:  # also when its last row is a wait: nobody is to be asked any more
+            yield from cancelled(drive)
+            continue
+        request = request_of(run)
+        if isinstance(request, ModelRequest):
+            asked, outcome = yield from _ask(drive, request)
+        elif isinstance(request, ToolRequest):
+            asked, outcome = yield from use(drive, request.intent)
+        else:
+            asked, outcome = _known(drive, request)
+        yield from transition(drive, asked, outcome, request)
+
+
+def cancelled(drive: Drive) -> Steps:
+    """End the run, between two calls: only one that another driver began, or that waits for its outcome, is in doubt."""
+    intent, question = drive.run.memory.intent, drive.run.waiting_for
+    begun = drive.resumed if question is None else question.kind == "in_doubt"
+    doubt = drive.run.state == EXECUTING and begun and intent is not None and intent.effect == "once"
+    yield from transition(drive, {"kind": "none"}, Cancelled(doubt))
+
+
+def _known(drive: Drive, request: Nothing | Recall) -> tuple[dict[str, Any], Outcome]:
+    """Return what the row says of a request that needs nobody, and what it came to."""
+    if isinstance(request, Recall):
+        bodies = [recalled(drive, place) for place in request.payloads]
+        texts = tuple(body if isinstance(body, str) else None for body in bodies)
+        return {"kind": "recall", "payloads": [place.n for place in request.payloads]}, Recalled(texts)
+    reply = drive.run.memory.reply
+    if drive.run.state == EXECUTING and reply is not None:
+        return {"kind": "none"}, reconciled(drive, reply.action, reply.content)
+    return {"kind": "none"}, Nought()
+
+
+def _ask(drive: Drive, request: ModelRequest) -> Generator[Effect, Any, tuple[dict[str, Any], Outcome]]:
+    run, kind, stager = drive.run, request.kind, drive.stager
+    messages = drive.kit.messages(kind, run)
+    asked: dict[str, Any] = {
+        "kind": kind,
+        "model": drive.model.name,
+        "prompt": [
+            stager.reference(
+                stager.stage_constant(message.text)
+                if message.role == "system"
+                else stager.stage(message.text)
+            )
+            for message in messages
+        ],
+    }
+    if request.attempt:
+        asked["attempt"] = request.attempt
+    limits, size = run.spec.limits, 0
+    if limits.reply_tokens is not None or limits.token_budget is not None:
+        size = prompt_bytes(messages)
+    if limits.reply_tokens is not None:
+        wanted = reservation(limits, run.counters, size)
+        asked["reserved"] = wanted.tokens
+        if not run.counters.formatted and (short := refusal(limits, run.counters, wanted)) is not None:
+            return asked, Unaffordable(short)
+    schema, allowed = drive.kit.reply_schema(kind, run), allowance(limits, run.counters, size)
+    call = ModelCall(
+        kind,
+        messages,
+        run.counters.calls,
+        schema,
+        time_left_s(run),
+        max_tokens=allowed.reply,
+        tokens_left=allowed.left,
+        run_id=run.run_id,
+        seq=run.seq,
+        step=run.counters.step,
+    )
+    answer = yield AskModel(run.number, drive.model, call, place_of_next(drive))
+    if isinstance(answer, BrokenOff):
+        return asked, Cancelled()
+    if isinstance(answer, Reply):
+        usage = answer.usage or estimated_usage(call, answer.text)
+        if usage.calls != 1:
+            usage = replace(usage, calls=1)
+        payload = stager.stage(answer.text)
+        request_id = request_label(answer.request_id) if answer.request_id is not None else None
+        return asked, Replied(answer.text, payload, answer.finish, usage, request_id, answer.attempts)
+    return asked, _fault(drive, answer)
+
+
+def _fault(drive: Drive, error: object) -> ModelFault:
+    if isinstance(error, ModelUnavailable):
+        fault = error
+    else:
+        fault = ModelUnavailable("unexpected", f"{type(error).__name__}: {told_by(error)}")
+    payload = drive.stager.stage(fault.message)
+    usage = fault.usage if fault.usage is not None else NO_USAGE
+    return ModelFault(fault.code, fault.message, payload, usage, fault.request_id)
+
+
+def transition(
+    drive: Drive, asked: dict[str, Any], outcome: Outcome, request: Request | None = None
+) -> Steps:
+    """Decide, commit and apply one transition; the drive stands after it once the row is durable."""
+    run = drive.run
+    active = drive.clock.active_us()
+    moment = Moment(drive.clock.now_us(), max(0, active - drive.mark_us))
+    drive.mark_us = active
+    if drive.amended is not None:
+        asked, drive.amended = {**asked, "spec": drive.amended.wire()}, None
+    decision = _decided(drive, outcome, moment, request)
+    row, counters = decision.row, decision.counters
+    change = drive.stager.stage(decision.change.wire_json(), JSON, always=True)
+    after = apply(
+        run,
+        trigger=row.trigger,
+        dest=row.dest,
+        counters=counters,
+        change=decision.change,
+        outcome=decision.facts,
+    )
+    values = (
+        run.number,
+        run.seq,
+        moment.at_us,
+        row.trigger,
+        row.source,
+        row.dest,
+        canonical(decision.guards),
+        canonical(asked),
+        canonical(decision.facts),
+        f'{{"digest":"{change.digest}","n":{change.n}}}',
+        counters.step,
+        counters.action,
+        counters.retries,
+        counters.tokens_in,
+        counters.tokens_out,
+        counters.cost_micro,
+        counters.time_us,
+        counters_text(counters),
+    )
+    head = chained(drive.head, values)
+    entry = _entry(drive, (*values, drive.head, head), row.trigger)
+    yield Commit(entry)
+    drive.cancelled = drive.cancelled or entry.cancelled
+    drive.run, drive.head = after, head
+    log_transition(run, decision, after)
+    if drive.listening:
+        for event in _events(decision, after):
+            yield Emit(event)
+
+
+def _decided(drive: Drive, outcome: Outcome, moment: Moment, request: Request | None) -> Decision:
+    """Return the decision; a cancel that was asked for before an end is written counts, with the last request's usage."""
+    run = drive.run
+    decision = decide(run, outcome, moment, drive.kit, request)
+    late = decision.row.dest in FINAL and not isinstance(outcome, Cancelled)
+    if late and drive.journal.leases.watch.asked(run.number):
+        return decide(run, Cancelled(usage=outcome.usage), moment, drive.kit, request)
+    return decision
+
+
+def _entry(drive: Drive, row: Row, trigger: str) -> Entry:
+    documents: list[tuple[object, ...]] = []
+    result = drive.run.memory.result
+    if trigger == "observe" and result is not None:
+        documents = [document_row(drive.run.number, document) for document in result.documents]
+    return Entry(row, drive.stager.taken(), documents, drive.fence)
+
+
+def _events(decision: Decision, run: Run) -> list[Event]:
+    counters, memory, row = run.counters, run.memory, decision.row
+    events: list[Event] = [
+        TransitionTaken(
+            run.run_id,
+            run.seq - 1,
+            row.trigger,
+            row.source,
+            row.dest,
+            counters.step,
+            run.spec.limits.max_steps,
+            counters.tokens_in + counters.tokens_out,
+            detail_of(decision, run),
+        )
+    ]
+    if row.trigger == "observe":
+        if not memory.history:
+            raise InternalError(f"run {run.run_id}: observed without a message")
+        last = memory.history[-1]
+        events.append(
+            StepCompleted(
+                run.run_id, last.step, last.action, last.tool, last.label, last.success, last.summary
+            )
+        )
+    if memory.question is not None and row.trigger == "wait":
+        events.append(RunWaiting(run.run_id, memory.question))
+    return events
+
+
+def detail_of(decision: Decision, run: Run) -> str:
+    """Return one line on a transition for people: the action, the reason, what was wrong."""
+    change = decision.change
+    if change.selection:
+        return f"{change.selection.tool}: {change.selection.objective}".rstrip(": ")
+    if change.intent:
+        return change.intent.tool
+    if change.message:
+        return change.message.summary
+    if change.feedback:
+        return change.feedback
+    if change.result:
+        count = len(change.result.documents)
+        return change.result.error or f"{count} document{'' if count == 1 else 's'}"
+    if change.refinement:
+        return change.refinement.reason
+    if change.review:
+        return change.review.status
+    if change.question:
+        return change.question.message
+    return run.counters.stop

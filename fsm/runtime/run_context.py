@@ -1,0 +1,69 @@
+"""One driver's hold on one run: what the loop reads, asks and writes with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...prompts.model import Model
+from ...states.records.actions import StoredText
+from ...states.run.state import Run
+from ...tools.tool import Tool
+from ..decision.run_resources import Kit
+from ..journal.payloads import Stager
+from ..journal.store import JournalStore
+from .ports import Clock
+from .tool_context import Loader
+
+
+@dataclass(slots=True)
+class Drive:
+    """
+    One driver's hold on one run.
+
+    Attributes:
+        run: As of the last durable row.
+        head: Hash of that row.
+        fence: The lease's token.
+        kit, model, tools, connections: What the run is decided and performed with.
+        stager: Payloads of the next row.
+        journal, clock: Ports.
+        mark_us: Active clock at the last row.
+        resumed: Whether an effect that is pending was begun by another driver.
+        cancelled: Whether somebody asked to cancel.
+        listening: Whether anybody wants events.
+        amended: Payload that amends the run's spec, to be named by the next row.
+        accepting: Whether what the engine has changed since is accepted, for the tasks of a workflow too.
+        first: Number of the first row that this driver may write.
+    """
+
+    run: Run
+    head: bytes
+    fence: int
+    kit: Kit
+    model: Model
+    tools: dict[str, Tool]
+    connections: dict[str, Any]
+    stager: Stager
+    journal: JournalStore
+    clock: Clock
+    mark_us: int
+    resumed: bool = False
+    cancelled: bool = False
+    listening: bool = False
+    amended: StoredText | None = None
+    accepting: bool = False
+    first: int = 0
+    load: Loader = field(default=lambda first, count: [])
+
+
+def recalled(drive: Drive, place: StoredText) -> str | bytes | None:
+    """Return a payload's body: the last row's from memory, any other from the journal, held to its digest."""
+    if place.n in drive.stager.recent:
+        return drive.stager.recent[place.n]
+    return drive.journal.intact(drive.run.number, place.n, place.digest)
+
+
+def place_of_next(drive: Drive) -> tuple[str, int] | None:
+    """Return run and number of the next row for events of a call, None when nobody wants them."""
+    return (drive.run.run_id, drive.run.seq) if drive.listening else None

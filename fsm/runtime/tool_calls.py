@@ -1,0 +1,161 @@
+"""A call of a tool within the loop: begun, settled after a crash, told what it had asked; and what it came to."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any, Literal
+
+from msgspec.structs import replace
+
+from ...states.base.errors import AnswerNeeded, EffectUnknown, NotStarted, ToolError
+from ...states.records.actions import Intent
+from ...states.records.outcomes import Cancelled, Ended, InDoubt, Outcome
+from ...states.records.questions import Answer, Asking
+from ...tools.documents.files import outside
+from ...tools.tool import Resumption, Tool
+from ..decision.observation import cut, line
+from ..journal.cancel_requests import BrokenOff
+from .call_budget import CallLedger
+from .effects import Effect, EffectPending, Reconcile, Returned, UseTool
+from .run_context import Drive, place_of_next, recalled
+from .tool_context import CallContext
+from .tool_results import ERROR_CHARS, asked_by, error_of, is_empty, output_of, result_of, told_by
+
+
+def use(drive: Drive, intent: Intent) -> Generator[Effect, Any, tuple[dict[str, Any], Outcome]]:
+    """Return what the row says of the call of *intent*, and what it came to; begun only where that is certainly right."""
+    run = drive.run
+    asked = {"kind": "tool", "tool": intent.tool, "effect": intent.effect}
+    tool = drive.tools.get(intent.tool)
+    if tool is None or tool.run is None:
+        error = RuntimeError(f"the tool {intent.tool} is not there any more")
+        return asked, Ended(error_of(intent, error))
+    resumed, drive.resumed = drive.resumed, False
+    sure = False
+    if resumed and intent.effect == "once":
+        settled = yield from _settled(drive, tool, intent)
+        if settled is not None:
+            return asked, settled
+        sure = True
+    context = _context(drive, intent)
+    if drive.journal.leases.watch.asked(run.number):
+        return {"kind": "none"}, Cancelled()
+    if (reason := outside(run.spec.policy, intent.arguments)) is not None:
+        return asked, Ended(
+            replace(error_of(intent, ToolError(reason), code="unsafe_parameters"), retryable=False)
+        )
+    context.resumption = _resumption(drive)
+    came_to = yield UseTool(run.number, tool, intent.arguments, context, place_of_next(drive))
+    if isinstance(came_to, EffectPending):
+        return asked, InDoubt("task_pending")
+    if isinstance(came_to, BrokenOff):
+        used = context.ledger.usage, tuple(context.texts), tuple(context.request_ids)
+        return asked, Cancelled(intent.effect == "once", *used)
+    if isinstance(came_to, AnswerNeeded):
+        try:
+            return asked, asked_by(came_to, run.spec.limits, drive.stager)
+        except Exception as error:  # a tool may ask in any form
+            came_to = error
+    if isinstance(came_to, EffectUnknown) and intent.effect == "once":
+        told = cut(line(told_by(came_to)), ERROR_CHARS)
+        if tool.reconcile is None:
+            return asked, InDoubt("tool_unsure", told, drive.stager.stage(told))
+        settled = yield from _settled(drive, tool, intent)
+        if settled is not None:
+            return asked, settled
+        came_to = NotStarted(told)
+    if isinstance(came_to, Returned):
+        result = result_of(
+            intent,
+            came_to.value,
+            first=run.counters.documents,
+            limits=run.spec.limits,
+            stager=drive.stager,
+        )
+        if run.memory.plan is not None and intent.effect != "once" and result.ok and is_empty(came_to.value):
+            result = replace(result, retryable=True)
+    else:
+        result = error_of(intent, came_to)
+    return asked, Ended(
+        result,
+        context.ledger.usage,
+        tuple(context.texts),
+        "not_done" if sure else "",
+        tuple(context.request_ids),
+    )
+
+
+def _resumption(drive: Drive) -> Resumption | None:
+    """Return what the call has asked before, with the answer; None when it has asked nothing."""
+    memory = drive.run.memory
+    if memory.asked is None or memory.answered is None:
+        return None
+    asked, answered = (recalled(drive, place) for place in (memory.asked, memory.answered))
+    if not isinstance(asked, str) or not isinstance(answered, str):
+        return None  # erased
+    answer = Answer.model_validate_json(answered)
+    again = memory.reply is not None and memory.reply.action == "retry"
+    return Resumption(
+        state=Asking.model_validate_json(asked).state,
+        accepted=answer.action == "accept",
+        content=answer.content,
+        again=again,
+    )
+
+
+def _context(drive: Drive, intent: Intent) -> CallContext:
+    """Return what the call may know and ask."""
+    run = drive.run
+    selection = run.memory.selection
+    label = selection.connection if selection is not None else None
+    return CallContext(
+        run,
+        intent,
+        kit=drive.kit,
+        model=drive.model,
+        stager=drive.stager,
+        load=drive.load,
+        connection=drive.connections.get(label) if label is not None else None,
+        ledger=CallLedger(
+            run.spec.limits,
+            run.counters,
+            elapsed_us=lambda: drive.clock.active_us() - drive.mark_us,
+            is_cancelled=lambda: bool(drive.journal.leases.watch.asked(run.number)),
+        ),
+    )
+
+
+def _settled(drive: Drive, tool: Tool, intent: Intent) -> Generator[Effect, Any, Outcome | None]:
+    """
+    Return what is known of a once effect that another driver began; None when it certainly did not happen.
+
+    The tool's own reconciliation decides; without one, or when it cannot say, the effect is in doubt.
+    """
+    if tool.reconcile is None:
+        return InDoubt("driver_lost")
+    came_to = yield Reconcile(drive.run.number, tool, intent.idempotency_key)
+    if isinstance(came_to, BrokenOff):
+        return Cancelled(in_doubt=True)
+    if not isinstance(came_to, Returned):
+        told = cut(line(f"{type(came_to).__name__}: {told_by(came_to)}"), ERROR_CHARS)
+        return InDoubt("reconcile_failed", told, drive.stager.stage(told))
+    try:
+        output_of(came_to.value)
+    except (Exception, SystemExit):  # a value that no journal can hold says nothing
+        return InDoubt("reconcile_unreadable")
+    if came_to.value is not None:
+        return reconciled(drive, "done", came_to.value, asked="done")
+    own = intent.idempotency_key.startswith(f"{drive.run.run_id}-")
+    return None if own else InDoubt("shared_intent")  # a fork's parent may be about to do it
+
+
+def reconciled(drive: Drive, action: str, content: Any, asked: Literal["", "done"] = "") -> Ended:
+    """Return the outcome that a reconciliation gives to an effect in doubt, the tool's own (*asked*) or a person's."""
+    run, intent = drive.run, drive.run.memory.intent
+    assert intent is not None, "only an effect can be reconciled"
+    if action == "fail":
+        text = content if isinstance(content, str) and content else "the effect did not happen"
+        return Ended(replace(error_of(intent, RuntimeError(text), code="reconciled"), retryable=False))
+    first = run.counters.documents
+    result = result_of(intent, content, first=first, limits=run.spec.limits, stager=drive.stager)
+    return Ended(result, reconciled=asked)

@@ -1,0 +1,218 @@
+"""The recording context that a tool gets: its documents, and the run's model for free text."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import orjson
+from msgspec.structs import replace
+
+from ...prompts.building.builder import TextTask
+from ...prompts.building.fencing import beginning
+from ...prompts.model import (
+    CallStopped,
+    Model,
+    ModelCall,
+    ModelUnavailable,
+    Notice,
+    PromptMessage,
+    Reply,
+    checked_reply,
+    estimated_usage,
+    prompt_bytes,
+    request_label,
+)
+from ...states.base.errors import ToolError
+from ...states.records.actions import Intent, StoredText
+from ...states.records.outcomes import NO_USAGE
+from ...states.run.budgets import Reservation, time_left_s
+from ...states.run.state import Run
+from ...tools.tool import Document, Resumption
+from ..decision.run_resources import Kit
+from ..journal.payloads import JSON, Stager
+from .call_budget import CallLedger
+
+Loader = Callable[[int, int], list[Document]]
+"""Returns documents by number of the first and count."""
+
+
+class CallContext:
+    """
+    What one call may know and ask; see `tools.tool.ToolContext` for the public side.
+
+    Everything asked through it belongs to the outcome of the call's `execute` row, and is asked again if the
+    process dies before that row.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        intent: Intent,
+        *,
+        kit: Kit,
+        model: Model,
+        stager: Stager,
+        load: Loader,
+        connection: Any,
+        ledger: CallLedger,
+    ) -> None:
+        self.run_id = run.run_id
+        self.action = run.counters.action
+        self.language = run.spec.language
+        self.objective = run.spec.objective
+        self.success_criteria = run.spec.success_criteria
+        self.idempotency_key = intent.idempotency_key
+        self.connection = connection
+        self.policy = run.spec.policy
+        selection = run.memory.selection
+        is_final = selection is not None and selection.origin == "format"
+        self.final_format = run.spec.final_format if is_final else None
+        self.resumption: Resumption | None = None
+        review, refinement = run.memory.review, run.memory.refinement
+        self.answer = (
+            (review and review.answer) or (refinement and refinement.answer) or run.memory.answer or ""
+        )
+        self.texts: list[tuple[StoredText, StoredText]] = []
+        self.ledger = ledger
+        self.request_ids: list[str] = []
+        self.on_text: Callable[[str], None] | None = None
+        self.on_notice: Callable[[Notice], None] | None = None
+        self.is_unheard: Callable[[], bool] | None = None
+        self._run = run
+        self._kit = kit
+        self._model = model
+        self.streams = bool(getattr(model, "streams", False))
+        self._stager = stager
+        self._load = load
+        self._lock = threading.Lock()
+
+    def documents(self, references: Sequence[str]) -> list[Document]:
+        """Return the documents behind *references*, in order, each once."""
+        found: dict[int, Document] = {}
+        for reference in references:
+            label, mark, position = str(reference).partition(":")[2].partition("#")
+            entry = self._run.memory.labels.get(label)
+            if entry is None or (mark and not _is_place(position, entry[1])):
+                raise ToolError(f"{ascii(reference)[:120]} names no document of this run")
+            first, count = entry
+            if mark:
+                first, count = first + int(position), 1
+            for number, document in enumerate(self._load(first, count), first):
+                found.setdefault(number, document)
+        return list(found.values())
+
+    def ask(
+        self,
+        request: str,
+        documents: Sequence[tuple[str, str]] = (),
+        *,
+        instructions: str = "",
+        format: str = "",
+    ) -> str:
+        """
+        Return the model's free text on *request*, written from *documents* (name and text).
+
+        Raises:
+            ToolError: The model cannot answer, answers nothing, or the token budget is used up.
+        """
+        with self._lock:
+            call, wanted = self._call(TextTask(request, documents, instructions, format))
+            try:
+                reply = checked_reply(self._model.ask(call))
+            except BaseException as error:
+                raise self._failed(error, wanted) from None
+            return self._recorded(call, reply, wanted)
+
+    async def aask(
+        self,
+        request: str,
+        documents: Sequence[tuple[str, str]] = (),
+        *,
+        instructions: str = "",
+        format: str = "",
+    ) -> str:
+        """Do the same as `ask` without blocking the event loop; for async tools."""
+        call, wanted = self._call(TextTask(request, documents, instructions, format))
+        try:
+            reply = checked_reply(await self._model.aask(call))
+        except BaseException as error:
+            raise self._failed(error, wanted) from None
+        return self._recorded(call, reply, wanted)
+
+    def _call(self, task: TextTask) -> tuple[ModelCall, Reservation]:
+        messages = self._kit.prompts.text(_shortened(task, self._run.spec.limits.text_chars))
+        number, wanted, allowed = self.ledger.reserve(prompt_bytes(messages))
+        call = ModelCall(
+            "text",
+            messages,
+            number=number,
+            timeout_s=time_left_s(self._run),
+            on_text=self.on_text,
+            on_notice=self.on_notice,
+            max_tokens=allowed.reply,
+            tokens_left=allowed.left,
+            is_cancelled=self._is_stopped,
+            run_id=self.run_id,
+            seq=self._run.seq,
+            step=self._run.counters.step,
+        )
+        return call, wanted
+
+    def _is_stopped(self) -> bool:
+        return (self.is_unheard is not None and self.is_unheard()) or self.ledger.is_cancelled()
+
+    def _failed(self, error: BaseException, wanted: Reservation) -> BaseException:
+        """Return what a tool is told of a request that failed; what it used, as far as known, is settled."""
+        known = error.usage if isinstance(error, ModelUnavailable) else None
+        self.ledger.settle(known or NO_USAGE, wanted)
+        if isinstance(error, ModelUnavailable) and error.request_id is not None:
+            self.request_ids.append(error.request_id)
+        if isinstance(error, CallStopped):
+            return ToolError("the run is cancelled; what the model would have written is not waited for")
+        if isinstance(error, ModelUnavailable | TypeError):
+            return ToolError(f"the model could not write the text: {error}")
+        return error
+
+    def _recorded(self, call: ModelCall, reply: Reply, wanted: Reservation) -> str:
+        usage = reply.usage or estimated_usage(call, reply.text)
+        self.ledger.settle(replace(usage, calls=1), wanted)
+        if (request_id := request_label(reply.request_id)) is not None:
+            self.request_ids.append(request_id)
+        prompt = self._stager.stage(messages_text(call.messages), JSON)
+        self.texts.append((prompt, self._stager.stage(reply.text)))
+        if not reply.text.strip():
+            raise ToolError("the model wrote nothing")
+        if reply.finish in ("refusal", "content_filter"):
+            raise ToolError("the model declined to write the text")
+        if reply.finish == "length":
+            raise ToolError("the model's text was cut off at its token limit; ask for a shorter one")
+        return reply.text
+
+
+def _is_place(position: str, count: int) -> bool:
+    """Whether *position* is the number of one of *count* documents."""
+    return position.isascii() and position.isdigit() and len(position) < 10 and int(position) < count
+
+
+def messages_text(messages: Sequence[PromptMessage]) -> str:
+    """Return messages as one JSON text, as they are stored for a tool's own requests."""
+    pairs = [[message.role, message.text] for message in messages]
+    try:
+        return orjson.dumps(pairs).decode()
+    except TypeError:  # lone surrogates in a host's own text
+        return str(pairs).encode("ascii", "backslashreplace").decode()
+
+
+def _shortened(task: TextTask, chars_max: int) -> TextTask:
+    """Return *task* with its documents cut so that together they fit, the longest ones first."""
+    total = sum(len(text) for _, text in task.documents)
+    if total <= chars_max:
+        return task
+    allowed = chars_max // max(1, len(task.documents))
+    short = sum(len(text) for _, text in task.documents if len(text) <= allowed)
+    long = [text for _, text in task.documents if len(text) > allowed]
+    allowed = max(allowed, (chars_max - short) // max(1, len(long)))
+    documents = [(name, beginning(text, allowed)) for name, text in task.documents]
+    return TextTask(task.request, documents, task.instructions, task.format)

@@ -1,0 +1,213 @@
+"""What a tool returned, raised or asked, as data: documents, notes, errors. Total: nothing a tool does gets past."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import orjson
+from pydantic import TypeAdapter
+
+from ...states.base.errors import AnswerNeeded, NotStarted, ToolError
+from ...states.records.actions import DocumentRef, Intent, ToolResult, WebFact
+from ...states.records.outcomes import Asked
+from ...states.records.questions import Asking
+from ...states.settings.limits import Limits
+from ...tools.tool import Document, ToolOutput
+from ..decision.observation import clean, cut, line
+from ..journal.payloads import JSON, Stager
+
+ERROR_CHARS = 500
+QUESTION_CHARS = 4000
+"""Longest question of a tool; a person is to read it."""
+_ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)
+_JSON_OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
+
+
+def output_of(value: Any) -> ToolOutput:
+    """
+    Return a tool's return value as documents and notes.
+
+    Text becomes a text document, JSON-able data a JSON document (models, dataclasses, decimals, dates and paths
+    too), bytes a binary one, None nothing at all.
+
+    Raises:
+        ToolError: The value has none of these forms.
+    """
+    if isinstance(value, ToolOutput):
+        return value
+    if value is None:
+        return ToolOutput(notes=("the tool returned nothing",))
+    if isinstance(value, str):
+        return ToolOutput(documents=(Document("result.txt", value, "text/plain"),))
+    if isinstance(value, bytes | bytearray):
+        return ToolOutput(documents=(Document("result.bin", bytes(value), "application/octet-stream"),))
+    if isinstance(value, Document):
+        return ToolOutput(documents=(value,))
+    if isinstance(value, list | tuple) and value and all(isinstance(item, Document) for item in value):
+        return ToolOutput(documents=tuple(value))
+    return ToolOutput(documents=(Document("result.json", _json(value), "application/json"),))
+
+
+def _json(value: Any) -> str:
+    try:
+        return orjson.dumps(value, option=_JSON_OPTIONS, default=_plain).decode()
+    except Exception as error:  # also of a model's own serializers
+        what = _foreign(error) or type(value).__name__
+        raise ToolError(f"the tool ran and returned a {what}, which has no JSON form") from None
+
+
+def _plain(value: Any) -> Any:
+    """Return the JSON form of what orjson does not know: sets sorted, decimals and durations as text, models."""
+    if isinstance(value, set | frozenset):
+        return sorted(value, key=str)
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if callable(value) or isinstance(value, Iterator | BaseException):
+        raise TypeError(type(value).__name__)
+    try:
+        return _ANYTHING.dump_python(value, mode="json", by_alias=True)
+    except Exception:
+        raise TypeError(type(value).__name__) from None
+
+
+def _foreign(error: BaseException) -> str:
+    """Return the name of the type within a value that `_plain` refused, if that was the reason."""
+    cause = error.__cause__
+    return str(cause) if type(cause) is TypeError and str(cause).isidentifier() else ""
+
+
+def is_empty(value: Any) -> bool:
+    """Return whether a tool returned nothing at all: what a plan's step with retries tries again."""
+    if isinstance(value, ToolOutput):
+        return not value.web and not any(document.data for document in value.documents)
+    if isinstance(value, Document):
+        return not value.data
+    return value is None or (isinstance(value, str | bytes | bytearray | Sequence | Mapping) and not value)
+
+
+def result_of(intent: Intent, value: Any, *, first: int, limits: Limits, stager: Stager) -> ToolResult:
+    """
+    Return the result of a call that returned *value*, its documents staged.
+
+    Args:
+        intent: The call.
+        value: What the function returned.
+        first: Number of its first document within the run.
+        limits: Sizes.
+        stager: Takes the bodies.
+    """
+    try:
+        output = output_of(value)
+        documents = _sized(output.documents, limits)
+        notes = tuple(cut(line(str(note)), limits.note_chars) for note in list(output.notes)[:20])
+        notes += _binary_notes(documents[: limits.previews], limits)
+        web = _best_first(output.web)
+    except Exception as error:  # a tool may put anything into a `ToolOutput` or a `Document`
+        return error_of(intent, error)
+    references = tuple(
+        DocumentRef(
+            first + position,
+            intent.label,
+            position,
+            document.name,
+            document.mime,
+            stager.stage(document.data, document.mime),
+        )
+        for position, document in enumerate(documents)
+    )
+    return ToolResult(intent.tool, ok=True, documents=references, notes=notes, web=web)
+
+
+def _binary_notes(documents: Sequence[Document], limits: Limits) -> tuple[str, ...]:
+    """Return what an observation says of binary documents, since they have no snippet."""
+    return tuple(
+        cut(f"{document.name}: {document.mime}, {document.size_bytes} bytes, not text", limits.note_chars)
+        for document in documents
+        if isinstance(document.data, bytes)
+    )
+
+
+_OLD_NAMES = {"relevance": "relevance_score", "relevanceScore": "relevance_score", "keyPoints": "key_points"}
+"""Document 000's names of what a web tool knows of a page."""
+
+
+def _best_first(facts: Sequence[Any]) -> tuple[WebFact, ...]:
+    """Return web facts by falling relevance; those without one keep their order behind the others."""
+    read = [_web_fact(fact) for fact in facts]
+    read.sort(key=lambda fact: float("inf") if fact.relevance_score is None else -fact.relevance_score)
+    return tuple(read)
+
+
+def _web_fact(fact: Any) -> WebFact:
+    """Return what a tool says of one URL; both a record and a mapping are checked, since a tool made them."""
+    if isinstance(fact, WebFact):
+        return WebFact.of(fact.wire())
+    if isinstance(fact, Mapping):
+        fact = {_OLD_NAMES.get(name, name): value for name, value in fact.items()}
+    return WebFact.of(fact)
+
+
+def _sized(documents: Sequence[Document], limits: Limits) -> list[Document]:
+    total, documents = 0, list(documents)
+    for document in documents:
+        size = document.size_bytes
+        total += size
+        if size > limits.document_bytes:
+            raise ToolError(
+                f"the document {document.name} has {size} bytes; at most {limits.document_bytes} are kept"
+            )
+    if total > limits.result_bytes:
+        raise ToolError(f"the call returned {total} bytes; at most {limits.result_bytes} are kept")
+    return [_cleaned(document) for document in documents]
+
+
+def _cleaned(document: Document) -> Document:
+    """Return *document* with a name, a type and a text that can stand in a journal; itself if it has them."""
+    name = cut(line(document.name), 200) or "document"
+    mime = cut(line(document.mime), 100)
+    data = document.data if isinstance(document.data, bytes) else clean(document.data)
+    if name == document.name and mime == document.mime and data is document.data:
+        return document
+    return dataclasses.replace(document, name=name, mime=mime, data=data)
+
+
+def asked_by(error: AnswerNeeded, limits: Limits, stager: Stager) -> Asked:
+    """
+    Return what a tool asks in the form of the journal, staged.
+
+    Raises:
+        ToolError: It asks nothing, or what it wants back has no JSON form or is too large.
+    """
+    message = cut(clean(str(error.message)).strip(), QUESTION_CHARS)
+    if not message:
+        raise ToolError("the tool needs an answer and asks no question")
+    asking = {"message": message, "answerSchema": error.schema, "state": error.state}
+    try:
+        text = orjson.dumps(asking).decode()
+        read = Asking.model_validate_json(text)
+    except (ValueError, TypeError):
+        raise ToolError("the tool needs an answer and asks in a form that is no JSON") from None
+    if len(text) > limits.document_bytes:
+        raise ToolError(
+            f"the tool's question has {len(text)} bytes; at most {limits.document_bytes} are kept"
+        )
+    return Asked(read, stager.stage(text, JSON))
+
+
+def told_by(error: object) -> str:
+    """Return an exception's words; none when its class, a host's own, cannot say them."""
+    try:
+        return str(error)
+    except Exception:
+        return ""
+
+
+def error_of(intent: Intent, error: BaseException, *, code: str = "tool_error") -> ToolResult:
+    """Return the result of a call that raised *error*: one line, no traceback."""
+    name, text = type(error).__name__, told_by(error)
+    text = cut(line(text if isinstance(error, ToolError) else f"{name}: {text}"), ERROR_CHARS) or name
+    retryable = isinstance(error, NotStarted) or intent.effect != "once"
+    return ToolResult(tool=intent.tool, ok=False, error=text, error_code=code, retryable=retryable)

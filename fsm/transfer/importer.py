@@ -1,0 +1,321 @@
+"""
+Import: runs from an export into a journal, all of them or none.
+
+Everything is first put into a journal of its own that nobody else sees, and verified there as `paor verify` does it;
+only then is it copied, in one transaction. Numbers of runs may change; ids, hashes, salts, bodies and records of
+erasures stay. A run that is here already is never changed but by rows that follow its last one.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Literal
+
+from ...states.base.errors import JournalConflict, JournalDamaged, LeaseHeld, UsageError
+from ..journal.erasure_log import COLUMNS, erasures_of, root_of
+from ..journal.file import transaction, translated
+from ..journal.group_commit import INSERT_DOCUMENT, INSERT_PAYLOAD, INSERT_ROW, Committer
+from ..journal.migrations import migrate
+from ..journal.reader import JournalReader
+from ..journal.record import root_hash
+from ..journal.rows import ROOT_COLUMNS
+from ..verify.verify import Defect, run_defects
+from .line_format import (
+    AnyLine,
+    DocumentLine,
+    ErasureLine,
+    HeaderLine,
+    HeadLine,
+    PayloadLine,
+    RunLine,
+    TransitionLine,
+    payload_of,
+    read_lines,
+)
+
+if TYPE_CHECKING:
+    from ..journal.store import JournalStore
+
+_INSERT_SPEC = f"INSERT INTO specs (run, {', '.join(ROOT_COLUMNS)}, root_hash) VALUES ({', '.join('?' * 11)})"
+_INSERT_ERASURE = f"INSERT INTO erasures (id, run, {', '.join(COLUMNS)}, hash) VALUES ({', '.join('?' * 8)})"
+_MASK = 2**32 - 1
+_COPIED = ("transitions", "payloads", "documents", "erasures")
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """
+    What became of one run.
+
+    Attributes:
+        run_id: Its id.
+        how: ``new``; ``extended``: the rows after those that were here; ``known``: all of it is here, nothing was written.
+        transitions: Rows written.
+    """
+
+    run_id: str
+    how: Literal["new", "extended", "known"]
+    transitions: int
+
+
+@dataclass(slots=True)
+class _Arriving:
+    """
+    One run on its way in.
+
+    Attributes:
+        run: Its number where it is verified.
+        run_id: Its id.
+        first: Of each kind of line the number of the first one, and what that is numbered with.
+        lines: Digest of its lines.
+    """
+
+    run: int
+    run_id: str
+    first: dict[str, tuple[int, int]] = field(default_factory=dict)
+    lines: Any = field(default_factory=sha256)
+
+
+def import_lines(journal: JournalStore, lines: Iterable[bytes]) -> tuple[Imported, ...]:
+    """See `fsm.journal_api.Journal.import_lines`."""
+    if journal.read_only:
+        raise UsageError(f"{journal.path}: is open for reading only")
+    with closing(sqlite3.connect("", isolation_level=None, check_same_thread=False)) as connection:
+        migrate(connection)
+        staged = JournalReader(Committer(connection, "the export"), "")
+        connection.execute("BEGIN")
+        # read and verified as a whole before the first write here: lines that do not prove themselves change nothing, and
+        # a slow source of lines does not keep the write lock
+        arriving = _staged(connection, staged, lines)
+        destination = journal._committer.connection
+        with journal._committer.lock, translated(journal.path), transaction(destination):
+            return tuple(_taken(journal, destination, staged, run) for run in arriving)
+
+
+# -- on the way in -----------------------------------------------------------------------------------------------
+
+
+def _staged(connection: sqlite3.Connection, staged: JournalReader, lines: Iterable[bytes]) -> list[_Arriving]:
+    """Return the runs of an export after putting them into the journal on the way in, and verifying each."""
+    runs: dict[str, _Arriving] = {}
+    run: _Arriving | None = None
+    for number, line, text in read_lines(lines):
+        if isinstance(line, RunLine):
+            run = _Arriving(len(runs) + 1, line.run_id)
+        if run is None or isinstance(line, HeaderLine):
+            continue
+        run.lines.update(text)
+        again = runs.get(run.run_id)
+        if again is None:
+            _check_order(number, line, run)
+            if not isinstance(line, HeadLine):
+                _stage(connection, run.run, number, line)
+        if isinstance(line, HeadLine):
+            if again is None:
+                _check(staged, run, number, line)
+                runs[run.run_id] = run
+            elif again.lines.digest() != run.lines.digest():
+                raise UsageError(f"line {number}: run {run.run_id} stands twice, and not with the same lines")
+    return list(runs.values())
+
+
+_ORDERED = {PayloadLine: "n", TransitionLine: "seq", DocumentLine: "number", ErasureLine: "number"}
+
+
+def _check_order(number: int, line: AnyLine, run: _Arriving) -> None:
+    """Raise JournalDamaged unless the lines of one kind are numbered without a gap; where they begin is verified."""
+    name = _ORDERED.get(type(line))
+    found = getattr(line, name) if name is not None else 0
+    first, base = run.first.setdefault(type(line).__name__, (number, found))
+    if name is not None and found - base != number - first:
+        raise JournalDamaged(
+            f"line {number}: {name} is {found}, expected {number - first + base}; lines are missing or moved"
+        )
+
+
+def _stage(connection: sqlite3.Connection, run: int, number: int, line: AnyLine) -> None:
+    """Put one line into the journal on the way in."""
+    base = run << 32
+    if isinstance(line, RunLine):
+        columns = line.root()
+        root = root_hash(columns, _before(connection, number, line))
+        connection.execute(_INSERT_SPEC, (run, *columns.values(), root))
+        connection.execute("INSERT INTO leases VALUES (?, 1, NULL, NULL, 0)", (run,))
+    elif isinstance(line, PayloadLine):
+        payload = payload_of(number, line)
+        connection.execute(INSERT_PAYLOAD, (base | payload.n, run, *payload))
+    elif isinstance(line, TransitionLine):
+        connection.execute(INSERT_ROW, (base | line.seq, *line.row(run)))
+    elif isinstance(line, DocumentLine):
+        document = line.document()
+        values = [getattr(document, name) for name in document.__slots__]
+        connection.execute(INSERT_DOCUMENT, (base | document.number, run, *values))
+    elif isinstance(line, ErasureLine):
+        values = [getattr(line, name) for name in COLUMNS]
+        connection.execute(_INSERT_ERASURE, (base | line.number, run, *values, bytes.fromhex(line.hash)))
+
+
+def _before(connection: sqlite3.Connection, number: int, line: RunLine) -> bytes:
+    """Return the hash that a fork's root commits to, of the row that it was forked at; nothing for other runs."""
+    if line.parent_run_id is None:
+        return b""
+    found = connection.execute(
+        "SELECT hash FROM transitions JOIN specs USING (run) WHERE run_id = ? AND seq = ?",
+        (line.parent_run_id, line.parent_seq),
+    ).fetchone()
+    if found is None:
+        told = f"row {line.parent_seq} of run {line.parent_run_id}, which it was forked at"
+        raise UsageError(f"line {number}: run {line.run_id} comes without {told}")
+    before: bytes = found[0]
+    return before
+
+
+def _check(staged: JournalReader, run: _Arriving, number: int, line: HeadLine) -> None:
+    """
+    Verify a run whose last line has come.
+
+    Raises:
+        JournalDamaged: With the line where it does not hold.
+    """
+    for defect in run_defects(staged, run.run):
+        where = _line_of(run, defect) or number
+        raise JournalDamaged(f"line {where}: {defect}; nothing was imported")
+    row = staged.run(run.run_id)
+    for name in ("state", "status", "reason", "ended_at", "head_seq"):
+        if getattr(row, name) != getattr(line, name):
+            raise JournalDamaged(f"line {number}: {name} is not what the rows say; nothing was imported")
+    if row.head_hash.hex() != line.head_hash:
+        raise JournalDamaged(
+            f"line {number}: head_hash is not the hash of the last row; nothing was imported"
+        )
+
+
+_PLACES = {
+    "payloads n": "PayloadLine",
+    "transitions seq": "TransitionLine",
+    "documents number": "DocumentLine",
+}
+_PLACES |= {"erasures number": "ErasureLine", "specs": "RunLine"}
+
+
+def _line_of(run: _Arriving, defect: Defect) -> int | None:
+    """Return the line that a defect is about, None for one of the run as a whole."""
+    found = re.match(r"([a-z ]+?)(?: (\d+))?$", defect.place)
+    first = run.first.get(_PLACES.get(found[1], "")) if found else None
+    if found is None or first is None:
+        return None
+    return first[0] + (int(found[2]) - first[1] if found[2] else 0)
+
+
+# -- into the journal --------------------------------------------------------------------------------------------
+
+
+def _taken(
+    journal: JournalStore, destination: sqlite3.Connection, staged: JournalReader, arriving: _Arriving
+) -> Imported:
+    """Copy one verified run, within the caller's transaction."""
+    here = destination.execute("SELECT run FROM specs WHERE run_id = ?", (arriving.run_id,)).fetchone()
+    head = staged.run(arriving.run_id).head_seq
+    if here is None:
+        (run,) = destination.execute("SELECT coalesce(max(run), 0) + 1 FROM specs").fetchone()
+        columns = staged.root_columns(arriving.run)
+        destination.execute(_INSERT_SPEC, (run, *columns.values(), root_of(staged, arriving.run)))
+        destination.execute("INSERT INTO leases VALUES (?, 1, NULL, NULL, 0)", (run,))
+        _copy(destination, staged, arriving.run, run)
+        return Imported(arriving.run_id, "new", head + 1)
+    run = here[0]
+    _check_same(journal, staged, arriving, run)
+    known = journal.run(arriving.run_id).head_seq
+    if head <= known:
+        return Imported(arriving.run_id, "known", 0)
+    _check_extendable(journal, staged, arriving, run)
+    # before the rows: a driver that has read the old end could otherwise append a row of its own with the same number
+    _claim(journal, destination, run, arriving.run_id)
+    _copy(destination, staged, arriving.run, run)
+    return Imported(arriving.run_id, "extended", head - known)
+
+
+def _copy(destination: sqlite3.Connection, staged: JournalReader, source: int, run: int) -> None:
+    """Copy what comes after the rows that a run has here, in every table, under its number here."""
+    connection = staged._committer.connection
+    for table in _COPIED:
+        sql = f"SELECT max(id) FROM {table} WHERE id BETWEEN ? AND ?"
+        (last,) = destination.execute(sql, (run << 32, run << 32 | _MASK)).fetchone()
+        first = 0 if last is None else (last & _MASK) + 1
+        rows = connection.execute(
+            f"SELECT * FROM {table} WHERE id BETWEEN ? AND ? ORDER BY id",
+            (source << 32 | first, source << 32 | _MASK),
+        )
+        for key, _, *values in rows:
+            marks = ", ".join("?" * (len(values) + 2))
+            destination.execute(
+                f"INSERT INTO {table} VALUES ({marks})", (run << 32 | (key & _MASK), run, *values)
+            )
+
+
+def _check_same(journal: JournalStore, staged: JournalReader, arriving: _Arriving, run: int) -> None:
+    """
+    Hold the rows that both have against each other.
+
+    Raises:
+        JournalConflict: They tell something else.
+    """
+    what: str | None = None
+    if root_of(journal, run) != root_of(staged, arriving.run):
+        what = "was started otherwise"
+    else:
+        last = min(_last_row(journal, run), _last_row(staged, arriving.run))
+        if last >= 0 and _hash_at(journal, run, last) != _hash_at(staged, arriving.run, last):
+            what = f"tells something else up to row {last}"
+    if what is not None:
+        raise JournalConflict(
+            f"line {arriving.first['RunLine'][0]}: run {arriving.run_id} {what} in {journal.path}; nothing was imported"
+        )
+
+
+def _last_row(journal: JournalReader, run: int) -> int:
+    """Return the seq of the last row under a run's number, -1 without one."""
+    found = journal.query(
+        "SELECT max(id) FROM transitions WHERE id BETWEEN ? AND ?", (run << 32, run << 32 | _MASK)
+    )
+    return -1 if found[0][0] is None else found[0][0] & _MASK
+
+
+def _hash_at(journal: JournalReader, run: int, seq: int) -> Any:
+    return journal.query("SELECT hash FROM transitions WHERE id = ?", (run << 32 | seq,))[0][0]
+
+
+def _check_extendable(journal: JournalStore, staged: JournalReader, arriving: _Arriving, run: int) -> None:
+    """
+    See to it that rows can follow those that are here: nothing was erased in only one of both.
+
+    Raises:
+        JournalConflict: Something was.
+    """
+    count = journal.next_payload(run)
+    gone = []
+    for reader, number in ((journal, run), (staged, arriving.run)):
+        sql = "SELECT n FROM payloads WHERE id BETWEEN ? AND ? AND body IS NULL"
+        gone.append(reader.query(sql, (number << 32, (number << 32) + count - 1)))
+    records = erasures_of(journal, run)
+    if gone[0] != gone[1] or records != erasures_of(staged, arriving.run)[: len(records)]:
+        raise JournalConflict(
+            f"line {arriving.first['RunLine'][0]}: run {arriving.run_id} goes on after what is in {journal.path}, but not"
+            " the same parts of it were erased; erase here what was erased there, or import into another file"
+        )
+
+
+def _claim(journal: JournalStore, destination: sqlite3.Connection, run: int, run_id: str) -> None:
+    """
+    See to it that nobody drives a run that is extended.
+
+    Raises:
+        LeaseHeld: Somebody does.
+    """
+    if journal.leases.revoke(destination, run) is not None:
+        raise LeaseHeld(f"run {run_id} is being driven in {journal.path}; nothing was imported")

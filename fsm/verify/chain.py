@@ -1,0 +1,207 @@
+"""
+The rows of one run in order: every hash, every link, every transition, and what the rows refer to.
+
+A million rows pass through `Walk.rows`, so its loop is one function without calls that could be done without: a
+row's columns come in the order of their names, as they are hashed; JSON that has been read once is known by its text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+
+from msgspec import DecodeError
+
+from ...states.phase import PLANNING
+from ..journal.record import canonical_sorted
+from ..machine.table import ROWS
+from .references import (
+    Claim,
+    Outcome,
+    Reference,
+    Request,
+    change_of,
+    check_object,
+    is_number,
+    json_object,
+    outcome_of,
+    references,
+    request_of,
+)
+
+EDGES = frozenset((row.source, row.trigger, row.dest) for row in ROWS)
+KNOWN_TEXTS = 4096
+"""JSON texts of a run that are recognised when they come again."""
+
+Found = list[tuple[str, str]]
+"""Defects as place and problem."""
+
+
+@dataclass(slots=True)
+class Walk:
+    """
+    Where one pass over the rows of a run stands.
+
+    Attributes:
+        run, run_id: Which run.
+        head: Hash of the last row.
+        spec_payload: Number of the spec's payload.
+        first: Number of the first payload; of a fork the ones before it stand under an ancestor.
+        seq, state: What the next row must have.
+        count: Payloads that the rows so far account for.
+        claims: What rows have said of payloads since the last look at those.
+        events: What the last rows did, in order: the number of the payload that an ``execute`` set, None for ``observe``.
+        shared_result: Of a fork the result that its last shared row has recorded and that nobody has observed.
+        last: Trigger, time and counters of the last row.
+        rising: Its counters that never fall.
+        found: What is wrong.
+    """
+
+    run: int
+    run_id: str
+    head: bytes
+    spec_payload: int
+    first: int = 0
+    seq: int = 0
+    state: str = PLANNING
+    count: int = 0
+    claims: dict[int, Claim] = field(default_factory=dict)
+    events: list[int | None] = field(default_factory=list)
+    shared_result: int | None = None
+    last: tuple[str, int, str] | None = None
+    rising: tuple[int, ...] = (0,) * 7
+    found: Found = field(default_factory=list)
+    _objects: set[str] = field(default_factory=set)
+    _requests: set[str] = field(default_factory=set)
+    _outcomes: set[str] = field(default_factory=set)
+
+    def rows(self, rows: list[tuple[Any, ...]]) -> None:
+        """Check the next rows, given as key, hashed columns by name, the two hashes, and the run."""
+        head, seq, state = self.head, self.seq, self.state
+        step0, action0, retries0, tokens_in0, tokens_out0, cost0, time0 = self.rising
+        own_run = self.run
+        key = (own_run << 32) + seq - 1
+        objects, requests, outcomes, events = self._objects, self._requests, self._outcomes, self.events
+        for row in rows:
+            (
+                own_key, action, at, change, cost, counters, dest, guards, outcome, request,
+                retries, own_seq, source, step, time, tokens_in, tokens_out, trigger, prev, own_hash, run,
+            ) = row  # fmt: skip
+            key += 1
+            if own_key != key or own_seq != seq or run != own_run:
+                self._say(own_seq, f"expected seq {seq} of run {self.run}: rows are missing or moved")
+                key = own_key
+            if prev != head:
+                self._say(own_seq, "prev_hash is not the hash of the row before")
+            if sha256(prev + canonical_sorted(row[1:18])).digest() != own_hash:
+                self._say(own_seq, "the row does not fit its hash")
+            if source != state or (source, trigger, dest) not in EDGES:
+                self._say(own_seq, f"{trigger} from {source} to {dest} is not in the table here")
+            if (
+                step < step0
+                or action < action0
+                or retries < retries0
+                or tokens_in < tokens_in0
+                or tokens_out < tokens_out0
+                or cost < cost0
+                or time < time0
+            ):
+                self._say(own_seq, "a counter that only rises has fallen")
+            if guards not in objects:
+                self._check_object(own_seq, "guards", guards)
+            try:
+                check_object(counters)
+                if request not in requests:
+                    self._claim_request(own_seq, request_of(request))
+                    requests.add(request)
+                if outcome not in outcomes:
+                    self._claim_outcome(own_seq, outcome_of(outcome))
+                    outcomes.add(outcome)
+                changed = change_of(change)
+            except DecodeError:
+                number = self._read_slowly(own_seq, request, outcome, change, counters)
+            else:
+                number = changed.n
+                if changed.digest is not None:
+                    self._claim(own_seq, changed)
+            if number < self.count:
+                self._say(own_seq, "its change is not a payload of its own")
+            else:
+                self.count = number + 1
+                if trigger == "execute":
+                    events.append(number)
+                elif trigger == "observe":
+                    events.append(None)
+            head, seq, state = own_hash, own_seq + 1, dest
+            step0, action0, retries0, tokens_in0 = step, action, retries, tokens_in
+            tokens_out0, cost0, time0 = tokens_out, cost, time
+        self.head, self.seq, self.state, self.last = head, seq, state, (trigger, at, counters)
+        self.rising = (step0, action0, retries0, tokens_in0, tokens_out0, cost0, time0)
+        for known in (objects, requests, outcomes):
+            if len(known) > KNOWN_TEXTS:
+                known.clear()
+
+    def _say(self, seq: int, problem: str) -> None:
+        self.found.append((f"transitions seq {seq}", problem))
+
+    def _check_object(self, seq: int, name: str, text: str) -> None:
+        try:
+            check_object(text)
+            self._objects.add(text)
+        except DecodeError:
+            if json_object(text) is None:
+                self._say(seq, f"{name} is not a JSON object")
+
+    def _claim_request(self, seq: int, request: Request) -> None:
+        for reference in request.prompt:
+            self._claim(seq, reference)
+        if request.spec is not None:
+            self._claim(seq, request.spec)
+        for number in request.payloads:
+            if number >= self.count:
+                self.claims.setdefault(number, (None, None))
+
+    def _claim_outcome(self, seq: int, outcome: Outcome) -> None:
+        for reference in (outcome.reply, outcome.output, outcome.message, outcome.answer, outcome.asked):
+            if reference is not None:
+                self._claim(seq, reference)
+        for pair in outcome.texts:
+            for reference in pair:
+                self._claim(seq, reference)
+
+    def _claim(self, seq: int, reference: Reference) -> None:
+        if reference.digest is not None or reference.bytes is not None or reference.n >= self.count:
+            self.claim(seq, reference.n, (reference.digest, reference.bytes))
+
+    def claim(self, seq: int, number: int, claim: Claim) -> None:
+        """Take note of what a row says of a payload, and say what contradicts an earlier row."""
+        known = self.claims.setdefault(number, claim)
+        if known == claim:
+            return
+        (digest, size), (known_digest, known_size) = claim, known
+        if None not in (digest, known_digest) and digest != known_digest:
+            self._say(seq, f"payload {number} is named with two digests")
+        if None not in (size, known_size) and size != known_size:
+            self._say(seq, f"payload {number} is named with two sizes")
+        self.claims[number] = (
+            digest if known_digest is None else known_digest,
+            size if known_size is None else known_size,
+        )
+
+    def _read_slowly(self, seq: int, request: str, outcome: str, change: str, counters: str) -> int:
+        """Take note of the references of a row of any form; return the number of its change, -1 without one."""
+        texts = {"request": request, "outcome": outcome, "change": change, "counters": counters}
+        objects = {name: json_object(text) for name, text in texts.items()}
+        for name, data in objects.items():
+            if data is None:
+                self._say(seq, f"{name} is not a JSON object")
+        for name in ("request", "outcome", "change"):
+            for reference in references(objects[name] or {}):
+                self.claim(seq, reference["n"], (reference.get("digest"), reference.get("bytes")))
+        recalled = (objects["request"] or {}).get("payloads")
+        for number in recalled if isinstance(recalled, list) else ():
+            if is_number(number):
+                self.claims.setdefault(number, (None, None))
+        own = (objects["change"] or {}).get("n")
+        return own if isinstance(own, int) and is_number(own) else -1

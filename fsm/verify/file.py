@@ -1,0 +1,118 @@
+"""
+The file as a whole: is SQLite content with it, is its schema the one of this version, do all rows belong to a run?
+
+SQLite checks types (STRICT), keys and constraints when a row is written, and again for ``integrity_check``, but by the
+schema that stands as text in the file: whoever can edit it can take the checks away, write what he likes and put them
+back. So the schema is compared with the shipped one. Where both say that all is well, every value has the type of its
+column; otherwise each row is looked at, to name the ones that are wrong.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from functools import lru_cache
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..journal.reader import JournalReader
+
+Problem = tuple[str, str]
+"""Place and problem."""
+
+_OF_RUNS = ("transitions", "payloads", "documents", "erasures")
+"""Tables of rows that belong to a run."""
+
+_SHOWN = 20
+"""Rows that are named for each table; more would say nothing new."""
+
+
+@lru_cache(maxsize=1)
+def _shipped() -> tuple[dict[str, tuple[str, str]], dict[str, str]]:
+    """Return type and text of every table and view of the schema, and a table's condition for rows of wrong types."""
+    connection = sqlite3.connect(":memory:")
+    try:
+        connection.executescript(files("paor.fsm.journal").joinpath("schema.sql").read_text(encoding="utf-8"))
+        found = connection.execute(
+            "SELECT name, type, sql FROM sqlite_master WHERE sql IS NOT NULL"
+        ).fetchall()
+        tables = [name for name, kind, _ in found if kind == "table"]
+        checks = {table: _check(connection, table) for table in tables}
+        return {name: (kind, sql) for name, kind, sql in found}, checks
+    finally:
+        connection.close()
+
+
+def _check(connection: sqlite3.Connection, table: str) -> str:
+    parts = []
+    for _, name, kind, required, _, key in connection.execute(f"PRAGMA table_info({table})"):
+        allowed = ["'text'", "'blob'"] if kind == "ANY" else [f"'{kind.lower()}'"]
+        if not (required or key):
+            allowed.append("'null'")
+        parts.append(f'typeof("{name}") NOT IN ({", ".join(allowed)})')
+    return " OR ".join(parts)
+
+
+def schema_problems(journal: JournalReader) -> Iterator[Problem]:
+    """Yield every table and view that is not as this version made it, and every trigger; those of others are theirs."""
+    for (name,) in journal.query("SELECT name FROM sqlite_master WHERE type = 'trigger' ORDER BY name"):
+        yield f"trigger {name}", "a journal has no triggers"
+    statement = "SELECT name, type, coalesce(sql, '') FROM sqlite_master WHERE type IN ('table', 'view')"
+    found = {name: (kind, sql) for name, kind, sql in journal.query(statement)}
+    for name, (kind, sql) in sorted(_shipped()[0].items()):
+        if name not in found:
+            yield f"{kind} {name}", "is missing"
+        elif found[name] != (kind, sql):
+            loose = kind == "table" and not found[name][1].rstrip().upper().endswith("STRICT")
+            yield f"{kind} {name}", f"its schema was changed{': it is not STRICT' if loose else ''}"
+
+
+def storage_problems(journal: JournalReader) -> Iterator[Problem]:
+    """Yield what SQLite itself finds, of types and constraints too as far as the schema in the file tells them."""
+    for (text,) in journal.query("PRAGMA integrity_check(20)"):
+        if text != "ok":
+            yield "file", str(text)
+    ((version,),) = journal.query("PRAGMA user_version")
+    if version < 1:
+        yield "file", f"user_version {version} is no version of the schema"
+
+
+def type_problems(journal: JournalReader) -> Iterator[Problem]:
+    """Yield every row that the schema of this version would have refused for its types."""
+    tables = {name for (name,) in journal.query("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    for table, wrong in sorted(_shipped()[1].items()):
+        if table not in tables:
+            continue
+        rows = journal.query(f"SELECT rowid FROM {table} WHERE {wrong} ORDER BY rowid LIMIT {_SHOWN}")
+        for (number,) in rows:
+            yield f"{table} id {number}", "holds a value of a type that its column does not allow"
+
+
+def key_problems(journal: JournalReader) -> Iterator[Problem]:
+    """
+    Yield every document and record of an erasure whose key is not made of its run and number.
+
+    SQLite does not look at CHECK constraints of a file that it may not write; rows and payloads are checked as they
+    are read.
+    """
+    wrong = "number IS NOT id & 4294967295 OR run IS NOT id >> 32"
+    for table in ("documents", "erasures"):
+        for (key,) in journal.query(f"SELECT id FROM {table} WHERE {wrong}"):
+            yield f"{table} id {key}", "its key is not made of its run and number"
+
+
+def stray_problems(journal: JournalReader) -> Iterator[Problem]:
+    """Yield every run that has rows, payloads, documents or a lease and does not exist, and every one without lease."""
+    for table in _OF_RUNS:
+        for (run,) in journal.query(
+            f"WITH RECURSIVE found (own) AS (SELECT min(id) >> 32 FROM {table} UNION ALL"  # each run by one step
+            f" SELECT (SELECT min(id) >> 32 FROM {table} WHERE id >= own + 1 << 32) FROM found"
+            " WHERE own < 2147483647)"
+            " SELECT own FROM found WHERE own IS NOT NULL AND own NOT IN (SELECT run FROM specs)"
+        ):
+            yield f"{table} run {run}", "there is no such run in specs"
+    for (run,) in journal.query("SELECT run FROM leases EXCEPT SELECT run FROM specs"):
+        yield f"leases run {run}", "there is no such run in specs"
+    for (run,) in journal.query("SELECT run FROM specs WHERE run NOT IN (SELECT run FROM leases)"):
+        yield f"specs run {run}", "there is no such run in leases"

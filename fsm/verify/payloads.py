@@ -1,0 +1,278 @@
+"""The payloads and documents of one run, in step with its rows: digests, sizes, and what was said of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from hashlib import sha256
+
+from ..journal.lineage import part_with
+from ..journal.payloads import encoded, salted_digest
+from ..journal.reader import JournalReader
+from .chain import Found, Walk
+from .references import Columns, documents_of, is_number
+from .stream import Stream
+
+NUMBERS = 2**32 - 1
+KNOWN_PAYLOADS = 4096
+"""Payloads of long ago whose digest is remembered once it was asked for."""
+
+SELECT_PAYLOADS = (
+    "SELECT id, digest, salt, CAST(CASE WHEN n IS NOT id & 4294967295 OR run IS NOT id >> 32 THEN '?'"
+    " WHEN typeof(body) = 'text' THEN 'T' WHEN typeof(body) = 'blob' THEN 'B' ELSE '-' END || media_type AS BLOB),"
+    " CAST(body AS BLOB) FROM payloads WHERE id >= ? ORDER BY id"
+)
+"""With the letter of its kind before the media type; one that cannot be hashed for a key or value that is wrong."""
+
+SELECT_DOCUMENTS = (
+    "SELECT id, label, position, name, mime, bytes, digest, payload FROM documents WHERE id >= ? ORDER BY id"
+)
+_SELECT_PAYLOAD = "SELECT n, media_type, digest, salt, body FROM payloads WHERE id = ?"
+_SELECT_DOCUMENT = (
+    "SELECT id, label, position, name, mime, bytes, digest, payload FROM documents WHERE id = ?"
+)
+_NAMES = ("label", "position", "name", "mime", "bytes", "digest", "payload")
+
+_TEXT, _MISPLACED = ord("T"), ord("?")
+
+Kept = tuple[bytes, int | None]
+"""Digest and size of a payload that is there; the size of an erased one is not known."""
+
+
+@dataclass(slots=True)
+class Contents:
+    """
+    Where the pass over payloads and documents of a run stands.
+
+    Args:
+        reader: Snapshot of the journal.
+        payloads, documents: The streams, at the run's first row.
+        walk: The pass over the rows.
+
+    Attributes:
+        found_payloads, found_documents: What is wrong.
+        gone: Payloads that are erased: first and last number of each stretch.
+    """
+
+    reader: JournalReader
+    payloads: Stream
+    documents: Stream
+    walk: Walk
+    found_payloads: Found = field(default_factory=list)
+    found_documents: Found = field(default_factory=list)
+    gone: list[tuple[int, int]] = field(default_factory=list)
+    _next: int = 0
+    _begun: bool = False
+    _whole: bool = True
+    _pending: list[tuple[int, Columns]] = field(default_factory=list)
+    _expected: dict[int, Columns] = field(default_factory=dict)
+    _unclaimed: list[int] = field(default_factory=list)
+    _recent: dict[int, Kept] = field(default_factory=dict)
+    _known: dict[int, Kept] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._next = self.walk.first
+
+    def follow(self) -> None:
+        """Read the payloads and documents that the rows so far account for."""
+        walk, recent = self.walk, self._recent
+        recent.clear()
+        wanted = {number for number in walk.events if number is not None}
+        first, self._begun = not self._begun, True
+        whole_run = first and walk.first == 0  # of a fork the inputs stand under an ancestor
+        if whole_run:
+            wanted.add(walk.spec_payload)
+        base = walk.run << 32
+        bodies = self._read_payloads(base + min(walk.count, NUMBERS + 1), wanted)
+        if whole_run:
+            self._expect(walk.spec_payload, bodies)
+            self._observe()
+        elif first and walk.shared_result is not None:
+            self._expect(walk.shared_result, self._shared_body(walk.shared_result))
+        for number in walk.events:
+            if number is None:
+                self._observe()
+            else:
+                self._expect(number, bodies)
+        walk.events.clear()
+        if self._expected:
+            self._read_documents(base + max(self._expected) + 1)
+        self._settle_claims()
+
+    def finish(self) -> None:
+        """Read what is left of the run, and say what is missing or too much."""
+        walk, end = self.walk, (self.walk.run + 1) << 32
+        self.follow()
+        self._read_payloads(end, set())
+        if self._next != walk.count:
+            self.found_payloads.append(
+                (
+                    "payloads",
+                    f"{self._next - walk.first} are there, the last row counts {walk.count - walk.first}",
+                )
+            )
+        self._read_documents(end)
+        self._settle_claims()
+        for number in sorted(n for n in walk.claims if not walk.first <= n < self._next):
+            self.found_payloads.append((f"payloads n {number}", "is referred to and missing"))
+        for number in sorted(self._expected):
+            self._say_document(number, "is missing")
+        for number in sorted(self._unclaimed) if self._whole else ():
+            self._say_document(number, "no result has produced it")
+
+    # -- payloads ----------------------------------------------------------------------------------------------
+
+    def _read_payloads(self, limit: int, wanted: set[int]) -> dict[int, bytes]:
+        """Check every payload below the key *limit*; return the texts of those that are *wanted*, by number."""
+        base, recent = self.walk.run << 32, self._recent
+        expected, bodies = self._next, {}
+        while rows := self.payloads.take(limit):
+            for key, digest, salt, kind, body in rows:
+                number = key - base
+                if number != expected:
+                    self._say_payload(number, f"expected n {expected}: payloads are missing")
+                expected = number + 1
+                if salt is None or body is None:
+                    self._check_erased(number, kind, whole=salt is body)
+                    recent[number] = (digest, None)
+                    continue
+                if sha256(salt + sha256(body).digest() + kind).digest() != digest:
+                    self._check_slowly(key, number, kind)
+                elif not (body.isascii() and kind.isascii()):
+                    self._check_text(number, kind, body)
+                recent[number] = (digest, len(body))
+                if number in wanted and kind[0] == _TEXT:
+                    bodies[number] = body
+            self._next = expected
+        return bodies
+
+    def _check_erased(self, number: int, kind: bytes, *, whole: bool) -> None:
+        """Check a payload without salt or body."""
+        if kind[0] == _MISPLACED:
+            self._say_payload(number, "its key is not made of its run and n")
+        if not whole:
+            self._say_payload(number, "is neither whole nor erased")
+        elif self.gone and self.gone[-1][1] == number - 1:
+            self.gone[-1] = (self.gone[-1][0], number)
+        else:
+            self.gone.append((number, number))
+
+    def _check_slowly(self, key: int, number: int, kind: bytes) -> None:
+        """Check a payload whose bytes do not simply fit: as text, in whatever encoding the file holds it."""
+        if kind[0] == _MISPLACED:
+            self._say_payload(number, "its key is not made of its run and n")
+        ((_, media_type, digest, salt, body),) = self.reader.query(_SELECT_PAYLOAD, (key,))
+        if not isinstance(body, str | bytes) or salted_digest(salt, body, media_type) != digest:
+            self._say_payload(number, "body, salt and media type do not fit its digest")
+
+    def _check_text(self, number: int, kind: bytes, body: bytes) -> None:
+        """Check that what is stored as text is text; its bytes fit the digest."""
+        try:
+            (kind + body if kind[0] == _TEXT else kind).decode()
+        except UnicodeDecodeError:
+            self._say_payload(number, "is stored as text and is no UTF-8")
+
+    def _settle_claims(self) -> None:
+        """Hold what was said of payloads against those that are there; the others may still come."""
+        claims = self.walk.claims
+        left = {}
+        for number, claim in claims.items():
+            kept = self._recent.get(number) or self._kept(number)
+            if kept is None:
+                left[number] = claim
+                continue
+            digest, size = claim
+            if digest is not None and digest != kept[0].hex():
+                self._say_payload(number, "its digest is not the one that is referred to")
+            if size is not None and kept[1] is not None and size != kept[1]:
+                self._say_payload(number, "its size is not the one that is referred to")
+        self.walk.claims = left
+
+    def _kept(self, number: int) -> Kept | None:
+        """Return a payload of before, None when it is not there or was not read yet."""
+        if number >= self._next:
+            return None
+        found = self._known.get(number)
+        if found is None:
+            rows = self.reader.query(_SELECT_PAYLOAD, (self._run_of(number) << 32 | number,))
+            if not rows:
+                return None
+            _, _, digest, salt, body = rows[0]
+            found = (
+                digest,
+                None if salt is None or not isinstance(body, str | bytes) else len(encoded(body)),
+            )
+            if len(self._known) >= KNOWN_PAYLOADS:
+                self._known.clear()
+            self._known[number] = found
+        return found
+
+    def _run_of(self, number: int) -> int:
+        """Return the number of the run under which a payload stands: of a fork maybe an ancestor's."""
+        if number >= self.walk.first:
+            return self.walk.run
+        return part_with(self.reader.lineage(self.walk.run), "first_payload", number).run
+
+    def _shared_body(self, number: int) -> dict[int, bytes]:
+        """Return the text of a payload of an ancestor by its number, nothing when it was erased or is no text."""
+        rows = self.reader.query(_SELECT_PAYLOAD, (self._run_of(number) << 32 | number,))
+        bodies = [body for *_, body in rows if isinstance(body, str)]
+        return {number: encoded(bodies[0])} if bodies else {}
+
+    def _say_payload(self, number: int, problem: str) -> None:
+        self.found_payloads.append((f"payloads n {number}", problem))
+
+    # -- documents ---------------------------------------------------------------------------------------------
+
+    def _expect(self, number: int, bodies: dict[int, bytes]) -> None:
+        """Take note of the documents that a result names; their rows come with the next transition."""
+        body = bodies.get(number)
+        named = documents_of(body, spec=number == self.walk.spec_payload) if body is not None else None
+        if named is None:
+            self._whole = False
+        self._pending = named or []
+        for _, columns in self._pending:
+            size, digest, payload = columns[-3:]
+            self.walk.claims.setdefault(payload, (digest, size))
+
+    def _observe(self) -> None:
+        self._expected.update(self._pending)
+        self._pending = []
+
+    def _read_documents(self, limit: int) -> None:
+        """Compare the documents below the key *limit* with what spec and results say."""
+        base, expected = self.walk.run << 32, self._expected
+        while rows := self.documents.take(limit):
+            for row in rows:
+                number = row[0] - base
+                columns = expected.pop(number, None)
+                if row[1:] != columns:
+                    self._compare(number, row[1:], columns)
+        for number in [number for number in self._unclaimed if number in expected]:
+            self._unclaimed.remove(number)
+            (row,) = self.reader.query(_SELECT_DOCUMENT, (base | number,))
+            if row[1:] != (columns := expected.pop(number)):
+                self._compare(number, row[1:], columns)
+
+    def _compare(self, number: int, row: Columns, columns: Columns | None) -> None:
+        """Say how a row differs from its result; without one it is at least held against its payload."""
+        if columns is None:
+            self._unclaimed.append(number)
+        else:
+            for name, found, value in zip(_NAMES, row, columns, strict=True):
+                if found != value:
+                    self._say_document(number, f"{name} is not what its result says")
+        size, digest, payload = row[-3:]
+        if not is_number(payload):
+            self._say_document(number, "its payload has no number")
+            return
+        kept = self._recent.get(payload) or self._kept(payload)
+        if kept is None:
+            self.walk.claims.setdefault(payload, (None, None))
+            return
+        if digest != kept[0].hex():
+            self._say_document(number, "digest is not its payload's")
+        if kept[1] is not None and size != kept[1]:
+            self._say_document(number, "its size is not its payload's")
+
+    def _say_document(self, number: int, problem: str) -> None:
+        self.found_documents.append((f"documents number {number}", problem))

@@ -1,0 +1,222 @@
+"""
+Verify: does the file still say what was written?
+
+Recomputes every hash, every derived column and every payload digest of every run, holds what refers to something
+against what it refers to, and checks that the rows walk the table. What a hash chain cannot show by itself, the loss
+of a whole run or of a consistent tail, needs an exported head to compare with (`fsm.verify.heads`).
+
+Every table is read once, in the order of its key and of its runs, all of them in step with each other, so a million
+rows need no more memory than a thousand. What the first row of a run follows is said by `_walk_of`; for a fork it is the
+last row that it shares (`fsm.verify.forks`).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ...states.base.errors import JournalBusy, JournalDamaged, JournalError
+from ...states.phase import DONE, FAILED
+from ..journal.erasure_log import SELECT_ERASURES, Erasure, erasure_problems
+from ..journal.file import translated
+from ..journal.record import SORTED_COLUMNS, root_hash
+from ..journal.rows import ROOT_COLUMNS
+from .chain import Found, Walk
+from .file import (
+    Problem,
+    key_problems,
+    schema_problems,
+    storage_problems,
+    stray_problems,
+    type_problems,
+)
+from .forks import beginning_of, shared_problems
+from .heads import Head, head_problem
+from .payloads import SELECT_DOCUMENTS, SELECT_PAYLOADS, Contents
+from .references import is_number, json_object
+from .stream import Stream
+
+if TYPE_CHECKING:
+    from ..journal.reader import JournalReader as Journal
+
+_SELECT_SPECS = f"SELECT run, root_hash, {', '.join(ROOT_COLUMNS)} FROM specs WHERE run >= ? ORDER BY run"
+_HASHED = ", ".join(f'"{name}"' for name in SORTED_COLUMNS)
+_SELECT_ROWS = f"SELECT id, {_HASHED}, prev_hash, hash, run FROM transitions WHERE id >= ? ORDER BY id"
+_VIEW = "state, status, reason, ended_at, head_seq, head_hash"
+_SELECT_VIEW = f"SELECT run, {_VIEW} FROM runs WHERE run >= ? ORDER BY run"
+_ROWS, _PAYLOADS, _RUNS = 256, 64, 64
+"""Rows of each kind that are in memory together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Defect:
+    """
+    One place where the file does not hold.
+
+    Attributes:
+        run_id: The run, or empty for the file itself.
+        place: Table and key, such as ``transitions seq 17``.
+        problem: What is wrong.
+    """
+
+    run_id: str
+    place: str
+    problem: str
+
+    def __str__(self) -> str:
+        return (
+            f"run {self.run_id}, {self.place}: {self.problem}"
+            if self.run_id
+            else f"{self.place}: {self.problem}"
+        )
+
+
+def verify_journal(journal: Journal, heads: Sequence[Head] = ()) -> list[Defect]:
+    """
+    Return every defect of the file; an empty list means that everything recomputes.
+
+    Args:
+        journal: A snapshot.
+        heads: Where runs ended earlier; each must still stand in its chain.
+    """
+    defects: list[Defect] = []
+
+    def add(problems: Iterable[Problem]) -> bool:
+        found = [Defect("", place, problem) for place, problem in problems]
+        defects.extend(found)
+        return bool(found)
+
+    try:
+        schema = add(schema_problems(journal))
+        suspect = add(storage_problems(journal)) or schema
+        if suspect and (add(type_problems(journal)) or _tables_changed(defects)):
+            return defects  # nothing can be said of values that are not what they claim to be
+        add(key_problems(journal))
+        add(stray_problems(journal))
+        with translated(journal.path):
+            defects.extend(_Verifier(journal, known_view=not schema).defects())
+        broken = [(item.run_id, item.place) for item in defects]
+        defects += [Defect(run_id, "specs", problem) for run_id, problem in shared_problems(journal, broken)]
+        for head in heads:
+            if problem := head_problem(journal, head):
+                defects.append(Defect(head.run_id, f"head seq {head.head_seq}", problem))
+        journal.query("SELECT 1")  # still the file that was opened
+    except JournalBusy:
+        raise
+    except JournalError as error:
+        journal.query("SELECT 1")
+        defects.append(Defect("", "file", str(error)))
+    return defects
+
+
+def _tables_changed(defects: list[Defect]) -> bool:
+    """Whether a table of the journal is missing, or anything but a table."""
+    return any(defect.place.startswith("table ") and defect.problem == "is missing" for defect in defects)
+
+
+def run_defects(journal: Journal, run: int) -> Iterator[Defect]:
+    """Yield what is wrong with run number *run* by itself, in a journal whose schema and types are known to hold."""
+    with translated(journal.path):
+        yield from _Verifier(journal, known_view=True, first=run).defects(run)
+
+
+class _Verifier:
+    """One pass over all runs from number *first* on, in the order of their numbers."""
+
+    def __init__(self, journal: Journal, *, known_view: bool, first: int = -(2**31)) -> None:
+        self._journal = journal
+        self._specs = Stream(journal, _SELECT_SPECS, _RUNS, first)
+        self._rows = Stream(journal, _SELECT_ROWS, _ROWS, first << 32)
+        self._payloads = Stream(journal, SELECT_PAYLOADS, _PAYLOADS, first << 32)
+        self._documents = Stream(journal, SELECT_DOCUMENTS, _ROWS, first << 32)
+        self._erasures = Stream(journal, SELECT_ERASURES, _ROWS, first << 32)
+        self._view = Stream(journal, _SELECT_VIEW, _RUNS, first) if known_view else None
+
+    def defects(self, last: int = 2**63 - 1) -> Iterator[Defect]:
+        """Yield what is wrong with any run up to number *last*."""
+        while specs := self._specs.take(last + 1):
+            for run, root, *columns in specs:
+                named = dict(zip(ROOT_COLUMNS, columns, strict=True))
+                if 0 < run < 2**31:
+                    yield from self._run(run, root, named)
+                else:
+                    yield Defect(named["run_id"], f"specs run {run}", "its number is out of range")
+
+    def _run(self, run: int, root: bytes, columns: dict[str, Any]) -> Iterator[Defect]:
+        """Yield what is wrong with one run, whatever stands in its rows."""
+        run_id = columns["run_id"]
+        for stream in (self._rows, self._payloads, self._documents, self._erasures):
+            while stream.take(run << 32):
+                pass  # rows of no run, or of one that cannot be walked
+        try:
+            walk = self._walk_of(run, columns)
+        except JournalDamaged as error:
+            yield Defect(run_id, "specs", str(error))
+            return
+        if walk.head != root:
+            yield Defect(run_id, "specs", "the immutable columns do not fit their hash")
+        contents = Contents(self._journal, self._payloads, self._documents, walk)
+        end = (run + 1) << 32
+        while rows := self._rows.take(end):
+            walk.rows(rows)
+            contents.follow()
+        contents.finish()
+        view = self._view_problem(walk)
+        erased = erasure_problems(self._records(end), root, walk.count, contents.gone)
+        for found in (walk.found, view, contents.found_payloads, contents.found_documents, erased):
+            yield from (Defect(run_id, place, problem) for place, problem in found)
+
+    def _records(self, end: int) -> Iterator[Erasure]:
+        """Yield the records of erasures of a run."""
+        while rows := self._erasures.take(end):
+            yield from (Erasure(*row[1:]) for row in rows)
+
+    def _walk_of(self, run: int, columns: dict[str, Any]) -> Walk:
+        """
+        Return the walk at the beginning of a run: what its first row must follow.
+
+        Raises:
+            JournalDamaged: Of a fork there is no row that it could go on from.
+        """
+        spec_payload = columns["spec_payload"]
+        if columns["parent_run_id"] is None and columns["parent_seq"] is None:
+            walk = Walk(run, columns["run_id"], root_hash(columns), spec_payload, count=spec_payload + 1)
+        else:
+            walk = beginning_of(self._journal, run, columns)
+        if is_number(spec_payload):
+            walk.claims[spec_payload] = (columns["spec"], None)
+        return walk
+
+    def _view_problem(self, walk: Walk) -> Found:
+        """Compare the derived columns of the view `runs` with what the rows say."""
+        trigger, at, counters = walk.last or ("", 0, "")
+        ended = {DONE: "done", FAILED: "failed"}.get(walk.state) if walk.last else None
+        expected = (
+            walk.state,
+            ended or ("waiting" if trigger == "wait" else "running"),
+            (json_object(counters) or {}).get("stop") if ended else None,
+            at if ended else None,
+            walk.seq - 1,
+            walk.head,
+        )
+        try:
+            found = self._seen(walk.run)
+        except JournalBusy:
+            raise
+        except JournalError as error:
+            return [("view runs", str(error))]
+        return [] if found == [expected] else [("view runs", "its derived columns are not what the rows say")]
+
+    def _seen(self, run: int) -> list[tuple[Any, ...]]:
+        """Return what the view says of a run."""
+        try:
+            while self._view is not None and (rows := self._view.take(run + 1)):
+                if found := [row[1:] for row in rows if row[0] == run]:
+                    return found
+        except sqlite3.Error:  # of some run; which one shows when each is asked for by itself
+            self._view = None
+        if self._view is None:
+            return self._journal.query(f"SELECT {_VIEW} FROM runs WHERE run = ?", (run,))
+        return []

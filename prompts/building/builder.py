@@ -1,0 +1,315 @@
+"""
+Prompt builders: what a model is told, per kind of request.
+
+`PromptBuilder` belongs to one run. It is pure: the same run gives the same messages, which is what lets a replay
+compare prompts. Whatever does not change during a run is rendered once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import orjson
+
+from ...states.records.actions import FORBIDDEN_FIELDS, DocumentRef, SchemaField, Selection
+from ...states.records.observations import Message
+from ...states.records.requests import RequestKind
+from ...states.run.reasons import REASONS
+from ...states.run.spec import Spec, ToolSpec
+from ...states.run.state import Run
+from ..model import PromptMessage
+from .fencing import drafted, fenced, inert
+from .history import history_text, message_text, newest_lines, result_text
+from .templates import Template, parse_template
+
+RULES = (
+    "Pick exactly one action per step; then specify only its parameters.",
+    "Derive parameters from objective and criteria; use the user's language; add recency only if freshness is implied.",
+    "Request machine-readable formats only when explicitly required; otherwise narrative text or Markdown.",
+    "Keep parameters minimal; no connector-specific knobs; chain outputs so the next step can consume them.",
+    "Stop when the criteria are met; otherwise iterate with a new single action.",
+)
+"""The five business rules of document 000; custom rules may have up to seven lines."""
+
+FINAL_FORMAT = "When the run stops, code formats its result as {}; no action is needed for that."
+_RECENT_LABELS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class TextTask:
+    """One free-text request of a tool: what to write, from which documents (name and text)."""
+
+    request: str
+    documents: Sequence[tuple[str, str]]
+    instructions: str = ""
+    format: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanInput:
+    """
+    What a workflow gives to its planner instead of what the spec says.
+
+    Attributes:
+        template: Text of the planning template; empty: the run's own.
+        values: Of placeholders that are not what they are in other prompts.
+    """
+
+    template: str = ""
+    values: Mapping[str, str] = field(default_factory=dict)
+
+
+class PromptBuilder:
+    """
+    Build the messages of every request kind for one run.
+
+    Args:
+        spec: What the run was started with; its templates are used.
+        catalog: One line per tool, names and parameter names only.
+    """
+
+    def __init__(self, spec: Spec, catalog: Sequence[str]) -> None:
+        self._spec = spec
+        self._templates: dict[str, tuple[Template, PromptMessage | None]] = {}
+        self._static = {
+            "RULES": "\n".join(f"- {rule}" for rule in spec.rules or RULES),
+            "CATALOG": "\n".join(f"- {line}" for line in catalog),
+            "CATALOG_FULL": "\n".join(map(tool_text, spec.tools)) if spec.mode != "react" else "",
+            "OBJECTIVE": inert(spec.objective),
+            **({"LANGUAGE": spec.language} if spec.language else {}),
+            "CONTEXT": inert(spec.context),
+            "FINAL_FORMAT": FINAL_FORMAT.format(spec.final_format) if spec.final_format else "",
+            "CONNECTIONS_INDEX": "\n".join(f"- {label}" for label in spec.connections),
+        }
+        self._inputs = documents_index(spec.documents)
+        self._progress: dict[str, str] = {}
+        self._messages: dict[int, tuple[Message, str, str]] = {}
+        self._dynamic = {
+            "selection": self._selection,
+            "parameters": self._parameters,
+            "refinement": self._refinement,
+            "review": self._review,
+            "plan": self._plan,
+            "task_plan": self._task_plan,
+        }
+
+    def build(self, kind: RequestKind, run: Run) -> tuple[PromptMessage, ...]:
+        """Return the messages of a *kind* request for *run*, which must belong to this builder's spec."""
+        name: str = kind
+        if kind == "parameters" and _selected(run).fields is None:
+            name = "parameters_full"
+        values = self._static | self._dynamic[kind](run)
+        if run.memory.feedback:
+            values["FEEDBACK"] = inert(run.memory.feedback)
+        if not self._spec.language and run.memory.plan is not None:
+            values["LANGUAGE"] = run.memory.plan.language
+        return self._render(name, values)
+
+    def plan(self, run: Run, given: PlanInput) -> tuple[PromptMessage, ...]:
+        """Return the messages of a `plan` request as a workflow gives it."""
+        template = parse_template(given.template or self._spec.templates["plan"], "plan")
+        values = (
+            self._plan(run)
+            | self._static
+            | {"FEEDBACK": inert(run.memory.feedback or "")}
+            | dict(given.values)
+        )
+        system, user = template.system_text(values), PromptMessage("user", template.user_text(values))
+        return (PromptMessage("system", system), user) if system else (user,)
+
+    def text(self, task: TextTask) -> tuple[PromptMessage, ...]:
+        """Return the messages of a free-text request; the documents' texts are fenced as data."""
+        return self._render(
+            "text",
+            {
+                "REQUEST": inert(task.request),
+                "INSTRUCTIONS": inert(task.instructions),
+                "LANGUAGE": self._spec.language,
+                "FORMAT": task.format,
+                "DOCUMENTS": "\n\n".join(fenced(name, text) for name, text in task.documents),
+            },
+        )
+
+    def _render(self, name: str, values: Mapping[str, str]) -> tuple[PromptMessage, ...]:
+        known = self._templates.get(name)
+        if known is None:
+            known = self._templates[name] = self._prepared(name)
+        template, system = known
+        user = PromptMessage("user", template.user_text(values))
+        if system is None:
+            text = template.system_text(values)
+            system = PromptMessage("system", text) if text else None
+        return (user,) if system is None else (system, user)
+
+    def _prepared(self, name: str) -> tuple[Template, PromptMessage | None]:
+        """Return a template and, when nothing in it changes during a run, its rendered system message."""
+        static = self._static if name != "text" else {}
+        template = parse_template(self._spec.templates[name], name).settled(static)
+        constant = all(len(block) == 1 for block in template.system)
+        text = template.system_text({}) if constant else ""
+        return template, PromptMessage("system", text) if text else None
+
+    def _selection(self, run: Run) -> dict[str, str]:
+        memory = run.memory
+        return {
+            "CRITERIA": self._criteria(run),
+            "DOCUMENTS_INDEX": self._documents(run),
+            "IMPROVEMENTS": "\n".join(f"- {inert(text)}" for text in memory.improvements or ()),
+            "HINT": inert(memory.hint or ""),
+            "WORKFLOW_HISTORY": self._history(run),
+        }
+
+    def _parameters(self, run: Run) -> dict[str, str]:
+        """The four sections and nothing else, or, without a schema from Stage 1, the fuller set."""
+        selection = _selected(run)
+        values = {
+            "ACTION_OBJECTIVE": inert(selection.objective),
+            "SELECTED_ACTION": selection.tool,
+            "PARAMETERS_CONTEXT": inert(selection.context),
+        }
+        if selection.fields is not None:
+            values["PARAMETERS_SCHEMA"] = "\n".join(map(field_text, selection.fields))
+            return values
+        tool = next((tool for tool in self._spec.tools if tool.name == selection.tool), None)
+        properties = tool.parameters.get("properties", {}) if tool is not None else {}
+        return values | {
+            "CRITERIA": self._criteria(run),
+            "INPUT_DOCUMENTS": "\n".join(f"- {reference}" for reference in selection.documents),
+            "PARAMETERS_SCHEMA": "\n".join(
+                _property_text(name, schema)
+                for name, schema in properties.items()
+                if name.lower() not in FORBIDDEN_FIELDS
+            ),
+            "WORKFLOW_HISTORY": self._history(run),
+        }
+
+    def _refinement(self, run: Run) -> dict[str, str]:
+        memory = run.memory
+        last = memory.history[-1] if memory.history else None
+        return {
+            "CRITERIA": self._criteria(run),
+            "LAST_ACTION": f"{last.tool}: {inert(last.objective)}" if last is not None else "",
+            "OBSERVATION": memory.observation.wire_json() if memory.observation is not None else "",
+            "STEPS": f"{run.counters.step} of at most {self._spec.limits.max_steps}",
+        }
+
+    def _review(self, run: Run) -> dict[str, str]:
+        memory = run.memory
+        draft = memory.answer or (memory.refinement.answer if memory.refinement is not None else None)
+        return {
+            "CRITERIA": self._criteria(run),
+            "STOP_REASON": REASONS.get(run.counters.stop, ""),
+            "DRAFT_ANSWER": drafted(draft or ""),
+            "OBSERVATION": memory.observation.wire_json() if memory.observation is not None else "",
+            "WORKFLOW_HISTORY": self._history(run),
+        }
+
+    def _plan(self, run: Run) -> dict[str, str]:
+        """What a planner sees: query, context, tools, results and transcript."""
+        chars_max = self._spec.limits.history_chars
+        said = [(turn.role, turn.content) for turn in self._spec.transcript]
+        said += [(turn.role, turn.content) for turn in run.memory.turns]
+        return {
+            "CRITERIA": self._criteria(run),
+            "DOCUMENTS_INDEX": self._documents(run),
+            "IMPROVEMENTS": "\n".join(f"- {inert(text)}" for text in run.memory.improvements or ()),
+            "TRANSCRIPT": newest_lines([f"{role}: {_line(text)}" for role, text in said], chars_max),
+            "RESULTS": newest_lines(
+                [result_text(message) for message in run.memory.history if not message.origin], 4 * chars_max
+            ),
+        }
+
+    def _task_plan(self, run: Run) -> dict[str, str]:
+        """What the planner of a workflow's tasks sees."""
+        return {
+            "CRITERIA": self._criteria(run),
+            "DOCUMENTS_INDEX": self._documents(run),
+            "IMPROVEMENTS": "\n".join(f"- {inert(text)}" for text in run.memory.improvements or ()),
+            "WORKFLOW_HISTORY": self._history(run),
+        }
+
+    def _criteria(self, run: Run) -> str:
+        progress = run.counters.criteria
+        if progress not in self._progress:
+            self._progress[progress] = "\n".join(
+                f"- [{'met' if met == '1' else 'open'}] {inert(text)}"
+                for text, met in zip(self._spec.success_criteria, progress, strict=True)
+            )
+        return self._progress[progress]
+
+    def _documents(self, run: Run) -> str:
+        """Input documents, then the newest labels; names and sizes only."""
+        lines = [self._inputs] if self._inputs else []
+        newest = run.memory.history[: -_RECENT_LABELS - 1 : -1]
+        lines += [line for _, _, line in self._rendered(newest) if line]
+        return "\n".join(lines)
+
+    def _history(self, run: Run) -> str:
+        messages = (*self._spec.history, *run.memory.history)
+        texts = (text for _, text, _ in self._rendered(reversed(messages)))
+        return history_text(texts, self._spec.limits.history_chars)
+
+    def _rendered(self, messages: Iterable[Message]) -> Iterator[tuple[Message, str, str]]:
+        """Yield each message with its text and its line in the index of documents (or none), rendered once."""
+        known = self._messages
+        for message in messages:
+            place = id(message)  # pure: the message is kept beside what it was rendered to
+            if place not in known:
+                if len(known) > 200:
+                    known.clear()
+                known[place] = (message, message_text(message), _index_line(message))
+            yield known[place]
+
+
+def _index_line(message: Message) -> str:
+    """Return the line of an action's documents in the index, empty when it has none."""
+    if not message.documents_count:
+        return ""
+    return f"- docList:{message.label} ({message.documents_count} from {message.tool})"
+
+
+def _selected(run: Run) -> Selection:
+    selection = run.memory.selection
+    assert selection is not None, "Specifying is entered with a selection"
+    return selection
+
+
+def documents_index(documents: Sequence[DocumentRef]) -> str:
+    """Return the index lines of *documents*, grouped by label: references, names, types and sizes."""
+    lines: list[str] = []
+    label = ""
+    for document in documents:
+        if document.label != label:
+            label = document.label
+            count = sum(other.label == label for other in documents)
+            lines.append(f"- docList:{label} ({count})")
+        lines.append(
+            f"  - {document.reference} {document.name} ({document.mime}, {document.payload.bytes} bytes)"
+        )
+    return "\n".join(lines)
+
+
+def field_text(field: SchemaField) -> str:
+    """Return one line for a business parameter: name, type, whether it is required, what it means."""
+    kind = field.type if not field.values else f"{field.type} of {', '.join(map(str, field.values))}"
+    need = "required" if field.required else "optional"
+    return _line(f"- {field.name} ({kind}, {need}): {field.description}")
+
+
+def tool_text(tool: ToolSpec) -> str:
+    """Return one line for a tool as a planner needs it: name, description, JSON Schema of its arguments."""
+    schema = orjson.dumps(tool.parameters, option=orjson.OPT_NON_STR_KEYS).decode()
+    return _line(f"- {tool.name}: {tool.description}") + f" Arguments: {schema}"
+
+
+def _property_text(name: str, schema: object) -> str:
+    """Return one line for a parameter of a tool's own schema."""
+    details = schema if isinstance(schema, Mapping) else {}
+    kind = details.get("type", "any")
+    return _line(f"- {name} ({kind}): {details.get('description', '')}")
+
+
+def _line(text: str) -> str:
+    """Return *text* as one line, so that no description opens a section of its own."""
+    return " ".join(text.split()).rstrip(": ")

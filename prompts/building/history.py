@@ -1,0 +1,81 @@
+"""History as a model sees it: newest first, under a character budget (document 003)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from ...states.records.observations import Message
+
+OMITTED = "(older actions left out)"
+SHORTENED = "(shortened)"
+
+
+def message_text(message: Message) -> str:
+    """Return one action as a few lines; what it lacks leaves no empty heading."""
+    outcome = "ok" if message.success else "failed"
+    place = f"Step {message.step}"
+    if message.round:
+        place = f"Round {message.round}, step {message.step}" if message.step else f"Round {message.round}"
+    lines = [f"- {place}: {message.tool} [{outcome}] {message.objective}".rstrip()]
+    if message.label and message.documents_count:
+        lines.append(f"  Documents: docList:{message.label} ({message.documents_count})")
+        lines.extend(f"    {document}" for document in message.documents)
+    lines.append(f"  Summary: {message.summary}")
+    if message.notes:
+        lines.append("  Notes: " + "; ".join(message.notes))
+    if message.learnings:
+        lines.append("  Learnings: " + "; ".join(message.learnings))
+    return "\n".join(lines)
+
+
+def result_text(message: Message) -> str:
+    """Return one call as a planner sees it: JSON with id, name, args, result and error."""
+    data: dict[str, object] = {"id": message.call_id} if message.call_id else {}
+    data |= {"name": message.tool, "args": message.arguments or {}}
+    if message.output or not message.error:
+        data["result"] = message.output
+    if message.error:
+        data["error"] = message.told_error
+    return msgspec.json.encode(data).decode()
+
+
+def newest_lines(lines: Sequence[str], chars_max: int) -> str:
+    """Return *lines* in their order, the oldest left out until they fit; the newest is always there, cut to size."""
+    kept: list[str] = []
+    left = chars_max
+    for place, line in enumerate(reversed(lines), 1):
+        if len(line) > left:
+            if not kept and left > 0:
+                kept += [SHORTENED, line[:left]]
+                if place == len(lines):
+                    break
+            kept.append(OMITTED)
+            break
+        kept.append(line)
+        left -= len(line) + 1
+    return "\n".join(reversed(kept))
+
+
+def history_text(rendered: Iterable[str], chars_max: int) -> str:
+    """
+    Return actions as `message_text` gives them, newest first, as text of at most *chars_max* characters.
+
+    A marker follows when something was cut. The newest action is always there, cut to size when it alone is too
+    long.
+    """
+    texts: list[str] = []
+    left = chars_max
+    actions = iter(rendered)
+    for text in actions:
+        if len(text) > left:
+            if not texts and left > 0:
+                texts += [text[:left], SHORTENED]
+                if next(actions, None) is None:
+                    break
+            texts.append(OMITTED)
+            break
+        texts.append(text)
+        left -= len(text) + 1
+    return "\n".join(texts)

@@ -1,0 +1,126 @@
+"""
+Templates: plain Markdown files with placeholders, and nothing else.
+
+A template has a system part and a user part, divided by a line ``=== user ===``. A placeholder is
+``{{KEY:NAME}}`` (document 003's form). A block of lines between blank lines disappears when it holds placeholders
+and all of them are empty, so a heading never stands above nothing. Values are inserted once and never scanned
+again: text from a document or a tool cannot become a placeholder.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from ...states.base.errors import UsageError
+
+NAMES = ("selection", "parameters", "parameters_full", "refinement", "review", "plan", "task_plan", "text")
+"""The templates that a host can replace, by name."""
+
+DIVIDER = "=== user ==="
+_PLACEHOLDER = re.compile(r"\{\{KEY:([A-Z_]+)\}\}")
+
+Block = tuple[str, ...]
+"""Literal text at even places, placeholder names at odd ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """
+    One parsed template.
+
+    Attributes:
+        system: Blocks of the system part.
+        user: Blocks of the user part.
+        keys: Every placeholder that occurs.
+    """
+
+    system: tuple[Block, ...]
+    user: tuple[Block, ...]
+    keys: frozenset[str]
+
+    def settled(self, values: Mapping[str, str]) -> Template:
+        """Return the template with the blocks that need nothing but *values* filled in, or left out when empty."""
+        return Template(_settled(self.system, values), _settled(self.user, values), self.keys)
+
+    def system_text(self, values: Mapping[str, str]) -> str:
+        """Return the system part with *values* in place; a name that is missing counts as empty."""
+        return _filled(self.system, values)
+
+    def user_text(self, values: Mapping[str, str]) -> str:
+        """Return the user part, likewise."""
+        return _filled(self.user, values)
+
+
+def _settled(blocks: tuple[Block, ...], values: Mapping[str, str]) -> tuple[Block, ...]:
+    """Return *blocks*, those without any other placeholder as plain text, neighbours joined."""
+    settled: list[Block] = []
+    for block in blocks:
+        if not values.keys() >= set(block[1::2]):
+            settled.append(block)
+        elif text := _filled((block,), values):
+            joined = len(settled) > 0 and len(settled[-1]) == 1
+            settled[-1:] = [(f"{settled[-1][0]}\n\n{text}",)] if joined else [*settled[-1:], (text,)]
+    return tuple(settled)
+
+
+def _filled(blocks: tuple[Block, ...], values: Mapping[str, str]) -> str:
+    """Return *blocks* as text, without those whose placeholders are all empty."""
+    texts = []
+    for block in blocks:
+        if len(block) == 1:
+            texts.append(block[0])
+        elif len(block) == 3:
+            before, key, after = block
+            if value := values.get(key):
+                texts.append(f"{before}{value}{after}")
+        else:
+            inserted = [values.get(key, "") for key in block[1::2]]
+            if any(inserted):
+                pieces = list(block)
+                pieces[1::2] = inserted
+                texts.append("".join(pieces))
+    return "\n\n".join(texts)
+
+
+@lru_cache(maxsize=256)
+def parse_template(text: str, name: str = "template") -> Template:
+    """
+    Return *text* as a template.
+
+    Raises:
+        UsageError: It is empty, or has more than one divider.
+    """
+    parts = re.split(rf"(?m)^{re.escape(DIVIDER)}[ \t]*$", text.replace("\r\n", "\n"))
+    if len(parts) > 2:
+        raise UsageError(f"{name}: the line {DIVIDER!r} may stand once, found it {len(parts) - 1} times")
+    if not text.strip():
+        raise UsageError(f"{name}: the template is empty")
+    system, user = ("", parts[0]) if len(parts) == 1 else (parts[0], parts[1])
+    keys = frozenset(_PLACEHOLDER.findall(text))
+    return Template(_blocks(system), _blocks(user), keys)
+
+
+def _blocks(text: str) -> tuple[Block, ...]:
+    """Return the blocks of one part, split at blank lines, each split at its placeholders."""
+    found = (block.strip("\n") for block in re.split(r"\n[ \t]*\n", text.strip()))
+    return tuple(tuple(_PLACEHOLDER.split(block)) for block in found if block.strip())
+
+
+@lru_cache(maxsize=1)
+def default_templates() -> dict[str, str]:
+    """Return the shipped templates by name; read from the package once."""
+    return {name: _shipped(name) for name in NAMES}
+
+
+@lru_cache(maxsize=1)
+def single_stage_templates() -> dict[str, str]:
+    """Return those of the profile's stage ``single``: its selection asks for document 002's bare choice."""
+    return default_templates() | {"selection": _shipped("selection_single")}
+
+
+def _shipped(name: str) -> str:
+    return (Path(__file__).parent.parent / f"{name}.md").read_text(encoding="utf-8")

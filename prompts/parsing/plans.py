@@ -1,0 +1,154 @@
+"""
+How a planner's reply is read: a plan, a direct answer, or why it is neither; never an exception.
+
+In this order: native tool calls, a plan as JSON anywhere in the text, a question as JSON, and what is left
+is the answer in plain words. Prose before a plan becomes the reason of its first step. JSON that looks like a plan and
+is none is refused and asked again; JSON that has nothing of a plan is the answer itself.
+
+Source: document 004 sections 2 to 4; docs/spec-coverage.md, A138 to A149, C19.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...states.records.plans import Plan
+from .json_reading import Unreadable, read_object
+from .plan_data import TYPES, PlanProblem, plan_of, short
+from .replies import DirectAnswer, Invalid
+from .tool_calls import native_reply
+
+REASON_CHARS = 1_000
+"""How much prose before a plan is kept as its first step's reason."""
+
+_PLAN_KEYS = ("steps", "elicitation", "plan", "intention")
+_NEARLY = ("step", "action", "tool", "function")
+_ARGUMENTS = ("args", "arguments", "parameters")
+"""Keys of something that was meant to be a plan; with a ``name`` also the latter."""
+
+
+def read_plan(
+    text: str, *, chars_max: int, finish: str = "stop", reply_id: str = "", words: bool = True
+) -> Plan | DirectAnswer | Invalid:
+    """
+    Read a planner's reply.
+
+    Args:
+        text: The raw reply: words, JSON, or a provider's message as JSON.
+        chars_max: A longer reply is invalid unread.
+        finish: How the reply ended; what was cut off or refused is no answer.
+        reply_id: Goes into the ids of native calls that came without one.
+        words: Whether bare words are an answer; else they are invalid, and only the key ``answer`` holds one.
+
+    Returns:
+        A plan, perhaps an empty one (``Plan.is_empty``: there is nothing left to do); a direct answer; or why the
+        reply is invalid.
+    """
+    if finish in ("refusal", "content_filter"):
+        return Invalid(finish, "the model declined to answer")
+    data = _object_in(text, chars_max)
+    if isinstance(data, Unreadable):
+        if data.code == "no_json" and finish != "length":
+            return DirectAnswer(text.strip()) if words else Invalid(data.code, data.message)
+        if data.code == "no_json":
+            return Invalid("truncated", "found an answer that is cut off; expected a whole one")
+        if data.code == "not_an_object" and text.strip() == "null":
+            return Plan()
+        return Invalid(data.code, data.message)
+    native = native_reply(data, reply_id=reply_id)
+    if native is not None:
+        if not native.calls:
+            return read_plan(native.text, chars_max=chars_max, finish=finish, reply_id=reply_id, words=words)
+        return _usable({"steps": list(native.calls)}, lead=native.text)
+    return _read_object(data, text, finish, words=words)
+
+
+def _read_object(
+    data: dict[str, Any], text: str, finish: str, *, words: bool
+) -> Plan | DirectAnswer | Invalid:
+    """Read a reply whose one JSON object is *data*."""
+    kind = data.get("type")
+    if kind == "elicitation":
+        return _usable({"elicitation": data.get("elicitation") or data}, lead="")
+    if isinstance(kind, str) and kind in TYPES:
+        return _usable({"steps": [data]}, lead=_lead(text))
+    answer = data.get("answer")
+    if any(key in data for key in _PLAN_KEYS):
+        plan = _usable(_unwrapped(data), lead=_lead(text))
+        if isinstance(plan, Plan) and plan.is_empty and isinstance(answer, str) and answer.strip():
+            return DirectAnswer(answer.strip())
+        return plan
+    if "answer" in data:
+        if isinstance(answer, str) and answer.strip():
+            return DirectAnswer(answer.strip())
+        return Invalid("no_answer", f"`answer` must be a non-empty text, found {short(answer)}")
+    if not data:
+        return Plan()
+    near = [key for key in _NEARLY if key in data]
+    near += [key for key in _ARGUMENTS if key in data and "name" in data]
+    if near:
+        return Invalid("no_steps", f'found {short(near[0])} without steps; expected {{"steps": [...]}}')
+    if finish == "length":
+        return Invalid("truncated", "found an answer that is cut off; expected a whole one")
+    if not words:
+        return Invalid("no_steps", 'found JSON without steps; expected {"steps": [...]}')
+    return DirectAnswer(text.strip())
+
+
+def _unwrapped(data: dict[str, Any]) -> object:
+    """Return the plan within ``{"plan": {...}}``, or the object itself; ``"plan": null`` is an empty plan."""
+    if "plan" not in data or "steps" in data:
+        return data
+    plan = data["plan"]
+    if plan is None:
+        plan = {}
+    if isinstance(plan, list):
+        plan = {"steps": plan}
+    if isinstance(plan, Mapping) and plan.get("elicitation") is None and data.get("elicitation") is not None:
+        plan = {**plan, "elicitation": data["elicitation"]}
+    return plan
+
+
+def _usable(data: object, *, lead: str) -> Plan | Invalid:
+    """Return the plan, *lead* as its first step's reason if that has none; or its first defect."""
+    plan = plan_of(data)
+    if not isinstance(plan, Plan):
+        return invalid_of(plan)
+    if lead and plan.steps and not plan.steps[0].reason:
+        words = lead.strip()
+        words = words if len(words) <= REASON_CHARS else words[: REASON_CHARS - 1] + "…"
+        first = plan.steps[0].model_copy(update={"reason": words})
+        return plan.model_copy(update={"steps": (first, *plan.steps[1:])})
+    return plan
+
+
+def invalid_of(problems: tuple[PlanProblem, ...]) -> Invalid:
+    """Return the first of a plan's defects for the next prompt, with how many more there are."""
+    first = problems[0]
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    return Invalid(first.code, f"`{first.place}`: {first.message}{more}")
+
+
+def _lead(text: str) -> str:
+    """Return the prose before the JSON, without the mark of a fence."""
+    places = [place for mark in ("{", "[", "```") if (place := text.find(mark)) >= 0]
+    return text[: min(places)].strip() if places else ""
+
+
+def _object_in(text: str, chars_max: int) -> dict[str, Any] | Unreadable:
+    """Return the JSON object of a reply; a list, wherever it stands, is the list of steps."""
+    data = read_object(text, chars_max=chars_max)
+    if not isinstance(data, Unreadable) or data.code != "not_an_object":
+        return data
+    start, end = text.find("["), text.rfind("]")
+    if start < 0 or end < start:
+        return data
+    wrapped = read_object(f'{{"steps": {text[start : end + 1]}}}', chars_max=chars_max + 20)
+    if isinstance(wrapped, Unreadable) or not _is_steps(wrapped.get("steps")):
+        return data
+    return wrapped
+
+
+def _is_steps(items: object) -> bool:
+    return isinstance(items, list) and all(isinstance(item, dict) for item in items)

@@ -1,0 +1,317 @@
+"""
+How a model's reply is read: raw text in, one typed value or one `Invalid` out; never an exception.
+
+Lenient about packaging (fences, prose around the JSON, extra keys), strict about meaning: a reply that could be
+read in two ways is invalid and is asked again, it is never executed as guessed.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, TypeVar
+
+from msgspec import Struct
+from pydantic import ValidationError
+
+from ...states.base.wire import Wire
+from ...states.records.actions import (
+    FORBIDDEN_FIELDS,
+    ActionParameters,
+    ActionSelection,
+    SchemaField,
+    Selection,
+)
+from ...states.records.reviews import Refinement, Review
+from ...states.settings.profile import Profile
+from .json_reading import Unreadable, read_object
+
+PARAMETERS_SCHEMA = "parameters_v1"
+_ALIAS = re.compile(r"[A-Za-z][A-Za-z0-9]*[_:/-][A-Za-z0-9_:/-]*[A-Za-z0-9]")
+"""``web_fetch``, ``web:fetch``: the catalog knows whether it is a name."""
+W = TypeVar("W", bound=Wire)
+R = TypeVar("R")
+
+
+class Invalid(Struct, frozen=True):
+    """
+    A reply that cannot be used.
+
+    Attributes:
+        code: From a closed list, for the journal.
+        message: One line for the next prompt and for people.
+    """
+
+    code: str
+    message: str
+
+
+_CUT = ("empty", "truncated", "no_json", "malformed")
+"""What a reply can look like that was cut off at its token limit."""
+
+
+def after(finish: str, read: R) -> R | Invalid:
+    """
+    Return *read*, or what the way the reply ended says better.
+
+    A reply that was refused or filtered is no answer, whatever can be read from it; one that was cut off may be whole
+    all the same: models run on after the object that was asked for.
+    """
+    if finish in ("refusal", "content_filter"):
+        return Invalid(finish, "the model declined to answer")
+    if isinstance(read, Invalid) and finish == "length" and read.code in _CUT:
+        return Invalid(finish, "the reply was cut off at its token limit; answer more briefly")
+    return read
+
+
+class DirectAnswer(Struct, frozen=True):
+    """Stage 1 chose no action: ``{"action": null, "answer": "..."}``."""
+
+    text: str
+
+
+class Parameters(Struct, frozen=True):
+    """Stage 2's values, and the names that were dropped since Stage 2 may not set them."""
+
+    values: dict[str, Any]
+    dropped: tuple[str, ...] = ()
+
+
+LENIENT = Profile.model_construct()
+"""Takes every form that a document has."""
+
+
+def read_selection(
+    text: str, *, chars_max: int, context_chars: int, profile: Profile = LENIENT
+) -> Selection | DirectAnswer | Invalid:
+    """
+    Read Stage 1: document 003's object by default, 002's ``{"action": {"method", "name"}}`` as well.
+
+    Args:
+        text: The raw reply.
+        chars_max: A longer reply is invalid unread.
+        context_chars: `parametersContext` is cut to this, with a marker.
+        profile: Which forms are taken.
+    """
+    data = read_object(text, chars_max=chars_max)
+    if isinstance(data, Unreadable):
+        return Invalid(data.code, data.message)
+    if "parameters" in data:
+        return Invalid("has_parameters", "Stage 1 must not include `parameters`; the next step collects them")
+    action = data.get("action")
+    if action is None:
+        return _direct_answer(data)
+    compact = isinstance(action, dict)
+    problem = _off_profile(action, data.get("parametersSchema"), profile.stage) if profile.strict else None
+    if problem is not None:
+        return problem
+    tool = _tool_of(action)
+    if isinstance(tool, Invalid):
+        return tool
+    selection = _selection(data, tool, optional=compact, context_chars=context_chars)
+    if profile.force_stage_2 and isinstance(selection, Selection) and selection.arguments is not None:
+        return selection.model_copy(update={"arguments": None})
+    return selection
+
+
+def _off_profile(action: object, schema: object, stage: str) -> Invalid | None:
+    """Return in what a reply leaves the one form of the strict profile, or None."""
+    if stage == "single":
+        if not isinstance(action, dict):
+            return Invalid("action_form", '`action` must be {"method": "...", "name": "..."}')
+        method, name = str(action.get("method")), str(action.get("name"))
+        if "." in method or name.startswith(f"{method}."):
+            return Invalid(
+                "merged_method", "`method` is what stands before the first dot, `name` what follows it"
+            )
+        return None
+    if isinstance(action, dict) or (isinstance(action, str) and "." not in action):
+        return Invalid("action_form", '`action` must be one text, "method.name"')
+    fields = schema.get("fields") if isinstance(schema, dict) else None
+    for place, field in enumerate(fields if isinstance(fields, list) else ()):
+        if isinstance(field, dict) and (field.get("type") == "array" or field.get("values") is not None):
+            where = f"`parametersSchema.fields[{place}]`"
+            return Invalid("schema_fields", f"{where}: the type array and `values` are not among its forms")
+    return None
+
+
+def _direct_answer(data: dict[str, Any]) -> DirectAnswer | Invalid:
+    answer = data.get("answer")
+    if "action" in data and isinstance(answer, str) and answer.strip():
+        return DirectAnswer(answer.strip())
+    if "action" in data:
+        return Invalid("no_action", "`action` is null, so `answer` must be a non-empty text")
+    return Invalid(
+        "no_action", 'the key `action` is missing; expected "method.name" or null with an `answer`'
+    )
+
+
+def _tool_of(action: object) -> str | Invalid:
+    """Return the compound name, with a merged ``method`` normalised once where its meaning is certain."""
+    if isinstance(action, str):
+        method, dot, name = action.strip().partition(".")
+        if not dot and _ALIAS.fullmatch(method):
+            return method
+        if not (method and dot and name):
+            return Invalid("action_name", f'`action` must be "method.name", found {_short(action)}')
+        return f"{method}.{name}"
+    if isinstance(action, list):
+        return Invalid("several_actions", f"exactly one action per step, found a list of {len(action)}")
+    if not isinstance(action, dict):
+        return Invalid("action_name", f'`action` must be "method.name", found {_short(action)}')
+    choice = _validated(ActionSelection, action)
+    if isinstance(choice, Invalid):
+        return choice
+    method, name = choice.method, choice.name
+    if name.startswith(f"{method}."):
+        return name
+    if method.endswith(f".{name}"):
+        return method
+    if "." in method:
+        return Invalid(
+            "merged_method",
+            f"`method` {_short(method)} holds a dot and does not end with `name` {_short(name)}",
+        )
+    return choice.tool
+
+
+def _selection(data: dict[str, Any], tool: str, *, optional: bool, context_chars: int) -> Selection | Invalid:
+    """Return the whole Stage 1 object; with 002's form everything but the action is *optional*."""
+    objective = data.get("actionObjective")
+    if not (isinstance(objective, str) and objective.strip()):
+        if not optional or objective is not None:
+            return Invalid("objective", "`actionObjective` must be a non-empty text")
+        objective = ""
+    fields = _schema_fields(data.get("parametersSchema"))
+    if isinstance(fields, Invalid):
+        return fields
+    context = data.get("parametersContext")
+    raw: dict[str, Any] = {
+        "objective": objective.strip(),
+        "learnings": data.get("learnings"),
+        "documents": data.get("requiredInputDocuments"),
+        "connection": data.get("requiredConnection"),
+        "context": _cut(context, context_chars) if isinstance(context, str) else context,
+        "fields": fields,
+        "arguments": {} if fields == () else None,
+    }
+    raw = {"tool": tool} | {name: value for name, value in raw.items() if value not in (None, "", [])}
+    selection = _validated(Selection, raw, names=_STAGE_1_NAMES)
+    if isinstance(selection, Selection):
+        for reference in selection.documents:
+            if not reference.startswith(("docList:", "docItem:")):
+                return Invalid(
+                    "reference",
+                    f"{_short(reference)} is not a reference; use docList:LABEL or docItem:LABEL#0",
+                )
+    return selection
+
+
+_STAGE_1_NAMES = {
+    "documents": "requiredInputDocuments",
+    "connection": "requiredConnection",
+    "context": "parametersContext",
+    "objective": "actionObjective",
+}
+
+
+def _schema_fields(schema: object) -> tuple[SchemaField, ...] | Invalid | None:
+    """Return the fields of a `parametersSchema`, None when there is none."""
+    if schema is None:
+        return None
+    if not isinstance(schema, dict) or not isinstance(schema.get("fields", []), list):
+        return Invalid("schema_fields", '`parametersSchema` must be {"fields": [...]}')
+    fields: list[SchemaField] = []
+    for raw in schema.get("fields", []):
+        field = _validated(SchemaField, raw)
+        if isinstance(field, Invalid):
+            return Invalid("schema_fields", f"`parametersSchema.fields[{len(fields)}]`: {field.message}")
+        if field.name.lower() in FORBIDDEN_FIELDS:
+            return Invalid("forbidden_field", f"`parametersSchema` must not list {_short(field.name)}")
+        fields.append(field)
+    return tuple(fields)
+
+
+def read_parameters(
+    text: str, fields: tuple[SchemaField, ...] | None, *, chars_max: int, profile: Profile = LENIENT
+) -> Parameters | Invalid:
+    """
+    Read Stage 2: ``{"schema": "parameters_v1", "parameters": {...}}``; a missing `schema` is tolerated.
+
+    Args:
+        text: The raw reply.
+        fields: Stage 1's fields; names outside them are invalid, required ones must be there. None: any name.
+        chars_max: A longer reply is invalid unread.
+        profile: Whether `schema` must be there, and whether forbidden names are dropped or refused.
+    """
+    data = read_object(text, chars_max=chars_max)
+    if isinstance(data, Unreadable):
+        return Invalid(data.code, data.message)
+    if "parameters" not in data:
+        return Invalid("no_wrapper", 'the values must stand in {"parameters": {...}}')
+    wrapper = _validated(ActionParameters, data)
+    if isinstance(wrapper, Invalid):
+        return wrapper
+    if wrapper.schema_name not in (None, PARAMETERS_SCHEMA):
+        return Invalid(
+            "schema_name", f"`schema` must be {PARAMETERS_SCHEMA!r}, found {_short(wrapper.schema_name)}"
+        )
+    if wrapper.schema_name is None and profile.strict and profile.stage == "two_stage":
+        return Invalid("schema_name", f"`schema` must be {PARAMETERS_SCHEMA!r}, and it is missing")
+    dropped = tuple(name for name in wrapper.parameters if name.lower() in FORBIDDEN_FIELDS)
+    if dropped and profile.forbidden == "reject":
+        return Invalid("forbidden_field", f"`parameters` must not hold {_list(list(dropped))}")
+    values = {name: value for name, value in wrapper.parameters.items() if name not in dropped}
+    if fields is not None:
+        known = {field.name for field in fields}
+        unknown = [name for name in values if name not in known]
+        if unknown:
+            return Invalid("unknown_parameter", f"not in the parameters schema: {_list(unknown)}")
+        missing = [field.name for field in fields if field.required and field.name not in values]
+        if missing:
+            return Invalid("missing_parameter", f"required and missing: {_list(missing)}")
+    return Parameters(values, dropped)
+
+
+def read_refinement(text: str, *, chars_max: int) -> Refinement | Invalid:
+    """Read ``{"decision": "continue"|"stop", "reason": str, ...}``."""
+    return _read(Refinement, text, chars_max)
+
+
+def read_review(text: str, *, chars_max: int) -> Review | Invalid:
+    """Read ``{"status": "success"|"retry"|"failed", ...}``."""
+    return _read(Review, text, chars_max)
+
+
+def _read(model: type[W], text: str, chars_max: int) -> W | Invalid:
+    data = read_object(text, chars_max=chars_max)
+    if isinstance(data, Unreadable):
+        return Invalid(data.code, data.message)
+    return _validated(model, {name: value for name, value in data.items() if value is not None})
+
+
+def _validated(model: type[W], data: object, *, names: dict[str, str] | None = None) -> W | Invalid:
+    """Return *data* as *model*, or which key is wrong and how; foreign values are not echoed."""
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        place = ".".join(str(part) for part in first["loc"]) or "the object"
+        head, dot, tail = place.partition(".")
+        place = (names or {}).get(head, head) + dot + tail
+        return Invalid("wrong_type", f"`{place}`: {first['msg']}")
+
+
+def _cut(text: str, chars_max: int) -> str:
+    """Return *text* within *chars_max* characters, with a marker when something was cut."""
+    return text if len(text) <= chars_max else text[: chars_max - 1] + "…" if chars_max else ""
+
+
+def _short(value: object) -> str:
+    """Return *value* for a message: at most 60 characters of ASCII."""
+    text = ascii(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _list(names: list[str]) -> str:
+    shown = ", ".join(_short(name) for name in names[:10])
+    return shown if len(names) <= 10 else f"{shown} and {len(names) - 10} more"

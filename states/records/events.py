@@ -1,0 +1,174 @@
+"""
+The typed event stream: what a host sees while a run goes on.
+
+An event is emitted after its row is durable, never before; a host that shows events never shows what could be lost.
+The exceptions are `ModelText` and `ModelNotice`: they are what a model says while it still answers, and nothing of it is
+true before the row that holds the whole reply.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from .questions import Question
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted:
+    """
+    A run was created, or goes on after a resume.
+
+    Attributes:
+        run_id: The run.
+        objective: What it is for, in the user's words.
+        resumed: Whether it goes on rather than begins.
+        kind: Always ``start``.
+    """
+
+    run_id: str
+    objective: str
+    resumed: bool
+    kind: str = "start"
+
+
+@dataclass(frozen=True, slots=True)
+class TransitionTaken:
+    """
+    One row was committed.
+
+    Attributes:
+        run_id: The run.
+        seq: Number of the row, from 0.
+        trigger: Name of the transition, as in the table.
+        source: Phase that it leaves.
+        dest: Phase that it enters.
+        step: Actions started so far.
+        max_steps: Their limit.
+        tokens: Input and output tokens of the run so far.
+        detail: One line for people: the action, the decision's reason, what was refused.
+        kind: Always ``transition``.
+    """
+
+    run_id: str
+    seq: int
+    trigger: str
+    source: str
+    dest: str
+    step: int
+    max_steps: int
+    tokens: int
+    detail: str
+    kind: str = "transition"
+
+
+@dataclass(frozen=True, slots=True)
+class StepCompleted:
+    """
+    One action was observed.
+
+    Attributes:
+        run_id: The run.
+        step: Number of the step that it belongs to, from 1.
+        action: Number of the action within its task, from 1.
+        tool: Name of the tool.
+        label: Label of its documents; empty when it has none.
+        success: Whether the call returned a result.
+        summary: One or two sentences for people.
+        kind: Always ``step``.
+    """
+
+    run_id: str
+    step: int
+    action: int
+    tool: str
+    label: str
+    success: bool
+    summary: str
+    kind: str = "step"
+
+
+@dataclass(frozen=True, slots=True)
+class RunWaiting:
+    """
+    The run waits for an answer; any process can give it.
+
+    Attributes:
+        run_id: The run.
+        question: What it waits for, as in `Result.waiting_for`.
+        kind: Always ``waiting``.
+    """
+
+    run_id: str
+    question: Question
+    kind: str = "waiting"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelText:
+    """
+    A piece of a reply as it comes in, from models that stream.
+
+    Attributes:
+        run_id: The run.
+        seq: Number of the row that will hold the whole reply, if it comes to one.
+        request: What the model was asked for, such as ``selection`` or ``text``.
+        text: What came. After a `ModelNotice` whose notice is ``retry`` the reply begins anew.
+        kind: Always ``model_text``.
+    """
+
+    run_id: str
+    seq: int
+    request: str
+    text: str
+    kind: str = "model_text"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelNotice:
+    """
+    What a model does of its own accord while it answers.
+
+    Attributes:
+        run_id: The run.
+        seq, request: As in `ModelText`.
+        notice: ``retry``: an attempt failed and is made again; ``fallback``: the server lacks something and is asked
+            without it; ``prices``: the model has no price, so its cost is not counted.
+        code: The fault behind a retry, else what is left out or unknown.
+        text: One line.
+        attempt: Number of the attempt that failed, from 1; 0 where there is none.
+        wait_us: Microseconds until the next one.
+        kind: Always ``model_notice``.
+    """
+
+    run_id: str
+    seq: int
+    request: str
+    notice: str
+    code: str
+    text: str
+    attempt: int
+    wait_us: int
+    kind: str = "model_notice"
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnded:
+    """
+    The run ended.
+
+    Attributes:
+        run_id: The run.
+        result: What `Engine.run` returns, a `Result`.
+        kind: Always ``complete``.
+    """
+
+    run_id: str
+    result: Any
+    kind: str = "complete"
+
+
+Event: TypeAlias = (
+    RunStarted | TransitionTaken | StepCompleted | RunWaiting | ModelText | ModelNotice | RunEnded
+)
+"""Any of the events; `kind` tells them apart."""

@@ -1,0 +1,97 @@
+"""What the model may see of a result (Observation), and what history keeps of an action (Message)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, UnsetType
+
+from ..base.wire import Stored
+from .actions import Preview, WebFact
+
+
+class Observation(Stored, frozen=True, gc=False, omit_defaults=False):
+    """
+    The compact view of one result; never the raw payload (documents 000 and 002).
+
+    Attributes:
+        success: The tool returned.
+        result_label: Label under which the documents stand.
+        documents_count: The true total, however many previews there are.
+        previews: The first few documents, cut to size.
+        notes: Short facts: errors, sizes, what was cut.
+        web: Per-URL relevance, key points and entities, best first; absent when no tool gave any.
+    """
+
+    success: bool
+    result_label: str
+    documents_count: Annotated[int, Meta(ge=0)]
+    previews: tuple[Preview, ...] = ()
+    notes: tuple[str, ...] = ()
+    web: tuple[WebFact, ...] | UnsetType = UNSET
+
+
+class Check(Stored, frozen=True, gc=False):
+    """The light review after every observation, derived by code."""
+
+    status: Literal["success", "retry", "failed"]
+    improvements: tuple[str, ...] = ()
+
+
+class Message(Stored, frozen=True, gc=False, kw_only=True):
+    """
+    One action in the history of a run: what later prompts may know of it.
+
+    Attributes:
+        action: The action's number within its task.
+        step: The step's number within the run.
+        tool: What was called.
+        objective: What for.
+        label: Where its documents stand; empty when it produced none.
+        documents: References with names, at most a handful.
+        summary: One or two sentences; never empty.
+        notes: Short facts.
+        learnings: What Stage 1 had learnt by then.
+        success: How it ended.
+        call_id: Id of the call, as a planner's model gave it.
+        arguments: What it got, for a planner; None where only a summary is kept.
+        output: What it returned as text, cut to size, for a planner; a user's answer is whole, since later steps use it.
+        error: Why there is no output, for a planner.
+        origin: ``workflow`` or ``hook`` for a call that the workflow file names; empty for any other.
+        data: The output is JSON that the tool returned as data, for a workflow.
+        round: Of a message of an earlier round; 0: this one.
+    """
+
+    action: int
+    step: int
+    tool: str
+    objective: str = ""
+    label: str = ""
+    documents: tuple[str, ...] = ()
+    documents_count: int = 0
+    summary: str
+    notes: tuple[str, ...] = ()
+    learnings: tuple[str, ...] = ()
+    success: bool
+    call_id: str = ""
+    arguments: dict[str, Any] | None = None
+    output: str = ""
+    error: str = ""
+    origin: str = ""
+    data: bool = False
+    round: int = 0
+
+    @property
+    def told_error(self) -> str:
+        """The error as a planner is told: of a blocked call the marker alone, of a tool its words."""
+        code, _, told = self.error.partition(": ")
+        if code == "duplicate_call_blocked":
+            return code
+        return told if code == "tool_error" else self.error
+
+
+class Turn(Stored, frozen=True, gc=False):
+    """One turn of the dialogue between a planner and the user: who speaks, and what is said, cut to size."""
+
+    role: Literal["assistant", "user"]
+    content: str

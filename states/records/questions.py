@@ -1,0 +1,69 @@
+"""What a run waits for, and the answer to it; any process can give it."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from ..base.wire import Wire
+
+
+class Question(Wire):
+    """
+    What a waiting run needs.
+
+    Attributes:
+        kind: ``elicitation`` (the planner, or a tool that has begun, needs the user), ``approval`` (a tool needs a yes), ``argument`` (a step
+            lacks one), ``in_doubt`` (a `once` effect may or may not have happened).
+        message: The question, for a person.
+        answer_schema: JSON Schema of the answer (``requestedSchema`` on the wire).
+        tool: The tool concerned, if any.
+        key: Idempotency key of the effect in doubt, if any.
+        approval: Of an approval the call that it is for: tool, arguments and policy (`tools.approvals.approval_id`).
+    """
+
+    kind: Literal["elicitation", "approval", "argument", "in_doubt"]
+    message: str
+    answer_schema: dict[str, Any] = Field(
+        default_factory=dict, validation_alias="requestedSchema", serialization_alias="requestedSchema"
+    )
+    tool: str | None = None
+    key: str | None = None
+    approval: str | None = None
+
+
+class Asking(Wire):
+    """
+    What a tool asks in the middle of its call, as the journal keeps it.
+
+    Attributes:
+        message: The question, for a person.
+        answer_schema: JSON Schema of the answer; empty for any.
+        state: What the tool gets back together with the answer, in any process: JSON.
+    """
+
+    message: str
+    answer_schema: dict[str, Any] = Field(default_factory=dict)
+    state: Any = None
+
+
+class Answer(Wire):
+    """
+    The answer to a question.
+
+    Attributes:
+        action: ``accept`` / ``decline`` / ``cancel`` for a question; ``done`` / ``retry`` / ``fail`` for an effect in
+            doubt.
+        content: The accepted values, or the effect's result.
+        approval, run_id: Of an approval the call that it was given for, and the run; written by the engine.
+        at: When it was given, in microseconds since the epoch; written by the engine, for approvals.
+        reason: Why, in the words of whoever decided; None when nobody said.
+    """
+
+    action: Literal["accept", "decline", "cancel", "done", "retry", "fail"]
+    content: Any = None
+    approval: str | None = None
+    run_id: str | None = None
+    at: int | None = None
+    reason: str | None = None

@@ -1,0 +1,49 @@
+"""The two judgements: a refinement after every action, a completion review before every end."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from ..base.wire import Wire
+
+SCORE_UNIT = 1_000_000
+"""Scores are kept as whole millionths, so that no float stands in a hashed row."""
+
+
+class CriterionCheck(Wire):
+    """The model's judgement of one success criterion."""
+
+    criterion: str
+    met: bool
+    evidence: str | None = None
+
+
+class Refinement(Wire):
+    """
+    ``{"decision": "continue"|"stop", "reason": str, ...}``: go on with another single action, or stop.
+
+    A hint is advice for the next selection; an action named here is never executed.
+    """
+
+    decision: Literal["continue", "stop"]
+    reason: str = Field(min_length=1)
+    hint: str | None = None
+    answer: str | None = None
+    criteria: tuple[CriterionCheck, ...] = Field(default=(), strict=False)
+    score: float | None = Field(default=None, allow_inf_nan=False, ge=-1e9, le=1e9)
+
+    @property
+    def score_micro(self) -> int | None:
+        """The score in whole millionths, or None when the model gave none."""
+        return None if self.score is None else round(self.score * SCORE_UNIT)
+
+
+class Review(Wire):
+    """``{"status": "success"|"retry"|"failed", "improvements": [str], ...}``: is the whole task done?"""
+
+    status: Literal["success", "retry", "failed"]
+    improvements: tuple[str, ...] = Field(default=(), strict=False)
+    answer: str | None = None
+    criteria: tuple[CriterionCheck, ...] = Field(default=(), strict=False)

@@ -1,0 +1,149 @@
+"""What a run was started with; written once, never changed, the root of its hash chain."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ..records.actions import DocumentRef, Effect
+from ..records.observations import Message
+from ..records.plans import PlannedTask, TranscriptMessage
+from ..settings.limits import Limits
+from ..settings.policy import Policy
+from ..settings.profile import Profile
+from .workflow_position import FlowState
+
+Mode = Literal["react", "batch", "planner"]
+
+
+class ToolSpec(BaseModel):
+    """
+    What a spec keeps of a tool: enough to offer it, check a call and compare it later.
+
+    Attributes:
+        name: Canonical compound name, ``method.name``.
+        description: One paragraph; not shown in the tiny catalog.
+        parameters: JSON Schema (2020-12) of the arguments.
+        effect: How often its effect may happen.
+        label: Label for its documents.
+        repeat_allowed: A polling tool: exempt from the duplicate guard.
+        step_retries: How often a retryable error is tried again within the step.
+        duplicate_limits: Bounds of the duplicate guard for this tool, by name; the run's for what is not there.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    name: str
+    description: str = ""
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    effect: Effect = "once"
+    label: str = "result"
+    repeat_allowed: bool = False
+    step_retries: int = 0
+    duplicate_limits: dict[str, int] = Field(default_factory=dict)
+
+
+TASK_TOOL = ToolSpec(
+    name="workflow.task",
+    description="Drive one task of the workflow as a run of its own.",
+    parameters={
+        "type": "object",
+        "properties": {
+            "id": {"type": "string"},
+            "objective": {"type": "string"},
+            "success_criteria": {"type": "array", "items": {"type": "string"}},
+            "dependencies": {"type": "array", "items": {"type": "string"}},
+            "language": {"type": "string"},
+        },
+        "required": ["id", "objective"],
+        "additionalProperties": False,
+    },
+    effect="idempotent",
+    label="task",
+    repeat_allowed=True,
+)
+"""What the steps of a workflow's own run call; never offered to a model."""
+
+
+class Spec(BaseModel):
+    """
+    Everything that decides a run besides what comes from outside.
+
+    Attributes:
+        objective: What the run is for, in the user's words.
+        success_criteria: Statements that must hold at the end; may be empty.
+        language: Language of the answer, resolved: the workflow's, else the user's, else ``en``.
+        task_type: Name of the task type for the policy, or None.
+        mode: ``react`` (one action at a time), ``batch`` or ``planner``.
+        profile: How strictly replies are held to their form.
+        rules: The host's own business rules of a selection prompt; empty for the shipped ones.
+        fallback: Mode in which the task is started again when this run fails, or None.
+        fallback_for: Id of the failed run that this one stands in for; empty for none.
+        fallback_reason: Why that one failed.
+        limits: Bounds and budgets.
+        policy: What the host allows.
+        tools: The catalog offered to this run, in order.
+        templates: Prompt templates by name, as they were at the start.
+        own_templates: Names of those that this run brought itself.
+        host_templates: Names of those that its engine was given; the others are paor's.
+        model: Name of the model, for people and for replay.
+        documents: Input documents.
+        connections: Labels of connections; their secrets are never here.
+        context: Extra context for selection prompts.
+        final_format: Ending of the one last formatting action (``md``), or None.
+        formatter: The tool of that action; it need not be in the catalog.
+        transcript: The conversation before this run, for a planner.
+        workflow: The workflow file as JSON (`states.records.workflow.Workflow`), for a planner; None: plan until it is empty.
+        flow: Where that begins, with the first values of its variables.
+        workflow_id: The workflow this run belongs to; its own id for a single run.
+        round: Round of the workflow, from 1.
+        task: Task within the round, from 1; 0 is the workflow itself, whose steps are its tasks.
+        task_id: Name of the task in its workflow's plan.
+        tasks: Of a workflow: tasks that the host has given; empty: the model plans them.
+        children: Of a workflow: what its tasks are started with (mode, tools, limits and so on).
+        history: What earlier rounds of the workflow did, as summaries, newest last.
+        key_salt: Hex salt of this run's duplicate and idempotency keys.
+        engine: Version of paor.
+        machine: Fingerprint of the transition table.
+        fingerprints: Digest of every part that decides the run, by its name (`fsm.versioning.fingerprints`).
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    objective: str
+    success_criteria: tuple[str, ...] = ()
+    language: str = "en"
+    task_type: str | None = None
+    mode: Mode = "react"
+    fallback: Literal["batch"] | None = None
+    fallback_for: str = ""
+    fallback_reason: str = ""
+    profile: Profile = Field(default_factory=Profile)
+    rules: tuple[str, ...] = ()
+    limits: Limits = Field(default_factory=Limits)
+    policy: Policy = Field(default_factory=Policy)
+    tools: tuple[ToolSpec, ...] = ()
+    templates: dict[str, str] = Field(default_factory=dict)
+    own_templates: tuple[str, ...] = ()
+    host_templates: tuple[str, ...] = ()
+    model: str = "offline"
+    documents: tuple[DocumentRef, ...] = ()
+    connections: tuple[str, ...] = ()
+    context: str = ""
+    final_format: str | None = None
+    formatter: ToolSpec | None = None
+    transcript: tuple[TranscriptMessage, ...] = ()
+    workflow: dict[str, Any] | None = None
+    flow: FlowState | None = None
+    workflow_id: str = ""
+    round: int = 1
+    task: int = 1
+    task_id: str = ""
+    tasks: tuple[PlannedTask, ...] = ()
+    children: dict[str, Any] = Field(default_factory=dict)
+    history: tuple[Message, ...] = ()
+    key_salt: str = ""
+    engine: str = ""
+    machine: str = ""
+    fingerprints: dict[str, str] = Field(default_factory=dict)

@@ -1,0 +1,233 @@
+"""
+A run between two transitions, as one immutable value.
+
+A run is a fold over its rows: `Counters` stand in every row, so the last row is enough for them; `Memory` is
+what the rows' changes have set, slot by slot, and stays bounded however long the run is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import astuple
+from rpds import HashTrieMap
+
+from ..base.wire import Stored
+from ..phase import DONE, FAILED, FINAL, PLANNING
+from ..records.actions import Intent, Selection, StoredText, ToolResult
+from ..records.observations import Check, Message, Observation, Turn
+from ..records.plans import Plan
+from ..records.questions import Answer, Question
+from ..records.reviews import Refinement, Review
+from .spec import Spec
+from .workflow_position import FlowState
+
+HISTORY_MESSAGES = 50
+"""Actions that history keeps; more never fit under `Limits.history_chars` in practice."""
+
+
+class Counters(Struct, frozen=True, gc=False):
+    """
+    Every number and flag of a run; each row holds them as they are after it.
+
+    The first seven have a column of their own; the others follow in alphabetical order, as they stand in a row.
+
+    Attributes:
+        step: Actions started; what `Limits.max_steps` bounds.
+        action: Number of the current action within its task; given at `specify` or `refuse`.
+        retries: Completion reviews that said retry.
+        tokens_in: Input tokens of all model requests.
+        tokens_out: Output tokens of all model requests.
+        cost_micro: Money spent, in millionths of the currency unit.
+        time_us: Active time in microseconds; waiting for a person does not count.
+        best_score: Highest score so far in millionths, or None.
+        blocked: Duplicate calls blocked in this run.
+        calls: Model requests made, also within tools; the next one's number for a scripted model.
+        concluded: 1 once the stop is decided and only the completion review is left.
+        criteria: One character per criterion, ``1`` when met; progress is never taken back.
+        documents: Documents numbered, and so the next one's number.
+        elicitations: Questions asked.
+        errors: Tool errors in a row.
+        formatted: 1 once the final formatting action has been selected.
+        parameter_retries, selection_retries, step_retries: Spent in this step.
+        plan_step: Number of the current step within its plan, from 0.
+        plans: Plans accepted so far.
+        refused: Calls refused for their parameters in a row.
+        review_retries: Spent in this iteration.
+        same_key: How often the last executed call stands at the end of the list of executed calls.
+        stale: Refinements in a row whose score did not rise.
+        stop: Why the run stops, from `REASONS`; empty while it goes on.
+    """
+
+    step: int = 0
+    action: int = 0
+    retries: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost_micro: int = 0
+    time_us: int = 0
+    best_score: int | None = None
+    blocked: int = 0
+    calls: int = 0
+    concluded: int = 0
+    criteria: str = ""
+    documents: int = 0
+    elicitations: int = 0
+    errors: int = 0
+    formatted: int = 0
+    parameter_retries: int = 0
+    plan_step: int = 0
+    plans: int = 0
+    refused: int = 0
+    review_retries: int = 0
+    same_key: int = 0
+    selection_retries: int = 0
+    stale: int = 0
+    step_retries: int = 0
+    stop: str = ""
+
+
+class Change(Stored, frozen=True, gc=False, kw_only=True):
+    """
+    What one transition sets in a run's memory; a slot that is present and None is cleared.
+
+    Each trigger always sets the same slots (`fsm.machine.updates`), which is what lets `fsm.machine.fold.restore` read a few
+    rows instead of all of them. A slot that is not set is `UNSET`, which is false, as None is.
+    """
+
+    selection: Selection | UnsetType | None = UNSET
+    intent: Intent | UnsetType | None = UNSET
+    result: ToolResult | UnsetType | None = UNSET
+    observation: Observation | UnsetType | None = UNSET
+    check: Check | UnsetType | None = UNSET
+    message: Message | UnsetType | None = UNSET
+    feedback: str | UnsetType | None = UNSET
+    hint: str | UnsetType | None = UNSET
+    improvements: tuple[str, ...] | UnsetType | None = UNSET
+    refinement: Refinement | UnsetType | None = UNSET
+    review: Review | UnsetType | None = UNSET
+    answer: str | UnsetType | None = UNSET
+    question: Question | UnsetType | None = UNSET
+    reply: Answer | UnsetType | None = UNSET
+    plan: Plan | UnsetType | None = UNSET
+    turn: Turn | UnsetType | None = UNSET
+    flow: FlowState | UnsetType | None = UNSET
+
+    def slots(self) -> dict[str, Any]:
+        """Return what is set, None where it is cleared."""
+        return {name: value for name, value in zip(SLOTS, astuple(self), strict=True) if value is not UNSET}
+
+
+SLOTS = Change.__struct_fields__
+"""Names of the slots of a change."""
+
+
+class Memory(Struct, frozen=True, gc=False):
+    """
+    What a run remembers beside its counters; bounded.
+
+    Attributes:
+        selection ... plan, flow: The slots of `Change`; `message` goes to `history`, `turn` to `turns`.
+        history: The last `HISTORY_MESSAGES` actions, oldest first.
+        window: Duplicate keys of the last executed calls, oldest first.
+        labels: Labels of documents that later actions may use: number of the first document, and how many.
+        outputs: Per duplicate key, the payload of its last successful output.
+        turns: The last `HISTORY_MESSAGES` turns of the dialogue with a planner, oldest first.
+        produced: Per step of the current plan that gave one, the payload of its output.
+        asked: The payload of what the current call has asked last; None when it has asked nothing.
+        answered: The payload of the answer to that, once there is one.
+    """
+
+    selection: Selection | None = None
+    intent: Intent | None = None
+    result: ToolResult | None = None
+    observation: Observation | None = None
+    check: Check | None = None
+    feedback: str | None = None
+    hint: str | None = None
+    improvements: tuple[str, ...] | None = None
+    refinement: Refinement | None = None
+    review: Review | None = None
+    answer: str | None = None
+    question: Question | None = None
+    reply: Answer | None = None
+    plan: Plan | None = None
+    flow: FlowState | None = None
+    history: tuple[Message, ...] = ()
+    window: tuple[str, ...] = ()
+    labels: HashTrieMap[str, tuple[int, int]] = HashTrieMap()
+    outputs: HashTrieMap[str, StoredText] = HashTrieMap()
+    turns: tuple[Turn, ...] = ()
+    produced: HashTrieMap[int, StoredText] = HashTrieMap()
+    asked: StoredText | None = None
+    answered: StoredText | None = None
+
+
+class Run(Struct, frozen=True, gc=False):
+    """
+    One run between two transitions.
+
+    Attributes:
+        run_id: Public id, time-ordered.
+        number: The journal's own number of the run.
+        spec: What it was started with.
+        state: Name of its phase.
+        seq: Number of the next row, from 0.
+        counters: Numbers and flags.
+        memory: Texts and windows.
+    """
+
+    run_id: str
+    number: int
+    spec: Spec
+    state: str = PLANNING
+    seq: int = 0
+    counters: Counters = Counters()
+    memory: Memory = Memory()
+
+    @property
+    def final(self) -> bool:
+        """Whether the run has ended."""
+        return self.state in FINAL
+
+    @property
+    def waiting_for(self) -> Question | None:
+        """What the run waits for, or None."""
+        return self.memory.question
+
+    @property
+    def status(self) -> str:
+        """``running``, ``waiting``, ``done`` or ``failed``."""
+        return status_of(self.state, waiting=self.memory.question is not None)
+
+    @property
+    def reason(self) -> str | None:
+        """Why the run ended or is about to, from the closed list of reasons."""
+        return self.counters.stop or None
+
+
+def status_of(state: str, *, waiting: bool) -> str:
+    """Return a run's status for people from its phase and whether it waits."""
+    if state == DONE:
+        return "done"
+    if state == FAILED:
+        return "failed"
+    return "waiting" if waiting else "running"
+
+
+def label_of(spec: Spec, action: int, name: str) -> str:
+    """Return the deterministic label ``round{r}_task{t}_action{a}_{name}`` (document 000)."""
+    return f"round{spec.round}_task{spec.task}_action{action}_{name}"
+
+
+def initial_run(run_id: str, number: int, spec: Spec) -> Run:
+    """Return a run before its first transition."""
+    labels: dict[str, tuple[int, int]] = {}
+    for document in spec.documents:
+        first, count = labels.get(document.label, (document.number, 0))
+        labels[document.label] = (first, count + 1)
+    counters = Counters(criteria="0" * len(spec.success_criteria), documents=len(spec.documents))
+    return Run(
+        run_id, number, spec, counters=counters, memory=Memory(labels=HashTrieMap(labels), flow=spec.flow)
+    )

@@ -1,0 +1,98 @@
+"""Every bound of a run, in one validated value."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from .base import Settings
+
+MAX_STEPS_CEILING = 1_000_000
+GUARD_CEILING = 10_000
+
+
+class Limits(Settings):
+    """
+    Bounds and budgets of one run; a loop without a bound is a bug.
+
+    Attributes:
+        max_steps: Actions a run may start, from 1 to 1,000,000. On the last one the refinement and the completion
+            review are still asked.
+        max_plans: Plans that may be accepted in one run (batch and planner mode), those after a retry included.
+        selection_retries: How often an invalid selection is asked again, per step.
+        parameter_retries: How often invalid parameters are asked again, per step.
+        review_retries: How often an invalid refinement or completion review is asked again, per iteration.
+        max_retries: Completion reviews that may answer ``retry`` before the run is Failed(retries_exhausted).
+        max_elicitations: Questions to the user per run, approvals included.
+        elicitation_timeout_s: Seconds after which a question or an approval that is still unanswered when the run is
+            resumed counts as declined; None waits for ever. An effect in doubt always waits.
+        no_improvement_limit: Consecutive refinements with a ``score`` that does not rise before the run stops.
+        max_consecutive_errors: Tool errors in a row before the run is Failed(consecutive_errors).
+        max_consecutive_refused: Calls in a row refused for their parameters before Failed(stuck).
+        max_blocked_calls: Duplicate calls blocked in the whole run before Failed(stuck).
+        token_budget: Input plus output tokens as counted by the model, or None.
+        time_budget_s: Seconds of active work (waiting for a person does not count), or None.
+        cost_budget: Money in the currency of the price list, or None.
+        reply_tokens: Tokens set aside for each reply of a model. With it a request is not made unless an estimate of its
+            prompt and this many tokens fit into what is left of the budgets; None: a request is made as long as no
+            budget is used up.
+        consecutive_limit: The n-th identical call in a row is blocked.
+        window_size: Executed calls that the frequency rule looks back on.
+        window_freq_limit: Identical calls within the window after which the next one is blocked.
+        block_repeated_success: Whether a call is blocked at once when the same call was the last one and succeeded.
+        observation_chars: Characters of an observation's JSON.
+        snippet_chars: Characters of one preview's snippet.
+        note_chars: Characters of one note.
+        previews: Previews in one observation; ``documentsCount`` is always the true total.
+        history_chars: Characters of history in a selection prompt.
+        context_chars: Characters of ``parametersContext`` kept from Stage 1.
+        reply_chars: Characters of a model reply that are read; a longer one is an invalid reply.
+        text_chars: Characters of document text handed to one ``text`` request.
+        document_bytes: Size of one document.
+        result_bytes: Size of all that one tool call may return.
+
+    Raises:
+        UsageError: A value out of its range or an unknown name.
+
+    Source: docs/spec-coverage.md, A041 (retries), A072 (steps), C1 (duplicates); the ceilings keep every counter small.
+    """
+
+    max_steps: int = Field(default=5, ge=1, le=MAX_STEPS_CEILING)
+    max_plans: int = Field(default=50, ge=1, le=MAX_STEPS_CEILING)
+    selection_retries: int = Field(default=1, ge=0, le=GUARD_CEILING)
+    parameter_retries: int = Field(default=1, ge=0, le=GUARD_CEILING)
+    review_retries: int = Field(default=1, ge=0, le=GUARD_CEILING)
+    max_retries: int = Field(default=2, ge=0, le=GUARD_CEILING)
+    max_elicitations: int = Field(default=5, ge=0, le=GUARD_CEILING)
+    elicitation_timeout_s: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    no_improvement_limit: int = Field(default=2, ge=1, le=GUARD_CEILING)
+    max_consecutive_errors: int = Field(default=5, ge=1, le=GUARD_CEILING)
+    max_consecutive_refused: int = Field(default=3, ge=1, le=GUARD_CEILING)
+    max_blocked_calls: int = Field(default=3, ge=1, le=GUARD_CEILING)
+    token_budget: int | None = Field(default=None, ge=1, le=2**53 - 1)
+    time_budget_s: float | None = Field(default=None, gt=0, le=1e9, allow_inf_nan=False)
+    cost_budget: float | None = Field(default=None, gt=0, le=1e9, allow_inf_nan=False)
+    reply_tokens: int | None = Field(default=None, ge=1, le=10_000_000)
+    consecutive_limit: int = Field(default=3, ge=2, le=GUARD_CEILING)
+    window_size: int = Field(default=8, ge=1, le=GUARD_CEILING)
+    window_freq_limit: int = Field(default=4, ge=1, le=GUARD_CEILING)
+    block_repeated_success: bool = False
+    observation_chars: int = Field(default=4000, ge=400, le=1_000_000)
+    snippet_chars: int = Field(default=500, ge=20, le=1_000_000)
+    note_chars: int = Field(default=300, ge=20, le=10_000)
+    previews: int = Field(default=5, ge=0, le=1000)
+    history_chars: int = Field(default=4000, ge=0, le=1_000_000)
+    context_chars: int = Field(default=2000, ge=0, le=1_000_000)
+    reply_chars: int = Field(default=1_000_000, ge=1000, le=100_000_000)
+    text_chars: int = Field(default=400_000, ge=1000, le=100_000_000)
+    document_bytes: int = Field(default=50_000_000, ge=1, le=1_000_000_000)
+    result_bytes: int = Field(default=100_000_000, ge=1, le=1_000_000_000)
+
+    @property
+    def time_budget_us(self) -> int | None:
+        """The time budget in whole microseconds."""
+        return None if self.time_budget_s is None else round(self.time_budget_s * 1_000_000)
+
+    @property
+    def cost_budget_micro(self) -> int | None:
+        """The cost budget in millionths of the currency unit."""
+        return None if self.cost_budget is None else round(self.cost_budget * 1_000_000)

@@ -1,0 +1,64 @@
+"""What a host allows, as data; `tools.policy` decides with it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from .base import Settings
+
+Pattern = Annotated[str, Field(min_length=1)]
+"""An empty one, as a configuration that was split may hold, would match nothing: deny nothing, or allow nothing."""
+
+
+class ApprovalRule(Settings):
+    """
+    Calls that need an approval, by tool and arguments.
+
+    Attributes:
+        tool: Pattern of tool names.
+        arguments: For the path of an argument (``amount``, ``to.address``) a pattern of its text with ``*`` for any run of
+            characters; numbers and other values are compared as JSON, of a list one element is enough. A leading ``!``
+            turns it round: a value that does not fit, or none. The rule concerns a call when all of them hold.
+
+    Raises:
+        UsageError: No pattern, or an unknown name.
+    """
+
+    tool: Pattern
+    arguments: dict[Pattern, Pattern] = Field(default_factory=dict)
+
+
+class Policy(Settings):
+    """
+    Which tools a run may use; deny wins over the task type, which wins over the run's own tools list.
+
+    Patterns are tool names with ``*`` for any run of characters: ``web.*``, ``*.delete``.
+
+    Attributes:
+        allow: Patterns; empty allows every tool that is offered.
+        deny: Patterns that are never executed, whatever else allows them.
+        task_types: For a task type, the patterns it may use; a type that is not listed here is not restricted.
+        approvals: Patterns of tools, or `ApprovalRule` values, whose calls need a typed approval, one for each call.
+        approval_valid_s: Seconds for which an approval holds; the call that was not begun by then is asked about again.
+        url_schemes: Schemes a URL argument may have.
+        file_roots: Absolute folders under which arguments named like a path must lie, after every link; a relative one is
+            looked for in the first. Empty: such arguments are only held to their form.
+        private_hosts: Whether URL arguments may name private, loopback or link-local hosts; those of clouds' metadata
+            services, which give credentials to whoever asks, never may.
+
+    Raises:
+        UsageError: Something that is no list of patterns, or an unknown name.
+
+    Source: docs/spec-coverage.md, A043, A044, D21; document 002, section "Security Considerations".
+    """
+
+    allow: tuple[Pattern, ...] = ()
+    deny: tuple[Pattern, ...] = ()
+    task_types: dict[str, tuple[Pattern, ...]] = Field(default_factory=dict)
+    approvals: tuple[Pattern | ApprovalRule, ...] = ()
+    approval_valid_s: float = Field(default=3600, gt=0, le=31_536_000, allow_inf_nan=False)
+    url_schemes: tuple[Pattern, ...] = ("http", "https")
+    private_hosts: bool = False
+    file_roots: tuple[Annotated[str, Field(pattern=r"^/[^\x00]*$")], ...] = ()

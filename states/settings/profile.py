@@ -1,0 +1,36 @@
+"""How strictly the two stages of a model's reply are held to their documents."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from .base import Settings
+
+Stage = Literal["two_stage", "single"]
+
+
+class Profile(Settings):
+    """
+    The form of replies that a run in react mode asks for, and how much else it takes.
+
+    Attributes:
+        strict: Take exactly the form of *stage*. ``two_stage``: `action` is one text ``method.name``, Stage 2 names its
+            schema ``parameters_v1``, fields have no type ``array`` and no `values`. ``single``: `action` is an object of
+            `method` and `name`, neither holding the other. Otherwise all of these are read.
+        stage: ``two_stage`` asks for the action with its objective, inputs and parameters' schema, ``single`` for the bare choice
+            ``{"method", "name"}``; Stage 2 follows both.
+        forbidden: Whether the names that Stage 2 may not set are dropped with a note, or make its reply invalid.
+        force_stage_2: Ask Stage 2 also for an action to which Stage 1 gave no fields.
+
+    Raises:
+        UsageError: An unknown name or value.
+    """
+
+    strict: bool = False
+    stage: Stage = "two_stage"
+    forbidden: Literal["drop", "reject"] = "drop"
+    force_stage_2: bool = False
+
+
+NAMED: dict[str, dict[str, Any]] = {"lenient": {}, "strict": {"strict": True, "forbidden": "reject"}}
+"""Profiles that have a name."""

@@ -1,0 +1,5 @@
+"""
+Files to text, one module a format, bounded against hostile files.
+
+May import `states.base`. Start with `registry`, which chooses the module.
+"""

@@ -1,0 +1,67 @@
+"""Office files are ZIP archives of XML parts: what is checked before any library opens one."""
+
+import io
+import zipfile
+from collections.abc import Collection
+
+from .conversion import ConversionError, one_line
+
+_UNPACKED_MAX = 200_000_000
+_RATIO_MAX = 300
+"""Deflate can reach 1,032 to 1; the XML of real documents stays below 50 to 1."""
+_RATIO_FREE = 10_000_000
+"""Parts below this size may pack as tightly as they like."""
+_PARTS_MAX = 10_000
+_ENTITY = tuple("<!ENTITY".encode(codec) for codec in ("ascii", "utf-16-le", "utf-16-be"))
+_TITLE = ".//{http://purl.org/dc/elements/1.1/}title"
+_CORE = "docProps/core.xml"
+
+
+def checked_parts(data: bytes, kind: str, wanted: Collection[str] = ()) -> dict[str, bytes]:
+    """
+    Refuse a dangerous archive and return some of its parts.
+
+    Args:
+        data: The file.
+        kind: What it claims to be, for messages: ``Word document``.
+        wanted: Names of parts to return; one that is not there is left out.
+
+    Raises:
+        ConversionError: ``too_large`` for a bomb, ``encrypted``, ``broken`` where a part declares entities.
+    """
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        parts = archive.infolist()
+        unpacked = sum(part.file_size for part in parts)
+        bombs = [part for part in parts if _is_bomb(part)]
+        if unpacked > _UNPACKED_MAX or len(parts) > _PARTS_MAX or bombs:
+            message = f"would unpack to {unpacked:,} bytes in {len(parts)} parts; it is refused as a ZIP bomb"
+            raise ConversionError("too_large", message)
+        if any(part.flag_bits & 1 for part in parts):
+            raise ConversionError("encrypted", "is protected by a password; save a copy without one")
+        names = {part.filename for part in parts}
+        found: dict[str, bytes] = {}
+        for name in sorted(names):
+            if "/media/" in name:
+                continue
+            content = archive.read(name)
+            if any(mark in content for mark in _ENTITY):
+                raise ConversionError("broken", f"declares entities in {name!r}, which no {kind} may")
+            if name in wanted:
+                found[name] = content
+        return found
+
+
+def stated_title(data: bytes) -> str | None:
+    """Return the title that a checked office file gives itself."""
+    from xml.etree import ElementTree
+
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        core = archive.read(_CORE) if _CORE in archive.namelist() else b""
+    if not core:
+        return None
+    found = ElementTree.fromstring(core).find(_TITLE)  # entities were ruled out before
+    return one_line(found.text or "") if found is not None else None
+
+
+def _is_bomb(part: zipfile.ZipInfo) -> bool:
+    return part.file_size > _RATIO_FREE and part.file_size > part.compress_size * _RATIO_MAX

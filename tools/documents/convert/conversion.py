@@ -1,0 +1,118 @@
+"""
+What a conversion gives back, how it fails, and the text clean-up that all formats share.
+
+Kept apart from ``convert.py`` so that the readers of single formats can import it without a circle.
+"""
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+
+from ....states.base.errors import ToolError
+
+CODES = ("unsupported", "empty", "scanned", "encrypted", "broken", "too_large", "missing_extra", "binary")
+"""Every value that :attr:`ConversionError.code` can have."""
+
+_CONTROLS = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f-\x84\x86-\x9f\ufeff\ufffe\uffff]")
+_NEWLINES = re.compile("\r\n?|[\f\x85\u2028\u2029]")
+_SPACES = str.maketrans({"\xa0": " ", "\u202f": " ", "\u2007": " ", "\xad": None, "\u200b": None})
+_BLANK_LINES = re.compile(r"\n{3,}")
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """
+    One document as text.
+
+    Attributes:
+        text: Markdown or plain text; never empty, always encodable as UTF-8.
+        mime: Kind of the source, e.g. ``application/pdf``.
+        title: Title that the document gives itself, ``None`` where it has none.
+        pages: Number of pages; only PDF files have pages, else ``None``.
+        notes: Short facts a reader of ``text`` should know, e.g. ``"2 of 14 pages hold no text"``.
+        page_starts: Offset in ``text`` at which each page begins, in page order; empty unless PDF.
+            A page without text begins where the next one does.
+    """
+
+    text: str
+    mime: str
+    title: str | None = None
+    pages: int | None = None
+    notes: tuple[str, ...] = ()
+    page_starts: tuple[int, ...] = ()
+
+    def page_at(self, offset: int) -> int | None:
+        """
+        Return the page, counted from 1, that holds the character at *offset* of ``text``.
+
+        Args:
+            offset: Index into ``text``; one behind the end counts as the last page.
+
+        Returns:
+            The page number, or ``None`` when the document has no pages.
+        """
+        if not self.page_starts:
+            return None
+        return max(1, bisect_right(self.page_starts, offset))
+
+
+class ConversionError(ToolError):
+    """
+    A document could not be turned into text; inside a run the model reads the message as the observation.
+
+    Attributes:
+        code: One of :data:`CODES`.
+        message: One line for a person: what is wrong and what to do.
+    """
+
+    def __init__(self, code: str, message: str) -> None:
+        assert code in CODES, code
+        super().__init__(code, message)
+        self.code = code
+        self.message = message
+
+    def __str__(self) -> str:
+        return f"{self.message} [{self.code}]"
+
+
+def clean(text: str) -> str:
+    """
+    Return *text* without what only disturbs a reader: control characters, odd spaces, lone surrogates.
+
+    Args:
+        text: Text as a decoder or a library gave it.
+
+    Returns:
+        The text with ``\\n`` as the only line break, plain spaces for non-breaking ones, no soft
+        hyphens and nothing that UTF-8 cannot encode. Visible characters stay as they are.
+    """
+    text = _NEWLINES.sub("\n", text)
+    text = _CONTROLS.sub("", text.translate(_SPACES))
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def tidy(text: str) -> str:
+    """
+    Return *text* cleaned, without spaces at line ends and with at most one blank line in a row.
+
+    Args:
+        text: Any text; may be empty.
+
+    Returns:
+        The text without blank lines at its two ends; empty when nothing was left.
+    """
+    text = "\n".join(line.rstrip() for line in clean(text).split("\n"))
+    return _BLANK_LINES.sub("\n\n", text).strip("\n")
+
+
+def one_line(text: str) -> str | None:
+    """
+    Return *text* as one line for use as a title.
+
+    Args:
+        text: Any text, with line breaks or without.
+
+    Returns:
+        At most 200 characters with single spaces, or ``None`` when nothing is left.
+    """
+    return " ".join(clean(text).split())[:200] or None

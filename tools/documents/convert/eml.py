@@ -1,0 +1,230 @@
+"""
+Read EML: who wrote what to whom and when, the text, and the attachments as far as they have text.
+
+Everything is the standard library's but the formats of attachments. Nothing is fetched; what a mail hides in HTML is
+left out as for any page. Not covered: Outlook's ``.msg``, and mails that are encrypted.
+"""
+
+import email.policy
+import re
+from collections.abc import Callable, Iterator
+from email.header import decode_header
+from email.message import Message
+from email.parser import BytesParser
+from email.utils import parsedate_to_datetime
+
+from .conversion import ConversionError, Converted, clean, one_line, tidy
+from .plain import decode
+
+MIME = "message/rfc822"
+DEPTH_MAX = 3
+"""Mails within mails."""
+PARTS_MAX = 200
+CHARS_MAX = 10_000_000
+_MULTIPARTS_MAX = 100
+"""The parser looks for every open boundary in each line: without a bound its time grows with the square."""
+_HEADERS = ("From", "To", "Cc", "Date", "Subject")
+_HEAD = re.compile(
+    rb"(?:From |(?:Received|From|To|Subject|Date|Message-ID|MIME-Version|Return-Path|Delivered-To|X-[\w-]+|Content-Type)"
+    rb":)[^\r\n]*\r?\n",
+    re.IGNORECASE,
+)
+_POLICY = email.policy.compat32
+"""The newer policies parse structured headers, and raise on some that servers deliver every day."""
+
+Converter = Callable[[str, bytes, int], Converted]
+"""Converts an attachment: name, bytes, depth of mails."""
+
+
+def looks_like_mail(head: bytes) -> bool:
+    """Whether a text begins as a mail does: with two headers of a mail at least, one of them its own."""
+    count, position = 0, 0
+    names = []
+    while (found := _HEAD.match(head, position)) is not None:
+        names.append(found[0].partition(b":")[0].lower())
+        count, position = count + 1, found.end()
+        folded = re.compile(rb"(?:[ \t][^\r\n]*\r?\n)*").match(head, position)
+        position = folded.end() if folded else position
+    own = {b"received", b"message-id", b"return-path", b"delivered-to", b"mime-version"}
+    return count >= 2 and (not own.isdisjoint(names) or {b"from", b"subject"} <= set(names))
+
+
+def mail_reader(convert: Converter, depth: int = 0) -> Callable[[bytes, str], Converted]:
+    """Return the reader of mails whose attachments *convert* reads."""
+
+    def read(data: bytes, charset: str = "") -> Converted:
+        return _Mail(convert, depth).read(data)
+
+    return read
+
+
+class _Mail:
+    """One mail and what is attached to it."""
+
+    def __init__(self, convert: Converter, depth: int) -> None:
+        self._convert = convert
+        self._depth = depth
+        self._chars = CHARS_MAX
+        self.notes: list[str] = []
+
+    def read(self, data: bytes) -> Converted:
+        """
+        Return the mail as Markdown.
+
+        Raises:
+            ConversionError: ``encrypted``, or ``broken`` when it is made to take very long.
+        """
+        if len(re.findall(rb"(?i)multipart/", data)) > _MULTIPARTS_MAX:
+            raise ConversionError("broken", f"has more than {_MULTIPARTS_MAX} parts made of parts")
+        message = BytesParser(policy=_POLICY).parsebytes(data)
+        subject = one_line(_header(message, "Subject"))
+        headers = [f"- {name}: {value}" for name in _HEADERS if (value := _shown(message, name))]
+        blocks = ["\n".join(headers)] if headers else []
+        texts, attachments = self._sorted(message)
+        if not texts and not attachments and message.get_content_type() in _ENCRYPTED:
+            raise ConversionError("encrypted", "is an encrypted mail; save its text and try again")
+        for part in texts:
+            blocks.append(self._text(part))
+        for number, part in enumerate(attachments, 1):
+            blocks += self._attachment(part, number)
+        text = tidy("\n\n".join(block for block in blocks if block.strip()))
+        return Converted(text, MIME, subject, notes=tuple(self.notes))
+
+    def _sorted(self, message: Message) -> tuple[list[Message], list[Message]]:
+        """Return the parts that are the mail's text, and those that are attached."""
+        texts: list[Message] = []
+        attachments: list[Message] = []
+        for count, part in enumerate(_leaves(message)):
+            if count >= PARTS_MAX:
+                self.notes.append(f"only the first {PARTS_MAX} parts are read")
+                break
+            kind = part.get_content_type()
+            attached = (part.get_content_disposition() or "") == "attachment" or bool(_name(part))
+            if not attached and kind in ("text/plain", "text/html"):
+                texts.append(part)
+            elif kind not in _ENCRYPTED:
+                attachments.append(part)
+        return texts, attachments
+
+    def _text(self, part: Message) -> str:
+        """Return a text part; of HTML what a reader sees."""
+        data = _body(part)
+        charset = str(part.get_content_charset() or "")
+        decoded = decode(
+            data, "" if charset in ("us-ascii", "ascii") else charset
+        )  # what is not ASCII is guessed
+        if decoded is None:
+            self.notes.append("a text part holds binary data and is left out")
+            return ""
+        text, notes = decoded
+        self.notes += notes
+        if part.get_content_type() == "text/html":
+            try:
+                text = self._convert("mail.html", text.encode("utf-8", "replace"), self._depth).text
+            except ConversionError as error:
+                self.notes.append(f"an HTML part is left out: {error.message}")
+                return ""
+        return self._cut(tidy(text).strip())
+
+    def _attachment(self, part: Message, number: int) -> Iterator[str]:
+        name = one_line(_name(part)) or f"attachment {number}"
+        is_mail = part.get_content_type() == "message/rfc822"
+        if is_mail and self._depth + 1 > DEPTH_MAX:
+            self.notes.append(f"a mail within {DEPTH_MAX} others is left out")
+            return
+        data = _body(part)
+        if not data:
+            self.notes.append(f"{name}: is empty")
+            return
+        try:
+            converted = self._convert(f"{name}.eml" if is_mail else name, data, self._depth + 1)
+        except ConversionError as error:
+            self.notes.append(f"the attachment {name} is left out: {error.message}")
+            return
+        self.notes += [f"{name}: {note}" for note in converted.notes]
+        yield f"## Attachment: {name}"
+        yield self._cut(converted.text)
+
+    def _cut(self, text: str) -> str:
+        kept = text[: max(0, self._chars)]
+        self._chars -= len(text)
+        if len(kept) < len(text):
+            self.notes.append("the mail holds more text than is read of one; the rest is left out")
+        return kept
+
+
+_ENCRYPTED = ("application/pkcs7-mime", "application/x-pkcs7-mime", "application/pgp-encrypted")
+
+
+def _leaves(message: Message) -> Iterator[Message]:
+    """
+    Yield the parts that hold content, in order; of alternatives the plain text, else the HTML.
+
+    A mail that is attached is one part.
+    """
+    pending = [message]
+    while pending:
+        part = pending.pop()
+        inner = part.get_payload()
+        if part.get_content_type() == "message/rfc822" or not isinstance(inner, list):
+            if part.get_content_maintype() != "multipart":
+                yield part
+        elif part.get_content_type() == "multipart/alternative":
+            pending.append(_best([item for item in inner if isinstance(item, Message)]) or Message())
+        else:
+            pending.extend(reversed([item for item in inner if isinstance(item, Message)]))
+
+
+def _best(parts: list[Message]) -> Message | None:
+    kinds = {part.get_content_type(): part for part in reversed(parts)}
+    for kind in ("text/plain", "text/html"):
+        if kind in kinds and _body(kinds[kind]).strip():
+            return kinds[kind]
+    nested = [part for part in parts if part.is_multipart()]
+    return nested[0] if nested else (parts[0] if parts else None)
+
+
+def _body(part: Message) -> bytes:
+    """Return the bytes of a part; of an attached mail its source."""
+    inner = part.get_payload()
+    if isinstance(inner, list):
+        return b"".join(item.as_bytes() for item in inner[:1] if isinstance(item, Message))
+    body = part.get_payload(decode=True)
+    return body if isinstance(body, bytes) else b""
+
+
+def _name(part: Message) -> str:
+    try:
+        return clean(_words(part.get_filename() or ""))
+    except (LookupError, ValueError, TypeError):
+        return ""
+
+
+def _header(message: Message, name: str) -> str:
+    return _words(str(message.get(name) or ""))
+
+
+def _words(text: str) -> str:
+    """Return a header with its encoded words decoded, whatever charset they claim."""
+    parts = []
+    try:
+        found = decode_header(text)
+    except (ValueError, LookupError):
+        return text
+    for data, charset in found:
+        if isinstance(data, bytes):
+            decoded = decode(data, charset or "")
+            parts.append(decoded[0] if decoded is not None else "")
+        else:
+            parts.append(data)
+    return "".join(parts)
+
+
+def _shown(message: Message, name: str) -> str | None:
+    value = one_line(_header(message, name))
+    if name != "Date" or not value:
+        return value
+    try:
+        return parsedate_to_datetime(value).isoformat(" ")
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return value

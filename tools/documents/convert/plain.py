@@ -1,0 +1,285 @@
+"""
+Read the formats that need only the standard library: plain text, Markdown, CSV and JSON.
+
+Also home of :func:`decode`, the one place where bytes become characters.
+"""
+
+import codecs
+import csv
+import io
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from .conversion import ConversionError, Converted, one_line, tidy
+
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32"),  # before UTF-16: its mark begins with the shorter one
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_CHARSETS = re.compile(r"utf-8|ascii|iso8859|cp\d|koi8|mac|shift_jis|euc|gb|big5|johab|hz|iso2022|tis")
+"""Codecs that a document may name: character sets only, never Python's own such as ``unicode_escape``."""
+_DELIMITERS = "\t;|,"
+CSV_CELLS_MAX = 2_000_000
+"""Cells of a table, those included that fill up short rows: one long row under many short ones would make billions of them."""
+_SNIFFED_CHARS_MAX = 1_000_000
+_SNIFFED_ROWS_MAX = 50
+_CONTROLS_SHARE_MAX = 0.05
+"""Random bytes hold 11 % control characters, text next to none."""
+_DEPTH_MAX = 100
+_INDENTS_MAX = 20
+
+
+def decode(data: bytes, charset: str = "") -> tuple[str, tuple[str, ...]] | None:
+    """
+    Turn bytes into text: by byte order mark, then as *charset*, as UTF-8, and as cp1252 at last.
+
+    Args:
+        data: Any bytes.
+        charset: Name that the document or its server stated; unknown and unfit names are ignored.
+
+    Returns:
+        The text and notes about a guess, or ``None`` when the bytes are not text.
+
+    Source: the order is that of the HTML standard, section "Determining the character encoding".
+    """
+    for mark, codec in _BOMS:
+        if data.startswith(mark):
+            text = data.decode(codec, "replace").removeprefix("\ufeff")
+            return None if _binary(text) else (text, _damage(text))
+    for codec in (_charset(charset), "utf-8"):
+        try:
+            text = data.decode(codec)
+        except UnicodeDecodeError:
+            continue
+        return None if _binary(text) else (text, ())
+    text = data.decode("cp1252", "replace")
+    return None if _binary(text) else (text, ("encoding guessed: cp1252",))
+
+
+def _charset(name: str) -> str:
+    try:
+        found = codecs.lookup(name).name
+    except (LookupError, ValueError):
+        return "utf-8"
+    latin = found in ("ascii", "iso8859-1")  # as browsers read them
+    return "cp1252" if latin else found if _CHARSETS.match(found) else "utf-8"
+
+
+def _binary(text: str) -> bool:
+    if "\0" in text:
+        return True
+    controls = sum(text.count(chr(code)) for code in (*range(1, 9), *range(14, 27), *range(28, 32), 127))
+    return controls > len(text) * _CONTROLS_SHARE_MAX
+
+
+def _damage(text: str) -> tuple[str, ...]:
+    damaged = text.count("\ufffd")
+    return (f"{damaged} characters could not be decoded",) if damaged else ()
+
+
+def text_of(data: bytes, charset: str = "") -> tuple[str, tuple[str, ...]]:
+    """
+    Return text and notes as :func:`decode` does, for a caller that can do nothing with binary data.
+
+    Args:
+        data: Any bytes.
+        charset: Stated character set or an empty string.
+
+    Returns:
+        The text and the notes on how it was decoded.
+
+    Raises:
+        ConversionError: ``binary`` when the bytes are not text.
+    """
+    decoded = decode(data, charset)
+    if decoded is None:
+        raise ConversionError("binary", "holds binary data where text was expected")
+    return decoded
+
+
+def read_plain(data: bytes, charset: str = "") -> Converted:
+    """
+    Read plain text as it is.
+
+    Args:
+        data: The file.
+        charset: Stated character set or an empty string.
+
+    Returns:
+        The text, tidied.
+    """
+    text, notes = text_of(data, charset)
+    return Converted(tidy(text), "text/plain", notes=notes)
+
+
+def read_markdown(data: bytes, charset: str = "") -> Converted:
+    """
+    Read Markdown as it is; the first heading of level one is the title.
+
+    Args:
+        data: The file.
+        charset: Stated character set or an empty string.
+
+    Returns:
+        The text, tidied, and the title.
+    """
+    text, notes = text_of(data, charset)
+    text = tidy(text)
+    heading = re.search(r"^# (.{1,300})", text, re.MULTILINE)
+    return Converted(
+        text, "text/markdown", one_line(heading[1].strip(" #")) if heading else None, notes=notes
+    )
+
+
+def read_csv(data: bytes, charset: str = "") -> Converted:
+    """
+    Turn a CSV or TSV file into one Markdown table with all its rows; the first row is the head.
+
+    Args:
+        data: The file; the delimiter is found by trying comma, semicolon, tab and bar.
+        charset: Stated character set or an empty string.
+
+    Returns:
+        The table. In a cell ``|`` is written ``\\|`` and a line break ``<br>``; blank rows are left
+        out, short rows are filled up with a note. Text that is no CSV comes back as it is with a note.
+    """
+    text, notes = text_of(data, charset)
+    try:
+        rows = list(_csv_rows(text, _delimiter(text[:_SNIFFED_CHARS_MAX]), CSV_CELLS_MAX))
+        width = max(map(len, rows), default=0)
+        if width * len(rows) > CSV_CELLS_MAX:
+            raise csv.Error(f"as a table it would have more than {CSV_CELLS_MAX:,} cells")
+    except csv.Error as error:
+        note = f"not valid CSV ({error}); read as plain text"
+        return Converted(tidy(text), "text/plain", notes=(*notes, note))
+    uneven = sum(len(row) != len(rows[0]) for row in rows)
+    if uneven:
+        notes = (*notes, f"{uneven} of {len(rows)} rows have another number of cells than the first")
+    lines = [_table_row(row, width) for row in rows]
+    lines[1:1] = [_table_row(["---"] * width, width)] * bool(rows)
+    return Converted("\n".join(lines), "text/csv", notes=notes)
+
+
+def _csv_rows(text: str, delimiter: str, cells_max: int | None = None) -> Iterator[list[str]]:
+    """Yield the rows with something in them; raise `csv.Error` when they have more cells than *cells_max*."""
+    left = cells_max
+    for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter):
+        if left is not None and (left := left - len(row)) < 0:
+            raise csv.Error(f"it has more than {cells_max:,} cells")
+        if any(cells := [_cell(cell) for cell in row]):
+            yield cells
+
+
+def _cell(value: str) -> str:
+    if not value or (value.isalnum() and value.isascii()):
+        return value  # most cells, and most of the time
+    return tidy(value).strip().replace("|", "\\|").replace("\n", "<br>")
+
+
+def _table_row(cells: list[str], width: int) -> str:
+    return f"| {' | '.join([*cells, *[''] * (width - len(cells))])} |"
+
+
+def _delimiter(text: str) -> str:
+    """
+    Return the delimiter that splits most of the first rows into the same number of cells.
+
+    Of two that do so equally well the one that leaves fewer quotation marks wins, then the rarer
+    character: files with semicolons often hold decimal commas, hardly ever the other way round.
+    """
+
+    def score(delimiter: str) -> tuple[float, int]:
+        try:
+            rows = list(islice(_csv_rows(text, delimiter), _SNIFFED_ROWS_MAX))
+        except csv.Error:
+            return 0.0, 0
+        widths = Counter(map(len, rows))
+        width, count = max(widths.items(), key=lambda item: (item[1], item[0]), default=(1, 1))
+        quotes = sum(cell.count('"') for row in rows for cell in row)
+        return (count / len(rows) if width > 1 else 0.0), -quotes
+
+    best = max(_DELIMITERS, key=score)
+    return best if score(best)[0] else ","
+
+
+def valid_json(data: bytes) -> bool:
+    """
+    Tell whether *data* is a JSON object or array.
+
+    Args:
+        data: Any bytes.
+
+    Returns:
+        ``False`` also for bare numbers and strings, which are more likely plain text.
+    """
+    decoded = decode(data)
+    if decoded is None or decoded[0].lstrip()[:1] not in ("{", "["):
+        return False
+    try:
+        _parse(decoded[0])
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _parse(text: str) -> Any:
+    return json.loads(text, parse_int=str, parse_float=str, parse_constant=str)
+
+
+def read_json(data: bytes, charset: str = "") -> Converted:
+    """
+    Turn JSON into an outline of ``- key: value`` lines, indented by level.
+
+    Args:
+        data: The file.
+        charset: Stated character set or an empty string.
+
+    Returns:
+        The outline: strings without quotes and escapes, numbers digit by digit as written. Invalid JSON
+        comes back as plain text with a note.
+
+    Raises:
+        ConversionError: ``broken`` when nested more than 100 levels deep.
+    """
+    text, notes = text_of(data, charset)
+    try:
+        value = _parse(text)
+    except ValueError as error:
+        where = f"line {error.lineno}" if isinstance(error, json.JSONDecodeError) else "a number"
+        note = f"not valid JSON ({where}); read as plain text"
+        return Converted(tidy(text), "text/plain", notes=(*notes, note))
+    title = value.get("title") if isinstance(value, dict) else None
+    lines = _outline(value, 0) if isinstance(value, dict | list) else [_scalar(value)]
+    named = one_line(title) if isinstance(title, str) else None
+    return Converted(tidy("\n".join(lines)), "application/json", named, notes=notes)
+
+
+def _outline(value: dict[str, Any] | list[Any], depth: int) -> Iterator[str]:
+    if depth > _DEPTH_MAX:
+        raise ConversionError("broken", f"is nested more than {_DEPTH_MAX} levels deep")
+    margin = "  " * min(depth, _INDENTS_MAX)
+    named = value.items() if isinstance(value, dict) else ((None, item) for item in value)
+    for number, (key, item) in enumerate(named, start=1):
+        if isinstance(item, dict | list) and item:
+            yield f"{margin}- {_scalar(key) if key is not None else f'item {number}'}:"
+            yield from _outline(item, depth + 1)
+        else:
+            label = f"{_scalar(key)}: " if key is not None else ""
+            yield f"{margin}- {label}{_scalar(item)}".replace("\n", f"\n{margin}  ")
+
+
+def _scalar(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return (
+        {None: "null", True: "true", False: "false"}[value]
+        if not isinstance(value, dict | list)
+        else "(none)"
+    )

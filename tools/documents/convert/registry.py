@@ -1,0 +1,230 @@
+"""
+Turn a document into text: plain text, Markdown, HTML, CSV, JSON, PDF, DOCX, PPTX, XLSX and mails (EML).
+
+Rules: the content decides on the format, then the name's ending. Nothing in a document is run, no
+reference in it is followed, and no file or network is touched: bytes go in, text comes out. Every way
+in which a document can be bad ends in one :class:`ConversionError`; any other exception is a bug here.
+The libraries for all but plain formats (``paor[documents]``) are loaded only when such a file arrives.
+Not covered: recognition of text in pictures (OCR), and the old binary ``.doc``, ``.xls``, ``.ppt`` and ``.msg``.
+"""
+
+import io
+import re
+import zipfile
+from collections.abc import Callable
+
+from .conversion import CODES, ConversionError, Converted
+from .docx import read_docx
+from .eml import MIME as MAIL
+from .eml import looks_like_mail, mail_reader
+from .html import read_html
+from .pdf import read_pdf
+from .plain import decode, read_csv, read_json, read_markdown, read_plain, valid_json
+from .pptx import MIME as SLIDES
+from .pptx import read_slides
+from .xlsx import MIME as SHEETS
+from .xlsx import read_sheets
+
+__all__ = ["CODES", "DOCX", "ConversionError", "Converted", "convert", "sniff_mime"]
+
+DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+_UNKNOWN = "application/octet-stream"
+_SIZE_MAX = 50_000_000
+"""Larger than any contract or manual we met; the limit is on the bytes of the source."""
+
+_MAGIC = (
+    (b"%PDF-", "application/pdf"),
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF8", "image/gif"),
+    (b"II*\x00", "image/tiff"),
+    (b"MM\x00*", "image/tiff"),
+    (b"\x1f\x8b", "application/gzip"),
+    (b"{\\rtf", "application/rtf"),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "application/x-ole-storage"),
+)
+_PARTS = (
+    ("word/document.xml", DOCX),
+    ("xl/workbook.xml", SHEETS),
+    ("ppt/presentation.xml", SLIDES),
+    ("content.xml", "application/vnd.oasis.opendocument"),
+)
+_ENDINGS = {
+    "pdf": "application/pdf",
+    "docx": DOCX,
+    "docm": DOCX,
+    "xlsx": SHEETS,
+    "xlsm": SHEETS,
+    "pptx": SLIDES,
+    "pptm": SLIDES,
+    "ppsx": SLIDES,
+    "eml": MAIL,
+    "html": "text/html",
+    "htm": "text/html",
+    "xhtml": "text/html",
+    "md": "text/markdown",
+    "markdown": "text/markdown",
+    "csv": "text/csv",
+    "tsv": "text/tab-separated-values",
+    "json": "application/json",
+    "xml": "application/xml",
+}
+_OFFICE = (DOCX, SHEETS, SLIDES)
+_PACKED = ("application/pdf", *_OFFICE)
+"""Kinds that a damaged file keeps by its name."""
+_HTML = re.compile(
+    rb"\s*(<\?xml[^>]*>\s*)?(<!--.*?-->\s*)*<(!doctype\s+html|html|head|body)[\s>]", re.IGNORECASE | re.DOTALL
+)
+_ADVICE = {
+    "application/x-ole-storage": 'is an old Office or Outlook file; save it as ".docx", ".xlsx", ".pptx", ".eml" or PDF and try again',
+    "application/rtf": 'is an RTF file; save it as ".docx" or PDF and try again',
+    "application/vnd.oasis.opendocument": 'is an OpenDocument file; save it as ".docx", ".xlsx" or ".pptx" and try again',
+    "application/zip": "is a ZIP archive; unpack it and pass the files one by one",
+    "application/gzip": "is compressed; unpack it and pass the file inside",
+}
+
+Reader = Callable[[bytes, str], Converted]
+_READERS: dict[str, Reader] = {
+    "application/pdf": read_pdf,
+    DOCX: read_docx,
+    SHEETS: read_sheets,
+    SLIDES: read_slides,
+    "text/html": read_html,
+    "text/markdown": read_markdown,
+    "text/csv": read_csv,
+    "text/tab-separated-values": read_csv,
+    "application/json": read_json,
+    "application/xml": read_plain,
+    "text/plain": read_plain,
+}
+
+
+def sniff_mime(name: str, data: bytes) -> str:
+    """
+    Return the kind of a document, by its content first and by the ending of its name second.
+
+    Args:
+        name: File name or path; only its ending is looked at.
+        data: The whole document.
+
+    Returns:
+        A mime type; ``application/octet-stream`` for binary data of no known kind.
+    """
+    ending = _ENDINGS.get(name.rpartition(".")[2].lower() if "." in name else "")
+    head = data[:1024]
+    for magic, mime in _MAGIC:
+        if head.lstrip(b"\xef\xbb\xbf\r\n\t ").startswith(magic):
+            return mime
+    if ending == "application/pdf" and b"%PDF-" in head:
+        return ending
+    if head.startswith(b"PK\x03\x04"):
+        return _sniff_zip(data, ending)
+    if ending in _PACKED:
+        return ending
+    if decode(data) is None:
+        return _UNKNOWN
+    if _HTML.match(data.removeprefix(b"\xef\xbb\xbf")[:4096]):
+        return "text/html"
+    if ending in (None, "text/plain") and looks_like_mail(data[:8192].removeprefix(b"\xef\xbb\xbf")):
+        return MAIL
+    if ending is None and valid_json(data):
+        return "application/json"
+    return ending or "text/plain"
+
+
+def _sniff_zip(data: bytes, ending: str | None) -> str:
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            names = set(archive.namelist())
+    except Exception:  # noqa: BLE001 - a torn archive: its name is the only hint left
+        return ending if ending in _OFFICE else "application/zip"
+    return next((mime for part, mime in _PARTS if part in names), "application/zip")
+
+
+def convert(name: str, data: bytes, *, mime: str | None = None, size_max: int = _SIZE_MAX) -> Converted:
+    """
+    Turn one document into text.
+
+    Args:
+        name: File name, for the kind and for error messages; nothing is opened.
+        data: The whole document.
+        mime: Kind as a server or caller stated it, e.g. ``text/html; charset=utf-8``. It is followed for
+            text formats; a PDF, DOCX or other binary file is recognised by its content all the same.
+        size_max: Most bytes that are looked at; 50 MB by default.
+
+    Returns:
+        The text with its title, pages and notes.
+
+    Raises:
+        ConversionError: For every document that gives no text; ``code`` says why.
+    """
+    return _converted(name, data, mime, size_max, 0)
+
+
+def _converted(name: str, data: bytes, mime: str | None, size_max: int, depth: int) -> Converted:
+    """Convert a document that stands in *depth* mails."""
+    _check_input(name, data, size_max)
+    kind, charset = _kind(name, data, mime)
+    reader = _READERS.get(kind)
+    if kind == MAIL:
+        reader = mail_reader(
+            lambda inner, body, inside: _converted(inner, body, None, size_max, inside), depth
+        )
+    if reader is None:
+        raise _refusal(name, data, kind)
+    try:
+        converted = reader(data, charset)
+    except ConversionError as error:
+        raise ConversionError(error.code, f"{_shown(name)}: {error.message}") from error
+    except ModuleNotFoundError as error:
+        needs = f'{_shown(name)} needs a library that is not installed: pip install "paor[documents]"'
+        raise ConversionError("missing_extra", needs) from error
+    except RecursionError as error:
+        raise ConversionError("broken", f"{_shown(name)} is nested too deeply to be read") from error
+    except Exception as error:  # whatever a library makes of a damaged file
+        what = f"{_shown(name)} is damaged and could not be read as {kind} ({type(error).__name__})"
+        raise ConversionError("broken", f"{what}; open it in its own program and save it again") from error
+    if not converted.text.strip():
+        raise ConversionError("empty", f"{_shown(name)} holds no text")
+    return converted
+
+
+def _check_input(name: str, data: bytes, size_max: int) -> None:
+    if name.endswith(("/", "\\")):
+        raise ConversionError("unsupported", f"{_shown(name)} is a folder; pass one file of it")
+    if not data:
+        raise ConversionError("empty", f"{_shown(name)} is empty (0 bytes)")
+    if len(data) > size_max:
+        message = f"{_shown(name)} has {len(data):,} bytes, the limit is {size_max:,}; split it"
+        raise ConversionError("too_large", message)
+
+
+def _kind(name: str, data: bytes, mime: str | None) -> tuple[str, str]:
+    """Return the reader's key and the charset that *mime* named, or an empty one."""
+    sniffed = sniff_mime(name, data)
+    stated, _, parameters = (mime or "").lower().partition(";")
+    stated = {"application/xhtml+xml": "text/html"}.get(stated.strip(), stated.strip())
+    charset = re.search(r"charset\s*=\s*[\"']?([\w.:-]+)", parameters)
+    if _is_text(sniffed) and _is_text(stated) and stated in _READERS:
+        sniffed = stated
+    return sniffed, charset[1] if charset else ""
+
+
+def _is_text(mime: str) -> bool:
+    return mime.startswith("text/") or mime in ("application/json", "application/xml")
+
+
+def _refusal(name: str, data: bytes, kind: str) -> ConversionError:
+    if kind == "application/x-ole-storage" and "EncryptedPackage".encode("utf-16-le") in data:
+        message = f"{_shown(name)} is protected by a password; save a copy without one and try again"
+        return ConversionError("encrypted", message)
+    if kind.startswith("image/"):
+        message = f"{_shown(name)} is a picture; text in pictures is not recognised (no OCR)"
+        return ConversionError("unsupported", message)
+    if kind in _ADVICE:
+        return ConversionError("unsupported", f"{_shown(name)} {_ADVICE[kind]}")
+    return ConversionError("binary", f"{_shown(name)} is binary data of no known kind, not a document")
+
+
+def _shown(name: str) -> str:
+    return repr(name if len(name) <= 80 else f"{name[:38]}…{name[-38:]}")

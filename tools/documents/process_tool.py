@@ -1,0 +1,65 @@
+"""ai.process: have the run's model write something from documents."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from ...states.base.errors import ToolError
+from ..tool import Document, ToolContext, ToolOutput, tool
+from .tools import readable
+
+MIMES = {
+    "md": "text/markdown",
+    "txt": "text/plain",
+    "json": "application/json",
+    "csv": "text/csv",
+    "html": "text/html",
+}
+
+
+@tool("ai.process", effect="read", label="text")
+def process(
+    context: ToolContext,
+    documentList: Annotated[list[str] | None, Field(description="references of the input documents")] = None,
+    aiPrompt: Annotated[str | None, Field(description="what to write")] = None,
+    processingMode: Annotated[
+        Literal["basic", "advanced"] | None, Field(description="advanced for analysis, basic for look-ups")
+    ] = None,
+    includeMetadata: Annotated[bool | None, Field(description="name documents with type and size")] = None,
+    customInstructions: Annotated[str | None, Field(description="further instructions")] = None,
+    expectedDocumentFormats: Annotated[
+        list[str] | None, Field(description="md (default), txt, json, csv or html")
+    ] = None,
+) -> ToolOutput:
+    """Write a text from documents: a summary, an answer, a comparison, a list."""
+    documents, notes = readable(context.documents(documentList or []))
+    named = [
+        (f"{item.title} ({item.mime}, {item.size_bytes} bytes)" if includeMetadata else item.title, item.text)
+        for item in documents
+    ]
+    formats = expectedDocumentFormats or ["md"]
+    unknown = [form for form in formats if form.lower().lstrip(".") not in MIMES]
+    if unknown:
+        raise ToolError(f"ai.process cannot write {', '.join(unknown)}; use {', '.join(MIMES)}")
+    produced = []
+    for form in (form.lower().lstrip(".") for form in formats):
+        text = context.ask(
+            aiPrompt or context.objective,
+            named,
+            instructions=customInstructions or "",
+            format=form,
+        )
+        if form == "json":
+            _check_json(text)
+        produced.append(Document(f"text.{form}", text, MIMES[form]))
+    return ToolOutput(documents=produced, notes=notes)
+
+
+def _check_json(text: str) -> None:
+    try:
+        json.loads(text)
+    except ValueError:
+        raise ToolError("the model's text is not JSON although JSON was asked for") from None

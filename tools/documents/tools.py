@@ -1,0 +1,131 @@
+"""document.extract and document.generateReport: real work on real files, without a model where code can do it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
+
+from ...states.base.errors import ToolError
+from ..tool import Document, ToolContext, ToolOutput, tool
+from .reports import ENDINGS, MIMES, written
+
+EXTRACTED = ".md"
+"""What document.extract adds to a file's name: ``contract.pdf`` becomes ``contract.pdf.md``."""
+
+TEXT_MIMES = ("text/plain", "text/markdown")
+
+
+@dataclass(frozen=True, slots=True)
+class Readable:
+    """A document as text, with what it was before."""
+
+    name: str
+    text: str
+    mime: str
+    size_bytes: int
+
+    @property
+    def title(self) -> str:
+        """The name to cite: that of the source file, also for the text that was extracted from it."""
+        stem = self.name.removesuffix(EXTRACTED)
+        return stem if "." in stem else self.name
+
+
+def readable(documents: Sequence[Document]) -> tuple[list[Readable], list[str]]:
+    """
+    Return *documents* as texts and notes on those that could not be read or only in part.
+
+    Raises:
+        ToolError: There are documents and none of them can be read.
+    """
+    from .convert.registry import ConversionError, convert
+
+    texts: list[Readable] = []
+    notes: list[str] = []
+    errors: list[str] = []
+    for document in documents:
+        if isinstance(document.data, str) and document.mime in TEXT_MIMES:
+            texts.append(Readable(document.name, document.data, document.mime, document.size_bytes))
+            continue
+        data = document.data.encode("utf-8", "replace") if isinstance(document.data, str) else document.data
+        try:
+            converted = convert(document.name, data)
+        except ConversionError as error:
+            named = document.name in error.message
+            errors.append(error.message if named else f"{document.name}: {error.message}")
+            continue
+        notes.extend(f"{document.name}: {note}" for note in converted.notes)
+        texts.append(Readable(document.name, converted.text, converted.mime, document.size_bytes))
+    if errors and not texts:
+        raise ToolError("; ".join(errors))
+    return texts, errors + notes
+
+
+@tool("document.extract", effect="read", label="text")
+def extract(
+    context: ToolContext,
+    documentList: Annotated[list[str], Field(description="references of the documents to read")],
+    aiPrompt: Annotated[
+        str | None, Field(description="what to extract; leave out for the whole text")
+    ] = None,
+) -> ToolOutput:
+    """Read the text of documents: text, Markdown, HTML, CSV, JSON, PDF, DOCX, PPTX, XLSX and EML. Scans are not read."""
+    documents = context.documents(documentList)
+    if not documents:
+        raise ToolError("document.extract: documentList names no document")
+    texts, notes = readable(documents)
+    if aiPrompt:
+        answer = context.ask(aiPrompt, [(item.name, item.text) for item in texts], format="md")
+        return ToolOutput(documents=[Document("extract.md", answer, "text/markdown")], notes=notes)
+    produced = [Document(_text_name(item.name), item.text, "text/markdown") for item in texts]
+    words = sum(len(item.text.split()) for item in texts)
+    return ToolOutput(documents=produced, notes=[f"{len(texts)} documents, {words} words read", *notes])
+
+
+def _text_name(name: str) -> str:
+    return name if name.lower().endswith((".md", ".markdown")) else name + EXTRACTED
+
+
+@tool("document.generateReport", effect="read", label="report")
+def generate_report(
+    context: ToolContext,
+    documentList: Annotated[list[str], Field(description="references of the documents to put into it")],
+    title: Annotated[str | None, Field(description="title of the report")] = None,
+) -> ToolOutput:
+    """Put documents together as one report with a title: Markdown, or the format that the run ends with."""
+    texts, notes = readable(context.documents(documentList))
+    if not texts and context.answer:
+        texts = [Readable("answer", context.answer, "text/markdown", len(context.answer))]
+    if not texts:
+        raise ToolError("document.generateReport: documentList names no document")
+    heading = " ".join((title or context.objective).split()) or "Report"
+    parts = [f"# {heading}"]
+    for item in texts:
+        if len(texts) > 1:
+            parts.append(f"## {item.title}")
+        parts.append(_nested(item.text.strip(), 1 if len(texts) > 1 else 0))
+    form = context.final_format or "md"
+    body = written("\n\n".join(parts) + "\n", form, title=heading, language=context.language)
+    return ToolOutput(
+        documents=[Document(f"report.{ENDINGS[form]}", body, MIMES[form])],
+        notes=[f"report of {len(texts)} documents", *notes],
+    )
+
+
+def _nested(text: str, by: int) -> str:
+    """Return Markdown *text* with its headings moved down, so that the report keeps one title."""
+    lines = []
+    fence = False
+    for line in text.split("\n"):
+        if line.lstrip().startswith("```"):
+            fence = not fence
+        marks = re.match(r"(#{1,6}) ", line)
+        if marks and not fence:
+            level = min(6, max(2, len(marks.group(1)) + by))
+            line = "#" * level + line[len(marks.group(1)) :]
+        lines.append(line)
+    return "\n".join(lines)

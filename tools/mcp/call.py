@@ -1,0 +1,336 @@
+"""
+One call of a server's tool: its rounds, what the server asks meanwhile, and how a call goes on after an answer.
+
+The protocol has two ways to ask. Since 2026-07-28 a server *answers* that it needs input, with a state of its own; the
+call goes on by making the request again with answers and state, which any process can do. Before, a server *asks back*
+while the call is open; only the process that holds the session can answer, and while it lives the call stays open.
+
+Where a call cannot go on (its session is gone, its state is not accepted any more) it is made anew, and the server's
+questions are answered as they were, in order. That may repeat an effect, so a ``once`` call is in doubt instead, unless
+the host has said that the server's tools ask first, or somebody has decided that it may be tried again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...states.base.errors import AnswerNeeded, EffectUnknown, NotStarted, ToolError
+from ...states.records.actions import Effect
+from ..tool import ToolContext
+from .http import FATE, LOST, REFUSED
+from .naming import one_line
+from .results import Redactor
+from .session import Session, roots_of
+from .settings import McpSettings
+from .transcript import Dialogue, digest_of, plain_of, typed_responses
+
+ROUNDS_MAX = 10
+"""Rounds of one call without a person in between. Source: the default of the ``mcp`` package's own client."""
+
+QUESTION_BYTES = 1_000_000
+"""Most that a question with its schema and the server's own state may have: it stands in the journal, and a person reads it."""
+
+_SAMPLES_MAX = 10
+_META_KEY = "paor/idempotencyKey"
+_NOTHING_SENT = ("invalid_request_state",)
+
+
+class Refused(Exception):
+    """The server turned the request away unread: nothing was done."""
+
+
+class StateRefused(Refused):
+    """The server does not take its own state back: its key or its time is over."""
+
+
+@dataclass(slots=True)
+class Held:
+    """An open call of the old protocol whose question waits for an answer."""
+
+    session: Session
+    call: Call
+    task: asyncio.Task[Any]
+    answer: asyncio.Future[Any]
+
+
+class Call:
+    """
+    One call of one tool; lives on the event loop of its server.
+
+    Args:
+        settings: Of the server.
+        redactor: For what a person is asked.
+        name: The tool, as the server has it.
+        arguments: Checked already.
+        effect: The effect class it was declared with.
+        context: Of the run.
+    """
+
+    def __init__(
+        self,
+        settings: McpSettings,
+        redactor: Redactor,
+        name: str,
+        arguments: dict[str, Any],
+        effect: Effect,
+        context: ToolContext,
+    ) -> None:
+        self.name = name
+        self.context = context
+        self._settings = settings
+        self._redactor = redactor
+        self._arguments = arguments
+        self._effect = effect
+        self._asked: asyncio.Queue[tuple[Any, asyncio.Future[Any]]] = asyncio.Queue()
+        self._samples = 0
+        self.dialogue = Dialogue()
+        self._again: list[tuple[str, dict[str, Any]]] = []
+
+    # -- what the server asks while the call is open ---------------------------------------------------------------
+
+    async def elicited(self, params: Any) -> Any:
+        """Answer a question of the old protocol: from before where the call is made anew, else when somebody does."""
+        from mcp_types import ElicitResult
+
+        known = self._known(self._said(params))
+        if known is not None:
+            return ElicitResult.model_validate(known)
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._asked.put_nowait((params, answer))
+        return await answer
+
+    async def sampled(self, params: Any) -> Any:
+        """Have the run's model answer, recorded and paid for as the run's own request."""
+        from mcp_types import CreateMessageResult, TextContent
+
+        self._samples += 1
+        if self._samples > _SAMPLES_MAX:
+            raise ToolError(f"the server asks the model more than {_SAMPLES_MAX} times in one call")
+        parts = [
+            f"{message.role}: {block.text}"
+            for message in params.messages
+            for block in message.content_as_list
+            if block.type == "text"
+        ]
+        text = await asyncio.to_thread(
+            self.context.ask, "\n\n".join(parts), (), instructions=params.system_prompt or ""
+        )
+        return CreateMessageResult(
+            role="assistant", content=TextContent(text=text), model="the run's model", stop_reason="endTurn"
+        )
+
+    # -- making it -------------------------------------------------------------------------------------------------
+
+    async def begin(self, session: Session, answers: Sequence[tuple[str, dict[str, Any]]] = ()) -> Any:
+        """Make the call; *answers* are given again to the questions they were given to."""
+        self.dialogue, self._again = Dialogue(answers=list(answers)), list(answers)
+        return await self._rounds(session, None, None)
+
+    async def go_on(self, session: Session) -> Any:
+        """Make the next round of a call in rounds, with the answers of this one."""
+        dialogue = self.dialogue
+        if dialogue.pending:
+            raise self._question()
+        responses = None if dialogue.way == "url" else dialogue.responses
+        return await self._rounds(session, responses, dialogue.request_state)
+
+    def answered(self, answer: dict[str, Any]) -> None:
+        """Take the answer to the question that stands first."""
+        dialogue = self.dialogue
+        if not dialogue.pending:
+            return
+        key, params = dialogue.pending.pop(0)
+        dialogue.responses[key] = answer
+        dialogue.answers.append((digest_of(params), answer))
+
+    async def _rounds(
+        self, session: Session, responses: dict[str, Any] | None, request_state: str | None
+    ) -> Any:
+        for number in range(ROUNDS_MAX):
+            result = await self._request(session, responses, request_state)
+            if result.result_type != "input_required":
+                return result
+            request_state, responses = result.request_state, None
+            self.dialogue = Dialogue("rounds", request_state, answers=self.dialogue.answers)
+            if not result.input_requests:
+                await asyncio.sleep(min(0.05 * 2**number, 1.0))
+                continue
+            responses = await self._inputs(result.input_requests)
+        raise ToolError(f"the server asks again after {ROUNDS_MAX} rounds")
+
+    async def _inputs(self, requests: dict[str, Any]) -> dict[str, Any]:
+        """
+        Return what the server needs for the next round.
+
+        Raises:
+            AnswerNeeded: A person has to answer first.
+            ToolError: It needs what it is not given.
+        """
+        dialogue = self.dialogue
+        for key, request in requests.items():
+            if request.method == "elicitation/create":
+                params = self._said(request.params)
+                known = self._known(params)
+                if known is None:
+                    dialogue.pending.append((key, params))
+                else:
+                    dialogue.responses[key] = known
+            elif request.method == "sampling/createMessage" and self._settings.sampling:
+                dialogue.responses[key] = plain_of(await self.sampled(request.params))
+            elif request.method == "roots/list" and self._settings.roots:
+                dialogue.responses[key] = plain_of(roots_of(self._settings))
+            else:
+                what = "a model (sampling)" if request.method.startswith("sampling") else "folders (roots)"
+                raise ToolError(f"the server asks for {what}, which it is not given")
+        if dialogue.pending:
+            raise self._question()
+        return dialogue.responses
+
+    def _said(self, params: Any) -> dict[str, Any]:
+        """Return a question as it may stand in a journal."""
+        said: dict[str, Any] = self._redactor.json(plain_of(params))
+        return said
+
+    def _known(self, params: dict[str, Any]) -> dict[str, Any] | None:
+        """Return the answer that this question had before, once."""
+        digest = digest_of(params)
+        for place, (asked, answer) in enumerate(self._again):
+            if asked == digest:
+                del self._again[place]
+                return answer
+        return None
+
+    def _question(self) -> AnswerNeeded:
+        """Return the first pending question, as a run waits for it."""
+        _, params = self.dialogue.pending[0]
+        message, schema = (
+            one_line(str(params.get("message") or ""), 2000),
+            params.get("requestedSchema") or {},
+        )
+        if params.get("mode") == "url":
+            url = one_line(str(params.get("url")), 2000)
+            message, schema = f"{message} Visit {url}, then accept with an empty answer.", {}
+        asked = f"The MCP server {self._settings.shown}, for {self.name}, asks: {message}"
+        state = self._redactor.json(self.dialogue.state())
+        if len(json.dumps(state)) > QUESTION_BYTES:
+            raise self.lost(f"asks with more than {QUESTION_BYTES:,} bytes in the middle of {self.name}")
+        return AnswerNeeded(asked, schema, state)
+
+    async def _request(
+        self, session: Session, responses: dict[str, Any] | None, request_state: str | None
+    ) -> Any:
+        """Send one round and wait for what it comes to."""
+        key = self.context.idempotency_key
+        task = asyncio.create_task(
+            session.client.session.call_tool(
+                self.name,
+                self._arguments,
+                input_responses=typed_responses(responses),
+                request_state=request_state,
+                meta={_META_KEY: key} if key and self._effect != "read" else None,
+                allow_input_required=True,
+            )
+        )
+        return await self.settle(session, task)
+
+    async def settle(self, session: Session, task: asyncio.Task[Any]) -> Any:
+        """
+        Wait for an open request; the time runs from now, since a person may just have answered.
+
+        Raises:
+            AnswerNeeded, ToolError, EffectUnknown, Refused: It came to that.
+        """
+        asked = asyncio.create_task(self._asked.get())
+        try:
+            done, _ = await asyncio.wait(
+                {task, asked}, timeout=self._settings.call_s, return_when=asyncio.FIRST_COMPLETED
+            )
+            if task in done:
+                return task.result()
+            if asked in done:
+                params, answer = asked.result()
+                self.dialogue = Dialogue(
+                    "open", None, [("", self._said(params))], answers=self.dialogue.answers
+                )
+                try:
+                    question = self._question()
+                except ToolError:
+                    task.cancel()
+                    raise
+                raise Open(Held(session, self, task, answer), question)
+            task.cancel()
+            session.stalled = not self._settings.is_url
+            raise self.lost(f"did not answer {self.name} within {self._settings.call_s:g} seconds")
+        except (AnswerNeeded, ToolError, Open):
+            raise
+        except asyncio.CancelledError:
+            task.cancel()
+            raise
+        except Exception as error:  # noqa: BLE001 - of a foreign package over a foreign program
+            raise await self._failed(session, error) from None
+        finally:
+            asked.cancel()
+
+    async def _failed(self, session: Session, error: Exception) -> Exception:
+        """Return what an exception of the client means for the call."""
+        from mcp_types import CONNECTION_CLOSED, INVALID_PARAMS, PARSE_ERROR, URL_ELICITATION_REQUIRED
+
+        code, data = getattr(error, "code", None), getattr(error, "data", None)
+        data = data if isinstance(data, dict) else {}
+        words = self._redactor.text(one_line(str(error), 300)) or type(error).__name__
+        if code == INVALID_PARAMS and data.get("reason") in _NOTHING_SENT:
+            return StateRefused(words)
+        if data.get(FATE) == REFUSED:
+            return Refused(words)
+        if code == URL_ELICITATION_REQUIRED and data.get("elicitations"):
+            pending = [
+                ("", self._redactor.json(item)) for item in data["elicitations"] if isinstance(item, dict)
+            ]
+            self.dialogue = Dialogue("url", None, pending[:ROUNDS_MAX], answers=self.dialogue.answers)
+            if pending and len(self.dialogue.answers) < ROUNDS_MAX:
+                return self._question()
+        if code == CONNECTION_CLOSED and (session.ended or self._settings.is_url):
+            await session.settle()
+            told = self._redactor.text(one_line(session.told, 300)) or (words if "SSE" in words else "")
+            return self.lost(f"was gone before it answered {self.name}" + (f" ({told})" if told else ""))
+        if data.get(FATE) == LOST or code == PARSE_ERROR:
+            return self.lost(f"did not answer {self.name} in the protocol: {words}")
+        if code is not None:
+            return ToolError(f"the MCP server {self._settings.shown} refused {self.name}: {words}")
+        if isinstance(
+            error, RuntimeError
+        ):  # what the client says of a result that does not fit its own schema
+            return ToolError(
+                f"{self.name} was called, and returned what its own schema does not allow: {words}"
+            )
+        return self.lost(f"did not answer {self.name} in the protocol ({type(error).__name__})")
+
+    def lost(self, what: str) -> ToolError:
+        """Return the error for a call of which nobody knows what it did; of a ``once`` one it stays in doubt."""
+        words = f"the MCP server {self._settings.shown} {what}"
+        return EffectUnknown(words) if self._effect == "once" else ToolError(words)
+
+    @property
+    def may_repeat(self) -> bool:
+        """Whether the call may be made anew after it had begun."""
+        resumption = self.context.resumption
+        again = resumption is not None and resumption.again
+        return self._effect != "once" or self._settings.asks_first or again
+
+
+class Open(Exception):
+    """A question of the old protocol: the call stays open behind it."""
+
+    def __init__(self, held: Held, question: AnswerNeeded) -> None:
+        super().__init__(str(question))
+        self.held = held
+        self.question = question
+
+
+def not_there(settings: McpSettings, error: Refused) -> NotStarted:
+    """Return the error for a call that was certainly not carried out."""
+    return NotStarted(f"the MCP server {settings.shown} did not take the call: {error}")

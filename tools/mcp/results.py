@@ -1,0 +1,206 @@
+"""What a server returns, as documents and notes; secrets that it was given are taken out again. Pure."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import mimetypes
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from ...states.base.errors import ToolError
+from ..tool import Document, ToolOutput
+from .naming import one_line
+
+REDACTED = "[redacted]"
+_BLOCKS_MAX = 200
+_LINKS_MAX = 100
+_ENDINGS = {
+    "text/plain": "txt",
+    "text/markdown": "md",
+    "application/json": "json",
+    "image/jpeg": "jpg",
+    "audio/mpeg": "mp3",
+    "audio/wav": "wav",
+}
+
+
+class Redactor:
+    """
+    Takes secrets out of texts and bytes.
+
+    Args:
+        secrets: Longest first, so that no part of one is left.
+    """
+
+    def __init__(self, secrets: Sequence[str]) -> None:
+        forms: dict[str, None] = {}
+        for secret in secrets:
+            forms |= dict.fromkeys(
+                (secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])
+            )
+        self._secrets = tuple(sorted(forms, key=lambda form: -len(form)))
+
+    def text(self, text: str) -> str:
+        """Return *text* without secrets."""
+        for secret in self._secrets:
+            text = text.replace(secret, REDACTED)
+        return text
+
+    def data(self, data: bytes) -> bytes:
+        """Return *data* without secrets in their UTF-8 form."""
+        for secret in self._secrets:
+            data = data.replace(secret.encode(), REDACTED.encode())
+        return data
+
+    def json(self, value: Any) -> Any:
+        """Return JSON-able *value* without secrets in any text or key of it."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, dict):
+            return {self.text(str(key)): self.json(item) for key, item in value.items()}
+        return [self.json(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def output_of(result: Any, redactor: Redactor) -> ToolOutput:
+    """
+    Return a `CallToolResult` as documents and notes.
+
+    Args:
+        result: Of the ``mcp`` package.
+        redactor: For everything that it holds.
+
+    Raises:
+        ToolError: The server says that the call failed; its words are the message.
+    """
+    blocks = list(result.content)[:_BLOCKS_MAX]
+    if result.is_error:
+        words = [block.text for block in blocks if block.type == "text"]
+        reason = redactor.text(one_line(" ".join(words), 2000))
+        raise ToolError(reason or "the server says that the call failed, and not why")
+    reader = _Blocks(redactor)
+    structured = result.structured_content
+    if structured is not None:
+        said = [block.text for block in blocks if block.type == "text"]
+        blocks = [
+            block for block in blocks if not (block.type == "text" and _repeats(block.text, structured))
+        ]
+        inner = _wrapped(structured)
+        if isinstance(inner, str) and (inner in said or "result" in structured):
+            reader.add("result.txt", inner, "text/plain")
+        else:
+            text = json.dumps(redactor.json(structured), ensure_ascii=False, indent=2)
+            reader.add("result.json", text, "application/json")
+    for block in blocks:
+        reader.read(block)
+    return reader.output(dropped=len(result.content) - _BLOCKS_MAX)
+
+
+def _wrapped(structured: Any) -> Any:
+    """Return the one value of an object with one key, as servers wrap what is no object; else None."""
+    return next(iter(structured.values())) if isinstance(structured, dict) and len(structured) == 1 else None
+
+
+def _repeats(text: str, structured: Any) -> bool:
+    """Whether a text says the same as the structured content, as servers are asked to do for old clients."""
+    inner = _wrapped(structured)
+    if isinstance(inner, str) and text == inner:
+        return True
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return bool(found == structured or (inner is not None and found == inner))
+
+
+class _Blocks:
+    """Collects the documents and notes of one result."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._documents: list[Document] = []
+        self._notes: list[str] = []
+        self._links: list[str] = []
+        self._readers: dict[str, Callable[[Any], None]] = {
+            "text": lambda block: self.add("result.txt", block.text, "text/plain"),
+            "image": lambda block: self._binary("image", block.data, block.mime_type),
+            "audio": lambda block: self._binary("audio", block.data, block.mime_type),
+            "resource": lambda block: self._resource(block.resource),
+            "resource_link": self._link,
+        }
+
+    def read(self, block: Any) -> None:
+        """Add one content block."""
+        reader = self._readers.get(block.type)
+        if reader is None:
+            self._notes.append(f"a part of an unknown kind was left out: {one_line(str(block.type), 40)}")
+        else:
+            reader(block)
+
+    def add(self, name: str, data: str | bytes, mime: str) -> None:
+        """Add a document, under a name of its own."""
+        name, mime = self._redactor.text(one_line(name, 120)), one_line(mime, 100)
+        taken = {document.name for document in self._documents}
+        stem, dot, ending = name.rpartition(".")
+        number = 2
+        unique = name
+        while unique in taken:
+            unique = f"{stem}-{number}{dot}{ending}" if dot else f"{name}-{number}"
+            number += 1
+        body = self._redactor.text(data) if isinstance(data, str) else self._redactor.data(data)
+        self._documents.append(Document(unique, body, mime))
+
+    def output(self, *, dropped: int) -> ToolOutput:
+        """Return everything that was added."""
+        if self._links:
+            head = "# Resources that the result links to\n\n"
+            self.add("links.md", head + "\n".join(self._links[:_LINKS_MAX]) + "\n", "text/markdown")
+        if dropped > 0:
+            self._notes.append(f"{dropped} more parts of the result were left out")
+        if not self._documents and not self._notes:
+            self._notes.append("the tool returned nothing")
+        return ToolOutput(self._documents, [self._redactor.text(note) for note in self._notes])
+
+    def _binary(self, kind: str, data: str, mime: str) -> None:
+        body = _decoded(data)
+        if body is None:
+            self._notes.append(f"an {kind} was left out: its data is no base64")
+            return
+        ending = _ENDINGS.get(mime) or (mimetypes.guess_extension(mime) or ".bin").removeprefix(".")
+        self.add(f"{kind}.{ending}", body, mime)
+
+    def _resource(self, resource: Any) -> None:
+        name = _name_of(str(resource.uri))
+        text = getattr(resource, "text", None)
+        if text is not None:
+            self.add(name, text, resource.mime_type or "text/plain")
+            return
+        body = _decoded(resource.blob)
+        if body is None:
+            self._notes.append(f"{name} was left out: its data is no base64")
+        else:
+            self.add(name, body, resource.mime_type or "application/octet-stream")
+
+    def _link(self, link: Any) -> None:
+        facts: Iterable[str | None] = (
+            link.mime_type,
+            f"{link.size} bytes" if link.size is not None else None,
+            one_line(link.description or "", 300) or None,
+        )
+        about = ", ".join(fact for fact in facts if fact)
+        title = one_line(link.title or link.name, 120)
+        self._links.append(f"- {title}: <{one_line(str(link.uri), 2000)}>" + (f" ({about})" if about else ""))
+
+
+def _decoded(data: str) -> bytes | None:
+    try:
+        return base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _name_of(uri: str) -> str:
+    """Return a file name from the end of a URI."""
+    path = uri.partition("?")[0].partition("#")[0].rstrip("/")
+    return one_line(path.rpartition("/")[2], 120) or "resource"

@@ -1,0 +1,253 @@
+"""One session with a server: opened, listed, used by one event loop, and closed by the task that opened it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from functools import lru_cache
+from typing import Any, Protocol
+
+from ...states.base.errors import ToolError
+from .http import http_client
+from .naming import Listed, one_line
+from .settings import McpSettings
+from .stdio import StdioTransport
+
+_PAGES_MAX = 200
+
+
+class Caller(Protocol):
+    """The call that a session works on: it answers what the server asks meanwhile."""
+
+    async def elicited(self, params: Any) -> Any: ...
+
+    async def sampled(self, params: Any) -> Any: ...
+
+
+class Session:
+    """
+    An open connection.
+
+    Attributes:
+        client: The ``mcp`` package's client.
+        own_name: What the server calls itself.
+        listed: Its tools.
+        is_legacy: Whether it speaks the protocol of before 2026-07-28, in which it asks in the middle of a call.
+        changed: Whether it has told that its tools have changed.
+        turn: Held by the one call at a time that the old protocol allows: it does not say which call a question is of.
+        caller: That call.
+        calls: How many calls it carries.
+        stalled: Whether it has let a call's time pass, so that no other call is given to it.
+    """
+
+    def __init__(self, settings: McpSettings) -> None:
+        self.own_name = ""
+        self.listed: tuple[Listed, ...] = ()
+        self.is_legacy = False
+        self.changed = False
+        self.turn = asyncio.Lock()
+        self.caller: Caller | None = None
+        self.calls = 0
+        self.stalled = False
+        self._settings = settings
+        self._transport: StdioTransport | None = None
+        self._closing = asyncio.Event()
+        self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._task: asyncio.Task[None] | None = None
+        self.client: Any = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing can be asked of the server any more, as far as is known."""
+        gone = self._transport is not None and self._transport.ended
+        return gone or self._closing.is_set() or (self._task is not None and self._task.done())
+
+    @property
+    def told(self) -> str:
+        """Why the server is gone, in its own words and ours."""
+        if self._transport is None:
+            return ""
+        return self._transport.flaw or self._transport.told
+
+    async def settle(self) -> None:
+        """Give a child process that has just ended the moment in which its exit code and last words arrive."""
+        for _ in range(20):
+            if self._transport is None or self._transport.flaw or "exit code" in self._transport.told:
+                return
+            await asyncio.sleep(0.02)
+
+    async def open(self) -> None:
+        """
+        Connect and list.
+
+        Raises:
+            ToolError: There is no server, or it does not answer in time or not in the protocol.
+        """
+        settings = self._settings
+        self._task = asyncio.create_task(self._keep())
+        try:
+            await asyncio.wait_for(asyncio.shield(self._opened), settings.connect_s)
+        except TimeoutError:
+            await self.close()
+            raise ToolError(self._words(f"did not answer within {settings.connect_s:g} seconds")) from None
+        except Exception as error:  # noqa: BLE001 - of a foreign package over a foreign program
+            await self.settle()
+            words = self._words(f"cannot be used: {_reason(error)}")
+            await self.close()
+            raise ToolError(words) from None
+
+    def _words(self, what: str) -> str:
+        told = self.told
+        return f"the MCP server {self._settings.shown} {what}" + (f" ({one_line(told, 300)})" if told else "")
+
+    async def close(self) -> None:
+        """End the session; its server process is gone afterwards."""
+        self._closing.set()
+        if self._task is None:
+            return
+        done, _ = await asyncio.wait({self._task}, timeout=10)
+        if not done:
+            self._task.cancel()
+            await asyncio.wait({self._task}, timeout=10)
+        if self._opened.done() and not self._opened.cancelled():
+            self._opened.exception()
+
+    async def _keep(self) -> None:
+        """Hold the client open; it must be closed by the task that opened it."""
+        from mcp import Client
+
+        _quiet()
+        settings = self._settings
+        mode = {"modern": "2026-07-28"}.get(settings.mode, settings.mode)
+        http = None
+        try:
+            if settings.is_url:
+                from mcp.client.streamable_http import streamable_http_client
+
+                http = http_client(
+                    settings.headers, message_bytes=settings.message_bytes, connect_s=settings.connect_s
+                )
+                target: Any = streamable_http_client(
+                    settings.target, http_client=http, max_sse_event_size=int(settings.message_bytes)
+                )
+            elif settings.command is not None:
+                target = self._transport = self._child()
+            else:
+                target = settings.target
+            callbacks: dict[str, Callable[..., Awaitable[Any]]] = {"elicitation_callback": self._elicited}
+            if settings.sampling:
+                callbacks["sampling_callback"] = self._sampled
+            if settings.roots:
+                callbacks["list_roots_callback"] = self._roots
+            client = Client(target, mode=mode, cache=None, message_handler=self._heard, **callbacks)  # type: ignore[arg-type]
+            async with client:
+                self.client = client
+                await self._list()
+                if not self._opened.done():
+                    self._opened.set_result(None)
+                await self._closing.wait()
+        except BaseException as error:
+            if not self._opened.done():
+                self._opened.set_exception(error if isinstance(error, Exception) else ToolError("closed"))
+            if not isinstance(error, Exception):
+                raise
+        finally:
+            if http is not None:
+                await http.aclose()
+
+    def _child(self) -> StdioTransport:
+        from mcp.client.stdio import get_default_environment
+
+        settings = self._settings
+        assert settings.command is not None, "only a command is started"
+        env = get_default_environment() | dict(settings.env)
+        return StdioTransport(settings.command, env, settings.cwd, message_bytes=settings.message_bytes)
+
+    async def _list(self) -> None:
+        client, found, cursor = self.client, [], None
+        info = client.session.server_info
+        self.own_name = str(info.name) if info is not None else ""
+        self.is_legacy = client.session.initialize_result is not None
+        for _ in range(_PAGES_MAX):
+            page = await client.list_tools(cursor=cursor)
+            found += [_listed(tool) for tool in page.tools]
+            if page.next_cursor is None or page.next_cursor == cursor:
+                break
+            cursor = page.next_cursor
+            if len(found) > 10 * self._settings.tools_max:
+                raise ToolError(f"it lists more than {10 * self._settings.tools_max} tools")
+        self.listed = tuple(found)
+
+    async def _heard(self, message: Any) -> None:
+        if type(message).__name__ == "ToolListChangedNotification":
+            self.changed = True
+
+    async def _elicited(self, context: Any, params: Any) -> Any:
+        from mcp_types import ElicitResult
+
+        caller = self.caller
+        return await caller.elicited(params) if caller is not None else ElicitResult(action="cancel")
+
+    async def _sampled(self, context: Any, params: Any) -> Any:
+        from mcp_types import INVALID_REQUEST, ErrorData
+
+        if self.caller is None:
+            return ErrorData(code=INVALID_REQUEST, message="no call is open")
+        return await self.caller.sampled(params)
+
+    async def _roots(self, context: Any) -> Any:
+        return roots_of(self._settings)
+
+
+class _WithoutTraceback(logging.Filter):
+    """Takes tracebacks out of a record: they repeat what a server has sent, secrets and all."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.exc_info = record.exc_text = None
+        return True
+
+
+@lru_cache(maxsize=1)
+def _quiet() -> None:
+    """Keep what the package says of odd servers off a host's terminal; what comes of it is told by the call."""
+    logging.getLogger("mcp").addHandler(logging.NullHandler())
+    for name in ("mcp.client.streamable_http", "mcp.shared.dispatcher", "client"):
+        logging.getLogger(name).addFilter(_WithoutTraceback())
+    logging.getLogger("client").addHandler(logging.NullHandler())
+
+
+def roots_of(settings: McpSettings) -> Any:
+    """Return the folders that a server may work in, as it is told them."""
+    from pathlib import Path
+
+    from mcp_types import ListRootsResult, Root
+
+    folders = [Path(root).resolve() for root in settings.roots]
+    return ListRootsResult(roots=[Root(uri=folder.as_uri(), name=folder.name) for folder in folders])  # type: ignore[arg-type]
+
+
+def _listed(tool: Any) -> Listed:
+    hints = tool.annotations
+    return Listed(
+        name=tool.name,
+        description=one_line(tool.description or tool.title or ""),
+        schema=tool.input_schema,
+        read_only=bool(hints is not None and hints.read_only_hint),
+        idempotent=bool(hints is not None and hints.idempotent_hint),
+    )
+
+
+def _reason(error: BaseException) -> str:
+    """Return an error in few words; of a group that of its first member."""
+    while isinstance(error, BaseExceptionGroup) and error.exceptions:
+        error = error.exceptions[0]
+    if isinstance(error, FileNotFoundError):
+        return f"there is no {error.filename}"
+    if isinstance(error, ToolError):
+        return str(error)
+    words = one_line(str(error), 200)
+    return words or type(error).__name__
+
+
+__all__ = ["Caller", "Session", "roots_of"]

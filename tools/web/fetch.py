@@ -1,0 +1,242 @@
+"""Fetch one URL within bounds: checked at each redirect, paced, as robots.txt allows, unpacked no further than allowed."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from ...states.base.errors import ToolError
+from ...states.settings.policy import Policy
+from ..policy import unsafe_url
+from .bounds import Deadline, Refused, Resolver, resolve
+from .robots import ROBOTS_BYTES, Cache, Pace, Rules, robots_url, rules_of
+from .settings import WebSettings
+
+if TYPE_CHECKING:
+    import httpx
+
+_ACCEPT = "text/html,application/xhtml+xml,text/*;q=0.9,application/pdf;q=0.8,*/*;q=0.5"
+_TYPES = ("text/", "application/json", "application/xml", "application/xhtml+xml", "application/pdf")
+_OFFICE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+_UNSURE = ("", "application/octet-stream", "binary/octet-stream")
+"""Types of servers that do not know; the content decides."""
+
+_GZIP = b"\x1f\x8b"
+"""How another part of a page in several parts begins. Source: RFC 1952, section 2.2."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """
+    One answer.
+
+    Attributes:
+        url: Where it came from, after redirects.
+        status: HTTP status.
+        mime: The ``Content-Type``, with its parameters; empty without one.
+        data: The body, unpacked.
+    """
+
+    url: str
+    status: int
+    mime: str
+    data: bytes
+
+
+class Fetcher:
+    """
+    Fetches pages for one set of web tools; keeps the cache, the rules of sites and the pace.
+
+    Args:
+        settings: Bounds.
+        resolver: Finds addresses; the system's by default.
+    """
+
+    def __init__(self, settings: WebSettings, resolver: Resolver = resolve) -> None:
+        self.settings = settings
+        self._resolver = resolver
+        self._pages: Cache[Fetched] = Cache(settings.cache_pages, settings.cache_bytes, settings.cache_s)
+        self._rules: Cache[Rules] = Cache(500, 1, max(settings.cache_s, 60.0))
+        self._pace = Pace()
+
+    def page(self, url: str, policy: Policy, within: Deadline) -> Fetched:
+        """
+        Return the page at *url*.
+
+        Raises:
+            Refused: The policy or the site does not allow it, here or where it redirects to.
+            ToolError: It cannot be had: no answer, an error status, too large, too slow, too many redirects.
+        """
+        key = (policy.private_hosts, policy.url_schemes, url)
+        reason = unsafe_url(policy, url)  # as it was written, before anything reads it in its own way
+        if reason is not None:
+            raise Refused(reason)
+        kept = self._pages.get(key)
+        if kept is not None:
+            return kept
+        deadline = Deadline(self.settings.page_s, within)
+        fetched = self._followed(url, policy, deadline)
+        if fetched.status != 200:
+            raise ToolError(f"the server answered {fetched.status}")
+        if not fetched.data:
+            raise ToolError("the page is empty")
+        self._pages.put(key, fetched, len(fetched.data))
+        return fetched
+
+    def _followed(self, url: str, policy: Policy, deadline: Deadline, *, rules: bool = False) -> Fetched:
+        """Return the answer at *url* or where it redirects to; *rules*: it is a robots.txt, asked for at once."""
+        import httpx
+
+        from .transport import TROUBLE, CheckedBackend, CheckedTransport, told
+
+        backend = CheckedBackend(policy, deadline, self._resolver)
+        headers = {
+            "User-Agent": self.settings.user_agent,
+            "Accept": _ACCEPT,
+            "Accept-Encoding": "gzip, deflate",
+        }
+        limits = httpx.Timeout(self.settings.request_s)
+        try:
+            with httpx.Client(
+                transport=CheckedTransport(backend), headers=headers, timeout=limits, trust_env=False
+            ) as client:
+                request: httpx.Request | None = client.build_request("GET", url)
+                for _ in range(self.settings.redirects + 1):
+                    assert request is not None
+                    self._permit(str(request.url), policy, deadline, rules=rules)
+                    answer = self._answer(client, request, deadline, rules=rules)
+                    if isinstance(answer, Fetched):
+                        return answer
+                    request = answer
+        except TROUBLE as error:
+            deadline.check()  # of two reasons the one that says how long it took
+            raise ToolError(told(error)) from None
+        except (ValueError, UnicodeError):  # of a redirect that names no URL
+            raise ToolError("the server redirects to something that is no URL") from None
+        raise ToolError(f"more than {self.settings.redirects} redirects")
+
+    def _answer(
+        self, client: httpx.Client, request: httpx.Request, deadline: Deadline, *, rules: bool
+    ) -> Fetched | httpx.Request:
+        """Return the answer to *request*, or the request that it redirects to."""
+        response = client.send(request, stream=True, follow_redirects=False)
+        try:
+            if response.next_request is not None:
+                return response.next_request
+            mime = response.headers.get("content-type", "")
+            if response.status_code != 200:
+                return Fetched(str(response.url), response.status_code, mime, b"")
+            if not rules:
+                _check_type(mime)
+            limit = ROBOTS_BYTES if rules else self.settings.bytes_max
+            data = _body(response, limit, deadline, cut=rules)
+            return Fetched(str(response.url), response.status_code, mime, data)
+        finally:
+            response.close()
+
+    def _permit(self, url: str, policy: Policy, deadline: Deadline, *, rules: bool) -> None:
+        """
+        Wait for a turn at the host of *url*; *rules*: it is a robots.txt, for which there is no turn.
+
+        Raises:
+            Refused: It must not be fetched.
+        """
+        reason = unsafe_url(policy, url)
+        if reason is not None:
+            raise Refused(reason)
+        if rules:
+            return
+        interval = self.settings.host_interval_s
+        if self.settings.robots:
+            found = self._rules_for(url, policy, deadline)
+            if not found.allows(url):
+                raise Refused("the site's robots.txt does not allow it")
+            interval = max(interval, min(found.delay_s, self.settings.delay_max_s))
+        host = urlsplit(url).hostname or ""
+        deadline.wait(self._pace.pause(host, interval, deadline.left))
+
+    def _rules_for(self, url: str, policy: Policy, deadline: Deadline) -> Rules:
+        place = robots_url(url)
+        key = (policy.private_hosts, place)
+        rules = self._rules.get(key)
+        if rules is None:
+            try:
+                answer = self._followed(place, policy, deadline, rules=True)
+                rules = rules_of(answer.status, answer.data)
+            except Refused:
+                raise
+            except ToolError as error:
+                raise ToolError(f"its robots.txt cannot be had: {error}") from None
+            self._rules.put(key, rules)
+        return rules
+
+
+def _check_type(mime: str) -> None:
+    """Raise `ToolError` for a type that is not read, before its body is."""
+    kind = mime.partition(";")[0].strip().lower()
+    known = kind.startswith(_TYPES) or kind.endswith(("+xml", "+json")) or kind in (*_UNSURE, _OFFICE)
+    if not known or kind.startswith("image/"):
+        raise ToolError(f"is {kind[:60]!a}, which is not read")
+
+
+def _body(response: httpx.Response, limit: int, deadline: Deadline, *, cut: bool) -> bytes:
+    """
+    Return the unpacked body within *limit* bytes, packed and unpacked alike.
+
+    Raises:
+        ToolError: It is larger and not to be *cut*, damaged, or packed in an unknown way.
+    """
+    if not cut and int(_digits(response.headers.get("content-length", ""))) > limit:
+        raise ToolError(f"is larger than {limit:,} bytes")
+    parts: list[bytes] = []
+    size = 0
+    for part in _unpacked(response, limit, deadline):
+        parts.append(part)
+        size += len(part)
+        if size > limit:
+            if cut:
+                break
+            raise ToolError(f"is larger than {limit:,} bytes")
+    return b"".join(parts)[:limit]
+
+
+def _digits(text: str) -> str:
+    return text if text.isascii() and text.isdigit() and len(text) < 19 else "0"
+
+
+def _unpacked(response: httpx.Response, limit: int, deadline: Deadline) -> Iterator[bytes]:
+    """Yield the body in parts of at most *limit* + 1 bytes; stop with an error after *limit* packed bytes."""
+    encoding = response.headers.get("content-encoding", "identity").strip().lower()
+    if encoding not in ("", "identity", "gzip", "x-gzip", "deflate"):
+        raise ToolError(f"is packed as {encoding[:40]!a}, which was not asked for")
+    plain = encoding in ("", "identity")
+    unpacker = None if plain else zlib.decompressobj(47)  # gzip or zlib, by its head
+    received = 0
+    for chunk in response.iter_raw():
+        deadline.check()
+        received += len(chunk)
+        if unpacker is None:
+            yield chunk
+            continue
+        if received > limit:
+            raise ToolError(f"is larger than {limit:,} bytes")
+        first = received == len(chunk)
+        while chunk:
+            try:
+                part = unpacker.decompress(chunk, limit + 1)
+            except zlib.error:
+                if not (first and encoding == "deflate"):
+                    raise ToolError("is packed and damaged") from None
+                first, unpacker = False, zlib.decompressobj(-15)  # deflate without its head, as some send it
+                continue
+            yield part
+            chunk = unpacker.unconsumed_tail or unpacker.unused_data
+            if unpacker.eof and chunk:
+                if not chunk.startswith(_GZIP[: len(chunk)]):  # what follows a packed page is not of it
+                    return
+                unpacker, first = zlib.decompressobj(47), False
+    if unpacker is not None and received and not unpacker.eof:
+        raise ToolError("is packed and ends early")

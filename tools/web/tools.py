@@ -1,0 +1,313 @@
+"""
+web.search, web.scrape and web.crawl: with the documents' parameters, within bounds, and only where a host offers them.
+
+    engine = Engine(tools=[*web_tools()])
+
+Nothing here touches the network before a run calls one of the tools. What comes back is data: documents and facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from ...states.base.errors import ToolError, UsageError
+from ...states.records.actions import WebFact
+from ...states.settings.policy import Policy
+from ..policy import unsafe_url
+from ..tool import Document, Tool, ToolContext, ToolOutput
+from .bounds import Deadline, Resolver, resolve
+from .extraction import FORMATS, Page, document_name, links_of, page_of, urls_in
+from .fetch import Fetcher
+from .relevance import Enricher
+from .relevance import enrich as enriched_by_words
+from .schemas import CRAWL, SCRAPE, SEARCH
+from .search import SearchBackend, SearchHit, SearchQuery, SearchReply, backend_of
+from .search_backends import missing_extra
+from .settings import WebSettings
+
+WEB_NAMES = ("web.search", "web.scrape", "web.crawl")
+_REASONS_MAX = 8
+"""Pages that failed, each with a note of its own."""
+
+
+def web_tools(
+    search: SearchBackend | str | None = None,
+    *,
+    settings: WebSettings | None = None,
+    enrich: bool | Enricher = False,
+    resolver: Resolver = resolve,
+) -> tuple[Tool, ...]:
+    """
+    Return the three web tools for ``Engine(tools=[...])``; they share one cache and one pace.
+
+    Args:
+        search: A back end, or the name of one: ``tavily``, ``searxng``, ``ddgs``. None, the default, takes what the
+            environment has: ``TAVILY_API_KEY``, else ``SEARXNG_URL``, else the keyless ``ddgs``.
+        settings: Sizes, times and manners; see `WebSettings`.
+        enrich: True adds relevance, key points and entities by URL and puts the best pages first; a function does so
+            in its own way. False, the default, calls nothing.
+        resolver: Finds the addresses of a host; the system's by default.
+
+    Raises:
+        MissingExtra: The extra ``web`` is not installed.
+        UsageError: An unknown search, or one without its key or address.
+    """
+    missing_extra("httpx", "httpcore", "trafilatura", "protego", "lxml_html_clean")
+    if not (isinstance(enrich, bool) or callable(enrich)):
+        raise UsageError("web_tools: enrich is True, False or a function of a query and pages")
+    hook = (enriched_by_words if enrich else None) if isinstance(enrich, bool) else enrich
+    settings = settings or WebSettings()
+    return _offered(_Web(backend_of(search), settings, Fetcher(settings, resolver), hook))
+
+
+def _offered(web: _Web) -> tuple[Tool, ...]:
+    """Return the tools over *web*, in catalog order."""
+    return (
+        Tool(
+            name="web.search",
+            description="Search the web; gives titles, URLs and a few sentences of each result.",
+            parameters=SEARCH,
+            run=web.search,
+            effect="read",
+            label="search",
+        ),
+        Tool(
+            name="web.scrape",
+            description="Search the web and read the pages that were found; a query that is a URL reads that page.",
+            parameters=SCRAPE,
+            run=web.scrape,
+            effect="read",
+            label="pages",
+        ),
+        Tool(
+            name="web.crawl",
+            description="Read the pages whose URLs stand in documents, such as the results of a search;"
+            " advanced also reads pages of the same sites that they link to.",
+            parameters=CRAWL,
+            run=web.crawl,
+            effect="read",
+            label="pages",
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What came of one URL: a page, or why there is none."""
+
+    url: str
+    page: Page | None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Web:
+    """The three tools' functions over one search and one fetcher."""
+
+    backend: SearchBackend
+    settings: WebSettings
+    fetcher: Fetcher
+    hook: Enricher | None
+
+    def search(self, context: ToolContext, **arguments: Any) -> ToolOutput:
+        """Search; one document of results, and one for each page's text that the back end has."""
+        query = _query(arguments, Deadline(self.settings.call_s))
+        reply, notes = self._found(query, context.policy)
+        pages = [Page(hit.url, hit.title, hit.raw_content or hit.content, "text") for hit in reply.hits]
+        facts, notes = self._facts(query.query, pages, notes)
+        order = _best_first([page.url for page in pages], facts)
+        hits = sorted(reply.hits, key=lambda hit: order[hit.url])
+        documents = [Document("results.md", _listed(query, reply.answer, hits), "text/markdown")]
+        if query.include_raw_content:
+            documents += [
+                Document(f"{number:02d}-raw.md", hit.raw_content, "text/markdown")
+                for number, hit in enumerate(hits, 1)
+                if hit.raw_content
+            ]
+        return ToolOutput(documents, notes, facts or _scored(hits))
+
+    def scrape(self, context: ToolContext, **arguments: Any) -> ToolOutput:
+        """Search, then read what was found."""
+        deadline = Deadline(self.settings.call_s)
+        query = _query(arguments, deadline)
+        notes: tuple[str, ...] = ()
+        if query.query.strip().lower().startswith(("http://", "https://")):
+            reply = SearchReply((SearchHit(query.query.strip()),))
+        else:
+            reply, notes = self._found(query, context.policy)
+        if not reply.hits:
+            return ToolOutput((), notes)
+        outcomes = self._read(context.policy, deadline, [hit.url for hit in reply.hits], arguments)
+        raw = {hit.url: hit for hit in reply.hits if hit.raw_content}
+        outcomes = [_or_raw(outcome, raw.get(outcome.url)) for outcome in outcomes]
+        output = self._output(query.query, outcomes, notes, sources=query.include_raw_content)
+        answer = [Document("answer.md", reply.answer, "text/markdown")] if reply.answer else []
+        return ToolOutput([*answer, *output.documents], output.notes, output.web or _scored(reply.hits))
+
+    def crawl(
+        self,
+        context: ToolContext,
+        documentList: list[str],
+        extractDepth: str = "basic",
+        format: str = "markdown",
+    ) -> ToolOutput:
+        """Read the pages that documents name, and for ``advanced`` pages of their sites that these link to."""
+        deadline = Deadline(self.settings.call_s)
+        given = {"extractDepth": extractDepth, "format": format}
+        urls: dict[str, None] = {}
+        for document in context.documents(documentList):
+            if isinstance(document.data, bytes) and not document.mime.startswith("text/"):
+                continue
+            text = (
+                document.data if isinstance(document.data, str) else document.data.decode("utf-8", "replace")
+            )
+            urls |= dict.fromkeys(urls_in(text, self.settings.pages))
+        if not urls:
+            raise ToolError("web.crawl: documentList names no document with a URL in it")
+        first = list(urls)[: self.settings.pages]
+        outcomes = self._read(context.policy, deadline, first, given)
+        if extractDepth == "advanced" and len(first) < self.settings.pages:
+            further = self._links(outcomes, seen=set(first))
+            outcomes += self._read(context.policy, deadline, further, given) if further else []
+        return self._output(context.objective, outcomes, ())
+
+    def _links(self, outcomes: Sequence[_Outcome], *, seen: set[str]) -> list[str]:
+        """Return what the pages link to, one link of each page after the other, as many as may still be read."""
+        left = self.settings.pages - len(outcomes)
+        seen = seen | {outcome.page.url for outcome in outcomes if outcome.page}
+        lists = [links_of(outcome.page, 100) for outcome in outcomes if outcome.page]
+        turns = [links[turn] for turn in range(100) for links in lists if turn < len(links)]
+        return [url for url in dict.fromkeys(turns) if url not in seen][:left]
+
+    def _found(self, query: SearchQuery, policy: Policy) -> tuple[SearchReply, tuple[str, ...]]:
+        """Return the results that domains and policy allow, each once, and a note on them."""
+        reply = self.backend.search(query)
+        hits: dict[str, SearchHit] = {}
+        for hit in reply.hits:
+            if query.takes(hit.url) and unsafe_url(policy, hit.url) is None:
+                hits.setdefault(hit.url, hit)
+        kept = tuple(list(hits.values())[: query.max_results])
+        notes = [f"{len(kept)} results from {self.backend.name}"]
+        if query.include_answer and not reply.answer:
+            notes.append(f"{self.backend.name} gave no answer of its own")
+        if query.include_raw_content and not any(hit.raw_content for hit in kept):
+            notes.append(f"{self.backend.name} gave no texts of pages")
+        return SearchReply(kept, reply.answer), tuple(notes)
+
+    def _read(
+        self, policy: Policy, deadline: Deadline, urls: Sequence[str], arguments: dict[str, Any]
+    ) -> list[_Outcome]:
+        """Fetch pages and take them apart, several at a time, in the order of *urls*."""
+        form, depth = arguments.get("format") or "markdown", arguments.get("extractDepth") or "basic"
+        if form not in FORMATS:
+            raise ToolError(f"format {form!a}: use {', '.join(FORMATS)}")
+
+        def read(url: str) -> _Outcome:
+            try:
+                fetched = self.fetcher.page(url, policy, deadline)
+                return _Outcome(url, page_of(fetched, form, depth, self.settings))
+            except ToolError as error:
+                return _Outcome(url, None, str(error))
+
+        wanted = list(urls)[: self.settings.pages]
+        with ThreadPoolExecutor(min(self.settings.workers, len(wanted)), "paor-web") as pool:
+            return list(pool.map(read, wanted))
+
+    def _output(
+        self, query: str, outcomes: Sequence[_Outcome], notes: tuple[str, ...], *, sources: bool = False
+    ) -> ToolOutput:
+        """
+        Return pages as documents, best first where they are enriched, with a note on each that failed.
+
+        Raises:
+            ToolError: There is no page at all.
+        """
+        failed = [f"{outcome.url}: {outcome.error}" for outcome in outcomes if outcome.page is None]
+        pages = list({outcome.page.url: outcome.page for outcome in outcomes if outcome.page}.values())
+        if not pages:
+            raise ToolError(f"no page could be read: {'; '.join(failed[:_REASONS_MAX])}")
+        facts, notes = self._facts(query, pages, notes)
+        order = _best_first([page.url for page in pages], facts)
+        pages.sort(key=lambda page: order[page.url])
+        documents: list[Document] = []
+        for number, page in enumerate(pages, 1):
+            documents.append(Document(document_name(page, number), page.document, FORMATS[page.form]))
+            if sources and page.source:
+                documents.append(
+                    Document(document_name(page, number, "source.html"), page.source, "text/html")
+                )
+        told = [f"{page.url}: {note}" for page in pages for note in page.notes]
+        return ToolOutput(documents, (*notes, *failed[:_REASONS_MAX], *told), facts)
+
+    def _facts(
+        self, query: str, pages: Sequence[Page], notes: tuple[str, ...]
+    ) -> tuple[list[WebFact], tuple[str, ...]]:
+        """Return what is known of the best pages, best first; nothing is asked where enrichment is off."""
+        if self.hook is None or not pages:
+            return [], notes
+        known = {page.url for page in pages}
+        try:
+            facts = [fact for fact in self.hook(query, pages) if fact.url in known]
+            facts.sort(key=lambda fact: -(fact.relevance_score or 0.0))
+        except Exception as error:  # noqa: BLE001 - a host's code; the pages are there all the same
+            return [], (*notes, f"the pages could not be enriched ({type(error).__name__})")
+        return facts[: self.settings.enrich_top], notes
+
+
+def _query(arguments: dict[str, Any], deadline: Deadline) -> SearchQuery:
+    """Return the documents' parameters as a query."""
+    given: dict[str, Callable[[Any], Any]] = {
+        "query": str,
+        "maxResults": int,
+        "searchDepth": str,
+        "timeRange": str,
+        "topic": str,
+        "includeDomains": tuple,
+        "excludeDomains": tuple,
+        "language": str,
+        "includeAnswer": bool,
+        "includeRawContent": bool,
+    }
+    names = {"searchDepth": "depth", "maxResults": "max_results", "timeRange": "time_range"}
+    names |= {"includeDomains": "include_domains", "excludeDomains": "exclude_domains"}
+    names |= {"includeAnswer": "include_answer", "includeRawContent": "include_raw_content"}
+    values = {
+        names.get(name, name): as_type(arguments[name])
+        for name, as_type in given.items()
+        if arguments.get(name) is not None
+    }
+    return SearchQuery(**values, timeout_s=min(30.0, deadline.left))
+
+
+def _best_first(urls: Sequence[str], facts: Sequence[WebFact]) -> dict[str, int]:
+    """Return the place of each URL: those with facts in their order, then the others in theirs."""
+    order = dict.fromkeys([fact.url for fact in facts] + list(urls))
+    return {url: place for place, url in enumerate(order)}
+
+
+def _scored(hits: Sequence[SearchHit]) -> list[WebFact]:
+    """Return the scores that a back end gives, where nothing else is known of the pages."""
+    return [WebFact(hit.url, hit.score) for hit in hits if hit.score is not None]
+
+
+def _or_raw(outcome: _Outcome, hit: SearchHit | None) -> _Outcome:
+    """Return the text that the search has of a page that could not be read."""
+    if outcome.page is not None or hit is None:
+        return outcome
+    note = f"as the search has it, since it could not be read: {outcome.error}"
+    return _Outcome(outcome.url, Page(hit.url, hit.title or hit.url, hit.raw_content, "markdown", (note,)))
+
+
+def _listed(query: SearchQuery, answer: str, hits: Sequence[SearchHit]) -> str:
+    """Return results as Markdown: each URL on a line of its own, so that web.crawl finds it."""
+    parts = [f"# Results for: {' '.join(query.query.split())}"]
+    if answer:
+        parts.append(answer)
+    for number, hit in enumerate(hits, 1):
+        title = " ".join(hit.title.split()) or hit.url
+        dated = f" ({hit.published})" if hit.published else ""
+        parts.append(f"## {number}. {title}{dated}\n\n<{hit.url}>\n\n{hit.content.strip()}".rstrip())
+    return "\n\n".join(parts if hits else [*parts, "Nothing was found."]) + "\n"

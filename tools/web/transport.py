@@ -1,0 +1,175 @@
+"""
+Connections of the web tools: the address that was checked is the one that is connected to.
+
+A name is resolved once for each connection; every address it has is checked, and the connection goes to one of
+those by number. So a name server that answers differently the second time (DNS rebinding) gains nothing. TLS still
+checks the certificate against the name. Proxies of the environment are not used: they would resolve names again.
+Everything is bounded by a `Deadline`, also a server that sends one byte now and then.
+
+Imported with the first request: its classes derive from those of httpx and httpcore, which the extra ``web`` installs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import httpcore
+import httpx
+
+from ...states.settings.policy import Policy
+from ..policy import unsafe_address
+from .bounds import Deadline, Refused, Resolver, resolve, resolved_within
+
+if TYPE_CHECKING:
+    import ssl
+
+
+class CheckedBackend(httpcore.NetworkBackend):
+    """
+    Connects to checked addresses only.
+
+    Args:
+        policy: Whose `private_hosts` decides on addresses.
+        deadline: Of every operation.
+        resolver: Finds addresses; the system's by default.
+    """
+
+    def __init__(self, policy: Policy, deadline: Deadline, resolver: Resolver = resolve) -> None:
+        self._policy = policy
+        self._deadline = deadline
+        self._resolver = resolver
+        self._sockets = httpcore.SyncBackend()
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        """
+        Connect to the first address of *host* that answers.
+
+        Raises:
+            Refused: One of its addresses is private, and the policy does not allow that.
+        """
+        addresses = resolved_within(self._resolver, host, port, self._deadline.timeout(timeout))
+        if any(unsafe_address(self._policy, address) for address in addresses):
+            raise Refused("names a private address")
+        error: Exception | None = None
+        for address in addresses:
+            try:
+                stream = self._sockets.connect_tcp(
+                    address, port, self._deadline.timeout(timeout), local_address, socket_options
+                )
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as failed:
+                error = error or failed
+                continue
+            return _Stream(stream, self._deadline)
+        raise error or httpcore.ConnectError("no address")
+
+
+class _Stream(httpcore.NetworkStream):
+    """A connection on which no operation outlives the deadline."""
+
+    def __init__(self, stream: httpcore.NetworkStream, deadline: Deadline) -> None:
+        self._stream = stream
+        self._deadline = deadline
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return self._stream.read(max_bytes, self._deadline.timeout(timeout))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._stream.write(buffer, self._deadline.timeout(timeout))
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore.NetworkStream:
+        limit = self._deadline.timeout(timeout)
+        return _Stream(self._stream.start_tls(ssl_context, server_hostname, limit), self._deadline)
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
+
+
+class _Body(httpx.SyncByteStream):
+    """The body of a response on its way from one library to the other."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from self._stream
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+class CheckedTransport(httpx.BaseTransport):
+    """An httpx transport over a `CheckedBackend`; errors of httpcore come through as they are."""
+
+    def __init__(self, backend: CheckedBackend) -> None:
+        self._pool = httpcore.ConnectionPool(
+            ssl_context=_certificates(), max_connections=2, keepalive_expiry=5.0, network_backend=backend
+        )
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Send one request."""
+        url = request.url
+        response = self._pool.handle_request(
+            httpcore.Request(
+                method=request.method,
+                url=httpcore.URL(
+                    scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
+                ),
+                headers=request.headers.raw,
+                content=request.read(),
+                extensions=request.extensions,
+            )
+        )
+        return httpx.Response(
+            response.status,
+            headers=response.headers,
+            stream=_Body(response.stream),
+            extensions=response.extensions,
+        )
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._pool.close()
+
+
+@lru_cache(maxsize=1)
+def _certificates() -> ssl.SSLContext:
+    """Return the trusted certificates; read once, since that takes tens of milliseconds."""
+    return httpx.create_ssl_context()
+
+
+TROUBLE = (
+    httpx.HTTPError,
+    httpx.InvalidURL,
+    httpx.CookieConflict,
+    httpcore.TimeoutException,
+    httpcore.NetworkError,
+    httpcore.ProtocolError,
+    httpcore.UnsupportedProtocol,
+)
+"""What a request over `CheckedTransport` can end with."""
+
+
+def told(error: Exception) -> str:
+    """Return what went wrong with a request in a few words, without anything that a server said."""
+    if isinstance(error, httpx.TimeoutException | httpcore.TimeoutException):
+        return "the server did not answer in time"
+    if isinstance(error, httpx.ConnectError | httpcore.ConnectError):
+        tls = "certificate" in str(error).lower() or "ssl" in str(error).lower()
+        return "the server's certificate is not valid" if tls else "no connection to the server"
+    if isinstance(error, httpx.InvalidURL):
+        return "is not a valid URL"
+    return f"the server's answer was cut or is not HTTP ({type(error).__name__})"
