@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from .phase import DONE, Phase
+from .phase import Phase
 from .records.requests import NOTHING, Request
+from .run.phase_names import DONE
 from .run.state import Run
 
 

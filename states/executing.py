@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from .phase import EXECUTING, Phase
+from .phase import Phase
 from .records.requests import NOTHING, Request, ToolRequest
+from .run.phase_names import EXECUTING
 from .run.state import Run
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from .phase import FAILED, Phase
+from .phase import Phase
 from .records.requests import NOTHING, Request
+from .run.phase_names import FAILED
 from .run.state import Run
 
 

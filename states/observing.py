@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from .phase import OBSERVING, Phase
+from .phase import Phase
 from .records.requests import NOTHING, Recall, Request
+from .run.phase_names import OBSERVING
 from .run.state import Run
 
 

@@ -1,5 +1,5 @@
 """
-The seven phases by name, and the class they are instances of.
+The class that the seven phases are instances of.
 
 A phase is a `transitions.State`; it answers one question, purely: what does a run in this phase need from the
 outside before it can be decided? It never touches anything itself.
@@ -14,17 +14,6 @@ from transitions import State
 if TYPE_CHECKING:
     from .records.requests import Request
     from .run.state import Run
-
-PLANNING = "Planning"
-SPECIFYING = "Specifying"
-EXECUTING = "Executing"
-OBSERVING = "Observing"
-REVIEWING = "Reviewing"
-DONE = "Done"
-FAILED = "Failed"
-
-PHASES = (PLANNING, SPECIFYING, EXECUTING, OBSERVING, REVIEWING, DONE, FAILED)
-FINAL = frozenset({DONE, FAILED})
 
 
 class Phase(State):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from .phase import PLANNING, Phase
+from .phase import Phase
 from .records.requests import NOTHING, ModelRequest, Request, RequestKind
 from .run.budgets import limit_reached
+from .run.phase_names import PLANNING
 from .run.state import Run
 
 

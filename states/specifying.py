@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from .phase import SPECIFYING, Phase
+from .phase import Phase
 from .records.requests import NOTHING, ModelRequest, Recall, Request
 from .run.budgets import limit_reached
+from .run.phase_names import SPECIFYING
 from .run.state import Run
 
 

@@ -18,7 +18,7 @@ from paor.fsm.machine.guards import GUARDS
 from paor.fsm.machine.machine import Rules
 from paor.fsm.machine.table import TABLE, WAITING, Row
 from paor.fsm.machine.updates import CHANGES
-from paor.states.phase import DONE, EXECUTING, FAILED, OBSERVING, PLANNING, REVIEWING, SPECIFYING
+from paor.states.run.phase_names import DONE, EXECUTING, FAILED, OBSERVING, PLANNING, REVIEWING, SPECIFYING
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from paor.fsm.decision.progress import folded_text, progress, stale_after
 from paor.fsm.decision.run_resources import Kit
 from paor.fsm.machine.stop_rules import STOP_REACHED, first_stop, read_case
 from paor.states.base.errors import InternalError
-from paor.states.phase import EXECUTING, OBSERVING, PLANNING, REVIEWING, SPECIFYING
 from paor.states.records.outcomes import Cancelled, Nought, Outcome
 from paor.states.records.reviews import CriterionCheck, Refinement
+from paor.states.run.phase_names import EXECUTING, OBSERVING, PLANNING, REVIEWING, SPECIFYING
 from paor.states.run.spec import ToolSpec
 from paor.states.run.state import Run
 

@@ -16,11 +16,11 @@ from paor.fsm.machine.fold import SETS, apply, restore, sets_of
 from paor.fsm.machine.updates import CHANGES
 from paor.fuzz import EngineMachine, search
 from paor.states.base.errors import InternalError
-from paor.states.phase import EXECUTING, PLANNING, REVIEWING, SPECIFYING
 from paor.states.records.observations import Turn
 from paor.states.records.outcomes import Nought
 from paor.states.records.reviews import Review
 from paor.states.run.counters import counters_of
+from paor.states.run.phase_names import EXECUTING, PLANNING, REVIEWING, SPECIFYING
 from paor.states.run.state import SLOTS, Change, initial_run
 from paor.states.run.workflow_position import FlowState
 

@@ -24,7 +24,7 @@ from paor.fsm.check.invariants import PROMISES
 from paor.fsm.check.state_space import explore
 from paor.fsm.machine.machine import Rules
 from paor.fsm.machine.table import TABLE, WAITING
-from paor.states.phase import REVIEWING
+from paor.states.run.phase_names import REVIEWING
 
 from .table_defects import DEFECTS, Defect
 from .test_cli_support import Shell, make_shell, make_shop  # noqa: F401 - the fixtures `shell` and `shop`

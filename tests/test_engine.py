@@ -41,7 +41,7 @@ from paor import (
     tool,
 )
 from paor.fsm.machine.table import ROWS, Row, rows_of
-from paor.states.phase import EXECUTING, PLANNING, REVIEWING, SPECIFYING
+from paor.states.run.phase_names import EXECUTING, PLANNING, REVIEWING, SPECIFYING
 
 from .cases import short
 from .journey import asking

@@ -22,7 +22,7 @@ from paor.fsm.workflow.expressions.evaluator import (
     template_parts,
 )
 from paor.fsm.workflow.expressions.functions import CHARS_MAX, FUNCTIONS, NUMBER_MAX
-from paor.fsm.workflow.expressions.parser import DEPTH_MAX, NODES_MAX, TEXT_MAX
+from paor.fsm.workflow.expressions.nodes import DEPTH_MAX, NODES_MAX, TEXT_MAX
 
 DATA: dict[str, Any] = {
     "results": [{"name": "web.fetch", "result": "raw"}, {"name": "calc.eval", "result": {"sum": 3}}],

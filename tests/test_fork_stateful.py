@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
 
 from paor import Engine, Event, InvalidFork, Journal, Limits, Policy, replay
-from paor.states.phase import FINAL
+from paor.states.run.phase_names import FINAL
 
 from .fragile import CRASHES, Crash, FragileModel, Lost, fragile_tools
 

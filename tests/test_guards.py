@@ -13,10 +13,10 @@ from paor.fsm.decision.run_resources import Kit
 from paor.fsm.machine.guards import GUARDS
 from paor.fsm.machine.stop_rules import read_case
 from paor.prompts.parsing.replies import Invalid
-from paor.states.phase import EXECUTING, FINAL, PLANNING, REVIEWING, SPECIFYING
 from paor.states.records.actions import ToolResult
 from paor.states.records.outcomes import Nought
 from paor.states.records.reviews import Refinement, Review
+from paor.states.run.phase_names import EXECUTING, FINAL, PLANNING, REVIEWING, SPECIFYING
 from paor.tools.documents.tools import generate_report
 
 from .cases import DOUBT, INTENT, OUTCOMES, QUESTION, SELECTION, SETTLED, answered, run_in, short, spec

@@ -26,7 +26,13 @@ from paor.fsm.machine.stop_rules import read_case
 from paor.fsm.machine.table import ROWS, Row, rows_of
 from paor.fsm.machine.updates import CHANGES
 from paor.fuzz import texts
-from paor.states.phase import (
+from paor.states.records.actions import SchemaField, Selection
+from paor.states.records.outcomes import Cancelled, Ended, ModelFault, Nought, Outcome, Usage
+from paor.states.records.questions import Answer
+from paor.states.records.requests import ModelRequest, Nothing, Recall, ToolRequest
+from paor.states.records.reviews import Review
+from paor.states.run.counters import counters_text
+from paor.states.run.phase_names import (
     DONE,
     EXECUTING,
     FAILED,
@@ -37,12 +43,6 @@ from paor.states.phase import (
     REVIEWING,
     SPECIFYING,
 )
-from paor.states.records.actions import SchemaField, Selection
-from paor.states.records.outcomes import Cancelled, Ended, ModelFault, Nought, Outcome, Usage
-from paor.states.records.questions import Answer
-from paor.states.records.requests import ModelRequest, Nothing, Recall, ToolRequest
-from paor.states.records.reviews import Review
-from paor.states.run.counters import counters_text
 from paor.states.run.state import Change, Run
 from paor.tools.documents.tools import generate_report
 

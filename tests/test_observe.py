@@ -21,9 +21,9 @@ from paor.fsm.decision.observation import (
     observation_of,
     summary_of,
 )
-from paor.states.phase import OBSERVING
 from paor.states.records.actions import Preview, StoredText, ToolResult
 from paor.states.records.observations import Observation
+from paor.states.run.phase_names import OBSERVING
 
 from .cases import INTENT, PLACE, SELECTION, ended, run_in, spec
 

@@ -6,9 +6,10 @@ import pytest
 from msgspec.structs import replace
 
 from paor.states.observing import Observing
-from paor.states.phase import OBSERVING, REVIEWING, Phase
+from paor.states.phase import Phase
 from paor.states.records.requests import NOTHING
 from paor.states.reviewing import Reviewing
+from paor.states.run.phase_names import OBSERVING, REVIEWING
 from paor.states.run.spec import Spec
 from paor.states.run.state import initial_run
 

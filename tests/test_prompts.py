@@ -17,9 +17,9 @@ from paor.prompts.building.fencing import fenced, inert
 from paor.prompts.building.history import OMITTED, SHORTENED, history_text, message_text
 from paor.prompts.building.templates import DIVIDER, NAMES, default_templates, parse_template
 from paor.prompts.model import estimated_usage
-from paor.states.phase import PLANNING, REVIEWING, SPECIFYING
 from paor.states.records.actions import SchemaField, Selection
 from paor.states.records.observations import Message
+from paor.states.run.phase_names import PLANNING, REVIEWING, SPECIFYING
 from paor.states.run.spec import ToolSpec
 
 from .cases import run_in, short, spec

@@ -37,7 +37,7 @@ from paor import (
 )
 from paor.fsm.journal.leases import current_owner
 from paor.fsm.lifecycle.resume import taken_up
-from paor.states.phase import FINAL
+from paor.states.run.phase_names import FINAL
 
 from .test_lease import alter
 from .worlds import CONTINUE, JOURNAL, READ, SELECT, STOP, SUCCESS

@@ -24,10 +24,10 @@ from paor.fsm.machine.stop_rules import (
 )
 from paor.fsm.machine.table import CONCLUDED, ROWS, STOPS, TABLE, Stop, rows_of
 from paor.prompts.parsing.replies import Invalid
-from paor.states.phase import EXECUTING, FAILED, FINAL, OBSERVING, PLANNING, REVIEWING, SPECIFYING
 from paor.states.records.outcomes import Cancelled, Nought, Outcome, Unaffordable
 from paor.states.records.reviews import Refinement, Review
 from paor.states.run.budgets import limit_reached
+from paor.states.run.phase_names import EXECUTING, FAILED, FINAL, OBSERVING, PLANNING, REVIEWING, SPECIFYING
 from paor.states.run.reasons import REASONS
 
 from .cases import OUTCOMES, fault, replied, run_in, spec

@@ -11,8 +11,8 @@ import pytest
 
 from paor import Document, MissingExtra, ToolError, UsageError, WebSettings, web_tools
 from paor.tools.web.extraction import urls_in
-from paor.tools.web.search import BACKENDS, SearchHit, SearchQuery, backend_of
-from paor.tools.web.search_backends import MetaSearch, SearxngSearch, TavilySearch, missing_extra
+from paor.tools.web.search import BACKENDS, SearchHit, SearchQuery
+from paor.tools.web.search_backends import MetaSearch, SearxngSearch, TavilySearch, backend_of, missing_extra
 
 from .websites import ARTICLES, Answer, Context, Index, Site, Visit, sends, text_of, tools
 

@@ -25,7 +25,7 @@ from paor.fsm.decision.run_resources import Kit
 from paor.fsm.machine.guards import GUARDS, WORDS, words_of
 from paor.fsm.machine.stop_rules import read_case
 from paor.fsm.machine.table import rows_of
-from paor.states.phase import FINAL, PHASES
+from paor.states.run.phase_names import FINAL, PHASES
 
 from .cases import OUTCOMES
 from .journeys import JOURNEYS, Journey, play

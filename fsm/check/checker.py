@@ -14,8 +14,8 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, cast, get_args
 
-from ...states.phase import DONE, FINAL, PHASES, PLANNING, REVIEWING
 from ...states.run.budgets import limit_reached
+from ...states.run.phase_names import DONE, FINAL, PHASES, PLANNING, REVIEWING
 from ...states.run.spec import Mode
 from ...states.settings.limits import Limits
 from ..machine.machine import Rules, guards_in_force

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from ...states.phase import EXECUTING, SPECIFYING
 from ...states.records.actions import DocumentRef, StoredText, ToolResult
 from ...states.records.outcomes import (
     Answered,
@@ -31,6 +30,7 @@ from ...states.records.outcomes import (
 from ...states.records.questions import Answer, Asking
 from ...states.records.requests import ModelRequest, Nothing, Recall, Request, ToolRequest
 from ...states.records.reviews import SCORE_UNIT
+from ...states.run.phase_names import EXECUTING, SPECIFYING
 from ...states.run.state import Run
 from ..decision.duplicate_calls import duplicate_key
 from .bounded_specs import BUDGET, CALL, CRITERION, DENIED, World

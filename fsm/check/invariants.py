@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from operator import attrgetter
 
-from ...states.phase import DONE, EXECUTING, FAILED, OBSERVING, PLANNING, REVIEWING, SPECIFYING
 from ...states.records.outcomes import Answered, Asked, InDoubt
 from ...states.run.budgets import plans_left, steps_left
+from ...states.run.phase_names import DONE, EXECUTING, FAILED, OBSERVING, PLANNING, REVIEWING, SPECIFYING
 from ...states.run.state import Run
 from ..decision.case import Case
 from ..decision.plan_mode import step_of

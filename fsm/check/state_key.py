@@ -11,9 +11,9 @@ from collections.abc import Callable, Hashable
 from operator import attrgetter
 from typing import Any
 
-from ...states.phase import EXECUTING, OBSERVING, PHASES, PLANNING, REVIEWING, SPECIFYING
 from ...states.records.questions import Answer
 from ...states.run.budgets import all_met, spent
+from ...states.run.phase_names import EXECUTING, OBSERVING, PHASES, PLANNING, REVIEWING, SPECIFYING
 from ...states.run.state import Run
 from .bounded_specs import BOUNDS
 from .inputs import key_of_call, made_text

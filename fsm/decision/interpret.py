@@ -20,10 +20,10 @@ from ...prompts.parsing.replies import (
     read_review,
     read_selection,
 )
-from ...states.phase import EXECUTING, OBSERVING, PLANNING, REVIEWING, SPECIFYING
 from ...states.records.actions import Intent, Selection, ToolResult
 from ...states.records.outcomes import Asked, Ended, Recalled, Replied
 from ...states.run.budgets import questions_left
+from ...states.run.phase_names import EXECUTING, OBSERVING, PLANNING, REVIEWING, SPECIFYING
 from ...states.run.state import Run, label_of
 from ...tools.approvals import approval_id, approval_needed
 from ...tools.catalog import CONNECTION, DOCUMENT_LIST

@@ -19,12 +19,12 @@ from msgspec.structs import replace
 
 from ...prompts.parsing.replies import DirectAnswer, Invalid
 from ...states.base.errors import UsageError
-from ...states.phase import PLANNING, REVIEWING
 from ...states.records.actions import Selection
 from ...states.records.outcomes import Answered, Recalled, Replied
 from ...states.records.plans import Elicitation, Plan, TranscriptMessage
 from ...states.records.questions import Answer
 from ...states.records.workflow import EXEC_ACTION, FlowTask
+from ...states.run.phase_names import PLANNING, REVIEWING
 from ...states.run.spec import ToolSpec
 from ...states.run.state import Run
 from ...states.run.workflow_position import FlowState

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...states.phase import FAILED
+from ...states.run.phase_names import FAILED
 from .captions import caption, legend_of
 from .graph import Graph, Look, plain
 from .mermaid import COLOURS

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ...states.phase import PHASES
+from ...states.run.phase_names import PHASES
 from ..explain.coverage import Coverage
 from ..machine.table import INITIAL, Row
 

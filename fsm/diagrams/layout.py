@@ -16,7 +16,16 @@ from itertools import combinations, pairwise
 from typing import Literal, NamedTuple
 from unicodedata import east_asian_width
 
-from ...states.phase import DONE, EXECUTING, FAILED, OBSERVING, PHASES, PLANNING, REVIEWING, SPECIFYING
+from ...states.run.phase_names import (
+    DONE,
+    EXECUTING,
+    FAILED,
+    OBSERVING,
+    PHASES,
+    PLANNING,
+    REVIEWING,
+    SPECIFYING,
+)
 from .graph import Edge, Graph, Label, plain
 
 Kind = Literal["flow", "skip", "back", "loop", "fail"]

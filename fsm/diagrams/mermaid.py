@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from ...states.phase import PHASES
+from ...states.run.phase_names import PHASES
 from .captions import caption, legend_of, missing_by_phase
 from .graph import Covered, Graph, Look, plain
 

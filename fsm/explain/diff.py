@@ -14,8 +14,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from ...states.base.errors import Erased, JournalDamaged, PaorError, UsageError
-from ...states.phase import FINAL
 from ...states.records.outcomes import Outcome
+from ...states.run.phase_names import FINAL
 from ..journal.lineage import part_with
 from ..journal.reader import JournalReader
 from ..journal.recorded_outcome import recorded_outcome

@@ -13,9 +13,9 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from ...states.base.errors import Erased, JournalDamaged, PaorError, UsageError
-from ...states.phase import FINAL, PHASES, PLANNING
 from ...states.records.outcomes import Nought
 from ...states.records.requests import ModelRequest, Recall, ToolRequest
+from ...states.run.phase_names import FINAL, PHASES, PLANNING
 from ...states.run.state import Run
 from ..decision.case import Case
 from ..decision.run_resources import Kit

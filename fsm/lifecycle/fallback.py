@@ -6,7 +6,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 from ...states.base.errors import UsageError
-from ...states.phase import FAILED
+from ...states.run.phase_names import FAILED
 from ...states.run.spec import Spec
 from ...states.run.state import Run
 

@@ -18,9 +18,9 @@ from pydantic import ValidationError
 
 from ...states.base.errors import Erased, InvalidAnswer, InvalidFork, JournalDamaged, UsageError
 from ...states.base.version import VERSION
-from ...states.phase import EXECUTING
 from ...states.records.actions import StoredText
 from ...states.records.questions import Answer
+from ...states.run.phase_names import EXECUTING
 from ...states.run.spec import Spec
 from ...states.run.state import Run
 from ...states.settings.base import problems_of

@@ -13,10 +13,10 @@ from typing import Any
 
 from ...prompts.model import Model
 from ...states.base.errors import JournalError
-from ...states.phase import EXECUTING
 from ...states.records.events import Event, RunEnded, RunStarted
 from ...states.records.outcomes import Answered
 from ...states.records.questions import Answer
+from ...states.run.phase_names import EXECUTING
 from ...states.run.spec import TASK_TOOL, Spec
 from ...states.run.state import Run, initial_run
 from ...tools.catalog import Catalog

@@ -19,9 +19,9 @@ from msgspec.structs import replace
 from rpds import HashTrieMap
 
 from ...states.base.errors import InternalError
-from ...states.phase import EXECUTING, OBSERVING, PLANNING, REVIEWING, SPECIFYING
 from ...states.records.actions import StoredText
 from ...states.run.counters import counters_of
+from ...states.run.phase_names import EXECUTING, OBSERVING, PLANNING, REVIEWING, SPECIFYING
 from ...states.run.state import HISTORY_MESSAGES, Change, Counters, Memory, Run
 from ..decision.duplicate_calls import pushed
 from ..decision.plan_mode import output_place

@@ -22,11 +22,12 @@ from ...states.done import Done
 from ...states.executing import Executing
 from ...states.failed import Failed
 from ...states.observing import Observing
-from ...states.phase import EXECUTING, FINAL, Phase
+from ...states.phase import Phase
 from ...states.planning import Planning
 from ...states.records.outcomes import NO_USAGE, Outcome, Usage
 from ...states.records.requests import NOTHING, ModelRequest, Nothing, Recall, Request, ToolRequest
 from ...states.reviewing import Reviewing
+from ...states.run.phase_names import EXECUTING, FINAL
 from ...states.run.state import Change, Counters, Run
 from ...states.specifying import Specifying
 from ..decision.case import Case

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...states.phase import OBSERVING, PHASES, REVIEWING
 from ...states.records.outcomes import Answered, Cancelled, ModelFault, Outcome, Replied, Unaffordable
 from ...states.run import budgets
+from ...states.run.phase_names import OBSERVING, PHASES, REVIEWING
 from ...states.run.state import Run
 from ..decision.case import Case
 from ..decision.interpret import read_phase, read_workflow

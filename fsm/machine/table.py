@@ -18,7 +18,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 
-from ...states.phase import DONE, EXECUTING, FAILED, OBSERVING, PLANNING, REVIEWING, SPECIFYING
+from ...states.run.phase_names import DONE, EXECUTING, FAILED, OBSERVING, PLANNING, REVIEWING, SPECIFYING
 
 INITIAL = PLANNING
 

@@ -13,12 +13,12 @@ from typing import Any
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from ...states.phase import EXECUTING, OBSERVING, PLANNING, REVIEWING, SPECIFYING
 from ...states.records.actions import Selection, ToolResult
 from ...states.records.observations import Message, Turn
 from ...states.records.outcomes import Answered, Asked, Cancelled, InDoubt, ModelFault, Replied
 from ...states.records.plans import Step
 from ...states.records.questions import Answer, Question
+from ...states.run.phase_names import EXECUTING, OBSERVING, PLANNING, REVIEWING, SPECIFYING
 from ...states.run.reasons import REASONS
 from ...states.run.spec import TASK_TOOL
 from ...states.run.state import Change, Counters, Run

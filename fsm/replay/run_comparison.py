@@ -10,9 +10,9 @@ import orjson
 
 from ...prompts.building.builder import TextTask
 from ...prompts.building.templates import Template, parse_template
-from ...states.phase import FINAL
 from ...states.records.actions import DocumentRef, StoredText
 from ...states.records.outcomes import Ended
+from ...states.run.phase_names import FINAL
 from ...states.run.spec import Spec
 from ...states.run.state import Run
 from ..decision.run_resources import Kit

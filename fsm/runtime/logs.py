@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from ...states.phase import EXECUTING, FINAL
+from ...states.run.phase_names import EXECUTING, FINAL
 from ...states.run.state import Run
 from ..machine.machine import Decision
 

@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from ...prompts.model import ModelCall, ModelUnavailable, Reply, estimated_usage, prompt_bytes, request_label
 from ...states.base.errors import InternalError
-from ...states.phase import EXECUTING, FINAL
 from ...states.records.events import Event, RunWaiting, StepCompleted, TransitionTaken
 from ...states.records.outcomes import (
     NO_USAGE,
@@ -29,6 +28,7 @@ from ...states.records.outcomes import (
 from ...states.records.requests import ModelRequest, Nothing, Recall, Request, ToolRequest
 from ...states.run.budgets import allowance, refusal, reservation, time_left_s
 from ...states.run.counters import counters_text
+from ...states.run.phase_names import EXECUTING, FINAL
 from ...states.run.state import Run
 from ..journal.cancel_requests import BrokenOff
 from ..journal.group_commit import Entry

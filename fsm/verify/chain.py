@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import DecodeError
 
-from ...states.phase import PLANNING
+from ...states.run.phase_names import PLANNING
 from ..journal.record import canonical_sorted
 from ..machine.table import ROWS
 from .references import (

@@ -12,8 +12,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from ...states.base.errors import JournalDamaged
-from ...states.phase import FINAL
 from ...states.run.counters import COLUMN_COUNTERS
+from ...states.run.phase_names import FINAL
 from ..journal.lineage import Part
 from ..journal.record import COLUMNS, root_hash
 from .chain import Walk

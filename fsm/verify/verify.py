@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...states.base.errors import JournalBusy, JournalDamaged, JournalError
-from ...states.phase import DONE, FAILED
+from ...states.run.phase_names import DONE, FAILED
 from ..journal.erasure_log import SELECT_ERASURES, Erasure, erasure_problems
 from ..journal.file import translated
 from ..journal.record import SORTED_COLUMNS, root_hash

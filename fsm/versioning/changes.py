@@ -15,8 +15,8 @@ from typing import Any
 import orjson
 
 from ...states.base.version import VERSION
-from ...states.phase import EXECUTING, PLANNING, REVIEWING, SPECIFYING
 from ...states.run.budgets import retries_left, steps_left
+from ...states.run.phase_names import EXECUTING, PLANNING, REVIEWING, SPECIFYING
 from ...states.run.spec import TASK_TOOL, Spec
 from ...states.run.state import Change, Run
 from ...tools.catalog import folded

@@ -19,8 +19,8 @@ from math import isinf
 from typing import Any, NamedTuple
 
 from ...states.base.errors import UsageError
-from .expressions.functions import NUMBER_MAX
 from .expressions.extra import need_workflow_extra
+from .expressions.functions import NUMBER_MAX
 
 CHARS_MAX = 262_144
 """Largest file in characters: a plan of 1,000 steps has about 200,000."""

@@ -199,19 +199,19 @@ __all__ = [
 ]
 
 _PLACES = {
-    ".fsm.diff": (
+    ".fsm.explain.diff": (
         "RunDiff",
         "diff",
     ),
-    ".fsm.changed_parts": ("ChangedPart",),
-    ".fsm.coverage": (
+    ".fsm.versioning.changes": ("ChangedPart",),
+    ".fsm.explain.coverage": (
         "Coverage",
         "coverage",
     ),
-    ".fsm.drawing": ("diagram",),
+    ".fsm.diagrams.overlays": ("diagram",),
     ".fsm.engine": ("Engine",),
-    ".fsm.journal": ("Journal",),
-    ".fsm.ports": (
+    ".fsm.journal_api": ("Journal",),
+    ".fsm.runtime.ports": (
         "Clock",
         "Ids",
         "RandomIds",
@@ -219,28 +219,28 @@ _PLACES = {
         "SteppingClock",
         "SystemClock",
     ),
-    ".fsm.erase": ("ErasureResult",),
-    ".fsm.erasures": ("Erasure",),
-    ".fsm.importing": ("Imported",),
-    ".fsm.findings": ("Check", "Finding"),
-    ".fsm.proof": ("check",),
-    ".fsm.redaction": ("Redaction",),
-    ".fsm.walk": ("Unchecked",),
-    ".fsm.replay": (
+    ".fsm.erasure.execute": ("ErasureResult",),
+    ".fsm.journal.erasure_log": ("Erasure",),
+    ".fsm.transfer.importer": ("Imported",),
+    ".fsm.check.findings": ("Check", "Finding"),
+    ".fsm.check.checker": ("check",),
+    ".fsm.transfer.redaction": ("Redaction",),
+    ".fsm.replay.walk": ("Unchecked",),
+    ".fsm.replay.replay": (
         "Divergence",
         "Replay",
         "replay",
     ),
-    ".fsm.result": ("Result",),
-    ".fsm.why": (
+    ".fsm.lifecycle.result": ("Result",),
+    ".fsm.explain.why": (
         "Why",
         "WhyNot",
         "why",
         "why_not",
     ),
-    ".fsm.workflow_reading": ("load_workflow",),
-    ".fsm.workflows": ("Task",),
-    ".fsm.validate": ("validate",),
+    ".fsm.workflow.reader": ("load_workflow",),
+    ".fsm.lifecycle.subruns": ("Task",),
+    ".fsm.workflow.validate": ("validate",),
     ".prompts.clients.anthropic": ("AnthropicModel",),
     ".prompts.model": (
         "CallStopped",
@@ -254,8 +254,8 @@ _PLACES = {
     ".prompts.offline": ("OfflineModel",),
     ".prompts.clients.openai": ("OpenAIModel",),
     ".prompts.scripted": ("ScriptedModel",),
-    ".states.actions": ("WebFact",),
-    ".states.errors": (
+    ".states.records.actions": ("WebFact",),
+    ".states.base.errors": (
         "Erased",
         "AnswerNeeded",
         "EffectUnknown",
@@ -283,7 +283,7 @@ _PLACES = {
         "UnknownRun",
         "UsageError",
     ),
-    ".states.events": (
+    ".states.records.events": (
         "Event",
         "ModelNotice",
         "ModelText",
@@ -293,14 +293,14 @@ _PLACES = {
         "StepCompleted",
         "TransitionTaken",
     ),
-    ".states.limits": ("Limits",),
-    ".states.outcomes": ("Usage",),
-    ".states.policy": ("ApprovalRule", "Policy"),
-    ".states.profile": ("Profile",),
-    ".states.workflow": ("Workflow",),
-    ".tools.builtin": ("builtin_tools",),
-    ".tools.files": ("open_within",),
-    ".tools.mcp": ("McpServer", "mcp_tools"),
+    ".states.settings.limits": ("Limits",),
+    ".states.records.outcomes": ("Usage",),
+    ".states.settings.policy": ("ApprovalRule", "Policy"),
+    ".states.settings.profile": ("Profile",),
+    ".states.records.workflow": ("Workflow",),
+    ".tools.documents.builtin": ("builtin_tools",),
+    ".tools.documents.files": ("open_within",),
+    ".tools.mcp.toolset": ("McpServer", "mcp_tools"),
     ".tools.tool": (
         "Document",
         "Resumption",
@@ -309,14 +309,14 @@ _PLACES = {
         "ToolOutput",
         "tool",
     ),
-    ".tools.web": ("web_tools",),
-    ".tools.web_search": (
+    ".tools.web.tools": ("web_tools",),
+    ".tools.web.search": (
         "SearchBackend",
         "SearchHit",
         "SearchQuery",
         "SearchReply",
     ),
-    ".tools.web_settings": ("WebSettings",),
+    ".tools.web.settings": ("WebSettings",),
 }
 """Public names by module; one is imported when it is first asked for, so that ``import paor`` costs next to nothing."""
 

@@ -14,12 +14,12 @@ from msgspec.structs import astuple
 from rpds import HashTrieMap
 
 from ..base.wire import Stored
-from ..phase import DONE, FAILED, FINAL, PLANNING
 from ..records.actions import Intent, Selection, StoredText, ToolResult
 from ..records.observations import Check, Message, Observation, Turn
 from ..records.plans import Plan
 from ..records.questions import Answer, Question
 from ..records.reviews import Refinement, Review
+from .phase_names import DONE, FAILED, FINAL, PLANNING
 from .spec import Spec
 from .workflow_position import FlowState
 

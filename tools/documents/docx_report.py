@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .reports import link_of
+from .report_links import link_of
 
 if TYPE_CHECKING:
     from markdown_it.token import Token

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from ...states.base.errors import MissingExtra, ToolError
 from .convert.conversion import clean
+from .report_links import link_of
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -31,7 +32,6 @@ CHARS_MAX = 2_000_000
 """Longest text that is laid out; a book of 700 pages."""
 
 _NEEDS = {"html": ("markdown_it",), "docx": ("markdown_it", "docx")}
-_LINK = re.compile(r"(?:https?://|mailto:)", re.IGNORECASE)
 
 
 def check_report_format(form: str | None) -> None:
@@ -81,12 +81,6 @@ def parsed(text: str) -> list[Token]:
 
     parser = MarkdownIt("commonmark", {"html": False, "maxNesting": 20}).enable(["table", "strikethrough"])
     return parser.parse(text)
-
-
-def link_of(token: Token) -> str:
-    """Return where a link leads; empty where it leads to what a report must not open."""
-    target = str(token.attrGet("href") or "")
-    return target if _LINK.match(target) else ""
 
 
 _STYLE = """

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 from urllib.parse import urlsplit
-
-from ...states.base.errors import UsageError
 
 Depth = Literal["basic", "advanced"]
 TimeRange = Literal["day", "week", "month", "year"]
@@ -131,38 +128,3 @@ class SearchBackend(Protocol):
             ToolError: The search failed; the text is shown to the model, so no key may stand in it.
         """
         ...
-
-
-def backend_of(given: SearchBackend | str | None) -> SearchBackend:
-    """
-    Return a back end from an instance or a name; None: what the environment has, ``TAVILY_API_KEY`` first.
-
-    Raises:
-        UsageError: An unknown name, or one whose key or address is missing.
-        MissingExtra: The keyless search is not installed.
-    """
-    from .search_backends import MetaSearch, SearxngSearch, TavilySearch
-
-    if given is None:
-        given = (
-            "tavily"
-            if os.environ.get("TAVILY_API_KEY")
-            else "searxng"
-            if os.environ.get("SEARXNG_URL")
-            else "ddgs"
-        )
-    if not isinstance(given, str):
-        if not (callable(getattr(given, "search", None)) and isinstance(getattr(given, "name", None), str)):
-            raise UsageError(
-                f"{type(given).__name__} is no search back end; it needs a name and search(query)"
-            )
-        return given
-    if given == "tavily":
-        return TavilySearch()
-    if given == "searxng":
-        return SearxngSearch()
-    if given == "ddgs":
-        return MetaSearch()
-    raise UsageError(
-        f"unknown search {given!a}; use one of {', '.join(BACKENDS)}, or an object with search(query)"
-    )

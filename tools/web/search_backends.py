@@ -18,7 +18,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from ...states.base.errors import MissingExtra, ToolError, UsageError
 from .bounds import Deadline
-from .search import SearchHit, SearchQuery, SearchReply
+from .search import BACKENDS, SearchBackend, SearchHit, SearchQuery, SearchReply
 
 REPLY_BYTES = 10_000_000
 _TAVILY = "https://api.tavily.com"
@@ -278,3 +278,36 @@ def _text(item: Mapping[str, Any], name: str) -> str:
 def _number(value: object) -> float | None:
     known = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     return float(value) if known else None  # type: ignore[arg-type]
+
+
+def backend_of(given: SearchBackend | str | None) -> SearchBackend:
+    """
+    Return a back end from an instance or a name; None: what the environment has, ``TAVILY_API_KEY`` first.
+
+    Raises:
+        UsageError: An unknown name, or one whose key or address is missing.
+        MissingExtra: The keyless search is not installed.
+    """
+    if given is None:
+        given = (
+            "tavily"
+            if os.environ.get("TAVILY_API_KEY")
+            else "searxng"
+            if os.environ.get("SEARXNG_URL")
+            else "ddgs"
+        )
+    if not isinstance(given, str):
+        if not (callable(getattr(given, "search", None)) and isinstance(getattr(given, "name", None), str)):
+            raise UsageError(
+                f"{type(given).__name__} is no search back end; it needs a name and search(query)"
+            )
+        return given
+    if given == "tavily":
+        return TavilySearch()
+    if given == "searxng":
+        return SearxngSearch()
+    if given == "ddgs":
+        return MetaSearch()
+    raise UsageError(
+        f"unknown search {given!a}; use one of {', '.join(BACKENDS)}, or an object with search(query)"
+    )

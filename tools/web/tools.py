@@ -24,8 +24,8 @@ from .fetch import Fetcher
 from .relevance import Enricher
 from .relevance import enrich as enriched_by_words
 from .schemas import CRAWL, SCRAPE, SEARCH
-from .search import SearchBackend, SearchHit, SearchQuery, SearchReply, backend_of
-from .search_backends import missing_extra
+from .search import SearchBackend, SearchHit, SearchQuery, SearchReply
+from .search_backends import backend_of, missing_extra
 from .settings import WebSettings
 
 WEB_NAMES = ("web.search", "web.scrape", "web.crawl")

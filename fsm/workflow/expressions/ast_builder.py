@@ -6,7 +6,7 @@ from typing import Any
 
 from lark import Token, Transformer
 
-from .parser import Node, called, made, number_of, text_of
+from .nodes import Node, call_node, new_node, number_of, text_of
 
 WORDS = {"true": True, "false": False, "null": None, "nil": None}
 
@@ -16,70 +16,72 @@ class Builder(Transformer[Token, Node]):
 
     def number(self, found: list[Any]) -> Node:
         """Return ``3`` or ``0.5``."""
-        return made("literal", found[0].start_pos, number_of(str(found[0]), found[0].start_pos))
+        return new_node("literal", found[0].start_pos, number_of(str(found[0]), found[0].start_pos))
 
     def text(self, found: list[Any]) -> Node:
         """Return ``"a"`` or ``'a'``."""
-        return made("literal", found[0].start_pos, text_of(str(found[0]), found[0].start_pos))
+        return new_node("literal", found[0].start_pos, text_of(str(found[0]), found[0].start_pos))
 
     def word(self, found: list[Any]) -> Node:
         """Return ``true``, ``false`` or ``null``."""
-        return made("literal", found[0].start_pos, WORDS[str(found[0])])
+        return new_node("literal", found[0].start_pos, WORDS[str(found[0])])
 
     def name(self, found: list[Any]) -> Node:
         """Return a variable."""
-        return made("name", found[0].start_pos, str(found[0]))
+        return new_node("name", found[0].start_pos, str(found[0]))
 
     def items(self, found: list[Any]) -> Node:
         """Return ``[a, b]``."""
-        return made("items", found[0].start_pos, None, _nodes(found))
+        return new_node("items", found[0].start_pos, None, _nodes(found))
 
     def call(self, found: list[Any]) -> Node:
         """Return ``len(a)``."""
-        return called(str(found[0]), found[0].start_pos, _nodes(found))
+        return call_node(str(found[0]), found[0].start_pos, _nodes(found))
 
     def member(self, found: list[Any]) -> Node:
         """Return ``a.key`` or ``a?.key``."""
         key = found[1]
-        return made("member", key.start_pos, None, (found[0], made("literal", key.start_pos, str(key))))
+        return new_node(
+            "member", key.start_pos, None, (found[0], new_node("literal", key.start_pos, str(key)))
+        )
 
     def item(self, found: list[Any]) -> Node:
         """Return ``a[index]``."""
-        return made("member", found[1].start_pos, None, _nodes(found))
+        return new_node("member", found[1].start_pos, None, _nodes(found))
 
     def binary(self, found: list[Any]) -> Node:
         """Return an operator between two values, ``in`` and comparisons included."""
         left, operator, right = found
-        return made("binary", operator.start_pos, str(operator), (left, right))
+        return new_node("binary", operator.start_pos, str(operator), (left, right))
 
     def outside(self, found: list[Any]) -> Node:
         """Return ``a not in b``."""
         inside = self.binary([found[0], found[2], found[3]])
-        return made("inverse", found[1].start_pos, None, (inside,))
+        return new_node("inverse", found[1].start_pos, None, (inside,))
 
     def signed(self, found: list[Any]) -> Node:
         """Return ``-a`` or ``+a``."""
-        return made("signed", found[0].start_pos, str(found[0]), (found[1],))
+        return new_node("signed", found[0].start_pos, str(found[0]), (found[1],))
 
     def inverse(self, found: list[Any]) -> Node:
         """Return ``!a`` or ``not a``."""
-        return made("inverse", found[0].start_pos, None, (found[1],))
+        return new_node("inverse", found[0].start_pos, None, (found[1],))
 
     def either(self, found: list[Any]) -> Node:
         """Return ``a || b``."""
-        return made("either", found[0].at, None, _nodes(found))
+        return new_node("either", found[0].at, None, _nodes(found))
 
     def both(self, found: list[Any]) -> Node:
         """Return ``a && b``."""
-        return made("both", found[0].at, None, _nodes(found))
+        return new_node("both", found[0].at, None, _nodes(found))
 
     def default(self, found: list[Any]) -> Node:
         """Return ``a ?? b``."""
-        return made("default", found[0].at, None, _nodes(found))
+        return new_node("default", found[0].at, None, _nodes(found))
 
     def choose(self, found: list[Any]) -> Node:
         """Return ``a ? b : c``."""
-        return made("choose", found[0].at, None, _nodes(found))
+        return new_node("choose", found[0].at, None, _nodes(found))
 
 
 def _nodes(found: list[Any]) -> tuple[Node, ...]:

@@ -31,7 +31,8 @@ from .functions import (
     weight_of,
     within,
 )
-from .parser import Expression, ExpressionError, Node, parse_expression, shown
+from .nodes import Expression, ExpressionError, Node, quoted
+from .parser import parse_expression
 
 __all__ = [
     "Expression",
@@ -122,7 +123,9 @@ class _Evaluation:
             return None
         near = get_close_matches(name, list(self.variables), n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
-        raise ExpressionError("unknown_name", f"there is no variable {shown(name)}{hint}", self.text, node.at)
+        raise ExpressionError(
+            "unknown_name", f"there is no variable {quoted(name)}{hint}", self.text, node.at
+        )
 
     def _binary(self, node: Node) -> Any:
         operator, left, right = node.value, self.value(node.parts[0]), self.value(node.parts[1])

@@ -28,25 +28,16 @@ from .world.error_attribution import is_own_code, making
 from .world.world import Make
 
 _ROWS_HELD = 5_000
-_VERIFY = ("", "_contents", "_file", "_forks", "_stream", "_walk", "_wire")
+_VERIFY = ("verify", "payloads", "file", "forks", "stream", "chain", "references")
 _CONVERT = (
-    "",
-    "_archive",
-    "_flow",
-    "_mail",
-    "_markup",
-    "_office",
-    "_pdf",
-    "_sheets",
-    "_slides",
-    "_text",
-    "_web",
+    *("registry", "archive", "reflow", "eml", "html_sanitizer", "docx", "pdf", "xlsx", "pptx"),
+    *("plain", "html"),
 )
 _LOADED = (
     *("fsm.journal.erasure_log", "fsm.verify.heads", "fsm.replay.erased", "fuzz.strategies.plan_replies"),
     *("prompts.offline.model", "prompts.offline.sections"),
-    *(f"fsm.verify.verify{name}" for name in _VERIFY),
-    *(f"tools.documents.convert.registry{name}" for name in _CONVERT),
+    *(f"fsm.verify.{name}" for name in _VERIFY),
+    *(f"tools.documents.convert.{name}" for name in _CONVERT),
 )
 """
 Modules that are loaded before a search, not on first use: hypothesis draws constants from the modules that it finds, so the

@@ -18,7 +18,7 @@ from ...states.base.errors import JournalError, UsageError
 from ...states.base.version import VERSION
 from ...tools.catalog import Catalog
 from ...tools.tool import Tool
-from ...tools.web.search import backend_of
+from ...tools.web.search_backends import backend_of
 from ..support.app import APP_HELP, asked_tools, engine_of
 from ..support.journals import reading
 from ..support.mcp_servers import McpFlags, mcp_offered, mcp_options

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ...fsm.journal.rows import Transition
 from ...fsm.journal_api import Journal
 from ...fsm.machine.table import ROWS, rows_of
-from ...states.phase import PLANNING, REVIEWING, SPECIFYING
+from ...states.run.phase_names import PLANNING, REVIEWING, SPECIFYING
 from .run_summary import change_of
 from .text import Cell, Column, count, cut, duration
 

@@ -13,8 +13,8 @@ from ...fsm.journal.rows import RunRow, Transition, transition_of
 from ...fsm.journal_api import Journal
 from ...fsm.lifecycle.subruns import waiting_task
 from ...states.base.errors import JournalDamaged
-from ...states.phase import EXECUTING
 from ...states.records.questions import Question
+from ...states.run.phase_names import EXECUTING
 from ...states.run.reasons import REASONS
 from ...states.run.spec import Spec
 from ...states.run.state import Change
