@@ -20,7 +20,7 @@ from rooms import House, read_house
 BANDS = (("src/paor", "the face: command line, testing, fuzzing"), ("fsm", "decides, records, drives"))
 SIDE_BY_SIDE = (("prompts", "says and reads"), ("tools", "acts"))
 GROUND = ("states", "the vocabulary")
-BOX, GAP, ROW, PAD, WIDTH = (118, 34), 14, 62, 14, 1010
+BOX, GAP, ROW, PAD, WIDTH = (136, 34), 14, 62, 14, 1010
 STYLE = """
 .band { fill: #f6f6f3; stroke: #d8d8d0; }
 .room { fill: #ffffff; stroke: #3b5b7a; stroke-width: 1.2; }
@@ -139,9 +139,7 @@ def _reduced(graph: Mapping[str, frozenset[str]]) -> dict[str, list[str]]:
         return {room}.union(*(reach(to) for to in graph[room])) if graph[room] else {room}
 
     return {
-        room: sorted(
-            to for to in targets if not any(to in reach(other) for other in targets if other != to)
-        )
+        room: sorted(to for to in targets if not any(to in reach(other) for other in targets if other != to))
         for room, targets in sorted(graph.items())
     }
 
@@ -161,7 +159,7 @@ def _box(house: House, box: Box, floor: str) -> str:
     size = sum(not module.package for module in house.rooms[box.room])
     middle = box.x + BOX[0] / 2
     return (
-        f'<g><title>{escape(" ".join(house.rooms[box.room][0].doc.partition(chr(10) * 2)[0].split()))}</title>'
+        f"<g><title>{escape(' '.join(house.rooms[box.room][0].doc.partition(chr(10) * 2)[0].split()))}</title>"
         f'<rect class="room" x="{box.x:.0f}" y="{box.y:.0f}" width="{BOX[0]}" height="{BOX[1]}" rx="4"/>'
         f'<text x="{middle:.0f}" y="{box.y + 15:.0f}" text-anchor="middle">{escape(name)}</text>'
         f'<text class="size" x="{middle:.0f}" y="{box.y + 28:.0f}" text-anchor="middle">'

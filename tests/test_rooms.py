@@ -79,7 +79,11 @@ def test_a_long_circle_is_one_circle(tmp_path: Path) -> None:
 def test_a_circle_of_rooms_is_seen_where_no_modules_form_one(tmp_path: Path) -> None:
     """Two rooms that need each other are one room."""
     files = {"fsm/x/__init__.py": '"""X."""\n', "fsm/y/__init__.py": '"""Y."""\n'}
-    files |= {"fsm/x/a.py": "from ..y.b import two\n", "fsm/y/b.py": "", "fsm/y/c.py": "from ..x.d import f\n"}
+    files |= {
+        "fsm/x/a.py": "from ..y.b import two\n",
+        "fsm/y/b.py": "",
+        "fsm/y/c.py": "from ..x.d import f\n",
+    }
     assert build(tmp_path, {**files, "fsm/x/d.py": ""}) == ["circle of rooms: fsm.x, fsm.y"]
 
 
