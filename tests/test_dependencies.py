@@ -20,10 +20,9 @@ CORE_MAX = 9
 INSTALL_MAX = 25
 
 OPTIONAL = {
-    "paor._pytest_coverage": "test",
+    "paor.testing.pytest_coverage": "test",
     "paor.pytest_plugin": "test",
     "paor.fuzz": "fuzz",
-    "paor.fsm.fuzz": "fuzz",
     "paor.fsm.workflow.expressions.ast_builder": "workflow",
     "paor.prompts.clients.http": "openai",
     "paor.tools.web.transport": "web",
@@ -37,7 +36,9 @@ NOT_IMPORTED = {"lxml-html-clean"}
 def sources() -> list[Path]:
     """Return every module of the package, each once."""
     folders = [ROOT / floor for floor in FLOORS]
-    return [*FACE.glob("*.py"), *(path for folder in folders for path in folder.rglob("*.py"))]
+    links = {FACE / floor for floor in FLOORS}
+    own = [path for path in FACE.rglob("*.py") if not links.intersection(path.parents)]
+    return [*own, *(path for folder in folders for path in folder.rglob("*.py"))]
 
 
 def imported(path: Path) -> Iterator[tuple[str, bool]]:
