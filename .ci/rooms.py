@@ -6,10 +6,9 @@ annotations need, since a reader has to follow them all the same. The gate holds
 
 - no circle of imports between modules, and none between rooms;
 - at most `MODULES_MAX` modules a room, its ``__init__.py`` not counted, and an ``__init__.py`` that says what the room is for;
-- at most `DOUBLE_NAMES_MAX` class names that two modules define;
-- ``docs/rooms.md`` and ``docs/rooms.svg`` as this script writes them now (``python .ci/rooms.py --write``).
+- at most `DOUBLE_NAMES_MAX` class names that two modules define.
 
-Which room may import which stands in ``pyproject.toml`` as contracts of import-linter. Run as ``python .ci/rooms.py``;
+Which room may import which is in ``pyproject.toml``, as contracts of import-linter; ``docs/rooms.md`` has the picture. Run as ``python .ci/rooms.py``;
 prints the figures and what is wrong, and exits 1 when something is.
 """
 

@@ -20,6 +20,7 @@ import reference_pages
 from guarantees_table import breakage_table, guarantee_table
 from pictures import pictures
 from planted_bugs_table import planted_table
+from rooms_picture import rooms_svg, rooms_table
 from spec_coverage import coverage
 
 from paor import WebSettings
@@ -42,6 +43,7 @@ PAGES = (
     "guarantees.md",
     "diagrams.md",
     "planted-bugs.md",
+    "rooms.md",
 )
 PART = re.compile(r"(?ms)(^<!-- generated: (\w+) -->\n).*?(^<!-- end -->$)")
 HELP_COLUMNS = "98"
@@ -60,6 +62,7 @@ def main() -> None:
     written = reference_pages.pages() | {
         name: text for name, text in pictures().items() if name.endswith(".svg")
     }
+    written["rooms.svg"] = rooms_svg()
     for name, text in written.items():
         path = DOCS / name
         path.parent.mkdir(exist_ok=True)
@@ -179,6 +182,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "reference": reference_pages.index,
     "planted": planted_table,
     "difference": difference,
+    "rooms": rooms_table,
 }
 """What is written, by the name in the marker."""
 

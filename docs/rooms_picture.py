@@ -43,13 +43,15 @@ class Box(NamedTuple):
 
 
 def rooms_table() -> str:
-    """Return every room with its purpose, its number of modules, and the rooms that it imports."""
+    """Return every room with its purpose, its number of modules, and what it imports: rooms of its floor, floors below."""
     house = read_house()
     lines = ["| room | what it is for | modules | imports |", "|---|---|---|---|"]
     for room, modules in house.rooms.items():
         inner = [module for module in modules if not module.package]
         purpose = " ".join(modules[0].doc.partition("\n\n")[0].split())
-        targets = ", ".join(f"`{name}`" for name in sorted(house.arrows[room]))
+        own = {to for to in house.arrows[room] if _floor(to) == _floor(room)}
+        below = {_floor(to) for to in house.arrows[room] - own}
+        targets = ", ".join(f"`{name}`" for name in [*sorted(own), *sorted(below)])
         lines.append(f"| `{room or 'paor'}` | {purpose} | {len(inner)} | {targets or 'nothing'} |")
     return "\n".join(lines)
 
@@ -96,8 +98,10 @@ def _band(
     boxes = {box.room: box for box in _placed(rows, x, y + 38, width)}
     drawn = [
         f'<rect class="band" x="{x:.0f}" y="{y:.0f}" width="{width:.0f}" height="{height:.0f}" rx="6"/>',
-        f'<text class="floor" x="{x + PAD:.0f}" y="{y + 22:.0f}">{escape(floor)}'
-        f'<tspan class="note" dx="10">{escape(note)}</tspan></text>',
+        (
+            f'<text class="floor" x="{x + PAD:.0f}" y="{y + 22:.0f}">{escape(floor)}'
+            f'<tspan class="note" dx="10">{escape(note)}</tspan></text>'
+        ),
     ]
     drawn += [_arrow(boxes[room], boxes[to]) for room, targets in _reduced(graph).items() for to in targets]
     drawn += [_box(house, boxes[room], floor) for room in sorted(boxes)]
