@@ -191,7 +191,7 @@ def circles(graph: Mapping[str, Iterable[str]]) -> list[list[str]]:
                 if work:
                     low[work[-1][0]] = min(low[work[-1][0]], low[node])
                 if low[node] == index[node]:
-                    members = []
+                    members: list[str] = []
                     while not members or members[-1] != node:
                         members.append(stack.pop())
                         low[members[-1]] = len(graph)  # closed: no later node is on its circle

@@ -12,7 +12,7 @@ from html import escape
 
 from ..explain.coverage import Coverage, RowCoverage
 from ..explain.reachable_rows import Outcome
-from ..machine.table import Row
+from ..machine.table import ROWS, STOPS, Row
 from .captions import counted, going_on
 from .graph import Covered, Graph, Parted, Walk, plain
 from .layout import BADGE, BOLD, count_text, cut, width_of
@@ -57,9 +57,22 @@ def panel_of(graph: Graph, width: float, top: float) -> Panel:
     if isinstance(overlay, Parted):
         return _reasons(overlay, width, top)
     title = "Every row and its guards, in the order in which they are tried"
-    blocks = [
-        _block(graph, phase) for phase in graph.phases if any(row.source == phase for row in graph.rows)
-    ]
+    rows = [_block(graph, phase) for phase in graph.phases if any(row.source == phase for row in graph.rows)]
+    low, parts = _section(title, rows, width, top)
+    if isinstance(overlay, Covered):
+        low, more = _foreign(overlay.coverage, width, low)
+        parts += more
+    elif overlay is None and graph.rows == ROWS:
+        stops = [_stops_block(guard, heading) for guard, heading in STOP_HEADINGS.items()]
+        low, more = _section(
+            "Why a run stops, in the order in which the reasons are read", stops, width, low + 4
+        )
+        parts += more
+    return Panel(low + 12, tuple(parts))
+
+
+def _section(title: str, blocks: Sequence[_Block], width: float, top: float) -> tuple[float, list[str]]:
+    """Return where a titled part of the panel ends, and its elements: blocks in as many columns as fit."""
     parts = [_rule(width, top), _words("head2", MARGIN, top + 28, title)]
     low = top + 44
     count = max(1, min(len(blocks), int((width - 2 * MARGIN + _GUTTER) // (_COLUMN + _GUTTER))))
@@ -71,10 +84,33 @@ def panel_of(graph: Graph, width: float, top: float) -> Panel:
             parts.append(f'<g transform="translate({px(x)} {px(y)})">{"".join(blocks[place].parts)}</g>')
             y += blocks[place].height + 14
         low = max(low, y)
-    if isinstance(overlay, Covered):
-        low, more = _foreign(overlay.coverage, width, low)
-        parts += more
-    return Panel(low + 12, tuple(parts))
+    return low, parts
+
+
+STOP_HEADINGS = {
+    "hard_stop": "hard_stop: read first in a phase",
+    "stop_reached": "stop_reached: after each action",
+    "answer_present": "answer_present: no action",
+    "": "last fail of a phase: no row fitted",
+}
+"""By the guard that a stop makes hold, when it is read."""
+
+
+def _stops_block(guard: str, heading: str) -> _Block:
+    """Return the stops that make *guard* hold, each with where it is read and what must hold, in their order."""
+    parts = [_words("strong", 0, 12, cut(heading, _COLUMN, 12 * BOLD))]
+    parts.append(f'<path class="rule" d="M0 19H{px(_COLUMN)}"/>')
+    y = _HEAD
+    for number, stop in enumerate((stop for stop in STOPS if stop.guard == guard), start=1):
+        parts.append(_words("sub tiny end", 12, y + 8, str(number)))
+        parts.append(_words("strong", _INDENT, y + 8, stop.reason or "as concluded"))
+        y += _ROW
+        where = "any phase with a request" if len(stop.phases) > 2 else " or ".join(stop.phases)
+        for line in _folded([where, *stop.when]):
+            parts.append(_words("sub small", _INDENT, y + 7, line))
+            y += _GUARD
+        y += _APART
+    return _Block(y, tuple(parts))
 
 
 def _columns(heights: Sequence[float], count: int) -> list[list[int]]:
