@@ -17,7 +17,7 @@ from docstrings import Docstring, parsed
 import paor
 
 INNER = {
-    "Engine": frozenset(("adrive_task", "current_spec", "drive_task")),
+    "Engine": frozenset(("current_spec",)),
     "Journal": frozenset(
         (
             *("append", "append_all", "change", "create", "cursor", "documents_at", "find_payload"),

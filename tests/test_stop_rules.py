@@ -229,7 +229,7 @@ COUNTED = {
 }
 """Limits of counters."""
 
-JUDGES = {"fsm/fuzz/model.py", "fsm/fuzz/truths.py"}
+JUDGES = {"src/paor/fuzz/oracles/reference_model.py", "src/paor/fuzz/oracles/run_oracle.py"}
 """The oracles of the fuzz kit count for themselves: a second opinion that asked the code would always agree with it."""
 
 
@@ -298,7 +298,7 @@ FIELDS = ("stop", "stop_reason")
 def test_nothing_else_sets_a_reason_to_stop() -> None:
     """The machine's own modules: what a reader finds is a fact, what it means for the run is the table's."""
     own = ("fsm/", "states/")
-    others = ("fsm/fuzz/", "fsm/machine/stop_rules.py")
+    others = "fsm/machine/stop_rules.py"
     for name, tree in python_files():
         if name.startswith(own) and not name.startswith(others):
             assert reasons_set(tree) == [], name
@@ -308,38 +308,18 @@ def test_nothing_else_sets_a_reason_to_stop() -> None:
 
 # -- rooms ---------------------------------------------------------------------------------------------------------
 
-DECISION = ("case", "interpret", "planned", "flowing", "judging", "duplicates", "observe", "kit")
-"""Reading an outcome; below the machine, and without a circle."""
-MACHINE = ("table", "guards", "stop_rules", "changes", "machine", "fold", "outcome_facts")
 
-
-def imported(module: str) -> set[str]:
-    """Return the modules of fsm that a module imports, within functions and for annotations too."""
-    tree = ast.parse((ROOT / "fsm" / f"{module}.py").read_text(encoding="utf-8"))
-    return {
-        name
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.level == 1
-        for name in ([node.module] if node.module else [alias.name for alias in node.names])
-    }
-
-
-def test_reading_an_outcome_knows_nothing_of_the_machine() -> None:
-    """Neither guards nor the table: a reader finds facts."""
-    for module in DECISION:
-        assert imported(module).isdisjoint(MACHINE), module
-
-
-def test_only_the_readers_know_both_modes_and_nothing_goes_round() -> None:
-    """A circle of imports is one module in two files."""
-    both = [module for module in (*DECISION, *MACHINE) if {"planned", "flowing"} <= imported(module)]
-    assert both == ["interpret"]
-    left = {module: imported(module) & {*DECISION, *MACHINE} for module in (*DECISION, *MACHINE)}
-    while left:
-        free = [module for module, needed in left.items() if not needed & set(left)]
-        assert free, f"these import each other: {sorted(left)}"
-        for module in free:
-            del left[module]
+def test_only_the_readers_know_both_modes() -> None:
+    """Plans and workflows know nothing of each other; that the machine is above them is a contract of the imports."""
+    both = [
+        path.name
+        for room in ("decision", "machine")
+        for path in sorted((ROOT / "fsm" / room).glob("*.py"))
+        if all(
+            f"{mode} import" in path.read_text(encoding="utf-8") for mode in ("plan_mode", "workflow_mode")
+        )
+    ]
+    assert both == ["interpret.py"]
 
 
 def test_the_rows_of_a_stop_come_first_or_last() -> None:
