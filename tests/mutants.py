@@ -69,11 +69,13 @@ LEFT_OUT = {
     "reply_schema",
     "unsafe_url",
     "unsafe_address",
+    "path_arguments",
 }
 """
 Functions that no replay of a journal runs: what a guard looked at in words (`_` and its like), how a resume reads a run (a
 test of its own holds it to the fold), and the schema that a model is given with a request, which a row does not name. Their
-fingerprints are those of their parts. The last two are called by the web tools alone, while they work: that is the code of tools, which decides no run.
+fingerprints are those of their parts. The last three are called by web tools and where a tool opens a file, while they work: that is the code of tools,
+which decides no run.
 """
 
 TEMPLATES, GIVEN = 20, 20

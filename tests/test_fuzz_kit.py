@@ -334,7 +334,7 @@ def guard(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
             ]
             for place, rows in paor.fsm.machine.machine._COMPILED.items()
         }
-        monkeypatch.setattr(paor.fsm.machine, "_COMPILED", compiled)
+        monkeypatch.setattr(paor.fsm.machine.machine, "_COMPILED", compiled)
 
     return says
 
@@ -467,7 +467,9 @@ def test_invariants_of_usage_ends_and_errors_fail(monkeypatch: pytest.MonkeyPatc
     counted = paor.fsm.machine.machine._counted
     with monkeypatch.context() as patch:
         patch.setattr(
-            paor.fsm.machine, "_counted", lambda counters, usage, moment: counted(counters, NO_USAGE, moment)
+            paor.fsm.machine.machine,
+            "_counted",
+            lambda counters, usage, moment: counted(counters, NO_USAGE, moment),
         )
         assert broken([start(), choose()]) == "usage_adds_up"
     with monkeypatch.context() as patch:
@@ -478,7 +480,7 @@ def test_invariants_of_usage_ends_and_errors_fail(monkeypatch: pytest.MonkeyPatc
         patch.setattr("paor.fsm.machine.updates.final_answer", lambda *args, **more: "  ")
         assert broken(SCRIPTS["whole"]) == "every_end_says_why"
     with monkeypatch.context() as patch:
-        patch.setattr(paor.fsm.machine, "_counted", lambda *args: 1 / 0)
+        patch.setattr(paor.fsm.machine.machine, "_counted", lambda *args: 1 / 0)
         assert broken([start(), choose()]) == "raises_nothing"
     assert Usage(1, 1, 1) != NO_USAGE
 
