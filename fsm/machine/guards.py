@@ -474,7 +474,7 @@ def _(case: Case, holds: bool) -> str:
 
 
 def should_continue(case: Case) -> bool:
-    """The iteration was reviewed (a plan's steps are not), nothing stops the run, and the model goes on (A065)."""
+    """The iteration was reviewed (a plan's steps are not), nothing stops the run, and the model continues."""
     reviewed = case.refinement is not None or (case.run.spec.mode != "react" and not concluded(case))
     return reviewed and case.stop_reason is None
 

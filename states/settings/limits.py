@@ -53,7 +53,7 @@ class Limits(Settings):
     Raises:
         UsageError: A value out of its range or an unknown name.
 
-    Source: docs/spec-coverage.md, A041 (retries), A072 (steps), C1 (duplicates); the ceilings keep every counter small.
+    Source: the specification in docs/spec-coverage.md (retries, steps, duplicates); the ceilings keep every counter small.
     """
 
     max_steps: int = Field(default=5, ge=1, le=MAX_STEPS_CEILING)

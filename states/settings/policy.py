@@ -51,7 +51,7 @@ class Policy(Settings):
     Raises:
         UsageError: Something that is no list of patterns, or an unknown name.
 
-    Source: docs/spec-coverage.md, A043, A044, D21; document 002, section "Security Considerations".
+    Source: the specification in docs/spec-coverage.md, on policies and on "Security Considerations".
     """
 
     allow: tuple[Pattern, ...] = ()
