@@ -272,7 +272,6 @@ def test_doctor_of_a_sound_machine(shell: Shell, monkeypatch: pytest.MonkeyPatch
         "paor",
         "python",
         "sqlite",
-        "fts5",
         "paor[anthropic]",
         "paor[documents]",
         "paor[fuzz]",
@@ -280,6 +279,7 @@ def test_doctor_of_a_sound_machine(shell: Shell, monkeypatch: pytest.MonkeyPatch
         "paor[openai]",
         "paor[test]",
         "paor[web]",
+        "paor[workflow]",
         "openai",
         "anthropic",
         "prices",
@@ -383,27 +383,15 @@ def test_doctor_of_a_machine_that_lacks_something(shell: Shell, monkeypatch: pyt
     assert findings(shell)["extras"]["state"] == "missing"
 
 
-def test_doctor_of_an_old_sqlite_without_full_text(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_of_an_old_sqlite(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     class Old:
         sqlite_version = "3.30.1"
         sqlite_version_info = (3, 30, 1)
-        Error = sqlite3.Error
-
-        @staticmethod
-        def connect(_: str) -> Old:
-            return Old()
-
-        def execute(self, _: str) -> None:
-            raise sqlite3.OperationalError("no such module: fts5")
-
-        def close(self) -> None:
-            """Do nothing."""
 
     monkeypatch.setattr("paor.cli.commands.doctor.sqlite3", Old)
     said = shell("doctor")
     assert said.code == 2
     assert "no  sqlite" in said.out
-    assert "no  fts5" in said.out
 
 
 def test_doctor_reports_a_journal_that_is_none(shell: Shell, shop: str) -> None:

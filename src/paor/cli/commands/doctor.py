@@ -130,17 +130,6 @@ def _sqlite() -> Iterator[Finding]:
         yield Finding("sqlite", "ok", f"{version} ({needed} or newer is needed for ->>)")
     else:
         yield Finding("sqlite", "bad", f"{version} is too old: {needed} or newer is needed for ->>")
-    connection = sqlite3.connect(":memory:")
-    try:
-        connection.execute("CREATE VIRTUAL TABLE words USING fts5(text)")
-    except sqlite3.Error:
-        yield Finding(
-            "fts5", "bad", "this SQLite has no full-text search, which the offline model ranks with"
-        )
-    else:
-        yield Finding("fts5", "ok", "full-text search, which the offline model ranks with")
-    finally:
-        connection.close()
 
 
 def _extras() -> Iterator[Finding]:
