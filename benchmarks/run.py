@@ -33,7 +33,7 @@ from paor import Engine, Journal, replay
 from paor.fsm.check.bounded_specs import worlds_of
 from paor.fsm.check.checker import default_limits, prove
 from paor.fsm.check.inputs import outcome_of
-from paor.fsm.check.state_space import NOW, Walker
+from paor.fsm.check.state_space import NOW, StateWalker
 from paor.fsm.machine.machine import Rules, decide
 
 Row = tuple[str, str, str]
@@ -360,7 +360,7 @@ def checking(folder: Path, less: int) -> list[Row]:
 
 def _decision_s(count: int) -> float:
     """Return the processor seconds of one decision, the mean of *count*, by the rules that are checked."""
-    walker = Walker(worlds_of(default_limits())[0], Rules())
+    walker = StateWalker(worlds_of(default_limits())[0], Rules())
     run = walker.start()
     outcome = outcome_of(next(walker.moves(run)), run)
     started = time.process_time()

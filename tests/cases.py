@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from paor.fsm.decision.run_resources import Kit
+from paor.fsm.decision.run_resources import RunResources
 from paor.fsm.journal.payloads import Stager
 from paor.fsm.machine.fold import apply
 from paor.fsm.machine.machine import Decision, Moment, decide, request_of
@@ -27,7 +27,7 @@ from paor.states.records.outcomes import (
     Ended,
     InDoubt,
     ModelFault,
-    Nought,
+    NoOutcome,
     Outcome,
     Recalled,
     Replied,
@@ -114,7 +114,7 @@ QUESTION = Question(kind="approval", message="May notes.read be called?", tool="
 DOUBT = Question(kind="in_doubt", message="Did it happen?", tool="notes.read", key="run-1-1")
 
 OUTCOMES: dict[str, Outcome] = {
-    "none": Nought(),
+    "none": NoOutcome(),
     "reply": replied("no JSON at all"),
     "fault": fault(),
     "result": Ended(RESULT),
@@ -152,7 +152,7 @@ class Walk:
     def __init__(self, of: Spec | None = None, run: Run | None = None) -> None:
         start = run.spec if run is not None else of if of is not None else spec()
         self.run = run if run is not None else initial_run("run-1", 1, start)
-        self.kit = Kit(start)
+        self.kit = RunResources(start)
         self.decisions: list[Decision] = []
 
     @property
@@ -187,7 +187,7 @@ class Walk:
         request = self.request
         if isinstance(request, Recall):
             return self.take(Recalled(("text",) * len(request.payloads)))
-        return self.take(Nought())
+        return self.take(NoOutcome())
 
     def read_on(self, tokens: tuple[int, int]) -> Decision:
         """Decide what a model says that reads page after page and never stops, at this price a request."""

@@ -20,10 +20,10 @@ from paor import (
     replay,
     tool,
 )
-from paor.fsm.decision.run_resources import Kit
+from paor.fsm.decision.run_resources import RunResources
 from paor.fsm.machine.machine import Moment, decide
 from paor.fsm.replay.restore import restored
-from paor.states.records.outcomes import Nought
+from paor.states.records.outcomes import NoOutcome
 from paor.tools.approvals import approval_id, approval_needed
 
 from .journey import Lost
@@ -231,5 +231,5 @@ def test_an_approval_of_another_policy_counts_for_nothing(tmp_path: Path) -> Non
         run, _ = restored(world.journal, run_id)
         moment = Moment(world.rows[-1].at, 0)
     other = run.spec.model_copy(update={"policy": Policy(approvals=("notes.send",), deny=("crm.delete",))})
-    assert decide(run, Nought(), moment, Kit(run.spec)).row.trigger == "specify"
-    assert decide(run, Nought(), moment, Kit(other)).row.trigger == "wait"
+    assert decide(run, NoOutcome(), moment, RunResources(run.spec)).row.trigger == "specify"
+    assert decide(run, NoOutcome(), moment, RunResources(other)).row.trigger == "wait"

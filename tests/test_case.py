@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from paor.fsm.decision.case import Case
 from paor.fsm.decision.progress import folded_text, progress, stale_after
-from paor.fsm.decision.run_resources import Kit
+from paor.fsm.decision.run_resources import RunResources
 from paor.fsm.machine.stop_rules import STOP_REACHED, first_stop, read_case
 from paor.states.base.errors import InternalError
-from paor.states.records.outcomes import Cancelled, Nought, Outcome
+from paor.states.records.outcomes import Cancelled, NoOutcome, Outcome
 from paor.states.records.reviews import CriterionCheck, Refinement
 from paor.states.run.phase_names import EXECUTING, OBSERVING, PLANNING, REVIEWING, SPECIFYING
 from paor.states.run.spec import ToolSpec
@@ -44,7 +44,7 @@ def refined(decision: Any = "continue", **keys: Any) -> Refinement:
 
 def case_of(run: Any, outcome: Any) -> Case:
     """Read a case with a kit of its own."""
-    return read_case(run, outcome, Kit(run.spec))
+    return read_case(run, outcome, RunResources(run.spec))
 
 
 # -- progress ------------------------------------------------------------------------------------------------------
@@ -156,20 +156,24 @@ MET = spec(limits=BROKE, success_criteria=("c",))
 STOPS: dict[str, tuple[Run, Outcome, str | None]] = {
     "cancelled": (run_in(PLANNING), Cancelled(), "cancelled"),
     "a fault": (run_in(PLANNING), fault(), "model_error"),
-    "blocked too often": (run_in(PLANNING, counters={"blocked": 3}), Nought(), "stuck"),
-    "refused too often": (run_in(PLANNING, counters={"refused": 3}), Nought(), "stuck"),
-    "failed too often": (run_in(PLANNING, counters={"errors": 5}), Nought(), "consecutive_errors"),
-    "out of tokens": (run_in(PLANNING, BROKE_SPEC, counters=SPENT), Nought(), "token_budget"),
-    "stuck before broke": (run_in(PLANNING, BROKE_SPEC, counters=SPENT | {"blocked": 3}), Nought(), "stuck"),
+    "blocked too often": (run_in(PLANNING, counters={"blocked": 3}), NoOutcome(), "stuck"),
+    "refused too often": (run_in(PLANNING, counters={"refused": 3}), NoOutcome(), "stuck"),
+    "failed too often": (run_in(PLANNING, counters={"errors": 5}), NoOutcome(), "consecutive_errors"),
+    "out of tokens": (run_in(PLANNING, BROKE_SPEC, counters=SPENT), NoOutcome(), "token_budget"),
+    "stuck before broke": (
+        run_in(PLANNING, BROKE_SPEC, counters=SPENT | {"blocked": 3}),
+        NoOutcome(),
+        "stuck",
+    ),
     "one token left": (run_in(PLANNING, BROKE_SPEC, counters={"tokens_in": 9}), replied("x"), None),
     "before Stage 2": (
         run_in(SPECIFYING, BROKE_SPEC, counters=SPENT, selection=SETTLED),
-        Nought(),
+        NoOutcome(),
         "token_budget",
     ),
     "the last formatting": (
         run_in(SPECIFYING, BROKE_SPEC, counters=SPENT | {"formatted": 1}, selection=SETTLED),
-        Nought(),
+        NoOutcome(),
         None,
     ),
     "a person answers": (
@@ -182,17 +186,21 @@ STOPS: dict[str, tuple[Run, Outcome, str | None]] = {
         answered("cancel"),
         "cancelled",
     ),
-    "a tool acts": (run_in(EXECUTING, BROKE_SPEC, counters=SPENT, intent=INTENT), Nought(), None),
+    "a tool acts": (run_in(EXECUTING, BROKE_SPEC, counters=SPENT, intent=INTENT), NoOutcome(), None),
     "doubt is cancelled": (run_in(EXECUTING, intent=INTENT, question=DOUBT), answered("cancel"), "cancelled"),
-    "an action is observed": (run_in(OBSERVING, BROKE_SPEC, counters=SPENT | {"blocked": 3}), Nought(), None),
-    "at entry to Reviewing": (run_in(REVIEWING, BROKE_SPEC, counters=SPENT), Nought(), "token_budget"),
-    "all criteria met": (run_in(REVIEWING, MET, counters=SPENT | {"criteria": "1"}), Nought(), None),
+    "an action is observed": (
+        run_in(OBSERVING, BROKE_SPEC, counters=SPENT | {"blocked": 3}),
+        NoOutcome(),
+        None,
+    ),
+    "at entry to Reviewing": (run_in(REVIEWING, BROKE_SPEC, counters=SPENT), NoOutcome(), "token_budget"),
+    "all criteria met": (run_in(REVIEWING, MET, counters=SPENT | {"criteria": "1"}), NoOutcome(), None),
     "met, but stuck": (
         run_in(REVIEWING, MET, counters={"criteria": "1", "blocked": 3}),
-        Nought(),
+        NoOutcome(),
         "stuck",
     ),
-    "formatted": (run_in(REVIEWING, BROKE_SPEC, counters=SPENT | {"formatted": 1}), Nought(), None),
+    "formatted": (run_in(REVIEWING, BROKE_SPEC, counters=SPENT | {"formatted": 1}), NoOutcome(), None),
     "formatted and cancelled": (run_in(REVIEWING, counters={"formatted": 1}), Cancelled(), "cancelled"),
 }
 

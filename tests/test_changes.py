@@ -17,7 +17,7 @@ from paor.fsm.machine.updates import CHANGES
 from paor.fuzz import EngineMachine, search
 from paor.states.base.errors import InternalError
 from paor.states.records.observations import Turn
-from paor.states.records.outcomes import Nought
+from paor.states.records.outcomes import NoOutcome
 from paor.states.records.reviews import Review
 from paor.states.run.counters import counters_of
 from paor.states.run.phase_names import EXECUTING, PLANNING, REVIEWING, SPECIFYING
@@ -248,7 +248,7 @@ def test_a_review_that_fails_keeps_its_criteria_and_answer() -> None:
 def test_a_failure_without_a_cause_is_never_given_a_made_up_one(state: str, memory: dict[str, Any]) -> None:
     """It cannot happen; if it did, the reason would say so."""
     run = run_in(state, **{name: value for name, value in memory.items() if value is not None})
-    change, counters = CHANGES[state, "fail"](Case(run, Nought()))
+    change, counters = CHANGES[state, "fail"](Case(run, NoOutcome()))
     assert counters.stop == ("selection_invalid" if state == PLANNING else "internal_error")
     assert change.answer
 

@@ -15,7 +15,7 @@ import pytest
 
 import paor
 from paor import Check, Engine, Journal, Limits, ScriptedModel, Tool
-from paor.fsm.check.bounded_specs import CALL, CAPS, PARAMETERS, World, worlds_of
+from paor.fsm.check.bounded_specs import CALL, CAPS, PARAMETERS, BoundedSpec, worlds_of
 from paor.fsm.check.checker import default_limits, prove
 from paor.fsm.check.counterexample import path_of, rerun
 from paor.fsm.check.findings import CODES, Finding
@@ -29,7 +29,7 @@ from paor.states.run.phase_names import REVIEWING
 from .table_defects import DEFECTS, Defect
 from .test_cli_support import Shell, make_shell, make_shop  # noqa: F401 - the fixtures `shell` and `shop`
 
-WORLDS: dict[str, World] = {
+WORLDS: dict[str, BoundedSpec] = {
     world.name: world
     for world in worlds_of({"react": Limits(parameter_retries=2), "planner": Limits(parameter_retries=2)})
 }

@@ -20,11 +20,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from paor import Limits
-from paor.fsm.check.bounded_specs import BOUNDS, World, worlds_of
+from paor.fsm.check.bounded_specs import BOUNDS, BoundedSpec, worlds_of
 from paor.fsm.check.guard_logic import left_open, shadowed
 from paor.fsm.check.inputs import outcome_of
 from paor.fsm.check.state_key import COUNTERS, State, state_of
-from paor.fsm.check.state_space import LATE, NOW, Graph, Walker, explore
+from paor.fsm.check.state_space import LATE, NOW, StateGraph, StateWalker, explore
 from paor.fsm.check.termination import endless_walk, unbounded_parts
 from paor.fsm.machine.guards import GUARDS
 from paor.fsm.machine.machine import Rules, decide
@@ -54,7 +54,7 @@ CUT = {world.name: world for world in worlds_of({"react": Limits(**LARGE), "plan
 
 
 @lru_cache(maxsize=4)
-def explored(name: str) -> tuple[Graph, dict[State, int], set[tuple[int, str, str, int]]]:
+def explored(name: str) -> tuple[StateGraph, dict[State, int], set[tuple[int, str, str, int]]]:
     """Return the graph of a cut world, its states by what they are, and its edges."""
     graph = explore(CUT[name], Rules())
     numbers = {state_of(run): number for number, run in enumerate(graph.runs)}
@@ -62,13 +62,13 @@ def explored(name: str) -> tuple[Graph, dict[State, int], set[tuple[int, str, st
     return graph, numbers, edges
 
 
-def large_world(name: str) -> World:
+def large_world(name: str) -> BoundedSpec:
     """Return the world with its limits as they are."""
     cut = CUT[name]
-    return World(name, cut.mode, cut.limits.model_copy(update=LARGE), cut.full, step_retries=3)
+    return BoundedSpec(name, cut.mode, cut.limits.model_copy(update=LARGE), cut.full, step_retries=3)
 
 
-def cut_run(run: Run, cut: World) -> Run:
+def cut_run(run: Run, cut: BoundedSpec) -> Run:
     """Return a run of a large world as the cut world holds it: of each counter the distance to its limit, or *far*."""
     values: dict[str, Any] = {}
     for name in COUNTERS:
@@ -85,7 +85,7 @@ def cut_run(run: Run, cut: World) -> Run:
 def test_every_step_of_a_run_with_larger_limits_is_an_edge(name: str, data: st.DataObject) -> None:
     """The graph of a world with limits of one holds the runs of a world with limits of three and more."""
     _, numbers, edges = explored(name)
-    walker = Walker(large_world(name), Rules())
+    walker = StateWalker(large_world(name), Rules())
     run = walker.start()
     for _ in range(60):
         if run.final:
@@ -143,7 +143,7 @@ def watched(name: str, value: int) -> Watched:
 def test_a_counter_is_compared_with_its_limit_and_with_nothing_else(name: str) -> None:
     """What saturation rests on: below its limit, one value of a counter is as good as another."""
     graph, _, _ = explored(name)
-    walker = Walker(CUT[name], Rules())
+    walker = StateWalker(CUT[name], Rules())
     Watched.seen.clear()
     for run in graph.runs[:1500]:
         if run.final:

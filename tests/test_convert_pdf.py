@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paor.tools.documents.convert import pdf as convert_pdf
-from paor.tools.documents.convert.reflow import Line, drop_running_heads, flow
+from paor.tools.documents.convert.reflow import PageLine, drop_running_heads, flow
 from paor.tools.documents.convert.registry import ConversionError, convert
 
 
@@ -30,9 +30,9 @@ def text_of(pdf: FPDF) -> str:
     return convert("a.pdf", bytes(pdf.output())).text
 
 
-def lines(*texts: str, size: float = 10, x: float = 50, **marks: bool) -> list[Line]:
+def lines(*texts: str, size: float = 10, x: float = 50, **marks: bool) -> list[PageLine]:
     """Return lines one below the other."""
-    return [Line(text, x, 700 - 12 * number, size, **marks) for number, text in enumerate(texts)]
+    return [PageLine(text, x, 700 - 12 * number, size, **marks) for number, text in enumerate(texts)]
 
 
 LONG = "The supplier shall deliver all of the goods that are listed below to the "
@@ -175,7 +175,7 @@ def test_one_unreadable_page_is_a_note_and_all_of_them_an_error(monkeypatch: pyt
     honest = convert_pdf._lines
     bad = {1}
 
-    def lines_of(page: object, work: convert_pdf._Work) -> list[Line]:
+    def lines_of(page: object, work: convert_pdf._Work) -> list[PageLine]:
         if getattr(page, "page_number", 0) in bad:
             raise ValueError("bad stream")
         return honest(page, work)  # type: ignore[arg-type]
@@ -248,24 +248,37 @@ def test_titles_that_name_a_program_or_a_file_are_ignored(monkeypatch: pytest.Mo
         (lines(LONG + "as:", "1. first", "2. second"), LONG + "as:\n1. first\n2. second"),
         (lines(LONG + "by", "12. May at the latest."), LONG + "by 12. May at the latest."),
         ([*lines("Head", size=14), *lines("text", x=51)], "Head\n\ntext"),
-        ([*lines("Head", bold=True), Line("Text is here", 50, 688, 10)], "Head\n\nText is here"),
-        ([*lines("a = 1", "b = 2", code=True), Line("Text", 50, 676, 10)], "a = 1\nb = 2\n\nText"),
-        ([*lines("a | b", "c | d", row=True), Line("Text", 50, 676, 10)], "a | b\nc | d\n\nText"),
-        ([*lines("we | have", row=True), Line("this one.", 50, 688, 10)], "we | have this one."),
-        ([Line(LONG, 50, 700, 10), Line("Far below.", 50, 600, 10)], f"{LONG}\n\nFar below."),
-        ([Line(LONG, 50, 100, 10), Line("and on the right.", 300, 700, 10)], f"{LONG} and on the right."),
-        ([Line(LONG, 50, 100, 10), Line("Right column.", 300, 700, 10)], f"{LONG}\n\nRight column."),
-        ([Line(LONG, 50, 100, 10), Line("Beside", 300, 100, 10)], f"{LONG} Beside"),
-        ([Line(LONG + "end.", 50, 100, 10), Line("Indented", 62, 88, 10)], LONG + "end.\n\nIndented"),
-        ([Line(LONG + "end.", 62, 100, 10), Line("Moved back", 50, 88, 10)], LONG + "end.\nMoved back"),
-        ([Line("1. " + LONG + "end.", 50, 100, 10), Line("Hanging", 62, 88, 10)], f"1. {LONG}end. Hanging"),
+        ([*lines("Head", bold=True), PageLine("Text is here", 50, 688, 10)], "Head\n\nText is here"),
+        ([*lines("a = 1", "b = 2", code=True), PageLine("Text", 50, 676, 10)], "a = 1\nb = 2\n\nText"),
+        ([*lines("a | b", "c | d", row=True), PageLine("Text", 50, 676, 10)], "a | b\nc | d\n\nText"),
+        ([*lines("we | have", row=True), PageLine("this one.", 50, 688, 10)], "we | have this one."),
+        ([PageLine(LONG, 50, 700, 10), PageLine("Far below.", 50, 600, 10)], f"{LONG}\n\nFar below."),
         (
-            [Line("1. One.", 50, 100, 10), Line("2. Two.", 50, 88, 10), Line("3. Far.", 50, 60, 10)],
+            [PageLine(LONG, 50, 100, 10), PageLine("and on the right.", 300, 700, 10)],
+            f"{LONG} and on the right.",
+        ),
+        ([PageLine(LONG, 50, 100, 10), PageLine("Right column.", 300, 700, 10)], f"{LONG}\n\nRight column."),
+        ([PageLine(LONG, 50, 100, 10), PageLine("Beside", 300, 100, 10)], f"{LONG} Beside"),
+        ([PageLine(LONG + "end.", 50, 100, 10), PageLine("Indented", 62, 88, 10)], LONG + "end.\n\nIndented"),
+        (
+            [PageLine(LONG + "end.", 62, 100, 10), PageLine("Moved back", 50, 88, 10)],
+            LONG + "end.\nMoved back",
+        ),
+        (
+            [PageLine("1. " + LONG + "end.", 50, 100, 10), PageLine("Hanging", 62, 88, 10)],
+            f"1. {LONG}end. Hanging",
+        ),
+        (
+            [
+                PageLine("1. One.", 50, 100, 10),
+                PageLine("2. Two.", 50, 88, 10),
+                PageLine("3. Far.", 50, 60, 10),
+            ],
             "1. One.\n2. Two.\n\n3. Far.",
         ),
     ],
 )
-def test_lines_are_joined_by_rule(page: list[Line], text: str | None) -> None:
+def test_lines_are_joined_by_rule(page: list[PageLine], text: str | None) -> None:
     """Each rule of the module's description, one by one."""
     joined = flow([page]).text
     if text is None:
@@ -291,11 +304,13 @@ def test_stray_last_letters_are_mended_only_where_they_are_a_habit() -> None:
     assert flow([lines(*honest)]).text.count("th e") == 5
 
 
-def numbered(number: int, *, head: str = "", foot: str = "") -> list[Line]:
+def numbered(number: int, *, head: str = "", foot: str = "") -> list[PageLine]:
     """Return a page of seven lines with a head and a foot."""
-    body = [Line(f"Body {number * 7 % 5} {word}", 50, 600 - 12 * n, 10) for n, word in enumerate("abcdefg")]
-    top = [Line(head, 50, 780, 8)] if head else []
-    return [*top, *body, *([Line(foot, 50, 30, 8)] if foot else [])]
+    body = [
+        PageLine(f"Body {number * 7 % 5} {word}", 50, 600 - 12 * n, 10) for n, word in enumerate("abcdefg")
+    ]
+    top = [PageLine(head, 50, 780, 8)] if head else []
+    return [*top, *body, *([PageLine(foot, 50, 30, 8)] if foot else [])]
 
 
 def test_running_heads_are_told_from_text_that_repeats() -> None:
@@ -321,7 +336,7 @@ def test_running_heads_are_told_from_text_that_repeats() -> None:
     st.lists(
         st.lists(
             st.builds(
-                Line,
+                PageLine,
                 st.sampled_from(["word", "de-", "Page 1", "• x", "1. y", "th e", "A b.", "- ", "xii"]),
                 st.floats(0, 600),
                 st.floats(0, 800),
@@ -335,7 +350,7 @@ def test_running_heads_are_told_from_text_that_repeats() -> None:
         max_size=5,
     )
 )
-def test_any_lines_flow_with_offsets_in_order(pages: list[list[Line]]) -> None:
+def test_any_lines_flow_with_offsets_in_order(pages: list[list[PageLine]]) -> None:
     """Whatever a file says about places, offsets stay usable."""
     found = flow(pages)
     assert len(found.page_starts) == len(pages)

@@ -17,7 +17,7 @@ from paor.fsm.check.bounded_specs import worlds_of
 from paor.fsm.check.checker import default_limits
 from paor.fsm.check.state_space import explore
 from paor.fsm.explain.coverage import COUNT_MAX, Coverage, coverage
-from paor.fsm.explain.reachable_rows import UNREACHED, Outcome, possible_outcomes
+from paor.fsm.explain.reachable_rows import UNREACHED, GuardOutcome, possible_outcomes
 from paor.fsm.machine.machine import Rules
 from paor.fsm.machine.table import ROWS, Row, rows_of
 from paor.fuzz.oracles.reachable_rows import never
@@ -66,7 +66,7 @@ def orders(rows: list[Row], source: str) -> list[list[int]]:
     ]
 
 
-def steps(rows: list[Row], sources: Iterable[str] = ("A", "B")) -> list[tuple[Taken, set[Outcome], int]]:
+def steps(rows: list[Row], sources: Iterable[str] = ("A", "B")) -> list[tuple[Taken, set[GuardOutcome], int]]:
     """Everything that a machine of this table could ever record: the record, the outcomes tried, the row taken."""
     found = []
     for source in sources:
@@ -76,13 +76,13 @@ def steps(rows: list[Row], sources: Iterable[str] = ("A", "B")) -> list[tuple[Ta
                 values, recorded, tried = (
                     dict(zip(names, drawn, strict=True)),
                     dict[str, bool](),
-                    set[Outcome](),
+                    set[GuardOutcome](),
                 )
                 for place in order:
                     row = rows[place]
                     for name in (*row.conditions, *row.unless):
                         recorded[name] = values[name]
-                        tried.add(Outcome(place, name, values[name]))
+                        tried.add(GuardOutcome(place, name, values[name]))
                     if holds(row, values):
                         found.append((Taken(0, source, row.trigger, row.dest, recorded), tried, place))
                         break
@@ -152,7 +152,7 @@ def test_of_the_shipped_table_what_no_journal_can_hold_is_left_out() -> None:
     """An answer that does not fit is never recorded, and what no state comes to is not."""
     empty = Coverage.empty()
     all_outcomes = {
-        Outcome(place, one.guard, value)
+        GuardOutcome(place, one.guard, value)
         for place, row in enumerate(empty.rows)
         for one in row.seen
         for value in (True, False)

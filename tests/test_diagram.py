@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from paor.fsm.diagrams.layout import Layout, Rect, count_text, cut, layout_of, width_of
 from paor.fsm.diagrams.render import (
     Format,
-    Walk,
+    RunWalk,
     caption,
     diagram,
     graph_of,
@@ -62,7 +62,7 @@ class Taken(NamedTuple):
     dest: str
 
 
-def walked(*steps: tuple[str, str, str], **given: Any) -> Walk:
+def walked(*steps: tuple[str, str, str], **given: Any) -> RunWalk:
     known = {
         "title": "A run",
         "state": steps[-1][2] if steps else INITIAL,
@@ -73,7 +73,7 @@ def walked(*steps: tuple[str, str, str], **given: Any) -> Walk:
 
 
 @st.composite
-def walks(draw: st.DrawFn) -> Walk:
+def walks(draw: st.DrawFn) -> RunWalk:
     """A random way through the table, at most 60 rows long."""
     at, steps = INITIAL, []
     for _ in range(draw(st.integers(0, 60))):
@@ -86,7 +86,7 @@ def walks(draw: st.DrawFn) -> Walk:
     return walked(*steps, state=at, title=draw(st.text()), status=status, reason=draw(st.none() | st.text()))
 
 
-def geometry(walk: Walk | None = None, rows: tuple[Row, ...] = ROWS) -> Layout:
+def geometry(walk: RunWalk | None = None, rows: tuple[Row, ...] = ROWS) -> Layout:
     return layout_of(graph_of(rows, walk))
 
 
@@ -131,7 +131,7 @@ READERS = {"mermaid": mermaid_edges, "dot": dot_edges, "svg": svg_edges}
 
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("walk", [None, walked()])
-def test_every_row_is_in_every_form_once(form: Format, walk: Walk | None) -> None:
+def test_every_row_is_in_every_form_once(form: Format, walk: RunWalk | None) -> None:
     """One edge per source and dest, one label per trigger on it, and nothing that the table does not have."""
     edges = READERS[form](diagram(form, walk))
     assert set(edges) == {(row.source, row.dest) for row in ROWS}
@@ -211,7 +211,7 @@ def test_a_walk_counts_its_steps_in_order_of_first_use() -> None:
 
 @given(walk=walks())
 @settings(max_examples=60)
-def test_counts_and_places_are_the_same_in_every_form(walk: Walk) -> None:
+def test_counts_and_places_are_the_same_in_every_form(walk: RunWalk) -> None:
     expected = {
         (edge.source, edge.dest): [label.walked_text for label in edge.labels]
         for edge in graph_of(ROWS, walk).edges
@@ -274,7 +274,7 @@ def test_a_step_that_the_table_does_not_know_is_drawn_too(form: Format) -> None:
 
 @given(walk=st.none() | walks())
 @settings(max_examples=80)
-def test_the_engines_own_table_has_the_fixed_layout_without_overlaps(walk: Walk | None) -> None:
+def test_the_engines_own_table_has_the_fixed_layout_without_overlaps(walk: RunWalk | None) -> None:
     layout = geometry(walk)
     assert layout.columns is None and layout.width == 1100 and not layout.clashes
     rects = mark_rects(layout)
@@ -286,7 +286,7 @@ def test_the_engines_own_table_has_the_fixed_layout_without_overlaps(walk: Walk 
 
 def test_a_million_steps_of_each_kind_still_fit() -> None:
     """Limits allow a million steps, so that all counts at once are the widest that can come."""
-    walk = Walk("all", dict.fromkeys(STEPS, 1_000_000), STEPS, "Reviewing", "running", None)
+    walk = RunWalk("all", dict.fromkeys(STEPS, 1_000_000), STEPS, "Reviewing", "running", None)
     assert geometry(walk).columns is None
 
 

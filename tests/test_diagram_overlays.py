@@ -25,7 +25,7 @@ from paor.fsm.diagrams.captions import legend_of
 from paor.fsm.diagrams.layout import Rect, layout_of, width_of
 from paor.fsm.diagrams.legend import panel_of
 from paor.fsm.diagrams.mermaid import EDGES
-from paor.fsm.diagrams.render import Covered, Overlay, Parted, Step, Walk, graph_of
+from paor.fsm.diagrams.render import Covered, Overlay, Parted, RunWalk, Step, graph_of
 from paor.fsm.diagrams.render import diagram as picture
 from paor.fsm.machine.table import ROWS, Row
 
@@ -233,9 +233,9 @@ def test_the_engines_own_table_keeps_its_layout_under_every_overlay(overlay: Ove
 
 @pytest.mark.parametrize("count", [1, 999, 9_999, 100_000])
 def test_long_runs_keep_the_layout(count: int) -> None:
-    one = Walk("all", dict.fromkeys(STEPS, count), STEPS, "Reviewing", "running", None)
+    one = RunWalk("all", dict.fromkeys(STEPS, count), STEPS, "Reviewing", "running", None)
     assert layout_of(graph_of(ROWS, one)).columns is None
-    few = Walk("few", {step: count - 1 for step in STEPS[2:]}, STEPS[2:], "Planning", "running", None)
+    few = RunWalk("few", {step: count - 1 for step in STEPS[2:]}, STEPS[2:], "Planning", "running", None)
     text = picture("svg", Parted("T", one, few, 3, "Planning", "c", "d", 4))
     assert parsed(text).get("viewBox", "").split()[2] == "1100"
 

@@ -9,12 +9,12 @@ import pytest
 from msgspec.structs import replace
 
 from paor.fsm.decision.case import Case
-from paor.fsm.decision.run_resources import Kit
+from paor.fsm.decision.run_resources import RunResources
 from paor.fsm.machine.guards import GUARDS
 from paor.fsm.machine.stop_rules import read_case
 from paor.prompts.parsing.replies import Invalid
 from paor.states.records.actions import ToolResult
-from paor.states.records.outcomes import Nought
+from paor.states.records.outcomes import NoOutcome
 from paor.states.records.reviews import Refinement, Review
 from paor.states.run.phase_names import EXECUTING, FINAL, PLANNING, REVIEWING, SPECIFYING
 from paor.tools.documents.tools import generate_report
@@ -44,7 +44,7 @@ def holds(
 ) -> bool:
     """Return what *guard* says of a case with these counters, slots of memory and fields."""
     run = run_in(state, of or spec(limits=LIMITS), counters=counters, **(memory or {}))
-    outcome = values.pop("outcome", Nought())
+    outcome = values.pop("outcome", NoOutcome())
     return GUARDS[guard](Case(run, outcome, **values))
 
 
@@ -53,7 +53,7 @@ def holds(
 def test_a_guard_never_raises_and_changes_nothing(situation: str, kind: str) -> None:
     """For every guard and every case, also those that no phase would ask about."""
     run = RUNS[situation]
-    case = read_case(run, OUTCOMES[kind], Kit(run.spec))
+    case = read_case(run, OUTCOMES[kind], RunResources(run.spec))
     before = copy.deepcopy(case)
     for name, guard in GUARDS.items():
         assert guard(case) in (True, False), name

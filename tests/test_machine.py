@@ -17,7 +17,7 @@ from msgspec.structs import astuple, replace
 from transitions import EventData, Machine, MachineError
 
 from paor import IllegalEvent, InternalError
-from paor.fsm.decision.run_resources import Kit
+from paor.fsm.decision.run_resources import RunResources
 from paor.fsm.journal.record import canonical
 from paor.fsm.machine import guards as guards_module
 from paor.fsm.machine.guards import GUARDS
@@ -27,7 +27,7 @@ from paor.fsm.machine.table import ROWS, Row, rows_of
 from paor.fsm.machine.updates import CHANGES
 from paor.fuzz import texts
 from paor.states.records.actions import SchemaField, Selection
-from paor.states.records.outcomes import Cancelled, Ended, ModelFault, Nought, Outcome, Usage
+from paor.states.records.outcomes import Cancelled, Ended, ModelFault, NoOutcome, Outcome, Usage
 from paor.states.records.questions import Answer
 from paor.states.records.requests import ModelRequest, Nothing, Recall, ToolRequest
 from paor.states.records.reviews import Review
@@ -124,9 +124,9 @@ LEGAL: dict[str, set[str]] = {
 """Kinds of outcome that a row takes; a cancellation as well, as long as the run has not ended."""
 
 
-def decided(run: Run, outcome: Outcome, kit: Kit | None = None) -> Decision:
+def decided(run: Run, outcome: Outcome, kit: RunResources | None = None) -> Decision:
     """Return the decision, made with a kit of its own."""
-    return decide(run, outcome, MOMENT, kit if kit is not None else Kit(run.spec))
+    return decide(run, outcome, MOMENT, kit if kit is not None else RunResources(run.spec))
 
 
 def first_fit(rows: tuple[Row, ...], values: dict[str, bool]) -> Row:
@@ -202,7 +202,7 @@ def test_an_effect_in_doubt_is_settled_by_its_own_answers(action: str) -> None:
 
 def counted_guards(run: Run, outcome: Outcome) -> tuple[Decision, Counter[str]]:
     """Return the decision and how often each guard was called for it, not counting calls between guards."""
-    kit = Kit(run.spec)
+    kit = RunResources(run.spec)
     codes = {guard.__code__: name for name, guard in GUARDS.items()}
     calls: Counter[str] = Counter()
 
@@ -390,8 +390,8 @@ def test_decide_is_total_and_pure_for_whatever_a_model_says(run: Run, text: str,
     """A decision for every text; the same one each time; nothing that went in is changed."""
     outcome = replied(text, finish=finish)
     settled = not isinstance(request_of(run), ModelRequest)
-    given: Outcome = Nought() if settled else outcome
-    before, kit = copy.deepcopy(run), Kit(run.spec)
+    given: Outcome = NoOutcome() if settled else outcome
+    before, kit = copy.deepcopy(run), RunResources(run.spec)
     decision = decided(run, given, kit)
     assert decided(run, given, kit) == decision == decided(run, given)
     assert run == before
@@ -410,7 +410,9 @@ def test_decide_is_total_and_pure_for_whatever_a_model_says(run: Run, text: str,
 def test_a_case_is_read_without_guards_being_asked(text: str) -> None:
     """Understanding a reply happens once, before any guard, and is repeatable."""
     run = run_in(PLANNING)
-    assert read_case(run, replied(text), Kit(run.spec)) == read_case(run, replied(text), Kit(run.spec))
+    assert read_case(run, replied(text), RunResources(run.spec)) == read_case(
+        run, replied(text), RunResources(run.spec)
+    )
 
 
 # -- what is counted ---------------------------------------------------------------------------------------------
@@ -428,7 +430,7 @@ def test_usage_and_time_of_an_outcome_are_counted_once(
     start = {"tokens_in": spent[0], "tokens_out": spent[1], "time_us": spent[2]}
     run = run_in(EXECUTING, selection=SELECTION, intent=INTENT, counters=start)
     outcome = Ended(RESULT, Usage(*usage))
-    after = decide(run, outcome, Moment(1, active_us), Kit(run.spec)).counters
+    after = decide(run, outcome, Moment(1, active_us), RunResources(run.spec)).counters
     assert (after.calls, after.tokens_in - spent[0], after.tokens_out - spent[1], after.cost_micro) == usage
     assert after.time_us == spent[2] + active_us
 

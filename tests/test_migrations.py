@@ -17,7 +17,7 @@ from sqlite_utils import Database
 from paor import Journal, JournalTooNew, replay
 from paor.cli import main
 from paor.fsm.journal import migrations
-from paor.fsm.journal.migrations import STEPS, Step
+from paor.fsm.journal.migrations import STEPS, Migration
 
 from .pages import ROOT
 from .stored import query
@@ -36,7 +36,7 @@ def path(tmp_path: Path) -> Path:
 
 def with_step(monkeypatch: pytest.MonkeyPatch, apply: Apply) -> None:
     """Make paor one that knows a schema more."""
-    monkeypatch.setattr(migrations, "STEPS", (*STEPS, Step(STEPS[-1].version + 1, apply)))
+    monkeypatch.setattr(migrations, "STEPS", (*STEPS, Migration(STEPS[-1].version + 1, apply)))
 
 
 def adds(database: Database) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paor.fsm.decision.case import Case
-from paor.fsm.decision.run_resources import Kit
+from paor.fsm.decision.run_resources import RunResources
 from paor.fsm.machine.stop_rules import (
     ANSWER,
     HARD_STOP,
@@ -24,7 +24,7 @@ from paor.fsm.machine.stop_rules import (
 )
 from paor.fsm.machine.table import CONCLUDED, ROWS, STOPS, TABLE, Stop, rows_of
 from paor.prompts.parsing.replies import Invalid
-from paor.states.records.outcomes import Cancelled, Nought, Outcome, Unaffordable
+from paor.states.records.outcomes import Cancelled, NoOutcome, Outcome, Unaffordable
 from paor.states.records.reviews import Refinement, Review
 from paor.states.run.budgets import limit_reached
 from paor.states.run.phase_names import EXECUTING, FAILED, FINAL, OBSERVING, PLANNING, REVIEWING, SPECIFYING
@@ -86,7 +86,7 @@ def test_every_predicate_is_used_named_and_total() -> None:
         if run.state in FINAL:
             continue
         for outcome in OUTCOMES.values():
-            case = read_case(run, outcome, Kit(run.spec))
+            case = read_case(run, outcome, RunResources(run.spec))
             assert {type(predicate(case)) for predicate in PREDICATES.values()} == {bool}
             for guard in (HARD_STOP, STOP_REACHED, ANSWER, LAST_FAIL):
                 assert first_stop(case, guard) in (None, "", *REASONS)
@@ -122,7 +122,7 @@ def test_of_several_hard_stops_the_first_of_the_table_is_the_reason(holding: set
         counters |= HARD[name][2]
     if {"cancelled", "model_error"} <= holding:
         holding.discard("model_error")  # an outcome is one of them
-    outcome: Outcome = values.pop("outcome", Nought())
+    outcome: Outcome = values.pop("outcome", NoOutcome())
     run = run_in(phase, spec(limits=BUDGETS), counters=counters)
     expected = next((name.strip() for name in HARD if name in holding), None)
     assert first_stop(Case(run, outcome, **values), HARD_STOP) == expected
@@ -148,7 +148,7 @@ def test_a_request_is_left_out_exactly_when_the_table_would_end_the_run(
 ) -> None:
     """Phases ask `limit_reached` whether a request is worth making; it must say what the table of stops says."""
     run = run_in(phase, spec(limits=BUDGETS), counters=counters)
-    assert limit_reached(run) is (first_stop(Case(run, Nought()), HARD_STOP) is not None)
+    assert limit_reached(run) is (first_stop(Case(run, NoOutcome()), HARD_STOP) is not None)
 
 
 def test_a_budget_that_is_too_small_is_one_that_is_used_up() -> None:
@@ -199,21 +199,21 @@ FAILS: dict[str, tuple[str, dict[str, int | str], dict[str, Any], str]] = {
 def test_the_last_fail_of_a_phase_says_why(name: str) -> None:
     """No other row has fitted: which bound or which review it was."""
     phase, counters, values, reason = FAILS[name]
-    assert first_stop(Case(run_in(phase, counters=counters), Nought(), **values), LAST_FAIL) == reason
+    assert first_stop(Case(run_in(phase, counters=counters), NoOutcome(), **values), LAST_FAIL) == reason
 
 
 def test_a_refinement_that_cannot_be_read_stops_once_it_may_not_be_asked_again() -> None:
     """Before that the run asks again, which is no reason to stop."""
     for asked, stop in ((0, None), (1, "model_stop"), (2, "model_stop")):
         run = run_in(REVIEWING, spec(limits={"review_retries": 1}), counters={"review_retries": asked})
-        assert read_case(run, replied("no JSON"), Kit(run.spec)).stop_reason == stop
+        assert read_case(run, replied("no JSON"), RunResources(run.spec)).stop_reason == stop
 
 
 def test_a_stop_that_was_recorded_is_not_asked_for_again() -> None:
     """Once the run has concluded, only the completion review is left."""
     for counters in ({"concluded": 1}, {"formatted": 1}):
         run = run_in(REVIEWING, counters={"step": 99, **counters})
-        case = read_case(run, replied("no JSON"), Kit(run.spec))
+        case = read_case(run, replied("no JSON"), RunResources(run.spec))
         assert case.stop_reason is None
     run = run_in(REVIEWING, counters={"step": 99})
     refined = Case(run, replied("{}"), refinement=Refinement(decision="continue", reason="r"))

@@ -21,7 +21,7 @@ from paor import (
     why,
     why_not,
 )
-from paor.fsm.decision.run_resources import Kit
+from paor.fsm.decision.run_resources import RunResources
 from paor.fsm.machine.guards import GUARDS, WORDS, words_of
 from paor.fsm.machine.stop_rules import read_case
 from paor.fsm.machine.table import rows_of
@@ -63,7 +63,7 @@ def test_a_fact_is_one_for_every_case(situation: str, kind: str) -> None:
     run = RUNS[situation]
     if run.final:
         return
-    case = read_case(run, OUTCOMES[kind], Kit(run.spec))
+    case = read_case(run, OUTCOMES[kind], RunResources(run.spec))
     for name, guard in GUARDS.items():
         text = words_of(guard, case)
         assert isinstance(text, str) and text.strip(), name

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from paor.states.base.wire import Stored
 from paor.states.records.actions import DocumentRef, Intent, Preview, StoredText, ToolResult, WebFact
-from paor.states.records.observations import Check, Message, Observation
+from paor.states.records.observations import Message, Observation, StepCheck
 from paor.states.records.reviews import CriterionCheck, Refinement, Review
 from paor.states.run.state import Change
 
@@ -60,7 +60,7 @@ CHANGES = st.builds(
         st.integers(0, 9),
         st.tuples(st.builds(Preview, JSON_TEXT, JSON_TEXT, JSON_TEXT)),
     ),
-    check=st.builds(Check, st.just("retry"), st.tuples(JSON_TEXT)),
+    check=st.builds(StepCheck, st.just("retry"), st.tuples(JSON_TEXT)),
     message=st.builds(
         Message,
         action=st.integers(0),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from paor.fsm.workflow.default import default_workflow_text
 from paor.fsm.workflow.defects import shown_path
 from paor.fsm.workflow.expressions.evaluator import ExpressionError
-from paor.fsm.workflow.navigation import HOPS_MAX, Call, Cursor, Flow, FlowError
+from paor.fsm.workflow.navigation import HOPS_MAX, Cursor, Flow, FlowError, StepCall
 from paor.fsm.workflow.reader import (
     WorkflowError,
     default_workflow,
@@ -329,8 +329,8 @@ class Walk:
     ) -> None:
         self.flow = Flow(load_workflow(text))
         self.tasks: list[str] = []
-        self.calls: list[Call] = []
-        self.hooks: list[Call] = []
+        self.calls: list[StepCall] = []
+        self.hooks: list[StepCall] = []
         plans = list(plans)
         self.cursor = self.flow.start(inputs or {"query": "q"})
         while True:
@@ -387,7 +387,7 @@ def test_A161_recipe_5_3_runs_once_with_the_last_result() -> None:
     """And is skipped when there are none."""
     walk = Walk(fixture("post_processing.yaml"), [STEPS, STEPS, EMPTY])
     assert walk.tasks == ["plan", "exec", "plan", "exec", "plan", "postproc"]
-    assert walk.calls[-1] == Call("my/tool:summarise", {"data": "raw 1"})
+    assert walk.calls[-1] == StepCall("my/tool:summarise", {"data": "raw 1"})
     assert walk.cursor.variables["summary"] == "in short"
     assert Walk(fixture("post_processing.yaml"), [EMPTY]).tasks == ["plan"]
 
@@ -404,7 +404,7 @@ def test_A164_recipe_5_5_calls_its_hook_once_and_aborts() -> None:
     """With both values; results are kept; nothing is called when nothing fails."""
     walk = Walk(fixture("on_error.yaml"), [STEPS, STEPS], error="no route")
     text = "tool web.fetch failed: no route"
-    assert walk.hooks == [Call("notify:send_slack", {"channel": "#runtime-alerts", "text": text})]
+    assert walk.hooks == [StepCall("notify:send_slack", {"channel": "#runtime-alerts", "text": text})]
     assert (walk.tasks, walk.cursor.aborted) == (["plan", "exec"], "loop.exec")
     assert walk.cursor.variables["results"][0]["error"] == "no route"
     assert walk.flow.upcoming(walk.cursor)[1] is None
@@ -458,7 +458,7 @@ def test_every_kind_of_task() -> None:
     fine = Cursor(cursor.at, {**cursor.variables, "log": "one"})
     fine, last = flow.upcoming(flow.done(fine, task, {"answer": None}))
     assert last is not None and last.name == "last" and fine.variables["log"] == ["one", None]
-    assert flow.call(fine, last) == Call("notes/write:all", {"n": 12, "missing": None, "text": "n=12"})
+    assert flow.call(fine, last) == StepCall("notes/write:all", {"n": 12, "missing": None, "text": "n=12"})
     assert flow.upcoming(flow.done(fine, last, {}))[1] is None
 
 

@@ -17,7 +17,7 @@ from ...states.run.spec import Mode, Spec, ToolSpec
 from ...states.settings.limits import Limits
 from ...states.settings.policy import ApprovalRule, Policy
 from ...tools.documents.tools import generate_report
-from ..decision.run_resources import Kit
+from ..decision.run_resources import RunResources
 
 CALL, DENIED = "check.call", "check.denied"
 APPROVED = "a*"
@@ -69,7 +69,7 @@ BOUNDS: dict[str, str] = {
 
 
 @dataclass(frozen=True)
-class World:
+class BoundedSpec:
     """
     One spec that is explored.
 
@@ -100,10 +100,10 @@ class World:
         }
 
 
-def world_of(data: Mapping[str, Any]) -> World:
-    """Return the world that `World.wire` told."""
+def world_of(data: Mapping[str, Any]) -> BoundedSpec:
+    """Return the world that `BoundedSpec.wire` told."""
     limits = cut_limits(Limits(**data["limits"]), full=data["full"])
-    return World(data["name"], data["mode"], limits, data["full"], data["step_retries"])
+    return BoundedSpec(data["name"], data["mode"], limits, data["full"], data["step_retries"])
 
 
 def cut_limits(limits: Limits, *, full: bool) -> Limits:
@@ -119,7 +119,7 @@ def capped(limits: Limits) -> Limits:
     return limits.model_copy(update={name: min(cap, getattr(limits, name)) for name, cap in CAPS.items()})
 
 
-def worlds_of(limits: Mapping[Mode, Limits]) -> tuple[World, ...]:
+def worlds_of(limits: Mapping[Mode, Limits]) -> tuple[BoundedSpec, ...]:
     """
     Return the worlds that stand for every run of an engine, two for each mode.
 
@@ -131,11 +131,11 @@ def worlds_of(limits: Mapping[Mode, Limits]) -> tuple[World, ...]:
         beyond = tuple((name, getattr(own, name)) for name, cap in CAPS.items() if getattr(own, name) > cap)
         for full in (False, True):
             name = f"{mode}, full" if full else mode
-            found.append(World(name, mode, cut_limits(capped(own), full=full), full, beyond=beyond))
+            found.append(BoundedSpec(name, mode, cut_limits(capped(own), full=full), full, beyond=beyond))
     return tuple(found)
 
 
-def spec_of_world(world: World) -> Spec:
+def spec_of_world(world: BoundedSpec) -> Spec:
     """Return what a run of *world* is started with."""
     return Spec(
         objective="check the machine",
@@ -155,6 +155,6 @@ def spec_of_world(world: World) -> Spec:
     )
 
 
-def kit_of_world(world: World) -> Kit:
+def kit_of_world(world: BoundedSpec) -> RunResources:
     """Return the kit of a world's runs."""
-    return Kit(spec_of_world(world))
+    return RunResources(spec_of_world(world))

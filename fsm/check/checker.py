@@ -21,13 +21,13 @@ from ...states.settings.limits import Limits
 from ..machine.machine import Rules, guards_in_force
 from ..machine.table import Row, rows_of
 from ..machine.updates import CHANGES
-from .bounded_specs import World, worlds_of
+from .bounded_specs import BoundedSpec, worlds_of
 from .counterexample import path_of
-from .findings import Check, Explored, Finding, Step
+from .findings import Check, Explored, Finding, PathStep
 from .guard_logic import shadowed, wanted_of
 from .invariants import broken_promises
 from .policy_lint import policy_findings
-from .state_space import STATES_MAX, Edge, Graph, Taken, explore
+from .state_space import STATES_MAX, AppliedDecision, StateEdge, StateGraph, explore
 from .termination import endless_walk, unbounded_parts
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def check(engine: Engine, rules: Rules | None = None, *, modes: Iterable[Mode] =
 
 
 @lru_cache(maxsize=32)
-def _proven(worlds: tuple[World, ...], in_force: tuple[object, ...]) -> Check:
+def _proven(worlds: tuple[BoundedSpec, ...], in_force: tuple[object, ...]) -> Check:
     """Return what is wrong with paor's own rules; the same for all engines with the same limits."""
     return prove(Rules(), worlds, _others())
 
@@ -72,12 +72,16 @@ def _in_force() -> tuple[object, ...]:
     return (*guards_in_force().items(), *CHANGES.items())
 
 
-def _others() -> tuple[World, ...]:
+def _others() -> tuple[BoundedSpec, ...]:
     return tuple(sorted(worlds_of(default_limits()), key=lambda world: world.full))
 
 
 def prove(
-    rules: Rules, worlds: Sequence[World], others: Sequence[World] = (), *, states_max: int = STATES_MAX
+    rules: Rules,
+    worlds: Sequence[BoundedSpec],
+    others: Sequence[BoundedSpec] = (),
+    *,
+    states_max: int = STATES_MAX,
 ) -> Check:
     """
     Return what is wrong with *rules* in *worlds*.
@@ -132,7 +136,7 @@ def place_of(row: Row, rows: Sequence[Row]) -> str:
     return f"{row.source}.{row.trigger}" + (f"[{number}]" if len(same) > 1 else "")
 
 
-def _figures(graph: Graph, rules: Rules) -> Explored:
+def _figures(graph: StateGraph, rules: Rules) -> Explored:
     numbers = {id(row): number for number, row in enumerate(rules.table + rules.waiting)}
     taken = sorted({numbers[id(edge.row)] for edge in graph.edges})
     return Explored(
@@ -191,13 +195,13 @@ def _same(row: Row, other: Row) -> bool:
     return (row.trigger, row.dest, sorted(row.guards)) == (other.trigger, other.dest, sorted(other.guards))
 
 
-def _shown(finding: Finding, graph: Graph, rules: Rules) -> Finding:
+def _shown(finding: Finding, graph: StateGraph, rules: Rules) -> Finding:
     """Return what is wrong with a row with a walk that shows it: it is taken, or another one in its place."""
     rows = rules.table + rules.waiting
     row = next((row for row in rows if place_of(row, rows) == finding.place), None)
     if finding.path is not None or row is None:
         return finding
-    way: list[Edge] | None = None
+    way: list[StateEdge] | None = None
     if row.source in FINAL:
         ends = (number for number, run in enumerate(graph.runs) if run.state == row.source)
         way = next((graph.way(number) for number in ends), None)
@@ -208,7 +212,7 @@ def _shown(finding: Finding, graph: Graph, rules: Rules) -> Finding:
     return finding if way is None else replace(finding, path=path_of(graph, way, rules))
 
 
-def _instead(edge: Edge, row: Row) -> bool:
+def _instead(edge: StateEdge, row: Row) -> bool:
     """Return whether an edge takes another row where *row* would fit, as far as its guards were evaluated."""
     wanted = wanted_of(row)
     if wanted is None or edge.row.source != row.source:
@@ -219,12 +223,12 @@ def _instead(edge: Edge, row: Row) -> bool:
 # -- the machine ---------------------------------------------------------------------------------------------------
 
 
-def _explored(rules: Rules, world: World, states_max: int) -> tuple[Graph, list[Finding]]:
+def _explored(rules: Rules, world: BoundedSpec, states_max: int) -> tuple[StateGraph, list[Finding]]:
     """Return an explored world, and what is wrong in it."""
     rows = rules.table + rules.waiting
-    broken: dict[tuple[str, str], tuple[str, int, Step]] = {}
+    broken: dict[tuple[str, str], tuple[str, int, PathStep]] = {}
 
-    def watch(taken: Taken, number: int, step: Step) -> None:
+    def watch(taken: AppliedDecision, number: int, step: PathStep) -> None:
         for code, told in broken_promises(taken):
             key = (code, place_of(taken.row, rows))
             if key not in broken:
@@ -243,7 +247,7 @@ def _explored(rules: Rules, world: World, states_max: int) -> tuple[Graph, list[
     return graph, findings
 
 
-def _stuck_findings(graph: Graph, rules: Rules) -> Iterator[Finding]:
+def _stuck_findings(graph: StateGraph, rules: Rules) -> Iterator[Finding]:
     seen = set[tuple[str, str]]()
     for stuck in graph.stuck:
         code, phase = "broken_effect" if stuck.error else "uncovered_case", stuck.step.phase
@@ -257,7 +261,7 @@ def _stuck_findings(graph: Graph, rules: Rules) -> Iterator[Finding]:
         yield Finding(code, phase, told, path)
 
 
-def _end_findings(graph: Graph, rules: Rules) -> Iterator[Finding]:
+def _end_findings(graph: StateGraph, rules: Rules) -> Iterator[Finding]:
     """Yield the first state of each phase that no end, or no success, can be reached from."""
     if not graph.full:
         return
@@ -280,7 +284,7 @@ def _end_findings(graph: Graph, rules: Rules) -> Iterator[Finding]:
             return
 
 
-def _reaching(graph: Graph, ends: Iterable[int]) -> set[int]:
+def _reaching(graph: StateGraph, ends: Iterable[int]) -> set[int]:
     """Return the states from which one of *ends* can be reached without an outcome that is forced from outside."""
     before: dict[int, list[int]] = {}
     for edge in graph.edges:
@@ -295,7 +299,7 @@ def _reaching(graph: Graph, ends: Iterable[int]) -> set[int]:
     return found
 
 
-def _loop_findings(graph: Graph, rules: Rules) -> Iterator[Finding]:
+def _loop_findings(graph: StateGraph, rules: Rules) -> Iterator[Finding]:
     seen = set[str]()
     for part in unbounded_parts(graph.edges, outside=_is_asked_again):
         loop = endless_walk(part)
@@ -308,7 +312,7 @@ def _loop_findings(graph: Graph, rules: Rules) -> Iterator[Finding]:
         yield Finding("endless_loop", place, f"{len(loop)} steps that no bound ends", path)
 
 
-def _is_asked_again(edge: Edge) -> bool:
+def _is_asked_again(edge: StateEdge) -> bool:
     """Whether a person has a call in doubt made again: as often as that person says so, each time anew."""
     return bool(edge.move["kind"] == "answer" and edge.move["action"] == "retry")
 

@@ -7,13 +7,17 @@ from dataclasses import replace
 
 from ...states.base.errors import IllegalEvent
 from ..machine.machine import Rules
-from .bounded_specs import BOUNDS, World, world_of
-from .findings import Path, Step
-from .state_space import Edge, Graph, Walker
+from .bounded_specs import BOUNDS, BoundedSpec, world_of
+from .findings import Path, PathStep
+from .state_space import StateEdge, StateGraph, StateWalker
 
 
 def path_of(
-    graph: Graph, edges: Sequence[Edge], rules: Rules, last: Step | None = None, loop: int | None = None
+    graph: StateGraph,
+    edges: Sequence[StateEdge],
+    rules: Rules,
+    last: PathStep | None = None,
+    loop: int | None = None,
 ) -> Path:
     """
     Return a path along *edges*, in a world whose limits are as large as the path needs them.
@@ -31,7 +35,7 @@ def path_of(
     return path if not any(edge.kept for edge in edges) else _walked(world, path, rules)
 
 
-def _widened(world: World, edges: Sequence[Edge]) -> World:
+def _widened(world: BoundedSpec, edges: Sequence[StateEdge]) -> BoundedSpec:
     """Return *world* with every limit raised by how often its counter was kept, at most in one stretch between resets."""
     longest: dict[str, int] = {}
     running: dict[str, int] = {}
@@ -50,9 +54,9 @@ def _widened(world: World, edges: Sequence[Edge]) -> World:
     return replace(world, limits=world.limits.model_copy(update=limits), step_retries=retries)
 
 
-def _walked(world: World, path: Path, rules: Rules) -> Path:
+def _walked(world: BoundedSpec, path: Path, rules: Rules) -> Path:
     """Return *path* with the moves as *world* has them: an argument that must be new may have another number."""
-    walker = Walker(world, rules)
+    walker = StateWalker(world, rules)
     run, steps = walker.start(), []
     for step in path.steps:
         named = {move["move"]: move for move in walker.moves(run)}
@@ -82,7 +86,7 @@ def rerun(path: Path, rules: Rules | None = None) -> list[tuple[str, str, str]]:
         The rows; where no row takes the last move the trigger is empty, where its effect cannot be ``!``.
     """
     world = world_of(path.world)
-    walker = Walker(world, rules if rules is not None else Rules())
+    walker = StateWalker(world, rules if rules is not None else Rules())
     run = walker.start()
     found: list[tuple[str, str, str]] = []
     for step in path.steps:

@@ -50,7 +50,7 @@ CODES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PathStep:
     """
     One transition of a path.
 
@@ -90,7 +90,7 @@ class Path:
     """
 
     world: dict[str, Any]
-    steps: tuple[Step, ...]
+    steps: tuple[PathStep, ...]
     loop: int | None = None
 
     @property

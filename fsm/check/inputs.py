@@ -20,7 +20,7 @@ from ...states.records.outcomes import (
     Ended,
     InDoubt,
     ModelFault,
-    Nought,
+    NoOutcome,
     Outcome,
     Recalled,
     Replied,
@@ -33,7 +33,7 @@ from ...states.records.reviews import SCORE_UNIT
 from ...states.run.phase_names import EXECUTING, SPECIFYING
 from ...states.run.state import Run
 from ..decision.duplicate_calls import duplicate_key
-from .bounded_specs import BUDGET, CALL, CRITERION, DENIED, World
+from .bounded_specs import BUDGET, CALL, CRITERION, DENIED, BoundedSpec
 from .findings import Move
 
 PLANNED_RETRIES = 1
@@ -63,7 +63,7 @@ def outcome_of(move: Move, run: Run) -> Outcome:
 
 
 _PLAIN: dict[str, Outcome] = {
-    "none": Nought(),
+    "none": NoOutcome(),
     "fault": ModelFault("timeout", "no answer", PLACE),
     "unaffordable": Unaffordable("token_budget"),
     "in_doubt": InDoubt("driver_lost"),
@@ -91,7 +91,7 @@ def _ended(move: Move, run: Run) -> Ended:
     return Ended(ToolResult(tool, ok=True, documents=(document,), retryable=again), usage)
 
 
-def moves_of(run: Run, request: Request, world: World) -> Iterator[Move]:
+def moves_of(run: Run, request: Request, world: BoundedSpec) -> Iterator[Move]:
     """Yield every move from where *run* stands; a cancellation last."""
     question = run.memory.question
     if question is not None:
@@ -137,7 +137,7 @@ def _answers(run: Run, kind: str) -> Iterator[Move]:
         yield {"move": action, "kind": "answer", "action": action}
 
 
-def _ends(run: Run, request: ToolRequest, world: World) -> Iterator[Move]:
+def _ends(run: Run, request: ToolRequest, world: BoundedSpec) -> Iterator[Move]:
     """Yield how the call can end."""
     yield {"move": "result", "kind": "result", "ok": True}
     if run.memory.plan is not None:
@@ -151,7 +151,7 @@ def _ends(run: Run, request: ToolRequest, world: World) -> Iterator[Move]:
     yield {"move": "tool asks", "kind": "asked"}
 
 
-def _replies(run: Run, kind: str, world: World) -> Iterator[tuple[str, str, bool]]:
+def _replies(run: Run, kind: str, world: BoundedSpec) -> Iterator[tuple[str, str, bool]]:
     """Yield name, text, and whether it may use up the budget, of every kind of reply to a request."""
     if kind == "selection":
         yield "select", _text(_select(CALL)), True
@@ -174,7 +174,7 @@ def _replies(run: Run, kind: str, world: World) -> Iterator[tuple[str, str, bool
         yield "invalid reply", "no JSON", True
 
 
-def _refinements(run: Run, world: World) -> Iterator[tuple[str, str, bool]]:
+def _refinements(run: Run, world: BoundedSpec) -> Iterator[tuple[str, str, bool]]:
     go_on = {"decision": "continue", "reason": "more to do"}
     yield "continue", _text(go_on), True
     if not world.full:

@@ -20,9 +20,9 @@ from ..decision.case import Case
 from ..decision.plan_mode import step_of
 from ..machine import guards as own
 from .bounded_specs import BOUNDS
-from .state_space import Taken
+from .state_space import AppliedDecision
 
-Promise = Callable[[Taken], str | None]
+Promise = Callable[[AppliedDecision], str | None]
 """Returns what is wrong with a transition, None when nothing is."""
 
 COSTS: dict[tuple[str, str], str] = {
@@ -48,7 +48,7 @@ STOPPING = (PLANNING, SPECIFYING, EXECUTING, REVIEWING)
 """Phases that a hard stop ends; what a tool did is observed first."""
 
 
-def broken_promises(taken: Taken) -> Iterator[tuple[str, str]]:
+def broken_promises(taken: AppliedDecision) -> Iterator[tuple[str, str]]:
     """Yield code and words of every promise that a transition breaks."""
     for code, promise in PROMISES:
         told = promise(taken)
@@ -56,7 +56,7 @@ def broken_promises(taken: Taken) -> Iterator[tuple[str, str]]:
             yield code, told
 
 
-def _stop(taken: Taken) -> str | None:
+def _stop(taken: AppliedDecision) -> str | None:
     before, after, stop = taken.before, taken.after, taken.case.stop
     if stop is None or before.state not in STOPPING:
         return None
@@ -65,7 +65,7 @@ def _stop(taken: Taken) -> str | None:
     return None if after.counters.stop == stop else f"it stops for {stop} and says {after.counters.stop}"
 
 
-def _question(taken: Taken) -> str | None:
+def _question(taken: AppliedDecision) -> str | None:
     case, before, after = taken.case, taken.before, taken.after
     if case.stop is not None:
         return None
@@ -86,7 +86,7 @@ def _question(taken: Taken) -> str | None:
     return None
 
 
-def _selection(taken: Taken) -> str | None:
+def _selection(taken: AppliedDecision) -> str | None:
     case = taken.case
     if (taken.before.state, taken.after.state) != (PLANNING, SPECIFYING):
         return None
@@ -97,7 +97,7 @@ def _selection(taken: Taken) -> str | None:
     return None if own.steps_left(case) else "no step or no plan is left"
 
 
-def _call(taken: Taken) -> str | None:
+def _call(taken: AppliedDecision) -> str | None:
     case = taken.case
     if (taken.before.state, taken.after.state) != (SPECIFYING, EXECUTING):
         return None
@@ -111,7 +111,7 @@ def _call(taken: Taken) -> str | None:
     return next((told for holds, told in wrong if holds), None)
 
 
-def _refusal(taken: Taken) -> str | None:
+def _refusal(taken: AppliedDecision) -> str | None:
     case, result = taken.case, taken.after.memory.result
     if (taken.before.state, taken.after.state) != (SPECIFYING, OBSERVING) or result is None:
         return None
@@ -126,7 +126,7 @@ def _refusal(taken: Taken) -> str | None:
     return None
 
 
-def _ended_call(taken: Taken) -> str | None:
+def _ended_call(taken: AppliedDecision) -> str | None:
     case, run = taken.case, taken.before
     if (run.state, taken.after.state) != (EXECUTING, OBSERVING):
         return None
@@ -134,7 +134,7 @@ def _ended_call(taken: Taken) -> str | None:
     return "the call can be tried again" if again else None
 
 
-def _done(taken: Taken) -> str | None:
+def _done(taken: AppliedDecision) -> str | None:
     case = taken.case
     if taken.after.state != DONE:
         return None
@@ -145,7 +145,7 @@ def _done(taken: Taken) -> str | None:
     return "the last formatting was not done" if own.final_action_pending(case) else None
 
 
-def _missed(taken: Taken) -> str | None:
+def _missed(taken: AppliedDecision) -> str | None:
     case, run = taken.case, taken.before
     if run.state != REVIEWING or case.stop is not None or taken.after.state not in (FAILED, PLANNING):
         return None
@@ -155,7 +155,7 @@ def _missed(taken: Taken) -> str | None:
     return "every criterion is met" if met else None
 
 
-def _reason(taken: Taken) -> str | None:
+def _reason(taken: AppliedDecision) -> str | None:
     case, run, reason = taken.case, taken.before, taken.after.counters.stop
     if taken.after.state != FAILED or case.stop is not None:
         return None
@@ -189,7 +189,7 @@ _HOLDS: dict[tuple[str, str], Callable[[Case], bool]] = {
 """Where no hard stop holds: by phase and reason what must be so for a run to fail for it."""
 
 
-def _ready(taken: Taken) -> str | None:
+def _ready(taken: AppliedDecision) -> str | None:
     after, memory = taken.after, taken.after.memory
     if after.state == SPECIFYING and memory.selection is None:
         return "Specifying is entered without a selection"
@@ -204,7 +204,7 @@ def _ready(taken: Taken) -> str | None:
     return "the run ends and waits" if after.final and memory.question is not None else None
 
 
-def _observed(taken: Taken) -> str | None:
+def _observed(taken: AppliedDecision) -> str | None:
     """A result that has come is observed next, unless the call is tried again."""
     came = taken.after.memory.result is not None and taken.row.source in (SPECIFYING, EXECUTING)
     if not came or taken.after.final or taken.after.state == OBSERVING:
@@ -214,7 +214,7 @@ def _observed(taken: Taken) -> str | None:
     return None if kept or again else f"a result has come and the run goes to {taken.after.state}"
 
 
-def _cost(taken: Taken) -> str | None:
+def _cost(taken: AppliedDecision) -> str | None:
     before, after = taken.before, taken.after
     name = COSTS.get((taken.row.source, taken.row.trigger))
     if after.waiting_for is not None and not isinstance(taken.case.outcome, InDoubt):
@@ -227,7 +227,7 @@ def _cost(taken: Taken) -> str | None:
     return None if rise == 1 else f"{name} is raised by {rise}, not by 1"
 
 
-def _bounds(taken: Taken) -> str | None:
+def _bounds(taken: AppliedDecision) -> str | None:
     """A row of scores that do not rise may go on after its limit, where met criteria have stopped the run first."""
     before, after = _COUNTED(taken.before.counters), _COUNTED(taken.after.counters)
     if before != after:
@@ -247,7 +247,7 @@ def _retries_passed(run: Run) -> bool:
     return run.counters.step_retries > allowed
 
 
-def _growth(taken: Taken) -> str | None:
+def _growth(taken: AppliedDecision) -> str | None:
     before, after = taken.before.counters, taken.after.counters
     for name, was, now in zip(GROWING, _GROWING(before), _GROWING(after), strict=True):
         if now < was or name in taken.lowered:

@@ -22,12 +22,12 @@ from msgspec.structs import replace
 from ...states.base.errors import IllegalEvent
 from ...states.run.state import Counters, Run, initial_run
 from ..decision.case import Case
-from ..decision.run_resources import Kit
+from ..decision.run_resources import RunResources
 from ..machine.fold import apply
 from ..machine.machine import Decision, Moment, Rules, decide, request_of
 from ..machine.table import Row
-from .bounded_specs import BOUNDS, World, kit_of_world
-from .findings import Move, Step
+from .bounded_specs import BOUNDS, BoundedSpec, kit_of_world
+from .findings import Move, PathStep
 from .inputs import LATE_US, NOW_US, PLANNED_RETRIES, moves_of, outcome_of
 from .state_key import COUNTERS, State, state_of
 
@@ -38,7 +38,7 @@ NOW, LATE = Moment(NOW_US, 0), Moment(LATE_US, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
+class StateEdge:
     """
     One transition between two states.
 
@@ -61,13 +61,13 @@ class Edge:
     kept: tuple[str, ...]
 
     @property
-    def step(self) -> Step:
+    def step(self) -> PathStep:
         """The edge as a step of a path."""
-        return Step(self.row.source, self.move, self.row.trigger, self.row.dest, self.guards)
+        return PathStep(self.row.source, self.move, self.row.trigger, self.row.dest, self.guards)
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class AppliedDecision:
     """
     One decision that was applied: what the promises of `fsm.check.invariants` are held against.
 
@@ -97,12 +97,12 @@ class Stuck:
     """
 
     source: int
-    step: Step
+    step: PathStep
     error: str
 
 
 @dataclass(slots=True)
-class Graph:
+class StateGraph:
     """
     An explored world.
 
@@ -115,23 +115,23 @@ class Graph:
         full: Whether there was room for all states.
     """
 
-    world: World
+    world: BoundedSpec
     runs: list[Run] = field(default_factory=list)
-    edges: list[Edge] = field(default_factory=list)
-    via: list[Edge | None] = field(default_factory=list)
+    edges: list[StateEdge] = field(default_factory=list)
+    via: list[StateEdge | None] = field(default_factory=list)
     stuck: list[Stuck] = field(default_factory=list)
     full: bool = True
 
-    def way(self, number: int) -> list[Edge]:
+    def way(self, number: int) -> list[StateEdge]:
         """Return the edges that lead from the start to a state."""
-        edges: list[Edge] = []
+        edges: list[StateEdge] = []
         while (edge := self.via[number]) is not None:
             edges.append(edge)
             number = edge.source
         return edges[::-1]
 
 
-class Walker:
+class StateWalker:
     """
     Decides moves of a world by given rules.
 
@@ -140,9 +140,9 @@ class Walker:
         rules: That decide.
     """
 
-    def __init__(self, world: World, rules: Rules) -> None:
+    def __init__(self, world: BoundedSpec, rules: Rules) -> None:
         self.world = world
-        self.kit: Kit = kit_of_world(world)
+        self.kit: RunResources = kit_of_world(world)
         self._case: Case | None = None
         self._rules = Rules(rules.table, rules.waiting, rules.guards)
         self._rules.compiled, self._rules.machine = rules.compiled, rules.machine
@@ -164,7 +164,7 @@ class Walker:
         """Yield every move from where *run* stands."""
         return moves_of(run, request_of(run), self.world)
 
-    def take(self, run: Run, move: Move) -> tuple[Taken, Decision]:
+    def take(self, run: Run, move: Move) -> tuple[AppliedDecision, Decision]:
         """
         Return what *move* comes to.
 
@@ -184,7 +184,7 @@ class Walker:
         )
         assert self._case is not None, "a decision has a case"
         lowered = self._lowered(self._case, decision, after.counters)
-        return Taken(self._case, decision.row, run, after, lowered), decision
+        return AppliedDecision(self._case, decision.row, run, after, lowered), decision
 
     def _lowered(self, case: Case, decision: Decision, after: Counters) -> tuple[str, ...]:
         """
@@ -205,17 +205,19 @@ class Walker:
         return tuple(name for name, old, new, more in compared if new < old or more < old + 1)
 
 
-def explore(world: World, rules: Rules, watch: Any = None, *, states_max: int = STATES_MAX) -> Graph:
+def explore(
+    world: BoundedSpec, rules: Rules, watch: Any = None, *, states_max: int = STATES_MAX
+) -> StateGraph:
     """
     Return every state and edge of *world*.
 
     Args:
         world: What to explore.
         rules: By which it is decided.
-        watch: Called with every `Taken`, and with the number of its state and the move's `Step`.
-        states_max: Exploration ends there, with `Graph.full` False.
+        watch: Called with every `AppliedDecision`, and with the number of its state and the move's `PathStep`.
+        states_max: Exploration ends there, with `StateGraph.full` False.
     """
-    walker, graph = Walker(world, rules), Graph(world)
+    walker, graph = StateWalker(world, rules), StateGraph(world)
     numbers: dict[State, int] = {}
     heap: list[tuple[int, int, int]] = []
     cost: list[tuple[int, int]] = []
@@ -249,7 +251,7 @@ def explore(world: World, rules: Rules, watch: Any = None, *, states_max: int = 
                     after = replace(after, counters=replace(after.counters, **back))
                 count = len(graph.runs)
                 dest = visit(after, (kept + len(held), length + 1))
-                edge = Edge(number, dest, move, taken.row, decision.guards, raised, lowered, held)
+                edge = StateEdge(number, dest, move, taken.row, decision.guards, raised, lowered, held)
                 graph.edges.append(edge)
                 if dest == count:
                     graph.via[dest] = edge
@@ -257,35 +259,35 @@ def explore(world: World, rules: Rules, watch: Any = None, *, states_max: int = 
 
 
 def _taken(
-    walker: Walker, graph: Graph, number: int, run: Run, watch: Any
-) -> Iterator[tuple[Taken, Decision, Move]]:
+    walker: StateWalker, graph: StateGraph, number: int, run: Run, watch: Any
+) -> Iterator[tuple[AppliedDecision, Decision, Move]]:
     """Yield what every move from a state comes to; what none takes goes into the graph."""
     try:
         moves = list(walker.moves(run))
     except Exception as error:  # noqa: BLE001 - an edited table can bring a run where its phase cannot even ask
-        step = Step(run.state, {"move": "request", "kind": "none"}, "", "", {})
+        step = PathStep(run.state, {"move": "request", "kind": "none"}, "", "", {})
         graph.stuck.append(Stuck(number, step, f"{type(error).__name__}: {error}"))
         return
     for move in moves:
         try:
             taken, decision = walker.take(run, move)
         except IllegalEvent:
-            graph.stuck.append(Stuck(number, Step(run.state, move, "", "", {}), ""))
+            graph.stuck.append(Stuck(number, PathStep(run.state, move, "", "", {}), ""))
             continue
         except Exception as error:  # noqa: BLE001 - an edited effect can raise anything
             told = f"{type(error).__name__}: {error}"
-            graph.stuck.append(Stuck(number, Step(run.state, move, "", "", {}), told))
+            graph.stuck.append(Stuck(number, PathStep(run.state, move, "", "", {}), told))
             continue
         if watch is not None:
             row = taken.row
-            watch(taken, number, Step(row.source, move, row.trigger, row.dest, decision.guards))
+            watch(taken, number, PathStep(row.source, move, row.trigger, row.dest, decision.guards))
         yield taken, decision, move
 
 
 _VALUES = attrgetter(*COUNTERS)
 
 
-def _raised(world: World, before: Counters, after: Counters) -> tuple[str, ...]:
+def _raised(world: BoundedSpec, before: Counters, after: Counters) -> tuple[str, ...]:
     """Return the counters that a row raises while they are within their limit."""
     was, now = _VALUES(before), _VALUES(after)
     if was == now:
@@ -294,14 +296,14 @@ def _raised(world: World, before: Counters, after: Counters) -> tuple[str, ...]:
     return tuple(name for name, old, new in moved if old < new and old < _limit(world, name))
 
 
-def _limit(world: World, counter: str) -> int:
+def _limit(world: BoundedSpec, counter: str) -> int:
     """Return the limit of a counter; of retries within a step the most that a tool and a plan of a world allow."""
     if counter == "step_retries":
         return max(world.step_retries, PLANNED_RETRIES)
     return int(getattr(world.limits, BOUNDS[counter]))
 
 
-def _holds(world: World, before: Counters, raised: tuple[str, ...]) -> list[tuple[str, ...]]:
+def _holds(world: BoundedSpec, before: Counters, raised: tuple[str, ...]) -> list[tuple[str, ...]]:
     """Return which of the raised counters may stay: none first, then every choice of those that are far from a limit."""
     far = [name for name in raised if getattr(before, name) == 0 and _is_beyond(world, name)]
     if not far:
@@ -310,6 +312,6 @@ def _holds(world: World, before: Counters, raised: tuple[str, ...]) -> list[tupl
     return [tuple(name for name in choice if name is not None) for choice in choices]
 
 
-def _is_beyond(world: World, counter: str) -> bool:
+def _is_beyond(world: BoundedSpec, counter: str) -> bool:
     """Return whether the engine's limit of a counter is larger than the world's."""
     return counter == "step_retries" or any(name == BOUNDS[counter] for name, _ in world.beyond)

@@ -41,22 +41,22 @@ from .plan_mode import (
     unknown_documents,
 )
 from .progress import progress
-from .run_resources import Kit
+from .run_resources import RunResources
 
 
-def read_phase(case: Case, kit: Kit) -> None:
+def read_phase(case: Case, kit: RunResources) -> None:
     """Fill *case* with what its outcome means in the run's phase; total for every outcome that a request can have."""
     _READERS[case.run.state](case, kit)
 
 
-def read_workflow(case: Case, kit: Kit) -> None:
+def read_workflow(case: Case, kit: RunResources) -> None:
     """Fill *case* with where its outcome leads the workflow; after `read_phase`, and not for a run that must stop."""
     from .workflow_mode import read_flow  # a run without a workflow file never loads what reads one
 
     read_flow(case, kit)
 
 
-def _read_planning(case: Case, kit: Kit) -> None:
+def _read_planning(case: Case, kit: RunResources) -> None:
     if case.run.spec.mode != "react":
         read_planned(case, kit)
         return
@@ -78,7 +78,7 @@ def _read_planning(case: Case, kit: Kit) -> None:
         _check_selection(case, read, kit)
 
 
-def _check_selection(case: Case, selection: Selection, kit: Kit) -> None:
+def _check_selection(case: Case, selection: Selection, kit: RunResources) -> None:
     """Resolve the tool's name and the references; what does not exist makes the selection invalid."""
     run = case.run
     tool = kit.catalog.find(selection.tool)
@@ -120,7 +120,7 @@ def _unresolved(run: Run, reference: str) -> str | None:
     return None
 
 
-def _read_specifying(case: Case, kit: Kit) -> None:
+def _read_specifying(case: Case, kit: RunResources) -> None:
     """
     Settle the call of the selected action, each check on what the one before it has let through.
 
@@ -161,7 +161,7 @@ def _read_specifying(case: Case, kit: Kit) -> None:
         _propose(case, kit)
 
 
-def _check_allowed(case: Case, selection: Selection, kit: Kit) -> None:
+def _check_allowed(case: Case, selection: Selection, kit: RunResources) -> None:
     """Note why the policy, or the workflow's own list, denies the action."""
     run = case.run
     case.denied = denial(kit.spec.policy, run.spec.task_type, selection.tool)
@@ -174,7 +174,7 @@ def _check_allowed(case: Case, selection: Selection, kit: Kit) -> None:
         case.denied = None
 
 
-def _check_arguments(case: Case, arguments: dict[str, Any], kit: Kit) -> None:
+def _check_arguments(case: Case, arguments: dict[str, Any], kit: RunResources) -> None:
     """Note what is wrong with complete arguments; what a plan's step merely lacks, the user is asked for."""
     assert case.selection is not None
     tool, step = kit.tool(case.selection), step_of(case.run)
@@ -189,7 +189,7 @@ def _check_arguments(case: Case, arguments: dict[str, Any], kit: Kit) -> None:
     case.invalid = case.invalid or unknown_documents(arguments, case.run, _unresolved)
 
 
-def _parameter_values(case: Case, selection: Selection, kit: Kit) -> dict[str, Any] | None:
+def _parameter_values(case: Case, selection: Selection, kit: RunResources) -> dict[str, Any] | None:
     """Return the values that Stage 2, the plan or an approved intent settles, or None with the reason in *case*."""
     if case.run.memory.intent is not None:
         return dict(case.run.memory.intent.arguments)
@@ -216,7 +216,7 @@ def _parameter_values(case: Case, selection: Selection, kit: Kit) -> dict[str, A
     return read.values
 
 
-def _propose(case: Case, kit: Kit) -> None:
+def _propose(case: Case, kit: RunResources) -> None:
     """
     Build the intent, and ask the duplicate guard and the approval rules about it.
 
@@ -267,7 +267,7 @@ def _undecided(case: Case, valid_s: float) -> bool:
     return case.at_us - (reply.at or 0) > valid_s * 1_000_000
 
 
-def _read_executing(case: Case, kit: Kit) -> None:
+def _read_executing(case: Case, kit: RunResources) -> None:
     if isinstance(case.outcome, Ended):
         case.result = case.outcome.result
     case.intent = case.run.memory.intent
@@ -280,13 +280,13 @@ def _read_executing(case: Case, kit: Kit) -> None:
         )
 
 
-def _read_observing(case: Case, kit: Kit) -> None:
+def _read_observing(case: Case, kit: RunResources) -> None:
     if isinstance(case.outcome, Recalled):
         case.recalled = case.outcome.texts
     case.result = case.run.memory.result
 
 
-def _read_reviewing(case: Case, kit: Kit) -> None:
+def _read_reviewing(case: Case, kit: RunResources) -> None:
     run, outcome, limits = case.run, case.outcome, case.run.spec.limits
     if run.counters.formatted:
         case.review = run.memory.review
@@ -309,7 +309,7 @@ def _read_reviewing(case: Case, kit: Kit) -> None:
     case.criteria = progress(run, refinement.criteria)
 
 
-_READERS: dict[str, Callable[[Case, Kit], None]] = {
+_READERS: dict[str, Callable[[Case, RunResources], None]] = {
     PLANNING: _read_planning,
     SPECIFYING: _read_specifying,
     EXECUTING: _read_executing,

@@ -10,7 +10,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from ...states.records.actions import Preview, ToolResult
-from ...states.records.observations import Check, Message, Observation
+from ...states.records.observations import Message, Observation, StepCheck
 from ...states.run.state import Run
 from ...states.settings.limits import Limits
 
@@ -120,11 +120,11 @@ def _fitted(observation: Observation, chars_max: int) -> Observation:
     return observation
 
 
-def check_of(observation: Observation) -> Check:
+def check_of(observation: Observation) -> StepCheck:
     """Return the light review of one iteration: an error is a retry with the error as improvement."""
     if observation.success:
-        return Check(status="success")
-    return Check(status="retry", improvements=observation.notes[:1])
+        return StepCheck(status="success")
+    return StepCheck(status="retry", improvements=observation.notes[:1])
 
 
 def answer_text(content: Any) -> str:

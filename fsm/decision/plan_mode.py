@@ -18,7 +18,7 @@ from ...prompts.parsing.plans import read_plan
 from ...prompts.parsing.replies import DirectAnswer, Invalid, after
 from ...prompts.parsing.task_plans import read_task_plan
 from ...states.records.actions import Selection, StoredText
-from ...states.records.outcomes import Nought, Recalled, Replied
+from ...states.records.outcomes import NoOutcome, Recalled, Replied
 from ...states.records.plans import Elicitation, Plan, Step
 from ...states.records.questions import Question
 from ...states.run.budgets import questions_left
@@ -34,7 +34,7 @@ from ..workflow.step_references import (
     resolve_arguments,
 )
 from .case import Case
-from .run_resources import Kit
+from .run_resources import RunResources
 
 _PLAN_IDS = uuid.UUID("6c6d4c1e-2f0b-5c9f-9d43-0a5a8f6f7a11")
 """Name space of the ids of plans that came without one (RFC 9562, version 5): the same on replay, no randomness."""
@@ -76,7 +76,7 @@ def selection_of(step: Step, run: Run) -> Selection:
 # -- Planning ----------------------------------------------------------------------------------------------------
 
 
-def read_planned(case: Case, kit: Kit) -> None:
+def read_planned(case: Case, kit: RunResources) -> None:
     """Read a planner's reply into *case*: an accepted plan with its first step, an answer, a question, a problem."""
     outcome, run = case.outcome, case.run
     limits = run.spec.limits
@@ -105,7 +105,7 @@ def read_planned(case: Case, kit: Kit) -> None:
         _accept(case, read, kit)
 
 
-def _accept(case: Case, plan: Plan, kit: Kit) -> None:
+def _accept(case: Case, plan: Plan, kit: RunResources) -> None:
     """
     Check every step before the first is taken; one that can never be executed makes the plan invalid.
 
@@ -145,7 +145,7 @@ def _read_tasks(case: Case) -> None:
             return
         tasks, overview = read.tasks, read.overview
         language = language or read.language_user_detected
-    elif isinstance(outcome, Nought) and spec.tasks:
+    elif isinstance(outcome, NoOutcome) and spec.tasks:
         tasks = spec.tasks
     else:
         return

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..workflow.navigation import Flow
 
 
-class Kit:
+class RunResources:
     """
     The pure parts that `decide` and the prompts need for one run.
 

@@ -45,7 +45,7 @@ from ..workflow.variables import (
 from .case import Case, Moved
 from .observation import TURN_CHARS, clean, cut
 from .plan_mode import ask, question_of, selection_of, steps_left_in_plan
-from .run_resources import Kit
+from .run_resources import RunResources
 
 Values = Sequence[Mapping[str, Any]]
 
@@ -53,7 +53,7 @@ NO_FAILURE = frozenset(("duplicate_call_blocked", "declined"))
 """Errors after which no hook is called: the planner, or the user, is told, and nothing has failed."""
 
 
-def read_flow(case: Case, kit: Kit) -> None:
+def read_flow(case: Case, kit: RunResources) -> None:
     """Read what the outcome means for the workflow; one that cannot be followed any further ends the run."""
     run = case.run
     if case.stop is not None or kit.flow is None:
@@ -75,7 +75,7 @@ def fail(case: Case, error: UsageError) -> None:
 # -- Planning ----------------------------------------------------------------------------------------------------
 
 
-def _read_planning(case: Case, flow: Flow, kit: Kit) -> None:
+def _read_planning(case: Case, flow: Flow, kit: RunResources) -> None:
     run, outcome = case.run, case.outcome
     state = run.memory.flow
     assert state is not None, "a run with a workflow stands in it"
@@ -322,7 +322,7 @@ def _tool_of(
     return Selection(tool=name, objective=what, arguments={}, origin=origin, needs=needs)
 
 
-def flow_arguments(case: Case, kit: Kit, selection: Selection) -> dict[str, Any] | None:
+def flow_arguments(case: Case, kit: RunResources, selection: Selection) -> dict[str, Any] | None:
     """Return the input of a task or hook, its templates filled; None when the run must end, with the reason."""
     run, flow, outcome = case.run, kit.flow, case.outcome
     assert flow is not None, "the workflow has selected this action"
@@ -341,7 +341,7 @@ def flow_arguments(case: Case, kit: Kit, selection: Selection) -> dict[str, Any]
         return None
 
 
-def check_listed(case: Case, kit: Kit, selection: Selection) -> None:
+def check_listed(case: Case, kit: RunResources, selection: Selection) -> None:
     """Deny the call of a plan's step that the task's own list of tools does not allow."""
     assert kit.flow is not None, "a plan's step belongs to a task of the workflow"
     try:
@@ -363,7 +363,7 @@ def failed_step(run: Run) -> tuple[dict[str, Any], str]:
     return {**step, "name": message.tool, "args": message.arguments or {}}, message.told_error
 
 
-def fitted(given: dict[str, Any], tool: ToolSpec, kit: Kit) -> dict[str, Any]:
+def fitted(given: dict[str, Any], tool: ToolSpec, kit: RunResources) -> dict[str, Any]:
     """Return an input as the tool takes it: null left out where it need not be, data as JSON where text is wanted."""
     schema = kit.schema(tool)
     declared = tool.parameters.get("properties")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from ..explain.coverage import Coverage
-from .graph import Covered, Overlay, Parted, Walk, plain
+from .graph import Covered, Overlay, Parted, RunWalk, plain
 
 
 def caption(overlay: Overlay) -> str:
     """Return what an overlay shows, on one line: a run's title, status and reason; shares; where two runs part."""
     title = plain(overlay.title)
-    if isinstance(overlay, Walk):
+    if isinstance(overlay, RunWalk):
         return plain(f"{title or 'run'}: {ended(overlay)}")
     if isinstance(overlay, Covered):
         return plain(f"{title or 'coverage'}: {shares(overlay.coverage)}")
@@ -21,7 +21,7 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def ended(walk: Walk) -> str:
+def ended(walk: RunWalk) -> str:
     """Return a run's status, and its reason if it has one."""
     return plain(walk.status + (f" ({walk.reason})" if walk.reason else ""))
 

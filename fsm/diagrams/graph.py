@@ -2,7 +2,7 @@
 What every form of a diagram draws: the table as a graph, with one overlay.
 
 Every row appears. Rows that lead from one phase to the same other phase are one edge, with one label per trigger. An
-overlay lays over it what one run did (`Walk`), what several have covered (`Covered`) or how two differ (`Parted`).
+overlay lays over it what one run did (`RunWalk`), what several have covered (`Covered`) or how two differ (`Parted`).
 Nothing here reads a clock, a file or a random number. Titles and names are untrusted text, see `plain`.
 """
 
@@ -23,7 +23,7 @@ Look = Literal["", "walked", "faded", "never", "both", "left", "right"]
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class RunWalk:
     """
     What one run did.
 
@@ -80,8 +80,8 @@ class Parted:
     """
 
     title: str
-    left: Walk
-    right: Walk
+    left: RunWalk
+    right: RunWalk
     seq: int | None
     source: str
     cause: str
@@ -90,7 +90,7 @@ class Parted:
     ways: tuple[Step | None, Step | None] = (None, None)
 
 
-Overlay = Walk | Covered | Parted
+Overlay = RunWalk | Covered | Parted
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,14 +207,16 @@ class Graph:
         return "seen" if phase in self.visited else "unseen"
 
 
-def walks_of(overlay: Overlay | None) -> tuple[Walk, ...]:
+def walks_of(overlay: Overlay | None) -> tuple[RunWalk, ...]:
     """Return the single runs of an overlay."""
-    if isinstance(overlay, Walk):
+    if isinstance(overlay, RunWalk):
         return (overlay,)
     return (overlay.left, overlay.right) if isinstance(overlay, Parted) else ()
 
 
-def walk_of(transitions: Iterable[Any], *, title: str, state: str, status: str, reason: str | None) -> Walk:
+def walk_of(
+    transitions: Iterable[Any], *, title: str, state: str, status: str, reason: str | None
+) -> RunWalk:
     """
     Count what a run did; the rest is kept as given.
 
@@ -225,7 +227,7 @@ def walk_of(transitions: Iterable[Any], *, title: str, state: str, status: str, 
     for taken in transitions:
         step = (taken.source, taken.trigger, taken.dest)
         counts[step] = counts.get(step, 0) + 1
-    return Walk(title, counts, tuple(counts), state, status, reason)
+    return RunWalk(title, counts, tuple(counts), state, status, reason)
 
 
 def graph_of(rows: Sequence[Row], overlay: Overlay | None = None) -> Graph:
@@ -237,7 +239,7 @@ def graph_of(rows: Sequence[Row], overlay: Overlay | None = None) -> Graph:
         found.setdefault((row.source, row.dest), {}).setdefault(row.trigger, []).append(row)
     for source, trigger, dest in steps:
         found.setdefault((source, dest), {}).setdefault(trigger, [])
-    places = {step: place for place, step in enumerate(steps, 1)} if isinstance(overlay, Walk) else {}
+    places = {step: place for place, step in enumerate(steps, 1)} if isinstance(overlay, RunWalk) else {}
 
     def label(step: Step, its_rows: list[Row]) -> Label:
         left, right = steps.get(step, (0, 0))
@@ -264,7 +266,7 @@ def graph_of(rows: Sequence[Row], overlay: Overlay | None = None) -> Graph:
 
 def _steps(overlay: Overlay | None) -> dict[Step, tuple[int, int]]:
     """Return what was walked, in order of first use, with its counts; all on the left where there is one side only."""
-    if isinstance(overlay, Walk):
+    if isinstance(overlay, RunWalk):
         return {step: (overlay.counts[step], 0) for step in overlay.order}
     if isinstance(overlay, Parted):
         one, two = overlay.left, overlay.right
@@ -312,6 +314,6 @@ def plain(text: str) -> str:
     return " ".join("".join(char if char.isprintable() else " " for char in text).split())
 
 
-def status_of(walk: Walk) -> str:
+def status_of(walk: RunWalk) -> str:
     """Return a run's status as one of the four that have a colour; any other counts as running."""
     return walk.status if walk.status in ("waiting", "done", "failed") else "running"

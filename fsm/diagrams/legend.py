@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from html import escape
 
 from ..explain.coverage import Coverage, RowCoverage
-from ..explain.reachable_rows import Outcome
+from ..explain.reachable_rows import GuardOutcome
 from ..machine.table import ROWS, STOPS, Row
 from .captions import counted, going_on
-from .graph import Covered, Graph, Parted, Walk, plain
+from .graph import Covered, Graph, Parted, RunWalk, plain
 from .layout import BADGE, BOLD, count_text, cut, width_of
 
 MARGIN = 28.0
@@ -52,7 +52,7 @@ class _Block:
 def panel_of(graph: Graph, width: float, top: float) -> Panel:
     """Return what stands below a picture of this *width* that ends at *top*; nothing below a single run."""
     overlay = graph.overlay
-    if isinstance(overlay, Walk) or not graph.phases:
+    if isinstance(overlay, RunWalk) or not graph.phases:
         return Panel(top, ())
     if isinstance(overlay, Parted):
         return _reasons(overlay, width, top)
@@ -153,7 +153,7 @@ def _block(graph: Graph, phase: str) -> _Block:
 
 
 def _row(
-    row: Row, number: str, seen: RowCoverage | None, place: int, possible: frozenset[Outcome], y: float
+    row: Row, number: str, seen: RowCoverage | None, place: int, possible: frozenset[GuardOutcome], y: float
 ) -> tuple[float, list[str]]:
     """Return one row of the table below *y*, and where it ends."""
     parts = [_words("sub tiny end", 12, y + 8, number)] if number else []
@@ -180,7 +180,7 @@ def _row(
             _words("sub small", _INDENT, y + 7, cut(one.guard, _COLUMN - _INDENT - 2 * _CHIP - 10, 11))
         )
         for index, (value, count) in enumerate(((True, one.true), (False, one.false))):
-            if Outcome(place, one.guard, value) in possible:
+            if GuardOutcome(place, one.guard, value) in possible:
                 x = _COLUMN - (2 - index) * _CHIP - (1 - index) * 4
                 parts.append(chip("got" if count else "lack", x, y + 3.5, str(value).lower()))
         y += _GUARD + 1

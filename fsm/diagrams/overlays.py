@@ -15,7 +15,7 @@ from ..explain.diff import RunDiff, diff
 from ..explain.divergence import CAUSES
 from ..journal.reader import JournalReader
 from ..journal.rows import RunRow
-from .render import Covered, Format, Parted, Step, Walk, walk_of
+from .render import Covered, Format, Parted, RunWalk, Step, walk_of
 from .render import diagram as picture
 
 TITLE_CHARS = 100
@@ -76,7 +76,7 @@ def diagram(
     return picture(form, walk(journal, run) if diff is None else parted(journal, run, diff, other)[0])
 
 
-def walk(journal: JournalReader, run_id: str) -> Walk:
+def walk(journal: JournalReader, run_id: str) -> RunWalk:
     """
     Return what a run did, titled by its objective.
 
@@ -157,7 +157,7 @@ def _title(journal: JournalReader, row: RunRow) -> str:
     return title if len(title) <= TITLE_CHARS else title[: TITLE_CHARS - 1] + "…"
 
 
-def _walk(journal: JournalReader, row: RunRow, title: str) -> Walk:
+def _walk(journal: JournalReader, row: RunRow, title: str) -> RunWalk:
     taken = (_Taken(0, *_step(values), {}) for values in journal.rows(row.run))
     return walk_of(taken, title=title, state=row.state, status=row.status, reason=row.reason)
 

@@ -12,7 +12,7 @@ from typing import Literal, assert_never
 
 from ..machine.table import CONCLUDED, ROWS, STOPS, Row, Stop
 from .captions import caption
-from .graph import Covered, Overlay, Parted, Step, Walk, graph_of, plain, status_of, walk_of
+from .graph import Covered, Overlay, Parted, RunWalk, Step, graph_of, plain, status_of, walk_of
 
 Format = Literal["mermaid", "dot", "svg"]
 
@@ -109,8 +109,8 @@ __all__ = [
     "Format",
     "Overlay",
     "Parted",
+    "RunWalk",
     "Step",
-    "Walk",
     "caption",
     "diagram",
     "graph_of",

@@ -10,15 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .captions import caption, counted, legend_of, shares
-from .graph import (
-    Covered,
-    Edge,
-    Graph,
-    Parted,
-    Walk,
-    plain,
-    status_of,
-)
+from .graph import Covered, Edge, Graph, Parted, RunWalk, plain, status_of
 from .layout import (
     BADGE,
     BETWEEN,
@@ -132,7 +124,7 @@ def _header(graph: Graph, layout: Layout) -> list[str]:
 def _heading(graph: Graph) -> tuple[str, str, str, str]:
     """Return title and subtitle, and the pill's look and text."""
     overlay, known = graph.overlay, sum(1 for label in graph.labels if label.rows)
-    if isinstance(overlay, Walk):
+    if isinstance(overlay, RunWalk):
         kinds = f"{counted(len(overlay.order), 'kind')}; the table has {known}"
         sub = f"{counted(overlay.transitions, 'transition')} of {kinds}"
         told = overlay.status + (f" · {overlay.reason}" if overlay.reason else "")
@@ -173,7 +165,7 @@ def _signs(graph: Graph, layout: Layout) -> list[tuple[str, float, str]]:
         for look in ("walked", "faded", "never", "both", "left", "right")
     }
     times = ('<text class="times" x="0" y="4">×3</text>', 16.0, "times taken")
-    if isinstance(overlay, Walk):
+    if isinstance(overlay, RunWalk):
         return [
             (_badge(0, 0, Tag("place", "1")), BADGE, "order of first use"),
             times,

@@ -19,7 +19,7 @@ from ..journal.file import transaction, translated
 from ..journal.leases import now_us
 from ..journal.record import canonical
 from ..journal.rows import RunRow
-from .plan import FIELDS, Plan, documents_named, json_of, plan_document, plan_field, spec_payload
+from .plan import FIELDS, ErasurePlan, documents_named, json_of, plan_document, plan_field, spec_payload
 
 if TYPE_CHECKING:
     from ..journal.reader import JournalReader
@@ -106,13 +106,13 @@ def _planned(
     numbers: Sequence[int],
     *,
     whole: bool,
-) -> Plan:
+) -> ErasurePlan:
     """Return what is asked for, before its excerpts are searched for."""
     if not all(isinstance(name, str) for name in fields):
         raise UsageError(f"a field is named by a text: {', '.join(FIELDS)}")
     relatives = sorted(family(journal, row))
     everywhere = [run for (run,) in journal.query("SELECT run FROM specs ORDER BY run")]
-    plan = Plan(journal, () if whole else everywhere if names or "documents" in fields else relatives)
+    plan = ErasurePlan(journal, () if whole else everywhere if names or "documents" in fields else relatives)
     if whole:
         for run in relatives:
             plan.doom_run(run)
@@ -150,7 +150,7 @@ def _rule(
 
 
 def _decided(
-    journal: JournalStore, row: RunRow, plan: Plan, others: Others, *, whole: bool
+    journal: JournalStore, row: RunRow, plan: ErasurePlan, others: Others, *, whole: bool
 ) -> dict[int, set[int]]:
     """
     Return what is erased, by number of the run, after the choice for other runs.
@@ -180,7 +180,7 @@ def _ids(journal: JournalStore, runs: Iterable[int]) -> tuple[str, ...]:
 def _written(
     journal: JournalStore,
     row: RunRow,
-    plan: Plan,
+    plan: ErasurePlan,
     rule: dict[str, Any],
     others: Others,
     reason: str | None,

@@ -38,7 +38,7 @@ FIELDS = (*SPEC_FIELDS, "prompts", "replies", "arguments", "results", "documents
 _BATCH = 200
 
 
-class Plan:
+class ErasurePlan:
     """
     What is to be erased, found in steps; `settle` again after the file has grown looks at what is new only.
 
@@ -222,7 +222,7 @@ def documents_named(journal: JournalReader, row: RunRow, wanted: Iterable[str | 
     return [found[number] for number in sorted(found)]
 
 
-def plan_document(plan: Plan, run: int, document: StoredDocument) -> None:
+def plan_document(plan: ErasurePlan, run: int, document: StoredDocument) -> None:
     """Erase a document: its body, excerpts, and what calls have made of it; of a PDF or page also its text."""
     body = plan.journal.payload(run, document.payload).body
     plan.doom(run, [document.payload])
@@ -250,7 +250,7 @@ def _text_of(document: StoredDocument, body: str | bytes) -> str | None:
 # -- fields ------------------------------------------------------------------------------------------------------
 
 
-def plan_field(plan: Plan, run: int, name: str) -> None:
+def plan_field(plan: ErasurePlan, run: int, name: str) -> None:
     """
     Erase one field of a run.
 
@@ -269,7 +269,7 @@ def plan_field(plan: Plan, run: int, name: str) -> None:
             _ROW_FIELDS[name](plan, run, _Row(plan.journal, run, row))
 
 
-def _plan_spec_field(plan: Plan, run: int, keys: tuple[str, ...]) -> None:
+def _plan_spec_field(plan: ErasurePlan, run: int, keys: tuple[str, ...]) -> None:
     """A text of the spec stands in the spec, and in every prompt."""
     place = spec_payload(plan.journal, run)
     spec = json_of(plan.journal, run, place) or {}
@@ -319,11 +319,11 @@ def _long(text: str) -> bool:
     return len(form(text)) >= 24
 
 
-def _prompts(plan: Plan, run: int, row: _Row) -> None:
+def _prompts(plan: ErasurePlan, run: int, row: _Row) -> None:
     plan.doom(run, row.prompts)
 
 
-def _replies(plan: Plan, run: int, row: _Row) -> None:
+def _replies(plan: ErasurePlan, run: int, row: _Row) -> None:
     """What a model said stands in its reply and, read, in the change of the same row."""
     said = [*row.replies, *row.told]
     if said:
@@ -331,7 +331,7 @@ def _replies(plan: Plan, run: int, row: _Row) -> None:
         plan.doom(run, [*said, row.change_n])
 
 
-def _arguments(plan: Plan, run: int, row: _Row) -> None:
+def _arguments(plan: ErasurePlan, run: int, row: _Row) -> None:
     change = row.change
     if (
         row.request.get("kind") in ("parameters", "plan", "task_plan")
@@ -345,7 +345,7 @@ def _arguments(plan: Plan, run: int, row: _Row) -> None:
         plan.doom(run, [*row.replies, row.change_n, spec_payload(plan.journal, run)])
 
 
-def _results(plan: Plan, run: int, row: _Row) -> None:
+def _results(plan: ErasurePlan, run: int, row: _Row) -> None:
     if row.trigger in ("execute", "observe"):
         documents = (row.change.get("result") or {}).get("documents") or ()
         numbers = [document["payload"]["n"] for document in documents]
@@ -354,7 +354,7 @@ def _results(plan: Plan, run: int, row: _Row) -> None:
         plan.doom(run, [row.change_n, *row.told, *numbers])
 
 
-def _questions(plan: Plan, run: int, row: _Row) -> None:
+def _questions(plan: ErasurePlan, run: int, row: _Row) -> None:
     change = row.change
     numbers = [row.outcome["answer"]["n"]] if "answer" in row.outcome else []
     if numbers or change.get("question") or change.get("reply"):
@@ -365,7 +365,7 @@ def _questions(plan: Plan, run: int, row: _Row) -> None:
         plan.doom(run, [*numbers, row.change_n])
 
 
-def _answer(plan: Plan, run: int, row: _Row) -> None:
+def _answer(plan: ErasurePlan, run: int, row: _Row) -> None:
     change = row.change
     given = [
         change.get("answer"),
@@ -377,7 +377,7 @@ def _answer(plan: Plan, run: int, row: _Row) -> None:
         plan.doom(run, [row.change_n, *row.replies])
 
 
-_ROW_FIELDS: Mapping[str, Callable[[Plan, int, _Row], None]] = {
+_ROW_FIELDS: Mapping[str, Callable[[ErasurePlan, int, _Row], None]] = {
     "prompts": _prompts,
     "replies": _replies,
     "arguments": _arguments,

@@ -27,7 +27,7 @@ from msgspec.structs import replace
 
 from ...states.base.errors import UsageError
 from ..machine.table import ROWS, Row
-from .reachable_rows import Literal, Outcome, Step, guard_names, possible_outcomes, tried_rows
+from .reachable_rows import GuardOutcome, Literal, Step, guard_names, possible_outcomes, tried_rows
 
 FORMAT = "paor-coverage"
 VERSION = 1
@@ -37,7 +37,7 @@ ROWS_MAX, FOREIGN_MAX = 1000, 10_000
 """What a coverage file may hold."""
 
 
-class Taken(Protocol):
+class TakenRow(Protocol):
     """One transition as the journal gives it, such as a `Transition`."""
 
     @property
@@ -138,7 +138,7 @@ class Coverage:
         )
 
     @property
-    def possible(self) -> tuple[Outcome, ...]:
+    def possible(self) -> tuple[GuardOutcome, ...]:
         """Return the guard outcomes that a journal can hold, in the order of the table: the whole of 100 %."""
         return possible_outcomes(tuple(row.key for row in self.rows))
 
@@ -148,7 +148,7 @@ class Coverage:
         return tuple(row for row in self.rows if not row.count)
 
     @property
-    def missing_outcomes(self) -> tuple[Outcome, ...]:
+    def missing_outcomes(self) -> tuple[GuardOutcome, ...]:
         """Return the possible guard outcomes that were never seen, in the order of the table."""
         return tuple(outcome for outcome in self.possible if not self.seen(outcome))
 
@@ -168,7 +168,7 @@ class Coverage:
         whole = len(self.rows) + len(self.possible)
         return _percent(whole - len(self.missing_rows) - len(self.missing_outcomes), whole)
 
-    def seen(self, outcome: Outcome) -> int:
+    def seen(self, outcome: GuardOutcome) -> int:
         """
         Return how often an outcome of a guard was seen.
 
@@ -261,7 +261,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
     foreign: tuple[ForeignStep, ...]
 
 
-def coverage(transitions: Iterable[Taken], *, rows: Sequence[Row] = ROWS) -> Coverage:
+def coverage(transitions: Iterable[TakenRow], *, rows: Sequence[Row] = ROWS) -> Coverage:
     """
     Return what *transitions* cover of a table.
 
@@ -283,7 +283,7 @@ def coverage(transitions: Iterable[Taken], *, rows: Sequence[Row] = ROWS) -> Cov
             taken[step, tuple(record.guards.items())] += 1
         else:
             odd[step] += 1
-    counts, seen = Counter[int](), Counter[Outcome]()
+    counts, seen = Counter[int](), Counter[GuardOutcome]()
     for (step, values), times in taken.items():
         guards = dict(values)
         tried = tried_rows(rows, step, guards)
@@ -293,13 +293,15 @@ def coverage(transitions: Iterable[Taken], *, rows: Sequence[Row] = ROWS) -> Cov
         counts[tried[-1]] += times
         for place in tried:
             for name in guard_names(rows[place]):
-                seen[Outcome(place, name, guards[name])] += times
+                seen[GuardOutcome(place, name, guards[name])] += times
     found = tuple(
         replace(
             row,
             count=counts[place],
             seen=tuple(
-                GuardCount(one.guard, *(seen[Outcome(place, one.guard, value)] for value in (True, False)))
+                GuardCount(
+                    one.guard, *(seen[GuardOutcome(place, one.guard, value)] for value in (True, False))
+                )
                 for one in row.seen
             ),
         )

@@ -21,7 +21,7 @@ from ..journal.reader import JournalReader
 from ..journal.recorded_outcome import recorded_outcome
 from ..journal.rows import Transition
 from ..replay.restore import run_before
-from .divergence import CAUSES, Part, causes_of, parts_between, parts_used
+from .divergence import CAUSES, ComparedPart, causes_of, parts_between, parts_used
 from .normalization import USAGE, Reader, alike, first_line, first_place
 
 LINE_CHARS = 400
@@ -104,7 +104,7 @@ class _Found:
     values: tuple[Any, Any]
     cause: str
     detail: str
-    parts: tuple[Part, ...] = ()
+    parts: tuple[ComparedPart, ...] = ()
     names: tuple[str, ...] = ()
 
 
@@ -256,7 +256,7 @@ def _from_within(
     return _Found(row.seq, field, place, causes[0].cause, f"{what} because of {names}", tuple(causes))
 
 
-def _named(part: Part) -> str:
+def _named(part: ComparedPart) -> str:
     """Return a part's name, with its values where they are short."""
     values = [
         ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
@@ -300,7 +300,7 @@ def _drift(one: Reader, two: Reader, shared: int) -> _Found | None:
 # -- the summary -------------------------------------------------------------------------------------------------
 
 
-def _told(one: Reader, two: Reader, shared: int, found: _Found | None, specs: list[Part]) -> RunDiff:
+def _told(one: Reader, two: Reader, shared: int, found: _Found | None, specs: list[ComparedPart]) -> RunDiff:
     line, texts = 0, ("", "")
     if found is not None:
         line, *lines = first_line(*found.values)

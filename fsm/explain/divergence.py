@@ -17,7 +17,7 @@ from ...states.base.errors import PaorError
 from ...states.records.outcomes import Outcome
 from ...states.run.spec import Spec
 from ...states.run.state import Run, initial_run
-from ..decision.run_resources import Kit
+from ..decision.run_resources import RunResources
 from ..journal.rows import Transition
 from ..machine.machine import Moment, decide, request_of
 from ..versioning.fingerprints import given_fingerprints
@@ -47,7 +47,7 @@ _NAMES = frozenset(
 _CODE = frozenset({"engine", "machine", "fingerprints"})
 
 
-class Part(NamedTuple):
+class ComparedPart(NamedTuple):
     """
     One thing in which what decides two runs differs.
 
@@ -65,12 +65,12 @@ class Part(NamedTuple):
     exchange: Callable[[Run], Run]
 
 
-def parts_between(left: Spec, right: Spec) -> list[Part]:
+def parts_between(left: Spec, right: Spec) -> list[ComparedPart]:
     """Return every part in which two specs differ, documents left out: their content is compared elsewhere."""
     return list(_fields(left, right))
 
 
-def _fields(left: Spec, right: Spec) -> Iterator[Part]:
+def _fields(left: Spec, right: Spec) -> Iterator[ComparedPart]:
     for name in type(left).model_fields:
         one, other = getattr(left, name), getattr(right, name)
         if one == other or name in _NAMES or name == "documents":
@@ -80,11 +80,11 @@ def _fields(left: Spec, right: Spec) -> Iterator[Part]:
                 if getattr(one, field) != getattr(other, field):
                     cause = "policy" if name == "policy" else "budget" if field in _BUDGETS else "config"
                     values = getattr(one, field), getattr(other, field)
-                    yield Part(cause, f"{name}.{field}", *values, _inner(name, field, other))
+                    yield ComparedPart(cause, f"{name}.{field}", *values, _inner(name, field, other))
         elif name == "templates":
             for key in dict.fromkeys((*one, *other)):
                 if one.get(key) != other.get(key):
-                    yield Part(
+                    yield ComparedPart(
                         "prompt", f"templates.{key}", one.get(key), other.get(key), _template(key, other)
                     )
         elif name == "tools":
@@ -92,10 +92,10 @@ def _fields(left: Spec, right: Spec) -> Iterator[Part]:
         elif name == "fingerprints":  # of what stands in the spec itself nothing new
             before, after = _of_code(one, left), _of_code(other, right)
             if before != after:
-                yield Part("code", name, before, after, _whole(name, other))
+                yield ComparedPart("code", name, before, after, _whole(name, other))
         else:
             cause = "prompt" if name == "rules" else "code" if name in _CODE else "config"
-            yield Part(cause, name, one, other, _whole(name, other))
+            yield ComparedPart(cause, name, one, other, _whole(name, other))
 
 
 def _of_code(parts: Mapping[str, str], spec: Spec) -> dict[str, str]:
@@ -103,7 +103,7 @@ def _of_code(parts: Mapping[str, str], spec: Spec) -> dict[str, str]:
     return {name: digest for name, digest in parts.items() if name not in given}
 
 
-def _tools(left: Spec, right: Spec) -> Part:
+def _tools(left: Spec, right: Spec) -> ComparedPart:
     one = {tool.name: tool for tool in left.tools}
     other = {tool.name: tool for tool in right.tools}
     changed = [name for name in dict.fromkeys((*one, *other)) if one.get(name) != other.get(name)]
@@ -112,7 +112,7 @@ def _tools(left: Spec, right: Spec) -> Part:
         {name: tools[name].model_dump(mode="json") for name in changed if name in tools}
         for tools in (one, other)
     )
-    return Part("config", f"tools: {names}", before, after, _whole("tools", right.tools))
+    return ComparedPart("config", f"tools: {names}", before, after, _whole("tools", right.tools))
 
 
 def _respecified(run: Run, update: dict[str, Any]) -> Run:
@@ -140,7 +140,7 @@ def _template(key: str, other: dict[str, str]) -> Callable[[Run], Run]:
     return exchange
 
 
-def parts_used(left: Run, right: Run) -> list[Part]:
+def parts_used(left: Run, right: Run) -> list[ComparedPart]:
     """Return what two runs have used differently until now, as far as a budget can depend on it."""
     one, other = left.counters, right.counters
     groups = (
@@ -153,7 +153,7 @@ def parts_used(left: Run, right: Run) -> list[Part]:
         before, after = (sum(getattr(counters, field) for field in fields) for counters in (one, other))
         if before != after:
             update = {field: getattr(other, field) for field in fields}
-            found.append(Part(cause, f"used {name}", before, after, _used(update)))
+            found.append(ComparedPart(cause, f"used {name}", before, after, _used(update)))
     return found
 
 
@@ -161,7 +161,9 @@ def _used(update: dict[str, int]) -> Callable[[Run], Run]:
     return lambda run: replace(run, counters=replace(run.counters, **update))
 
 
-def causes_of(run: Run, row: Transition, outcome: Outcome | None, parts: list[Part]) -> list[Part]:
+def causes_of(
+    run: Run, row: Transition, outcome: Outcome | None, parts: list[ComparedPart]
+) -> list[ComparedPart]:
     """
     Return the parts without whose difference *row* would have come out like the other run's.
 
@@ -184,7 +186,7 @@ def causes_of(run: Run, row: Transition, outcome: Outcome | None, parts: list[Pa
 def _derived(run: Run, row: Transition, outcome: Outcome | None) -> object:
     """Return what comes out of a run: its request, and with an outcome the decision; an error is a result, too."""
     try:
-        kit = Kit(run.spec)
+        kit = RunResources(run.spec)
         request = request_of(run)
         kind = getattr(request, "kind", None)
         texts = [message.text for message in kit.messages(kind, run)] if kind is not None else []

@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from ..journal.lineage import Part
+from ..journal.lineage import SharedPart
 from ..journal.payloads import content_key
 from ..journal.reader import JournalReader
 from ..journal.rows import Transition
@@ -45,7 +45,7 @@ class Reader:
     def __init__(self, journal: JournalReader, run_id: str) -> None:
         self.journal = journal
         self.row = journal.run(run_id)
-        self.parts: tuple[Part, ...] = journal.lineage(self.row.run)
+        self.parts: tuple[SharedPart, ...] = journal.lineage(self.row.run)
         self.rows: list[Transition] = journal.transitions(self.row.run_id)
         self._ids = [part.run_id for part in self.parts]
 

@@ -36,7 +36,7 @@ WORK_MAX = 200_000
 _SHIPPED: tuple[RowKey, ...] = tuple((row.source, row.trigger, row.dest, row.guards) for row in ROWS)
 
 
-class Outcome(NamedTuple):
+class GuardOutcome(NamedTuple):
     """
     One value of one guard where one row is tried.
 
@@ -52,7 +52,7 @@ class Outcome(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def possible_outcomes(rows: tuple[RowKey, ...]) -> tuple[Outcome, ...]:
+def possible_outcomes(rows: tuple[RowKey, ...]) -> tuple[GuardOutcome, ...]:
     """
     Return the guard outcomes that a journal can hold.
 
@@ -62,7 +62,7 @@ def possible_outcomes(rows: tuple[RowKey, ...]) -> tuple[Outcome, ...]:
     """
     table = [Row(*key, "") for key in rows]
     needed, names = [_needed(row) for row in table], [guard_names(row) for row in table]
-    found, work = set[Outcome](), [WORK_MAX]
+    found, work = set[GuardOutcome](), [WORK_MAX]
     for source in dict.fromkeys(row.source for row in table):
         for order in (_order(table, source, waiting=False), _order(table, source, waiting=True)):
             tried = [needed[place] for place in order]
@@ -70,7 +70,7 @@ def possible_outcomes(rows: tuple[RowKey, ...]) -> tuple[Outcome, ...]:
                 for name in names[place]:
                     for value in (True, False):
                         if _possible(tried, index, (name, value), work):
-                            found.add(Outcome(place, name, value))
+                            found.add(GuardOutcome(place, name, value))
     if rows == _SHIPPED:
         found = {one for one in found if (*rows[one.place][:2], one.guard, one.value) not in UNREACHED}
     ranks = {(place, name): rank for place, own in enumerate(names) for rank, name in enumerate(own)}

@@ -13,12 +13,12 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from ...states.base.errors import Erased, JournalDamaged, PaorError, UsageError
-from ...states.records.outcomes import Nought
+from ...states.records.outcomes import NoOutcome
 from ...states.records.requests import ModelRequest, Recall, ToolRequest
 from ...states.run.phase_names import FINAL, PHASES, PLANNING
 from ...states.run.state import Run
 from ..decision.case import Case
-from ..decision.run_resources import Kit
+from ..decision.run_resources import RunResources
 from ..journal.reader import JournalReader
 from ..journal.recorded_outcome import recorded_outcome
 from ..journal.rows import RunRow, Transition
@@ -179,8 +179,8 @@ def _case(journal: JournalReader, row: RunRow, seq: int, taken: Transition | Non
     try:
         run = run_before(journal, row.run_id, seq)
         if taken is None:
-            return Case(run, Nought()), ""
-        return read_case(run, recorded_outcome(journal, run, taken), Kit(run.spec), taken.at), ""
+            return Case(run, NoOutcome()), ""
+        return read_case(run, recorded_outcome(journal, run, taken), RunResources(run.spec), taken.at), ""
     except (Erased, JournalDamaged) as error:
         if isinstance(error, Erased) or "erased" in str(error):
             return None, "what the guards looked at was erased; their values stand in the journal"

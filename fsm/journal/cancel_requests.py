@@ -22,7 +22,7 @@ POLL_S = 0.1
 """Seconds between two looks at the flags; a request of this process is noticed at once."""
 
 
-class BrokenOff(Exception):
+class Interrupted(Exception):
     """The outcome of a call whose run was cancelled meanwhile."""
 
 
@@ -134,7 +134,7 @@ async def breakable(watch: CancelWatch, run: int, call: Awaitable[Any], *, plain
         plain: Whatever a call raises that was broken off says no more than that; else its own error counts.
 
     Raises:
-        BrokenOff: The run was cancelled, and with it the call.
+        Interrupted: The run was cancelled, and with it the call.
         CancelledError: The task that drives the run was cancelled.
     """
     task, loop = asyncio.current_task(), asyncio.get_running_loop()
@@ -157,10 +157,10 @@ async def breakable(watch: CancelWatch, run: int, call: Awaitable[Any], *, plain
     except asyncio.CancelledError:
         if not fired or task.cancelling() > before + 1:
             raise
-        raise BrokenOff from None
+        raise Interrupted from None
     except Exception:
         if fired and plain:
-            raise BrokenOff from None
+            raise Interrupted from None
         raise
     finally:
         over = True

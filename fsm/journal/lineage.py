@@ -19,7 +19,7 @@ from ...states.base.errors import JournalDamaged
 Query = Callable[[str, tuple[Any, ...]], list[tuple[Any, ...]]]
 
 
-class Part(NamedTuple):
+class SharedPart(NamedTuple):
     """
     One stretch of a run's walk: what of it stands under one run's number.
 
@@ -35,14 +35,14 @@ class Part(NamedTuple):
     first_document: int
 
 
-def parts_of(query: Query, run: int) -> tuple[Part, ...]:
+def parts_of(query: Query, run: int) -> tuple[SharedPart, ...]:
     """
     Return the parts of run number *run*, oldest first; the last one is the run itself.
 
     Raises:
         JournalDamaged: The row that it was forked at is not there, or it is its own ancestor.
     """
-    parts: list[Part] = []
+    parts: list[SharedPart] = []
     seen: set[int] = set()
     number: int | None = run
     while number is not None:
@@ -59,14 +59,14 @@ def parts_of(query: Query, run: int) -> tuple[Part, ...]:
     return tuple(parts)
 
 
-def _part(query: Query, run: int) -> tuple[int | None, Part]:
+def _part(query: Query, run: int) -> tuple[int | None, SharedPart]:
     """Return the number of a run's parent, None without one, and the run's own part."""
     rows = query("SELECT run_id, parent_run_id, parent_seq FROM specs WHERE run = ?", (run,))
     if not rows:
         raise JournalDamaged(f"run number {run}: is not in specs; run: paor verify")
     run_id, parent, seq = rows[0]
     if parent is None:
-        return None, Part(run, run_id, 0, 0, 0)
+        return None, SharedPart(run, run_id, 0, 0, 0)
     found = query(
         'SELECT specs.run, "trigger", outcome, change, counters FROM specs JOIN transitions'
         " ON transitions.id = (specs.run << 32 | ?) WHERE run_id = ?",
@@ -89,9 +89,9 @@ def _part(query: Query, run: int) -> tuple[int | None, Part]:
             raise ValueError("no such number")
     except (ValueError, KeyError, TypeError, AttributeError):
         raise JournalDamaged(f"run {parent}: row {seq} cannot be read; run: paor verify") from None
-    return number, Part(run, run_id, seq + 1, place, documents)
+    return number, SharedPart(run, run_id, seq + 1, place, documents)
 
 
-def part_with(parts: Sequence[Part], field: str, number: int) -> Part:
+def part_with(parts: Sequence[SharedPart], field: str, number: int) -> SharedPart:
     """Return the part that holds a row, payload or document (*field*: its first number) by its number."""
     return next((part for part in reversed(parts) if getattr(part, field) <= number), parts[0])

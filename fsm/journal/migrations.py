@@ -25,7 +25,7 @@ APPLICATION_ID = 0x70616F72
 """The four letters ``paor``."""
 
 
-class Step(NamedTuple):
+class Migration(NamedTuple):
     """
     One step.
 
@@ -47,11 +47,11 @@ def _create(database: Database) -> None:
     database.execute(f"PRAGMA application_id={APPLICATION_ID}")
 
 
-STEPS: tuple[Step, ...] = (Step(1, _create),)
+STEPS: tuple[Migration, ...] = (Migration(1, _create),)
 """Every step so far. A released one is never changed; what is new is a step of its own."""
 
 
-def newest(steps: Sequence[Step] | None = None) -> int:
+def newest(steps: Sequence[Migration] | None = None) -> int:
     """Return the version of the schema that this paor writes."""
     return (STEPS if steps is None else steps)[-1].version
 
@@ -62,7 +62,7 @@ def version_of(connection: sqlite3.Connection) -> int:
     return version
 
 
-def migrate(connection: sqlite3.Connection, steps: Sequence[Step] | None = None) -> None:
+def migrate(connection: sqlite3.Connection, steps: Sequence[Migration] | None = None) -> None:
     """
     Take the steps that a file lacks; one that is current is not touched.
 

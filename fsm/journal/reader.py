@@ -18,7 +18,7 @@ from ...states.run.spec import Spec
 from ...states.run.state import Change
 from .file import Identity, has_log, identity, open_reader, place_of, translated
 from .group_commit import Committer
-from .lineage import Part, part_with, parts_of
+from .lineage import SharedPart, part_with, parts_of
 from .payloads import Payload
 from .record import COLUMNS, root_hash
 from .rows import ROOT_COLUMNS, RunRow, StoredDocument, Transition, transition_of
@@ -60,7 +60,7 @@ class JournalReader:
         self._frozen = False
         self._lenient = False
         self._busy_timeout_s = busy_timeout_s
-        self._lineages: dict[int, tuple[Part, ...]] = {}
+        self._lineages: dict[int, tuple[SharedPart, ...]] = {}
 
     @contextmanager
     def snapshot(self) -> Iterator[JournalReader]:
@@ -176,7 +176,7 @@ class JournalReader:
             return spec
         return spec.model_copy(update={"workflow_id": row.workflow_id})  # a fork with its parent's spec
 
-    def lineage(self, run: int) -> tuple[Part, ...]:
+    def lineage(self, run: int) -> tuple[SharedPart, ...]:
         """
         Return which runs the rows of run number *run* belong to: for a fork its ancestors' parts first, its own last.
 

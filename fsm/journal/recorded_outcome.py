@@ -14,7 +14,7 @@ from ...states.records.outcomes import (
     Ended,
     InDoubt,
     ModelFault,
-    Nought,
+    NoOutcome,
     Outcome,
     Recalled,
     Replied,
@@ -63,7 +63,7 @@ def recorded_outcome(journal: Payloads, run: Run, row: Transition) -> Outcome:
         return Cancelled(bool(facts.get("in_doubt")), *_recorded_usage(facts), _request_ids(facts))
     if kind == "in_doubt":
         return _recorded_doubt(journal, run, facts)
-    plain: dict[str, Outcome] = {"none": Nought()}
+    plain: dict[str, Outcome] = {"none": NoOutcome()}
     if kind == "unaffordable":
         plain[kind] = Unaffordable(facts["stop"])
     return plain[kind]

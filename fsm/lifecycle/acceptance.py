@@ -8,11 +8,11 @@ from ...states.base.errors import RunChanged
 from ...states.base.version import VERSION
 from ...states.run.spec import Spec
 from ...states.run.state import Run
-from ..decision.run_resources import Kit
+from ..decision.run_resources import RunResources
 from ..journal.payloads import JSON
 from ..machine.table import fingerprint
 from ..replay.restore import restored
-from ..runtime.run_context import Drive
+from ..runtime.run_context import RunContext
 from ..versioning.amendments import amendment
 from ..versioning.changes import ChangedPart, changes_of
 from ..versioning.fingerprints import fingerprints_of
@@ -33,7 +33,7 @@ def refusal(
     )
 
 
-def accept(drive: Drive, present: Spec) -> None:
+def accept(drive: RunContext, present: Spec) -> None:
     """Let *present* be in force in a run from its next row on, which will say so."""
     spec = drive.run.spec
     present = present.model_copy(
@@ -41,7 +41,7 @@ def accept(drive: Drive, present: Spec) -> None:
     )
     drive.amended = drive.stager.stage(amendment(spec, present), JSON)
     drive.run = replace(drive.run, spec=present)
-    drive.kit = Kit(present)
+    drive.kit = RunResources(present)
 
 
 def changes_now(runner: Runner, run: Run | str) -> tuple[ChangedPart, ...]:
@@ -51,7 +51,7 @@ def changes_now(runner: Runner, run: Run | str) -> tuple[ChangedPart, ...]:
     return changes_of(runner.journal, run, settings.current_spec(run.spec), settings.tools)
 
 
-def check_unchanged(runner: Runner, drive: Drive, *, accept_changes: bool) -> None:
+def check_unchanged(runner: Runner, drive: RunContext, *, accept_changes: bool) -> None:
     """
     Refuse a run whose parts have changed, or those of its unfinished tasks; or have them in force from now on.
 

@@ -26,14 +26,14 @@ from ...states.run.state import Run
 from ...states.settings.base import problems_of
 from ...states.settings.limits import Limits
 from ...states.settings.policy import Policy
-from ..decision.run_resources import Kit
+from ..decision.run_resources import RunResources
 from ..journal.lineage import part_with
 from ..journal.payloads import JSON, Stager
 from ..journal.reader import JournalReader
 from ..machine.table import fingerprint
 from ..replay.restore import restaged, restored
 from ..runtime.loop import Steps, steps
-from ..runtime.run_context import Drive
+from ..runtime.run_context import RunContext
 from ..versioning.fingerprints import fingerprints_of
 from .acceptance import changes_now, refusal
 from .arguments import ForkOptions, check_priced, model_of, planning_template, templates_of
@@ -212,7 +212,7 @@ def forked(runner: Runner, run_id: str, at_seq: int, **options: Unpack[ForkOptio
     )
     check_priced(chosen, (spec or parent).limits)
 
-    def create() -> tuple[Drive, Steps]:
+    def create() -> tuple[RunContext, Steps]:
         drive = _created(runner, point, own, spec)
         drive.model = chosen
         drive.connections.update(connections or {})
@@ -221,7 +221,7 @@ def forked(runner: Runner, run_id: str, at_seq: int, **options: Unpack[ForkOptio
     return create
 
 
-def _created(runner: Runner, point: ForkPoint, run_id: str, spec: Spec | None) -> Drive:
+def _created(runner: Runner, point: ForkPoint, run_id: str, spec: Spec | None) -> RunContext:
     """Create a fork, which takes its lease; with *spec* it has its own, without its parent's."""
     journal, parent = runner.journal, point.run
     if spec is None:
@@ -244,7 +244,7 @@ def _created(runner: Runner, point: ForkPoint, run_id: str, spec: Spec | None) -
     try:
         run = replace(parent, run_id=run_id, number=number, spec=journal.spec(run_id))
         stager = restaged(journal, number, runner.ids.salt)
-        drive = runner.hold(run, root, fence, Kit(run.spec), runner.settings.model, stager, {})
+        drive = runner.hold(run, root, fence, RunResources(run.spec), runner.settings.model, stager, {})
     except BaseException:
         journal.leases.release(number, fence)
         raise

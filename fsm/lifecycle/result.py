@@ -63,7 +63,7 @@ class ResultDocument:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class RunUsage:
     """
     What a run used.
 
@@ -120,7 +120,7 @@ class Result:
     answer: str
     documents: tuple[ResultDocument, ...]
     steps: int
-    usage: Usage
+    usage: RunUsage
     criteria: tuple[CriterionResult, ...]
     waiting_for: Question | None
 
@@ -134,7 +134,7 @@ class Result:
             "answer": self.answer,
             "documents": [document.wire() for document in self.documents],
             "steps": self.steps,
-            "usage": {name: getattr(self.usage, name) for name in Usage.__slots__},
+            "usage": {name: getattr(self.usage, name) for name in RunUsage.__slots__},
             "criteria": [{"criterion": item.criterion, "met": item.met} for item in self.criteria],
             "waiting_for": self.waiting_for.wire() if self.waiting_for is not None else None,
         }
@@ -167,7 +167,7 @@ def result_of_run(run: Run, journal: JournalReader) -> Result:
         answer=run.memory.answer or "",
         documents=documents,
         steps=counters.step,
-        usage=Usage(
+        usage=RunUsage(
             counters.tokens_in,
             counters.tokens_out,
             counters.cost_micro / 1e6,

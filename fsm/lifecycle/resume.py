@@ -11,11 +11,11 @@ from ...states.base.errors import InvalidAnswer
 from ...states.records.questions import Answer, Question
 from ...states.run.state import Run
 from ...tools.schema.parameters import ParameterSchema, SchemaError
-from ..decision.run_resources import Kit
+from ..decision.run_resources import RunResources
 from ..journal.payloads import Stager
 from ..replay.restore import restored
 from ..runtime.loop import Steps, steps
-from ..runtime.run_context import Drive
+from ..runtime.run_context import RunContext
 from .acceptance import check_unchanged
 from .arguments import NOTHING_GIVEN, ResumeOptions, check_priced, model_of
 from .result import Result, result_of_run
@@ -73,7 +73,9 @@ def continuation(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) 
     return result_of_run(drive.run, runner.journal)
 
 
-def taken_up(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> tuple[Drive, Steps | None]:
+def taken_up(
+    runner: Runner, run_id: str, **options: Unpack[ResumeOptions]
+) -> tuple[RunContext, Steps | None]:
     """
     Return the drive of a run and what to walk: None when there is nothing to do, and then no lease is held.
 
@@ -96,7 +98,7 @@ def taken_up(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> t
         run, head = restored(journal, row.run_id)
         if _timed_out(runner, run) is None:
             stager = Stager(journal.next_payload(row.run), runner.ids.salt)
-            return runner.hold(run, head, 0, Kit(run.spec), chosen, stager, connections), None
+            return runner.hold(run, head, 0, RunResources(run.spec), chosen, stager, connections), None
     if given and row.status != "waiting":
         raise InvalidAnswer(f"run {row.run_id} waits for nothing; it is {row.status} in {row.state}")
     drive = runner.take(row.run_id)

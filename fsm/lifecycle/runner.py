@@ -1,7 +1,7 @@
 """
 The runner: creates a run or takes one up from its journal, drives it, and releases it.
 
-Whichever way a run is acquired, a `Drive` and the steps to walk come of it, which the sync and the async driver perform alike.
+Whichever way a run is acquired, a `RunContext` and the steps to walk come of it, which the sync and the async driver perform alike.
 Nobody holds a run without driving it: an `Acquisition` is called when the first event is asked for, so a stream that is
 never read leaves no lease behind.
 """
@@ -22,7 +22,7 @@ from ...states.run.state import Run, initial_run
 from ...tools.catalog import Catalog
 from ...tools.documents.tools import generate_report
 from ...tools.tool import Document, Tool
-from ..decision.run_resources import Kit
+from ..decision.run_resources import RunResources
 from ..journal.payloads import JSON, Stager
 from ..journal.store import JournalStore
 from ..replay.restore import restaged, restored
@@ -30,7 +30,7 @@ from ..runtime.drivers import WriterPool, aperform, perform
 from ..runtime.logs import LOGGER, log_start
 from ..runtime.loop import Steps, steps, transition
 from ..runtime.ports import Clock, Ids
-from ..runtime.run_context import Drive
+from ..runtime.run_context import RunContext
 from ..versioning.fingerprints import fingerprints_of
 from .arguments import Hook, restricted
 from .fallback import fallback_spec, is_owed
@@ -40,7 +40,7 @@ from .settings import EngineSettings
 from .start import NewRun, input_references
 from .subruns import TaskDriver, task_tool
 
-Acquisition = Callable[[], tuple[Drive, Steps]]
+Acquisition = Callable[[], tuple[RunContext, Steps]]
 """Creates a run or takes its lease, and returns what to walk."""
 
 Catalogs = dict[tuple[str, ...], Catalog]
@@ -104,13 +104,13 @@ class Runner:
     def creation(self, new: NewRun) -> Acquisition:
         """Return what creates a run when it is called."""
 
-        def create() -> tuple[Drive, Steps]:
+        def create() -> tuple[RunContext, Steps]:
             drive = self._created(new)
             return drive, steps(drive)
 
         return create
 
-    def _created(self, new: NewRun) -> Drive:
+    def _created(self, new: NewRun) -> RunContext:
         run_id = self.ids.run_id()
         stager = Stager(0, self.ids.salt)
         references = input_references(new.spec, new.documents, stager)
@@ -130,9 +130,9 @@ class Runner:
             documents=references,
         )
         run = initial_run(run_id, number, spec)
-        kit = Kit(spec)
+        kit = RunResources(spec)
         if spec.task:
-            kit = Kit(
+            kit = RunResources(
                 spec, self._catalog(restricted(self.settings.tools, [tool.name for tool in spec.tools]))
             )
         return self.hold(run, root, fence, kit, new.model, stager, new.connections)
@@ -148,7 +148,7 @@ class Runner:
 
     # -- taking up -------------------------------------------------------------------------------------------------
 
-    def take(self, run_id: str) -> Drive:
+    def take(self, run_id: str) -> RunContext:
         """
         Take the lease of a run, then read it.
 
@@ -163,7 +163,7 @@ class Runner:
         try:
             run, head = restored(self.journal, row.run_id)
             stager = restaged(self.journal, row.run, self.ids.salt)
-            drive = self.hold(run, head, fence, Kit(run.spec), self.settings.model, stager, {})
+            drive = self.hold(run, head, fence, RunResources(run.spec), self.settings.model, stager, {})
             # an effect whose intent is recorded and whose end is not was begun by a driver that is gone
             drive.resumed = run.state == EXECUTING
             drive.cancelled = self.journal.leases.cancel_requested(row.run)
@@ -177,16 +177,16 @@ class Runner:
         run: Run,
         head: bytes,
         fence: int,
-        kit: Kit,
+        kit: RunResources,
         model: Model,
         stager: Stager,
         connections: Mapping[str, Any],
-    ) -> Drive:
+    ) -> RunContext:
         """Return everything that a run is driven with; *fence* is the token of its lease, 0 to look at it only."""
         tools = dict(self.settings.tools)
         if run.spec.formatter is not None:
             tools.setdefault(generate_report.name, generate_report)
-        drive = Drive(
+        drive = RunContext(
             run=run,
             head=head,
             fence=fence,
@@ -282,14 +282,14 @@ class Runner:
         assert result is not None, "a stream ends with RunEnded"
         return result
 
-    def answered(self, drive: Drive, answer: Answer) -> Steps:
+    def answered(self, drive: RunContext, answer: Answer) -> Steps:
         """Walk on from the question of a run with its answer, which is a row of its own before anything follows from it."""
         payload = drive.stager.stage(answer.wire_json(), JSON)
         yield from transition(drive, {"kind": "none"}, Answered(answer, payload))
         drive.resumed = False
         yield from steps(drive)
 
-    def release(self, drive: Drive) -> None:
+    def release(self, drive: RunContext) -> None:
         """Give the lease back; a journal that cannot be written now must not hide why the driver stops."""
         try:
             self.journal.leases.release(drive.run.number, drive.fence)
@@ -315,7 +315,7 @@ class Runner:
 
     # -- falling back ----------------------------------------------------------------------------------------------
 
-    def _fallback(self, drive: Drive) -> Acquisition | None:
+    def _fallback(self, drive: RunContext) -> Acquisition | None:
         """Return what starts the run that replaces one that has failed, None when there is to be none."""
         if drive.run.spec.fallback is None:
             return None
@@ -325,7 +325,7 @@ class Runner:
         inputs = self._documents(drive.run.number, 0, len(spec.documents))
         return self.creation(NewRun(spec, inputs, drive.model, drive.connections))
 
-    def owed_fallback(self, drive: Drive) -> Acquisition | None:
+    def owed_fallback(self, drive: RunContext) -> Acquisition | None:
         """Return what starts the run that was to replace an ended one, and that a crash right after its end has prevented."""
         owed = not self.journal.read_only and is_owed(self.journal, drive.run)
         return self._fallback(drive) if owed else None

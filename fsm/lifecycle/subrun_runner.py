@@ -18,7 +18,7 @@ from ..decision.observation import cut, line
 from ..journal.reader import JournalReader
 from ..replay.restore import restored
 from ..runtime.loop import Steps
-from ..runtime.run_context import Drive
+from ..runtime.run_context import RunContext
 from .arguments import DocumentLike, ResumeOptions, RunOptions
 from .position import WorkflowPosition
 from .result import Result
@@ -48,19 +48,19 @@ class SubrunDriver:
         """Return the bounds of a task that brings none."""
         return self._runner.settings.limits_of(mode)
 
-    def drive_task(self, workflow: Drive, call: TaskCall) -> Result:
+    def drive_task(self, workflow: RunContext, call: TaskCall) -> Result:
         """Drive one task of a workflow to its end, or until it waits."""
         if call.known is not None:
             return resume(self._runner, call.known, **_inherited(workflow))
         return self._runner.result(self._started(workflow, call), resumed=False)
 
-    async def adrive_task(self, workflow: Drive, call: TaskCall) -> Result:
+    async def adrive_task(self, workflow: RunContext, call: TaskCall) -> Result:
         """Do the same as `drive_task` on the running event loop."""
         if call.known is not None:
             return await aresume(self._runner, call.known, **_inherited(workflow))
         return await self._runner.aresult(self._started(workflow, call), resumed=False)
 
-    def _started(self, workflow: Drive, call: TaskCall) -> Acquisition:
+    def _started(self, workflow: RunContext, call: TaskCall) -> Acquisition:
         """Return what creates the run of a task; a workflow that is cancelled meanwhile cancels it, too."""
         runner = self._runner
         new = new_run(
@@ -75,7 +75,7 @@ class SubrunDriver:
         )
         create = runner.creation(new)
 
-        def begin() -> tuple[Drive, Steps]:
+        def begin() -> tuple[RunContext, Steps]:
             drive, walk = create()
             # asked after the task's run exists: a cancel before finds no such run to cancel, one after finds it
             drive.cancelled = runner.journal.leases.cancel_requested(workflow.run.number)
@@ -84,7 +84,7 @@ class SubrunDriver:
         return begin
 
 
-def _inherited(workflow: Drive) -> ResumeOptions:
+def _inherited(workflow: RunContext) -> ResumeOptions:
     """Return what a task is resumed with: what its workflow was given."""
     return {
         "connections": workflow.connections,

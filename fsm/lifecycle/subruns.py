@@ -35,7 +35,7 @@ from .start import scrubbed, texts_of
 if TYPE_CHECKING:
     from ..journal.reader import JournalReader
     from ..journal.rows import RunRow
-    from ..runtime.run_context import Drive
+    from ..runtime.run_context import RunContext
 
 _CHILD_OPTIONS = (
     "mode",
@@ -181,16 +181,16 @@ class TaskDriver(Protocol):
         """Return the bounds of a task that brings none."""
         ...
 
-    def drive_task(self, workflow: Drive, call: TaskCall) -> Result:
+    def drive_task(self, workflow: RunContext, call: TaskCall) -> Result:
         """Drive one task of a workflow to its end, or until it waits."""
         ...
 
-    async def adrive_task(self, workflow: Drive, call: TaskCall) -> Result:
+    async def adrive_task(self, workflow: RunContext, call: TaskCall) -> Result:
         """Do the same as `drive_task` on the running event loop."""
         ...
 
 
-def task_tool(driver: TaskDriver, drive: Drive, *, is_async: bool = False) -> Tool:
+def task_tool(driver: TaskDriver, drive: RunContext, *, is_async: bool = False) -> Tool:
     """Return the tool that drives the tasks of a workflow; the same call finds its task again after a crash."""
 
     def run_task(context: ToolContext, **arguments: Any) -> ToolOutput:
@@ -217,7 +217,7 @@ def task_tool(driver: TaskDriver, drive: Drive, *, is_async: bool = False) -> To
 
 
 def _task_call(
-    driver: TaskDriver, drive: Drive, context: ToolContext, arguments: Mapping[str, Any]
+    driver: TaskDriver, drive: RunContext, context: ToolContext, arguments: Mapping[str, Any]
 ) -> TaskCall:
     """
     Return what the task of a call is driven with.

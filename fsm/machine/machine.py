@@ -31,7 +31,7 @@ from ...states.run.phase_names import EXECUTING, FINAL
 from ...states.run.state import Change, Counters, Run
 from ...states.specifying import Specifying
 from ..decision.case import Case
-from ..decision.run_resources import Kit
+from ..decision.run_resources import RunResources
 from .guards import GUARDS, Guard
 from .row_facts import facts_of
 from .stop_rules import read_case
@@ -203,7 +203,7 @@ def decide(
     run: Run,
     outcome: Outcome,
     moment: Moment,
-    kit: Kit,
+    kit: RunResources,
     request: Request | None = None,
     rules: Rules | None = None,
 ) -> Decision:

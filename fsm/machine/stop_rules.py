@@ -18,7 +18,7 @@ from ..decision.case import Case
 from ..decision.interpret import read_phase, read_workflow
 from ..decision.plan_mode import steps_left_in_plan
 from ..decision.progress import stale_after
-from ..decision.run_resources import Kit
+from ..decision.run_resources import RunResources
 from .guards import reply_invalid, review_retry
 from .table import CONCLUDED, STOPS, Stop
 
@@ -28,7 +28,7 @@ HARD_STOP, STOP_REACHED, ANSWER, LAST_FAIL = "hard_stop", "stop_reached", "answe
 """When a reason is read: the guard that it makes hold, of the last ``fail`` of a phase none."""
 
 
-def read_case(run: Run, outcome: Outcome, kit: Kit, at_us: int = 0) -> Case:
+def read_case(run: Run, outcome: Outcome, kit: RunResources, at_us: int = 0) -> Case:
     """Return the case of *run* and *outcome*; pure, and total for every outcome that a request can have."""
     case = Case(run, outcome, criteria=run.counters.criteria, at_us=at_us)
     if run.memory.question is None:

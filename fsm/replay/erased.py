@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from ...states.base.errors import Erased
 from ...states.run.spec import Spec
 from ...states.run.state import Change, Run
-from ..decision.run_resources import Kit
+from ..decision.run_resources import RunResources
 from ..journal.erasure_log import erasures_of, numbers_of, root_of
 from ..journal.record import PREV_HASH, chained, root_hash
 from ..journal.recorded_outcome import recorded_outcome
@@ -40,7 +40,7 @@ from .walk import (
 )
 
 if TYPE_CHECKING:
-    from ..journal.lineage import Part
+    from ..journal.lineage import SharedPart
     from ..journal.payloads import Payload
     from ..journal.reader import JournalReader
     from ..journal.rows import RunRow, Transition
@@ -123,7 +123,7 @@ class _Derivation:
     """
 
     def __init__(
-        self, journal: JournalReader, engine: SpecSource | None, parts: Sequence[Part], amendments: int
+        self, journal: JournalReader, engine: SpecSource | None, parts: Sequence[SharedPart], amendments: int
     ) -> None:
         self._journal, self._engine = journal, engine
         self._parts = {part.run: part for part in parts}
@@ -135,7 +135,7 @@ class _Derivation:
         self._run: Run | None = None
         self._hand_over(parts[0])
 
-    def _hand_over(self, part: Part) -> None:
+    def _hand_over(self, part: SharedPart) -> None:
         """Go on with a part's spec; without it there is no way on."""
         try:
             self._recorded = spec_of_part(self._journal, part.run_id)
@@ -146,7 +146,7 @@ class _Derivation:
             self._run = None
             return
         spec = self._derived()
-        self._run, self._kit = handed_over(self._run, part, spec), Kit(spec)
+        self._run, self._kit = handed_over(self._run, part, spec), RunResources(spec)
 
     def _derived(self) -> Spec:
         """Return what rows are derived with: the engine's say begins behind the last amendment."""
@@ -164,7 +164,7 @@ class _Derivation:
             return None
         self._recorded = amended(self._recorded, body)
         spec = self._derived()
-        self._kit = Kit(spec)
+        self._kit = RunResources(spec)
         return replace(run, spec=spec)
 
     def step(self, row: Transition) -> bool:

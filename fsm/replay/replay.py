@@ -14,7 +14,7 @@ from ..journal.reader import JournalReader
 from .erased import erased_numbers, replay_erased
 from .payload_window import PayloadWindow
 from .run_comparison import Divergence, compare_documents, compare_head
-from .walk import Replay, SpecSource, Walk, changed_since, spec_of_part, walked
+from .walk import Replay, ReplayWalk, SpecSource, changed_since, spec_of_part, walked
 
 
 def replay(journal: JournalReader, run_id: str, engine: SpecSource | None = None) -> Replay:
@@ -41,7 +41,7 @@ def replay(journal: JournalReader, run_id: str, engine: SpecSource | None = None
     parts = {part.run: (part, spec_of_part(journal, part.run_id)) for part in journal.lineage(row.run)}
     transitions = [item for item in journal.transitions(row.run_id) if item.seq <= row.head_seq]
     first = next(iter(parts.values()))[1]
-    walk = Walk(PayloadWindow(journal), engine, parts, transitions)
+    walk = ReplayWalk(PayloadWindow(journal), engine, parts, transitions)
     run = walked(walk, transitions)
     if run is not None:
         walk.found.extend(compare_documents(journal, row, first, run, transitions))

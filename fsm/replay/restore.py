@@ -12,7 +12,7 @@ from ...states.base.errors import JournalDamaged
 from ...states.records.actions import StoredText
 from ...states.run.spec import Spec
 from ...states.run.state import Run, initial_run
-from ..journal.lineage import Part, part_with
+from ..journal.lineage import SharedPart, part_with
 from ..journal.payloads import Stager, content_key, encoded
 from ..journal.reader import JournalReader
 from ..journal.record import PREV_HASH, chained
@@ -76,7 +76,7 @@ def run_before(journal: JournalReader, run_id: str, seq: int) -> Run:
     return run if before is part else handed_over(run, part, journal.spec(part.run_id))
 
 
-def handed_over(run: Run | None, part: Part, spec: Spec) -> Run:
+def handed_over(run: Run | None, part: SharedPart, spec: Spec) -> Run:
     """Return the run that goes on with *part*: what it remembers stays, the spec and the name are the part's."""
     if run is None:
         return initial_run(part.run_id, part.run, spec)

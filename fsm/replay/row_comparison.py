@@ -13,7 +13,7 @@ from ...states.run.budgets import refusal, reservation
 from ...states.run.counters import COLUMN_COUNTERS as COLUMNS
 from ...states.run.counters import counters_text
 from ...states.run.state import Run
-from ..decision.run_resources import Kit
+from ..decision.run_resources import RunResources
 from ..journal.payloads import Payload
 from ..journal.record import canonical
 from ..journal.rows import Transition
@@ -34,7 +34,7 @@ class Texts(Protocol):
 
 
 def compare_request(
-    journal: Texts, kit: Kit, run: Run, row: Transition, request: Request
+    journal: Texts, kit: RunResources, run: Run, row: Transition, request: Request
 ) -> Iterator[Divergence]:
     kind = _kind_of(request)
     if row.request.get("kind") != kind:

@@ -15,7 +15,7 @@ from ...states.records.outcomes import Ended
 from ...states.run.phase_names import FINAL
 from ...states.run.spec import Spec
 from ...states.run.state import Run
-from ..decision.run_resources import Kit
+from ..decision.run_resources import RunResources
 from ..journal.reader import JournalReader
 from ..journal.rows import RunRow, Transition
 from ..versioning.fingerprints import given_fingerprints
@@ -78,7 +78,7 @@ def template_of(kind: str, run: Run) -> str:
 
 
 def compare_result(
-    journal: PayloadWindow, kit: Kit, run: Run, row: Transition, outcome: Ended
+    journal: PayloadWindow, kit: RunResources, run: Run, row: Transition, outcome: Ended
 ) -> Iterator[Divergence]:
     """Yield what of a call's result is not as code makes it: places of its documents, prompts of its own requests."""
     intent, first = run.memory.intent, run.counters.documents
@@ -92,7 +92,7 @@ def compare_result(
 
 
 def _compare_text(
-    journal: PayloadWindow, kit: Kit, run: Run, row: Transition, number: int, prompt: StoredText
+    journal: PayloadWindow, kit: RunResources, run: Run, row: Transition, number: int, prompt: StoredText
 ) -> Iterator[Divergence]:
     """Compare what of a tool's own prompt does not come from the tool: what the template says before its values."""
     body, field = journal.payload(run.number, prompt.n).body, f"outcome.texts.{number}"

@@ -19,8 +19,8 @@ from ...states.records.requests import NOTHING, Request
 from ...states.run.counters import COLUMN_COUNTERS as COLUMNS
 from ...states.run.spec import Spec
 from ...states.run.state import Change, Counters, Run
-from ..decision.run_resources import Kit
-from ..journal.lineage import Part
+from ..decision.run_resources import RunResources
+from ..journal.lineage import SharedPart
 from ..journal.reader import JournalReader
 from ..journal.recorded_outcome import recorded_outcome
 from ..journal.rows import Transition
@@ -113,7 +113,7 @@ def changed_since(journal: JournalReader, run: Run, recorded: Spec, present: Spe
     return changes_of(journal, replace(run, spec=recorded), present, [tool.name for tool in recorded.tools])
 
 
-def walked(walk: Walk, transitions: Sequence[Transition]) -> Run | None:
+def walked(walk: ReplayWalk, transitions: Sequence[Transition]) -> Run | None:
     """Replay every row; return the run after the last one, None when a row cannot be read."""
     run = walk.begin()
     for transition in transitions:
@@ -138,7 +138,7 @@ def walked(walk: Walk, transitions: Sequence[Transition]) -> Run | None:
 
 
 @dataclass(slots=True)
-class Walk:
+class ReplayWalk:
     """
     What one replay has at hand.
 
@@ -155,11 +155,11 @@ class Walk:
 
     store: PayloadWindow
     engine: SpecSource | None
-    parts: Mapping[int, tuple[Part, Spec]]
+    parts: Mapping[int, tuple[SharedPart, Spec]]
     transitions: Sequence[Transition]
     recorded: Spec = field(init=False)
     spec: Spec = field(init=False)
-    kit: Kit = field(init=False)
+    kit: RunResources = field(init=False)
     amended: list[tuple[int, tuple[str, ...]]] = field(default_factory=list)
     found: list[Divergence] = field(default_factory=list)
 
@@ -184,7 +184,7 @@ class Walk:
         seq = self.amended[-1][0] if self.amended else -1
         last = not any("spec" in item.request for item in self.transitions if item.seq > seq)
         self.spec = self.engine.current_spec(self.recorded) if self.engine and last else self.recorded
-        self.kit = Kit(self.spec)
+        self.kit = RunResources(self.spec)
 
     def amend(self, run: Run, row: Transition) -> Run:
         """Return *run* with the spec that is in force from *row* on."""
@@ -227,7 +227,7 @@ def _other_counters(row: Transition) -> dict[str, Any]:
 
 
 def _replayed_row(
-    journal: PayloadWindow, kit: Kit, run: Run, row: Transition, found: list[Divergence]
+    journal: PayloadWindow, kit: RunResources, run: Run, row: Transition, found: list[Divergence]
 ) -> Decision | None:
     """Add what differs at one row to *found*; return what was decided, None when nothing could be."""
     if row.seq != run.seq or row.source != run.state:

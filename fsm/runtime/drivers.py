@@ -23,12 +23,12 @@ from ...prompts.model import CallStopped, ModelCall, Reply, checked_reply
 from ...states.base.errors import InternalError
 from ...states.records.events import Event
 from ...states.run.spec import TASK_TOOL
-from ..journal.cancel_requests import BrokenOff, CancelWatch, breakable
+from ..journal.cancel_requests import CancelWatch, Interrupted, breakable
 from ..journal.group_commit import Entry
 from ..journal.store import JournalStore
 from .effects import AskModel, Commit, Emit, Reconcile, Returned, UseTool
 from .loop import Steps
-from .streaming import Talk, live, speaks
+from .streaming import StreamedCall, live, speaks
 
 
 def perform(steps: Steps, journal: JournalStore) -> Iterator[Event]:
@@ -67,7 +67,7 @@ def _asked(effect: AskModel, watch: CancelWatch) -> Reply | BaseException:
             call = _stoppable(call, lambda: bool(watch.asked(effect.run)))
         return checked_reply(model.ask(call))
     except CallStopped as error:
-        return BrokenOff() if watch.asked(effect.run) else error
+        return Interrupted() if watch.asked(effect.run) else error
     except _OF_THE_CALL as error:
         return error
 
@@ -198,7 +198,7 @@ async def aperform(steps: Steps, writer: AsyncWriter) -> AsyncIterator[Event]:
         elif (
             not isinstance(effect, Reconcile) and effect.place is not None and speaks(effect, in_thread=False)
         ):
-            talk = Talk(effect, partial(_acame_to, watch=writer.watch))
+            talk = StreamedCall(effect, partial(_acame_to, watch=writer.watch))
             async with aclosing(talk.events()) as events:
                 async for event in events:
                     yield event

@@ -20,7 +20,7 @@ from .tool_context import CallContext
 
 class AskModel(Struct, frozen=True):
     """
-    Ask *model* for *run*; comes to a `Reply`, the exception that it raised, or `BrokenOff`.
+    Ask *model* for *run*; comes to a `Reply`, the exception that it raised, or `Interrupted`.
 
     *place*: id of the run and number of its next row, when somebody listens.
     """
@@ -42,7 +42,7 @@ class EffectPending(Exception):
 
 
 class UseTool(Struct, frozen=True):
-    """Call *tool* for *run*; comes to `Returned`, the exception that it raised, or `BrokenOff`. *place* as in `AskModel`."""
+    """Call *tool* for *run*; comes to `Returned`, the exception that it raised, or `Interrupted`. *place* as in `AskModel`."""
 
     run: int
     tool: Tool
@@ -52,7 +52,7 @@ class UseTool(Struct, frozen=True):
 
 
 class Reconcile(Struct, frozen=True):
-    """Ask *tool* whether the effect under *key* happened; comes to `Returned`, the exception, or `BrokenOff`."""
+    """Ask *tool* whether the effect under *key* happened; comes to `Returned`, the exception, or `Interrupted`."""
 
     run: int
     tool: Tool

@@ -19,7 +19,7 @@ from ...states.records.outcomes import (
     NO_USAGE,
     Cancelled,
     ModelFault,
-    Nought,
+    NoOutcome,
     Outcome,
     Recalled,
     Replied,
@@ -30,7 +30,7 @@ from ...states.run.budgets import allowance, refusal, reservation, time_left_s
 from ...states.run.counters import counters_text
 from ...states.run.phase_names import EXECUTING, FINAL
 from ...states.run.state import Run
-from ..journal.cancel_requests import BrokenOff
+from ..journal.cancel_requests import Interrupted
 from ..journal.group_commit import Entry
 from ..journal.payloads import JSON
 from ..journal.record import Row, canonical, chained
@@ -39,14 +39,14 @@ from ..machine.fold import apply
 from ..machine.machine import Decision, Moment, decide, request_of
 from .effects import AskModel, Commit, Effect, Emit
 from .logs import log_transition
-from .run_context import Drive, place_of_next, recalled
+from .run_context import RunContext, place_of_next, recalled
 from .tool_calls import reconciled, use
 from .tool_results import told_by
 
 Steps = Generator[Effect, Any, None]
 
 
-def steps(drive: Drive) -> Steps:
+def steps(drive: RunContext) -> Steps:
     """Drive the run until it ends or waits; yields effects, is sent what they came to."""
     while (run := drive.run).state not in FINAL and (run.memory.question is None or drive.cancelled):
         if drive.cancelled:  # also when its last row is a wait: nobody is to be asked any more
@@ -62,7 +62,7 @@ def steps(drive: Drive) -> Steps:
         yield from transition(drive, asked, outcome, request)
 
 
-def cancelled(drive: Drive) -> Steps:
+def cancelled(drive: RunContext) -> Steps:
     """End the run, between two calls: only one that another driver began, or that waits for its outcome, is in doubt."""
     intent, question = drive.run.memory.intent, drive.run.waiting_for
     begun = drive.resumed if question is None else question.kind == "in_doubt"
@@ -70,7 +70,7 @@ def cancelled(drive: Drive) -> Steps:
     yield from transition(drive, {"kind": "none"}, Cancelled(doubt))
 
 
-def _known(drive: Drive, request: Nothing | Recall) -> tuple[dict[str, Any], Outcome]:
+def _known(drive: RunContext, request: Nothing | Recall) -> tuple[dict[str, Any], Outcome]:
     """Return what the row says of a request that needs nobody, and what it came to."""
     if isinstance(request, Recall):
         bodies = [recalled(drive, place) for place in request.payloads]
@@ -79,10 +79,10 @@ def _known(drive: Drive, request: Nothing | Recall) -> tuple[dict[str, Any], Out
     reply = drive.run.memory.reply
     if drive.run.state == EXECUTING and reply is not None:
         return {"kind": "none"}, reconciled(drive, reply.action, reply.content)
-    return {"kind": "none"}, Nought()
+    return {"kind": "none"}, NoOutcome()
 
 
-def _ask(drive: Drive, request: ModelRequest) -> Generator[Effect, Any, tuple[dict[str, Any], Outcome]]:
+def _ask(drive: RunContext, request: ModelRequest) -> Generator[Effect, Any, tuple[dict[str, Any], Outcome]]:
     run, kind, stager = drive.run, request.kind, drive.stager
     messages = drive.kit.messages(kind, run)
     asked: dict[str, Any] = {
@@ -121,7 +121,7 @@ def _ask(drive: Drive, request: ModelRequest) -> Generator[Effect, Any, tuple[di
         step=run.counters.step,
     )
     answer = yield AskModel(run.number, drive.model, call, place_of_next(drive))
-    if isinstance(answer, BrokenOff):
+    if isinstance(answer, Interrupted):
         return asked, Cancelled()
     if isinstance(answer, Reply):
         usage = answer.usage or estimated_usage(call, answer.text)
@@ -133,7 +133,7 @@ def _ask(drive: Drive, request: ModelRequest) -> Generator[Effect, Any, tuple[di
     return asked, _fault(drive, answer)
 
 
-def _fault(drive: Drive, error: object) -> ModelFault:
+def _fault(drive: RunContext, error: object) -> ModelFault:
     if isinstance(error, ModelUnavailable):
         fault = error
     else:
@@ -144,7 +144,7 @@ def _fault(drive: Drive, error: object) -> ModelFault:
 
 
 def transition(
-    drive: Drive, asked: dict[str, Any], outcome: Outcome, request: Request | None = None
+    drive: RunContext, asked: dict[str, Any], outcome: Outcome, request: Request | None = None
 ) -> Steps:
     """Decide, commit and apply one transition; the drive stands after it once the row is durable."""
     run = drive.run
@@ -195,7 +195,7 @@ def transition(
             yield Emit(event)
 
 
-def _decided(drive: Drive, outcome: Outcome, moment: Moment, request: Request | None) -> Decision:
+def _decided(drive: RunContext, outcome: Outcome, moment: Moment, request: Request | None) -> Decision:
     """Return the decision; a cancel that was asked for before an end is written counts, with the last request's usage."""
     run = drive.run
     decision = decide(run, outcome, moment, drive.kit, request)
@@ -205,7 +205,7 @@ def _decided(drive: Drive, outcome: Outcome, moment: Moment, request: Request | 
     return decision
 
 
-def _entry(drive: Drive, row: Row, trigger: str) -> Entry:
+def _entry(drive: RunContext, row: Row, trigger: str) -> Entry:
     documents: list[tuple[object, ...]] = []
     result = drive.run.memory.result
     if trigger == "observe" and result is not None:

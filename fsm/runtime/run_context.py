@@ -9,7 +9,7 @@ from ...prompts.model import Model
 from ...states.records.actions import StoredText
 from ...states.run.state import Run
 from ...tools.tool import Tool
-from ..decision.run_resources import Kit
+from ..decision.run_resources import RunResources
 from ..journal.payloads import Stager
 from ..journal.store import JournalStore
 from .ports import Clock
@@ -17,7 +17,7 @@ from .tool_context import Loader
 
 
 @dataclass(slots=True)
-class Drive:
+class RunContext:
     """
     One driver's hold on one run.
 
@@ -40,7 +40,7 @@ class Drive:
     run: Run
     head: bytes
     fence: int
-    kit: Kit
+    kit: RunResources
     model: Model
     tools: dict[str, Tool]
     connections: dict[str, Any]
@@ -57,13 +57,13 @@ class Drive:
     load: Loader = field(default=lambda first, count: [])
 
 
-def recalled(drive: Drive, place: StoredText) -> str | bytes | None:
+def recalled(drive: RunContext, place: StoredText) -> str | bytes | None:
     """Return a payload's body: the last row's from memory, any other from the journal, held to its digest."""
     if place.n in drive.stager.recent:
         return drive.stager.recent[place.n]
     return drive.journal.intact(drive.run.number, place.n, place.digest)
 
 
-def place_of_next(drive: Drive) -> tuple[str, int] | None:
+def place_of_next(drive: RunContext) -> tuple[str, int] | None:
     """Return run and number of the next row for events of a call, None when nobody wants them."""
     return (drive.run.run_id, drive.run.seq) if drive.listening else None

@@ -106,7 +106,7 @@ def live(effect: Performed, perform: Callable[[Performed], Any]) -> Generator[Ev
     return came_to[0]
 
 
-class Talk:
+class StreamedCall:
     """
     The same on an event loop, where the effect is a task beside the driver's.
 

@@ -14,15 +14,15 @@ from ...states.records.questions import Answer, Asking
 from ...tools.documents.files import outside
 from ...tools.tool import Resumption, Tool
 from ..decision.observation import cut, line
-from ..journal.cancel_requests import BrokenOff
+from ..journal.cancel_requests import Interrupted
 from .call_budget import CallLedger
 from .effects import Effect, EffectPending, Reconcile, Returned, UseTool
-from .run_context import Drive, place_of_next, recalled
+from .run_context import RunContext, place_of_next, recalled
 from .tool_context import CallContext
 from .tool_results import ERROR_CHARS, asked_by, error_of, is_empty, output_of, result_of, told_by
 
 
-def use(drive: Drive, intent: Intent) -> Generator[Effect, Any, tuple[dict[str, Any], Outcome]]:
+def use(drive: RunContext, intent: Intent) -> Generator[Effect, Any, tuple[dict[str, Any], Outcome]]:
     """Return what the row says of the call of *intent*, and what it came to; begun only where that is certainly right."""
     run = drive.run
     asked = {"kind": "tool", "tool": intent.tool, "effect": intent.effect}
@@ -48,7 +48,7 @@ def use(drive: Drive, intent: Intent) -> Generator[Effect, Any, tuple[dict[str, 
     came_to = yield UseTool(run.number, tool, intent.arguments, context, place_of_next(drive))
     if isinstance(came_to, EffectPending):
         return asked, InDoubt("task_pending")
-    if isinstance(came_to, BrokenOff):
+    if isinstance(came_to, Interrupted):
         used = context.ledger.usage, tuple(context.texts), tuple(context.request_ids)
         return asked, Cancelled(intent.effect == "once", *used)
     if isinstance(came_to, AnswerNeeded):
@@ -85,7 +85,7 @@ def use(drive: Drive, intent: Intent) -> Generator[Effect, Any, tuple[dict[str, 
     )
 
 
-def _resumption(drive: Drive) -> Resumption | None:
+def _resumption(drive: RunContext) -> Resumption | None:
     """Return what the call has asked before, with the answer; None when it has asked nothing."""
     memory = drive.run.memory
     if memory.asked is None or memory.answered is None:
@@ -103,7 +103,7 @@ def _resumption(drive: Drive) -> Resumption | None:
     )
 
 
-def _context(drive: Drive, intent: Intent) -> CallContext:
+def _context(drive: RunContext, intent: Intent) -> CallContext:
     """Return what the call may know and ask."""
     run = drive.run
     selection = run.memory.selection
@@ -125,7 +125,7 @@ def _context(drive: Drive, intent: Intent) -> CallContext:
     )
 
 
-def _settled(drive: Drive, tool: Tool, intent: Intent) -> Generator[Effect, Any, Outcome | None]:
+def _settled(drive: RunContext, tool: Tool, intent: Intent) -> Generator[Effect, Any, Outcome | None]:
     """
     Return what is known of a once effect that another driver began; None when it certainly did not happen.
 
@@ -134,7 +134,7 @@ def _settled(drive: Drive, tool: Tool, intent: Intent) -> Generator[Effect, Any,
     if tool.reconcile is None:
         return InDoubt("driver_lost")
     came_to = yield Reconcile(drive.run.number, tool, intent.idempotency_key)
-    if isinstance(came_to, BrokenOff):
+    if isinstance(came_to, Interrupted):
         return Cancelled(in_doubt=True)
     if not isinstance(came_to, Returned):
         told = cut(line(f"{type(came_to).__name__}: {told_by(came_to)}"), ERROR_CHARS)
@@ -149,7 +149,7 @@ def _settled(drive: Drive, tool: Tool, intent: Intent) -> Generator[Effect, Any,
     return None if own else InDoubt("shared_intent")  # a fork's parent may be about to do it
 
 
-def reconciled(drive: Drive, action: str, content: Any, asked: Literal["", "done"] = "") -> Ended:
+def reconciled(drive: RunContext, action: str, content: Any, asked: Literal["", "done"] = "") -> Ended:
     """Return the outcome that a reconciliation gives to an effect in doubt, the tool's own (*asked*) or a person's."""
     run, intent = drive.run, drive.run.memory.intent
     assert intent is not None, "only an effect can be reconciled"

@@ -30,7 +30,7 @@ from ...states.records.outcomes import NO_USAGE
 from ...states.run.budgets import Reservation, time_left_s
 from ...states.run.state import Run
 from ...tools.tool import Document, Resumption
-from ..decision.run_resources import Kit
+from ..decision.run_resources import RunResources
 from ..journal.payloads import JSON, Stager
 from .call_budget import CallLedger
 
@@ -51,7 +51,7 @@ class CallContext:
         run: Run,
         intent: Intent,
         *,
-        kit: Kit,
+        kit: RunResources,
         model: Model,
         stager: Stager,
         load: Loader,

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from ...states.base.errors import UsageError
-from ..erasure.plan import Plan
+from ..erasure.plan import ErasurePlan
 from ..erasure.text_search import Excerpts, plain
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class Redaction:
 
     def plan(self, journal: JournalReader, run: int) -> tuple[set[int], list[str]]:
         """Return the payloads of a run that are not to leave, and the names of the rules that say so."""
-        plan, names, secrets = Plan(journal, [run]), set(), []
+        plan, names, secrets = ErasurePlan(journal, [run]), set(), []
         for payload in journal.iterate_payloads(run, 200):
             texts = [payload.media_type] if payload.body is None else [payload.body, payload.media_type]
             for text in texts:

@@ -1,7 +1,7 @@
 """
 The rows of one run in order: every hash, every link, every transition, and what the rows refer to.
 
-A million rows pass through `Walk.rows`, so its loop is one function without calls that could be done without: a
+A million rows pass through `ChainWalk.rows`, so its loop is one function without calls that could be done without: a
 row's columns come in the order of their names, as they are hashed; JSON that has been read once is known by its text.
 """
 
@@ -18,7 +18,7 @@ from ..journal.record import canonical_sorted
 from ..machine.table import ROWS
 from .references import (
     Claim,
-    Outcome,
+    OutcomeColumn,
     Reference,
     Request,
     change_of,
@@ -39,7 +39,7 @@ Found = list[tuple[str, str]]
 
 
 @dataclass(slots=True)
-class Walk:
+class ChainWalk:
     """
     Where one pass over the rows of a run stands.
 
@@ -162,7 +162,7 @@ class Walk:
             if number >= self.count:
                 self.claims.setdefault(number, (None, None))
 
-    def _claim_outcome(self, seq: int, outcome: Outcome) -> None:
+    def _claim_outcome(self, seq: int, outcome: OutcomeColumn) -> None:
         for reference in (outcome.reply, outcome.output, outcome.message, outcome.answer, outcome.asked):
             if reference is not None:
                 self._claim(seq, reference)

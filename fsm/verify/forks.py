@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 from ...states.base.errors import JournalDamaged
 from ...states.run.counters import COLUMN_COUNTERS
 from ...states.run.phase_names import FINAL
-from ..journal.lineage import Part
+from ..journal.lineage import SharedPart
 from ..journal.record import COLUMNS, root_hash
-from .chain import Walk
+from .chain import ChainWalk
 
 if TYPE_CHECKING:
     from ..journal.reader import JournalReader
 
 RISING = slice(COLUMNS.index(COLUMN_COUNTERS[0]), COLUMNS.index(COLUMN_COUNTERS[-1]) + 1)
-"""Places of the counters in a row that never fall, in the order of `Walk.rising`."""
+"""Places of the counters in a row that never fall, in the order of `ChainWalk.rising`."""
 
 _LIMITS = {
     "transitions seq": "first_seq",
@@ -32,7 +32,7 @@ _LIMITS = {
 """Numbered places of a run, and where the part of it that a fork shares ends."""
 
 
-def beginning_of(journal: JournalReader, run: int, columns: dict[str, Any]) -> Walk:
+def beginning_of(journal: JournalReader, run: int, columns: dict[str, Any]) -> ChainWalk:
     """
     Return the walk of a fork after the last row that it shares.
 
@@ -55,7 +55,7 @@ def beginning_of(journal: JournalReader, run: int, columns: dict[str, Any]) -> W
             f"it was forked at row {row['seq']} of run {parent.run_id}, which ended that run"
         )
     spec_payload = columns["spec_payload"]
-    return Walk(
+    return ChainWalk(
         run,
         columns["run_id"],
         root_hash(columns, row["hash"]),
@@ -97,7 +97,7 @@ def shared_problems(journal: JournalReader, broken: Iterable[tuple[str, str]]) -
                 break
 
 
-def _shared(place: str, after: Part) -> bool:
+def _shared(place: str, after: SharedPart) -> bool:
     """Whether a place of a run lies before the part of a fork of it."""
     name, _, number = place.rpartition(" ")
     limit = _LIMITS.get(name)

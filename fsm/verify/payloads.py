@@ -8,7 +8,7 @@ from hashlib import sha256
 from ..journal.lineage import part_with
 from ..journal.payloads import encoded, salted_digest
 from ..journal.reader import JournalReader
-from .chain import Found, Walk
+from .chain import ChainWalk, Found
 from .references import Columns, documents_of, is_number
 from .stream import Stream
 
@@ -56,7 +56,7 @@ class Contents:
     reader: JournalReader
     payloads: Stream
     documents: Stream
-    walk: Walk
+    walk: ChainWalk
     found_payloads: Found = field(default_factory=list)
     found_documents: Found = field(default_factory=list)
     gone: list[tuple[int, int]] = field(default_factory=list)

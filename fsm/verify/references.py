@@ -39,7 +39,7 @@ class Request(Struct, forbid_unknown_fields=True, gc=False):
     payloads: list[Number] = []
 
 
-class Outcome(Struct, forbid_unknown_fields=True, gc=False):
+class OutcomeColumn(Struct, forbid_unknown_fields=True, gc=False):
     """The column ``outcome``."""
 
     kind: str
@@ -103,7 +103,7 @@ class _Change(Struct):
 
 
 request_of = Decoder(Request).decode
-outcome_of = Decoder(Outcome).decode
+outcome_of = Decoder(OutcomeColumn).decode
 change_of = Decoder(Reference).decode
 check_object = Decoder(_Object).decode
 _change_of, _spec_of = Decoder(_Change).decode, Decoder(_Documents).decode

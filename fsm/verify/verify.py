@@ -23,7 +23,7 @@ from ..journal.erasure_log import SELECT_ERASURES, Erasure, erasure_problems
 from ..journal.file import translated
 from ..journal.record import SORTED_COLUMNS, root_hash
 from ..journal.rows import ROOT_COLUMNS
-from .chain import Found, Walk
+from .chain import ChainWalk, Found
 from .file import (
     Problem,
     key_problems,
@@ -173,7 +173,7 @@ class _Verifier:
         while rows := self._erasures.take(end):
             yield from (Erasure(*row[1:]) for row in rows)
 
-    def _walk_of(self, run: int, columns: dict[str, Any]) -> Walk:
+    def _walk_of(self, run: int, columns: dict[str, Any]) -> ChainWalk:
         """
         Return the walk at the beginning of a run: what its first row must follow.
 
@@ -182,14 +182,14 @@ class _Verifier:
         """
         spec_payload = columns["spec_payload"]
         if columns["parent_run_id"] is None and columns["parent_seq"] is None:
-            walk = Walk(run, columns["run_id"], root_hash(columns), spec_payload, count=spec_payload + 1)
+            walk = ChainWalk(run, columns["run_id"], root_hash(columns), spec_payload, count=spec_payload + 1)
         else:
             walk = beginning_of(self._journal, run, columns)
         if is_number(spec_payload):
             walk.claims[spec_payload] = (columns["spec"], None)
         return walk
 
-    def _view_problem(self, walk: Walk) -> Found:
+    def _view_problem(self, walk: ChainWalk) -> Found:
         """Compare the derived columns of the view `runs` with what the rows say."""
         trigger, at, counters = walk.last or ("", 0, "")
         ended = {DONE: "done", FAILED: "failed"}.get(walk.state) if walk.last else None

@@ -49,11 +49,11 @@ CORE: dict[str, tuple[tuple[str, str], ...]] = {
     "vocabulary": (
         ("states", "Run Counters Memory Change initial_run Spec ToolSpec Limits Policy Profile NAMED"),
         ("states", "Selection Intent ToolResult StoredText DocumentRef Preview WebFact SchemaField"),
-        ("states", "ActionSelection ActionParameters Observation Check Message Turn Refinement Review"),
+        ("states", "ActionSelection ActionParameters Observation StepCheck Message Turn Refinement Review"),
         ("states", "Elicitation Step Plan PlanResult TranscriptMessage PlannedTask TaskPlan"),
         (
             "states",
-            "Usage Nought Replied ModelFault Ended InDoubt Asked Recalled Answered Cancelled Unaffordable",
+            "Usage NoOutcome Replied ModelFault Ended InDoubt Asked Recalled Answered Cancelled Unaffordable",
         ),
         (
             "states",
@@ -63,7 +63,7 @@ CORE: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "decide": (("fsm", "decide Moment Decision apply restore Rules"),),
     "prompts": (
-        ("fsm", "Kit"),
+        ("fsm", "RunResources"),
         ("prompts", "PromptBuilder TextTask PlanInput tool_text parse_template default_templates"),
         ("prompts", "single_stage_templates"),
     ),

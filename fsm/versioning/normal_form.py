@@ -3,7 +3,7 @@ The normal form of a definition: its syntax tree without whatever is only form.
 
 Two texts that mean the same have one normal form. Left out are comments, formatting, docstrings, imports, the annotations of
 functions and local variables, and the definition's own name. Local variables, parameters and private attributes (a leading underscore) are
-numbers, in the order of their first use. A name of the package is a `Reference`, which whoever hashes the form replaces by the
+numbers, in the order of their first use. A name of the package is a `NameReference`, which whoever hashes the form replaces by the
 digest of that definition; a name from elsewhere is its dotted origin, whatever alias it was imported under. Kept as they are:
 constants, operators, the order of everything, public attributes, fields of a class with their annotations.
 
@@ -28,7 +28,7 @@ _UNWRITTEN = frozenset(
 )
 
 
-class Reference(NamedTuple):
+class NameReference(NamedTuple):
     """Another definition of the package, which a form uses."""
 
     place: Place
@@ -47,7 +47,7 @@ class MethodKeyword(NamedTuple):
     name: str
 
 
-Piece = str | Reference | Attribute | MethodKeyword
+Piece = str | NameReference | Attribute | MethodKeyword
 
 
 class Module(NamedTuple):
@@ -62,7 +62,7 @@ class Outside(NamedTuple):
     dotted: str
 
 
-Origin = Reference | Module | Outside
+Origin = NameReference | Module | Outside
 
 
 class Names(Protocol):
@@ -299,7 +299,7 @@ class _Writer:
 
     def origin(self, origin: Origin) -> None:
         """Write what a global name means."""
-        if isinstance(origin, Reference):
+        if isinstance(origin, NameReference):
             self.put(origin)
         else:
             self.put(
@@ -384,7 +384,7 @@ class _Writer:
         origins = (
             self.dotted(base.value if isinstance(base, ast.Subscript) else base) for base in node.bases
         )
-        form.bases = [origin.place for origin in origins if isinstance(origin, Reference)]
+        form.bases = [origin.place for origin in origins if isinstance(origin, NameReference)]
         for item in node.body:
             if isinstance(item, FUNCTIONS):
                 form.methods[item.name] = parameters_of(item.args)
@@ -450,7 +450,7 @@ class _Writer:
         origin = self.dotted(node.func)
         target = node.args[0] if origin == Outside("functools.partial") and node.args else node.func
         place = self.dotted(target)
-        known = self._names.parameters(place.place) if isinstance(place, Reference) else None
+        known = self._names.parameters(place.place) if isinstance(place, NameReference) else None
         for argument in node.args:
             self.put(",")
             self.write(argument)

@@ -26,11 +26,11 @@ from .normal_form import (
     Attribute,
     Form,
     Module,
+    NameReference,
     Origin,
     Outside,
     Piece,
     Place,
-    Reference,
     bound_by,
     in_same_scope,
     is_private,
@@ -200,7 +200,7 @@ class Package:
         """Return what a name of a module means, also where it was only imported there."""
         source = self.source(module)
         if source is not None and name in source.definitions:
-            return Reference((module, name))
+            return NameReference((module, name))
         if source is not None and name in source.imports and source.imports[name] != (True, module, name):
             return self.meaning(source.imports[name])
         inner = f"{module}.{name}".strip(".")
@@ -231,7 +231,7 @@ class Package:
 
     def _edges(self, place: Place) -> Iterator[Place]:
         for piece in self.forms[place].pieces:
-            if isinstance(piece, Reference) and piece.place not in self.boundaries:
+            if isinstance(piece, NameReference) and piece.place not in self.boundaries:
                 yield piece.place
 
     # -- hashing
@@ -262,7 +262,7 @@ class Package:
             def written(piece: Piece) -> str:
                 if isinstance(piece, str):
                     return piece
-                if isinstance(piece, Reference):
+                if isinstance(piece, NameReference):
                     return f"[{self.boundaries.get(piece.place) or others(piece.place)}]"
                 if isinstance(piece, Attribute):
                     return numbers.get(piece.name, f".{ascii(piece.name)[1:-1]}")
@@ -388,7 +388,7 @@ class _ModuleNames:
     def of(self, name: str) -> Origin:
         """Return what a global name of the module means."""
         if name in self._source.definitions:
-            return Reference((self._source.name, name))
+            return NameReference((self._source.name, name))
         found = self._source.imports.get(name)
         return Outside(name) if found is None else self._package.meaning(found)
 

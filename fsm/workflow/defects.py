@@ -10,7 +10,7 @@ from .source import Path, Place
 
 
 @dataclass(frozen=True, slots=True)
-class Defect:
+class FileDefect:
     """
     One thing that is wrong with a plan or workflow.
 
@@ -47,11 +47,11 @@ class Defect:
         }
 
 
-def defect(code: str, message: str, path: Path, place: Place, *, warning: bool = False) -> Defect:
+def defect(code: str, message: str, path: Path, place: Place, *, warning: bool = False) -> FileDefect:
     """Return a defect at *path*."""
     line = " ".join(message.split())
     severity: Literal["error", "warning"] = "warning" if warning else "error"
-    return Defect(code, ascii(line)[1:-1][:300], shown_path(path), place.line, place.column, severity)
+    return FileDefect(code, ascii(line)[1:-1][:300], shown_path(path), place.line, place.column, severity)
 
 
 def shown_path(path: Path) -> str:
@@ -65,7 +65,7 @@ def shown_path(path: Path) -> str:
     return ascii(shown)[1:-1][:200]
 
 
-def in_order(defects: Iterable[Defect]) -> tuple[Defect, ...]:
+def in_order(defects: Iterable[FileDefect]) -> tuple[FileDefect, ...]:
     """Return defects as they stand in the file, each once."""
     return tuple(
         dict.fromkeys(sorted(defects, key=lambda item: (item.line, item.column, item.path, item.code)))

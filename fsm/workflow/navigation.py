@@ -29,7 +29,7 @@ class FlowError(UsageError):
     """A workflow cannot go on: it jumps in a circle without doing anything. The run fails; nothing was started."""
 
 
-class Call(NamedTuple):
+class StepCall(NamedTuple):
     """An action with its input."""
 
     action: str
@@ -155,14 +155,14 @@ class Flow:
         plans = (at for at, item in enumerate(self._program.instructions) if item.task.action == PLAN_ACTION)
         return Cursor(next(plans, 0), cursor.variables)
 
-    def call(self, cursor: Cursor, task: FlowTask) -> Call:
+    def call(self, cursor: Cursor, task: FlowTask) -> StepCall:
         """
         Return the action of a task with its input; a variable that is not set is null.
 
         Raises:
             ExpressionError: A placeholder cannot be evaluated.
         """
-        return Call(task.action or "", rendered(task.input, cursor.variables, strict=False))
+        return StepCall(task.action or "", rendered(task.input, cursor.variables, strict=False))
 
     def done(
         self, cursor: Cursor, task: FlowTask, outputs: Mapping[str, Any], *, failed: bool = False
@@ -182,7 +182,7 @@ class Flow:
         """
         return self._left(cursor, task, outputs, aborted=failed and task.abort)
 
-    def hook(self, cursor: Cursor, task: FlowTask, step: Mapping[str, Any], error: str) -> Call | None:
+    def hook(self, cursor: Cursor, task: FlowTask, step: Mapping[str, Any], error: str) -> StepCall | None:
         """
         Return what is to be called since a tool failed, None if the task has no hook.
 
@@ -195,7 +195,7 @@ class Flow:
         if task.on_error is None:
             return None
         variables = {**cursor.variables, "step": step, "error": error}
-        return Call(task.on_error.action, rendered(task.on_error.input, variables, strict=False))
+        return StepCall(task.on_error.action, rendered(task.on_error.input, variables, strict=False))
 
     def _left(self, cursor: Cursor, task: FlowTask, outputs: Mapping[str, Any], *, aborted: bool) -> Cursor:
         """Return the cursor after a task: its ``post`` applied, its jump taken."""

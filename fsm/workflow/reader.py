@@ -21,8 +21,8 @@ from ...states.base.errors import UsageError
 from ...states.records.workflow import FlowTask, Workflow
 from .checks import check_flow
 from .default import default_workflow_text
-from .defects import Defect, defect, in_order
-from .source import Path, Source, SourceError, read_source
+from .defects import FileDefect, defect, in_order
+from .source import Path, SourceError, SourceText, read_source
 from .tasks import KEYS, TaskReader
 
 MERGED = ("input", "post")
@@ -39,7 +39,7 @@ class WorkflowError(UsageError):
         defects: All of them, as they stand in the file; warnings included.
     """
 
-    def __init__(self, message: str, defects: tuple[Defect, ...] = ()) -> None:
+    def __init__(self, message: str, defects: tuple[FileDefect, ...] = ()) -> None:
         super().__init__(message, defects)
         self.defects = defects
 
@@ -72,7 +72,7 @@ def default_workflow() -> Workflow:
     return load_workflow(default_workflow_text(), name="default workflow")
 
 
-def workflow_of_text(text: str) -> tuple[Workflow | None, tuple[Defect, ...]]:
+def workflow_of_text(text: str) -> tuple[Workflow | None, tuple[FileDefect, ...]]:
     """Return the workflow of a YAML or JSON text, None if it has errors, and all defects."""
     try:
         return workflow_of(read_source(text))
@@ -80,7 +80,7 @@ def workflow_of_text(text: str) -> tuple[Workflow | None, tuple[Defect, ...]]:
         return None, (defect(error.code, error.problem, (), error.place),)
 
 
-def workflow_of(source: Source) -> tuple[Workflow | None, tuple[Defect, ...]]:
+def workflow_of(source: SourceText) -> tuple[Workflow | None, tuple[FileDefect, ...]]:
     """Return the workflow of a file that was read, None if it has errors, and all defects."""
     data = source.data if source.data is not None else {}
     if not isinstance(data, dict):

@@ -59,7 +59,7 @@ class SourceError(UsageError):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceText:
     """
     What a file holds.
 
@@ -93,7 +93,7 @@ class _Mark(NamedTuple):
     value: Any = None
 
 
-def read_source(text: str) -> Source:
+def read_source(text: str) -> SourceText:
     """
     Return what a YAML or JSON text holds.
 
@@ -115,7 +115,7 @@ def read_source(text: str) -> Source:
 # -- building ------------------------------------------------------------------------------------------------------
 
 
-def _built(marks: Iterator[_Mark]) -> Source:
+def _built(marks: Iterator[_Mark]) -> SourceText:
     """Return the data that *marks* describe, within the bounds."""
     places: dict[Path, Place] = {}
     root: list[Any] = []
@@ -146,7 +146,7 @@ def _built(marks: Iterator[_Mark]) -> Source:
             if len(stack) > DEPTH_MAX:
                 raise SourceError("limit", f"nested deeper than {DEPTH_MAX} levels", place)
             stack.append((made, here))
-    return Source(root[0] if root else None, places)
+    return SourceText(root[0] if root else None, places)
 
 
 def _is_unicode(text: str) -> bool:

@@ -11,9 +11,9 @@ from pydantic import ValidationError
 
 from ...states.records.plans import Elicitation
 from ...states.records.workflow import FlowTask, Goto, Hook
-from .defects import Defect, defect
+from .defects import FileDefect, defect
 from .expressions.evaluator import Expression, ExpressionError, parse_expression, template_parts
-from .source import Path, Place, Source
+from .source import Path, Place, SourceText
 
 KEYS = ("action", "input", "when", "post", "goto", "onError", "abort", "elicitation", "description")
 UNSUPPORTED = ("async", "await", "catch", "dependsOn", "emit", "init", "retry", "template", "vars")
@@ -39,10 +39,10 @@ class TaskReader:
             an action may have any outputs.
     """
 
-    def __init__(self, source: Source, origin: Mapping[Path, Path]) -> None:
+    def __init__(self, source: SourceText, origin: Mapping[Path, Path]) -> None:
         self.source = source
         self.origin = dict(origin)
-        self.defects: list[Defect] = []
+        self.defects: list[FileDefect] = []
         self.reads: list[tuple[str, Path]] = []
 
     def place(self, path: Path) -> tuple[Path, Place]:

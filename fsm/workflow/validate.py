@@ -19,9 +19,9 @@ from ...prompts.parsing.plan_data import plan_of
 from ...states.records.plans import STEPS_MAX, Plan, Step
 from ...states.records.workflow import EXEC_ACTION, PLAN_ACTION, Workflow
 from ...tools.catalog import Catalog, folded
-from .defects import Defect, defect, in_order
+from .defects import FileDefect, defect, in_order
 from .reader import workflow_of
-from .source import Path, Source, SourceError, read_source
+from .source import Path, SourceError, SourceText, read_source
 from .step_references import has_placeholders, placeholder_defects
 
 Kind = Literal["plan", "workflow"]
@@ -47,7 +47,7 @@ class Report:
     """
 
     kind: Kind
-    defects: tuple[Defect, ...]
+    defects: tuple[FileDefect, ...]
     plan: Plan | None = None
     workflow: Workflow | None = None
 
@@ -102,11 +102,11 @@ class _Found:
         bare: Whether the file is a list, which the checked data have under ``steps``.
     """
 
-    def __init__(self, source: Source, inside: Path = (), *, bare: bool = False) -> None:
+    def __init__(self, source: SourceText, inside: Path = (), *, bare: bool = False) -> None:
         self.source = source
         self.inside = inside
         self.bare = bare
-        self.defects: list[Defect] = []
+        self.defects: list[FileDefect] = []
 
     def add(self, code: str, message: str, path: Path, *, warning: bool = False) -> None:
         """Add a defect at a path of the checked data."""
@@ -114,7 +114,7 @@ class _Found:
         self.defects.append(defect(code, message, path, self.source.place(path), warning=warning))
 
 
-def _plan_report(source: Source, tools: Catalog | None) -> Report:
+def _plan_report(source: SourceText, tools: Catalog | None) -> Report:
     """Return what is wrong with a plan."""
     data = source.data
     found = _Found(source, bare=isinstance(data, list))
@@ -211,7 +211,7 @@ def _no_tool(name: str, tools: Catalog) -> str:
 # -- workflows -------------------------------------------------------------------------------------------------------
 
 
-def _workflow_report(source: Source, tools: Catalog | None) -> Report:
+def _workflow_report(source: SourceText, tools: Catalog | None) -> Report:
     """Return what is wrong with a workflow."""
     workflow, defects = workflow_of(source)
     if workflow is None or tools is None:
@@ -229,7 +229,7 @@ def _workflow_report(source: Source, tools: Catalog | None) -> Report:
     return Report("workflow", defects, workflow=None if found.defects else workflow)
 
 
-def _path_in(source: Source, dotted: str) -> Path:
+def _path_in(source: SourceText, dotted: str) -> Path:
     """Return where a task stands in the file: below the stage, or at the top of a file of changes."""
     path: Path = ("stage", *dotted.split("."))
     return path if path in source.places else path[-1:]

@@ -27,7 +27,7 @@ _TURNS = re.compile(
 
 
 @dataclass(slots=True)
-class Entry:
+class PassageEntry:
     """
     One finding as it is shown.
 
@@ -44,11 +44,11 @@ class Entry:
     differing: list[int] = field(default_factory=list)
 
 
-def merge(places: Sequence[int], scores: dict[int, float], corpus: Corpus) -> list[Entry]:
+def merge(places: Sequence[int], scores: dict[int, float], corpus: Corpus) -> list[PassageEntry]:
     """Return *places* as entries in their order, those alike in different sources in one; a repetition within a source is left out."""
     subjects = {place: _subject(place, corpus) for place in places}
-    holding: dict[int, Entry] = {}
-    entries: list[Entry] = []
+    holding: dict[int, PassageEntry] = {}
+    entries: list[PassageEntry] = []
     for place, others in _earlier(places, subjects, corpus):
         near = list({id(holding[other]): holding[other] for other in others}.values())
         alike = {entry.place: _common(subjects[place], subjects[entry.place]) for entry in near}
@@ -59,7 +59,7 @@ def merge(places: Sequence[int], scores: dict[int, float], corpus: Corpus) -> li
         joined = next(
             (entry for entry in near if _joined(entry, place, alike[entry.place] >= SAME, corpus)), None
         )
-        holding[place] = joined or Entry(place, scores.get(place, 0.0))
+        holding[place] = joined or PassageEntry(place, scores.get(place, 0.0))
         if joined is None:
             entries.append(holding[place])
     quoted = {
@@ -106,7 +106,7 @@ def _earlier(
             holders.setdefault(key, []).append(place)
 
 
-def _joined(entry: Entry, place: int, alike: bool, corpus: Corpus) -> bool:
+def _joined(entry: PassageEntry, place: int, alike: bool, corpus: Corpus) -> bool:
     """Add the unit at *place* to *entry* if another source says it; return whether it is dealt with."""
     if corpus.origin[entry.place] == corpus.origin[place]:
         return corpus.units[entry.place].text.casefold() == corpus.units[place].text.casefold()

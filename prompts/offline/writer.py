@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from .comparison import Entry, merge, related, says_same
+from .comparison import PassageEntry, merge, related, says_same
 from .corpus import Corpus, Source
 from .evidence import criterion_parts, find_evidence
 from .markdown import bare, escape
@@ -32,7 +32,7 @@ _NOTES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Quotation:
     """
     One passage that an answer quotes.
 
@@ -59,7 +59,7 @@ class Written:
     """
 
     text: str
-    findings: tuple[Finding, ...]
+    findings: tuple[Quotation, ...]
     covered: tuple[bool, ...]
 
 
@@ -69,7 +69,7 @@ class _Section:
 
     heading: str
     note: str = ""
-    entries: Sequence[Entry] = ()
+    entries: Sequence[PassageEntry] = ()
     hidden: int = 0
 
     @property
@@ -123,7 +123,7 @@ def write(
             sections.append(section)
     text, entries = _render(sections, corpus, chars_max)
     findings = tuple(
-        Finding(corpus.passage(place), corpus.names[corpus.origin[place]], corpus.units[place].heading)
+        Quotation(corpus.passage(place), corpus.names[corpus.origin[place]], corpus.units[place].heading)
         for entry in entries
         for place in (entry.place, *entry.same, *entry.differing)
     )
@@ -151,7 +151,7 @@ def _sections(part: Part, corpus: Corpus) -> list[_Section]:
     pool = [place for place in pool if shares.get(place, 0.0) >= 0.3] or pool
     pairs = related([place for place in pool if corpus.kinds(place) & part.bonus] or pool, corpus)
     different = [
-        Entry(one, 2.0, differing=[other]) for one, other in pairs if not says_same(one, other, corpus)
+        PassageEntry(one, 2.0, differing=[other]) for one, other in pairs if not says_same(one, other, corpus)
     ]
     note = "" if different else f"No passages of {_names(corpus)} on the same thing differ."
     sections = [_Section(part.heading, note, different)]
@@ -159,9 +159,9 @@ def _sections(part: Part, corpus: Corpus) -> list[_Section]:
     for number, name in enumerate(corpus.names if part.shape == "compare" else ()):
         lone = [place for place in pool if corpus.origin[place] == number and place not in paired]
         weights = central(lone, corpus)
-        kept = [Entry(place, weights[place]) for place in spread(lone, weights, corpus, ALONE_MAX)]
+        kept = [PassageEntry(place, weights[place]) for place in spread(lone, weights, corpus, ALONE_MAX)]
         sections.append(_Section(f"Only in {escape(name)}", "", kept, len(lone) - len(kept)))
-    same = [Entry(one, 0.5, same=[other]) for one, other in pairs if says_same(one, other, corpus)]
+    same = [PassageEntry(one, 0.5, same=[other]) for one, other in pairs if says_same(one, other, corpus)]
     sections.append(_Section("The same in several", "", same if part.shape == "compare" else ()))
     return [section for section in sections if section.entries or section.note]
 
@@ -185,7 +185,7 @@ def _names(corpus: Corpus) -> str:
     return ", ".join(shown)
 
 
-def _render(sections: Sequence[_Section], corpus: Corpus, chars_max: int) -> tuple[str, list[Entry]]:
+def _render(sections: Sequence[_Section], corpus: Corpus, chars_max: int) -> tuple[str, list[PassageEntry]]:
     """
     Write *sections* in at most *chars_max* characters; return the Markdown and the entries that are in it.
 
@@ -217,7 +217,7 @@ def _render(sections: Sequence[_Section], corpus: Corpus, chars_max: int) -> tup
     return (text, shown) if len(text) <= chars_max else (text[: max(0, chars_max)].rstrip(), [])
 
 
-def _fitting(entries: Sequence[Entry], lines: Sequence[str], room: int) -> list[int]:
+def _fitting(entries: Sequence[PassageEntry], lines: Sequence[str], room: int) -> list[int]:
     """Return which entries go into *room*: the best first, in the order in which they are shown."""
     kept: list[int] = []
     for number in sorted(range(len(entries)), key=lambda number: (-entries[number].score, number)):
@@ -227,7 +227,7 @@ def _fitting(entries: Sequence[Entry], lines: Sequence[str], room: int) -> list[
     return sorted(kept)
 
 
-def _line(entry: Entry, corpus: Corpus) -> str:
+def _line(entry: PassageEntry, corpus: Corpus) -> str:
     """Return *entry* as a list item with its sources, and below it what other sources say differently."""
     first = f"- {_words(entry.place, corpus)} *({_cited([entry.place, *entry.same], corpus)})*"
     others = (

@@ -31,7 +31,7 @@ class Observation(Stored, frozen=True, gc=False, omit_defaults=False):
     web: tuple[WebFact, ...] | UnsetType = UNSET
 
 
-class Check(Stored, frozen=True, gc=False):
+class StepCheck(Stored, frozen=True, gc=False):
     """The light review after every observation, derived by code."""
 
     status: Literal["success", "retry", "failed"]

@@ -57,7 +57,7 @@ NO_USAGE = Usage()
 """Nothing was asked of a model."""
 
 
-class Nought(Struct, frozen=True, gc=False):
+class NoOutcome(Struct, frozen=True, gc=False):
     """Nothing was needed."""
 
     kind: ClassVar[str] = "none"
@@ -226,5 +226,14 @@ class Unaffordable(Struct, frozen=True, gc=False):
 
 
 Outcome: TypeAlias = (
-    Nought | Replied | ModelFault | Unaffordable | Ended | InDoubt | Asked | Recalled | Answered | Cancelled
+    NoOutcome
+    | Replied
+    | ModelFault
+    | Unaffordable
+    | Ended
+    | InDoubt
+    | Asked
+    | Recalled
+    | Answered
+    | Cancelled
 )

@@ -15,7 +15,7 @@ from rpds import HashTrieMap
 
 from ..base.wire import Stored
 from ..records.actions import Intent, Selection, StoredText, ToolResult
-from ..records.observations import Check, Message, Observation, Turn
+from ..records.observations import Message, Observation, StepCheck, Turn
 from ..records.plans import Plan
 from ..records.questions import Answer, Question
 from ..records.reviews import Refinement, Review
@@ -100,7 +100,7 @@ class Change(Stored, frozen=True, gc=False, kw_only=True):
     intent: Intent | UnsetType | None = UNSET
     result: ToolResult | UnsetType | None = UNSET
     observation: Observation | UnsetType | None = UNSET
-    check: Check | UnsetType | None = UNSET
+    check: StepCheck | UnsetType | None = UNSET
     message: Message | UnsetType | None = UNSET
     feedback: str | UnsetType | None = UNSET
     hint: str | UnsetType | None = UNSET
@@ -143,7 +143,7 @@ class Memory(Struct, frozen=True, gc=False):
     intent: Intent | None = None
     result: ToolResult | None = None
     observation: Observation | None = None
-    check: Check | None = None
+    check: StepCheck | None = None
     feedback: str | None = None
     hint: str | None = None
     improvements: tuple[str, ...] | None = None

@@ -39,11 +39,11 @@ _META_KEY = "paor/idempotencyKey"
 _NOTHING_SENT = ("invalid_request_state",)
 
 
-class Refused(Exception):
+class CallRefused(Exception):
     """The server turned the request away unread: nothing was done."""
 
 
-class StateRefused(Refused):
+class StateRefused(CallRefused):
     """The server does not take its own state back: its key or its time is over."""
 
 
@@ -52,12 +52,12 @@ class Held:
     """An open call of the old protocol whose question waits for an answer."""
 
     session: Session
-    call: Call
+    call: McpCall
     task: asyncio.Task[Any]
     answer: asyncio.Future[Any]
 
 
-class Call:
+class McpCall:
     """
     One call of one tool; lives on the event loop of its server.
 
@@ -285,7 +285,7 @@ class Call:
         if code == INVALID_PARAMS and data.get("reason") in _NOTHING_SENT:
             return StateRefused(words)
         if data.get(FATE) == REFUSED:
-            return Refused(words)
+            return CallRefused(words)
         if code == URL_ELICITATION_REQUIRED and data.get("elicitations"):
             pending = [
                 ("", self._redactor.json(item)) for item in data["elicitations"] if isinstance(item, dict)
@@ -331,6 +331,6 @@ class Open(Exception):
         self.question = question
 
 
-def not_there(settings: McpSettings, error: Refused) -> NotStarted:
+def not_there(settings: McpSettings, error: CallRefused) -> NotStarted:
     """Return the error for a call that was certainly not carried out."""
     return NotStarted(f"the MCP server {settings.shown} did not take the call: {error}")

@@ -44,7 +44,7 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ListedTool:
     """A listed tool with its place in a catalog: canonical name and effect class."""
 
     name: str
@@ -64,7 +64,7 @@ def prefix_of(settings: McpSettings, own_name: str) -> str:
 
 def entries_of(
     settings: McpSettings, prefix: str, listed: Sequence[Listed]
-) -> tuple[list[Entry], dict[str, str]]:
+) -> tuple[list[ListedTool], dict[str, str]]:
     """
     Return the catalog entries of a listing, and why other tools have none, by the server's names.
 
@@ -98,7 +98,7 @@ def entries_of(
     for group in taken.values():
         for own in group if len(group) > 1 else ():
             names[own] += f"_{sha256(own.encode('utf-8', 'replace')).hexdigest()[:6]}"
-    return [Entry(names[tool.name], effect_of(settings, tool), tool) for tool in kept], skipped
+    return [ListedTool(names[tool.name], effect_of(settings, tool), tool) for tool in kept], skipped
 
 
 def effect_of(settings: McpSettings, tool: Listed) -> Effect:

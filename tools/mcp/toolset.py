@@ -25,8 +25,8 @@ from typing import Any, Self, cast
 from ...states.base.errors import AnswerNeeded, MissingExtra, NotStarted, ToolError
 from ...states.records.actions import Effect
 from ..tool import Tool, ToolContext, ToolOutput
-from .call import Call, Held, Open, Refused, StateRefused, not_there
-from .naming import Entry, entries_of, prefix_of
+from .call import CallRefused, Held, McpCall, Open, StateRefused, not_there
+from .naming import ListedTool, entries_of, prefix_of
 from .results import Redactor, output_of
 from .session import Session
 from .settings import McpSettings, settings_of
@@ -131,7 +131,7 @@ class McpServer:
         loop.call_soon_threadsafe(loop.stop)
         thread.join(timeout=10)
 
-    def _tool(self, entry: Entry) -> Tool:
+    def _tool(self, entry: ListedTool) -> Tool:
         listed = entry.listed
 
         async def run(**arguments: Any) -> ToolOutput:
@@ -176,7 +176,7 @@ class McpServer:
         self, name: str, arguments: Mapping[str, Any], effect: Effect, context: ToolContext
     ) -> ToolOutput:
         """Make a call from any event loop; cancelling it cancels the request."""
-        call = Call(self.settings, self._redactor, name, dict(arguments), effect, context)
+        call = McpCall(self.settings, self._redactor, name, dict(arguments), effect, context)
         loop = self._running()
         made = asyncio.run_coroutine_threadsafe(self._made(call), loop)
         return await asyncio.wrap_future(made)
@@ -223,7 +223,7 @@ class McpServer:
         for task in list(self._closing):
             task.cancel()
 
-    async def _made(self, call: Call) -> ToolOutput:
+    async def _made(self, call: McpCall) -> ToolOutput:
         """Make a call or go on with one; see `mcp_call`."""
         resumption = call.context.resumption
         if resumption is None:
@@ -250,7 +250,7 @@ class McpServer:
         result = await self._attempted(call, lambda session: call.begin(session, answers))
         return output_of(result, self._redactor)
 
-    async def _attempted(self, call: Call, attempt: Any) -> Any:
+    async def _attempted(self, call: McpCall, attempt: Any) -> Any:
         """
         Make one attempt in a session, and another in a new one where the server turned the first away unread.
 
@@ -275,7 +275,7 @@ class McpServer:
                 raise await self._hold(question) from None
             except StateRefused:
                 raise
-            except Refused as error:
+            except CallRefused as error:
                 if last:
                     raise not_there(self.settings, error) from None
                 await self._dropped()
@@ -299,7 +299,7 @@ class McpServer:
             await oldest.session.close()
         return question.question
 
-    async def _released(self, held: Held, call: Call, answer: dict[str, Any]) -> Any:
+    async def _released(self, held: Held, call: McpCall, answer: dict[str, Any]) -> Any:
         """Answer an open call's question and wait on."""
         from mcp_types import ElicitResult
 
@@ -311,7 +311,7 @@ class McpServer:
             result = await first.settle(held.session, held.task)
         except Open as question:
             raise await self._hold(question) from None
-        except Refused as error:
+        except CallRefused as error:
             raise not_there(self.settings, error) from None
         except BaseException:
             await held.session.close()

@@ -20,7 +20,7 @@ ADDRESSES = 8
 """Addresses of one name that are tried."""
 
 
-class Refused(ToolError):
+class AddressRefused(ToolError):
     """A URL that must not be fetched, as the policy or the site's robots.txt says."""
 
 

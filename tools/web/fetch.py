@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 from ...states.base.errors import ToolError
 from ...states.settings.policy import Policy
 from ..policy import unsafe_url
-from .bounds import Deadline, Refused, Resolver, resolve
-from .robots import ROBOTS_BYTES, Cache, Pace, Rules, robots_url, rules_of
+from .bounds import AddressRefused, Deadline, Resolver, resolve
+from .robots import ROBOTS_BYTES, Cache, Pace, RobotsRules, robots_url, rules_of
 from .settings import WebSettings
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Fetcher:
         self.settings = settings
         self._resolver = resolver
         self._pages: Cache[Fetched] = Cache(settings.cache_pages, settings.cache_bytes, settings.cache_s)
-        self._rules: Cache[Rules] = Cache(500, 1, max(settings.cache_s, 60.0))
+        self._rules: Cache[RobotsRules] = Cache(500, 1, max(settings.cache_s, 60.0))
         self._pace = Pace()
 
     def page(self, url: str, policy: Policy, within: Deadline) -> Fetched:
@@ -73,7 +73,7 @@ class Fetcher:
         key = (policy.private_hosts, policy.url_schemes, url)
         reason = unsafe_url(policy, url)  # as it was written, before anything reads it in its own way
         if reason is not None:
-            raise Refused(reason)
+            raise AddressRefused(reason)
         kept = self._pages.get(key)
         if kept is not None:
             return kept
@@ -146,19 +146,19 @@ class Fetcher:
         """
         reason = unsafe_url(policy, url)
         if reason is not None:
-            raise Refused(reason)
+            raise AddressRefused(reason)
         if rules:
             return
         interval = self.settings.host_interval_s
         if self.settings.robots:
             found = self._rules_for(url, policy, deadline)
             if not found.allows(url):
-                raise Refused("the site's robots.txt does not allow it")
+                raise AddressRefused("the site's robots.txt does not allow it")
             interval = max(interval, min(found.delay_s, self.settings.delay_max_s))
         host = urlsplit(url).hostname or ""
         deadline.wait(self._pace.pause(host, interval, deadline.left))
 
-    def _rules_for(self, url: str, policy: Policy, deadline: Deadline) -> Rules:
+    def _rules_for(self, url: str, policy: Policy, deadline: Deadline) -> RobotsRules:
         place = robots_url(url)
         key = (policy.private_hosts, place)
         rules = self._rules.get(key)
@@ -166,7 +166,7 @@ class Fetcher:
             try:
                 answer = self._followed(place, policy, deadline, rules=True)
                 rules = rules_of(answer.status, answer.data)
-            except Refused:
+            except AddressRefused:
                 raise
             except ToolError as error:
                 raise ToolError(f"its robots.txt cannot be had: {error}") from None

@@ -99,7 +99,7 @@ class Pace:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class RobotsRules:
     """
     What a site's robots.txt says.
 
@@ -112,7 +112,7 @@ class Rules:
     delay_s: float = 0.0
 
 
-def rules_of(status: int, body: bytes) -> Rules:
+def rules_of(status: int, body: bytes) -> RobotsRules:
     """
     Return the rules that an answer for ``/robots.txt`` means.
 
@@ -121,16 +121,16 @@ def rules_of(status: int, body: bytes) -> Rules:
     Source: RFC 9309, section 2.3.1.
     """
     if 400 <= status < 500 and status != 429:
-        return Rules(lambda url: True)
+        return RobotsRules(lambda url: True)
     if status != 200:
-        return Rules(lambda url: False)
+        return RobotsRules(lambda url: False)
     from protego import Protego
 
     text = body[:ROBOTS_BYTES].decode("utf-8", "replace")
     lines = [line for line in re.split(r"\r\n|\r|\n", text) if len(line) <= _RULE_CHARS]
     parsed = Protego.parse("\n".join(lines))
     delay = parsed.crawl_delay(PRODUCT)
-    return Rules(lambda url: bool(parsed.can_fetch(url, PRODUCT)), float(delay or 0.0))
+    return RobotsRules(lambda url: bool(parsed.can_fetch(url, PRODUCT)), float(delay or 0.0))
 
 
 def robots_url(url: str) -> str:

@@ -20,7 +20,7 @@ import httpx
 
 from ...states.settings.policy import Policy
 from ..policy import unsafe_address
-from .bounds import Deadline, Refused, Resolver, resolve, resolved_within
+from .bounds import AddressRefused, Deadline, Resolver, resolve, resolved_within
 
 if TYPE_CHECKING:
     import ssl
@@ -58,7 +58,7 @@ class CheckedBackend(httpcore.NetworkBackend):
         """
         addresses = resolved_within(self._resolver, host, port, self._deadline.timeout(timeout))
         if any(unsafe_address(self._policy, address) for address in addresses):
-            raise Refused("names a private address")
+            raise AddressRefused("names a private address")
         error: Exception | None = None
         for address in addresses:
             try:

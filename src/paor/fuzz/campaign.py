@@ -68,10 +68,10 @@ class Found(NamedTuple):
     violation: Violation | None = None
 
 
-class Seen:
+class SearchProgress:
     """What a search has seen so far; `progress` is called with it after every example."""
 
-    def __init__(self, progress: Callable[[Seen], None] | None = None) -> None:
+    def __init__(self, progress: Callable[[SearchProgress], None] | None = None) -> None:
         self.examples = self.rows = 0
         self.requests: Counter[str] = Counter()
         self.families: Counter[str] = Counter()
@@ -108,7 +108,7 @@ def search(
     steps: int = 20,
     number: int | None = None,
     app: str = "",
-    progress: Callable[[Seen], None] | None = None,
+    progress: Callable[[SearchProgress], None] | None = None,
     shrink: bool = True,
     unfinished: Path | None = None,
 ) -> Found:
@@ -128,7 +128,7 @@ def search(
     """
     for name in _LOADED:
         import_module(f"..{name}", __package__)
-    seen = Seen(progress)
+    seen = SearchProgress(progress)
     base = make if isinstance(make, type) else machine_of(make)
     file = Unfinished(unfinished, app) if unfinished is not None else None
     if file is not None:
@@ -168,7 +168,7 @@ def search(
     return Found(seen.examples, seen.rows, requests, families, seen.coverage, repro, found)
 
 
-def _searching(base: type[EngineMachine], seen: Seen) -> Any:
+def _searching(base: type[EngineMachine], seen: SearchProgress) -> Any:
     """Return *base* as a search takes it: every example is counted, and the first that goes wrong is kept."""
 
     class Searching(base):  # type: ignore[misc, valid-type] # the base is a user's, known at run time only

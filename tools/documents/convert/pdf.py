@@ -16,7 +16,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from .conversion import ConversionError, Converted, clean, one_line
-from .reflow import Line, Page, flow
+from .reflow import Page, PageLine, flow
 
 if TYPE_CHECKING:
     from pypdf import PageObject, PdfReader
@@ -193,7 +193,7 @@ def _line(pieces: list[_Piece]) -> Page:
     lettered = [piece for piece in inked if any(map(str.isalpha, piece.text))] or inked
     bold = all(_BOLD.search(piece.font) for piece in lettered)
     code = all(_FIXED.search(piece.font) for piece in lettered)
-    return [Line(text, inked[0].x, main.y, main.size, bold=bold, code=code, row=row or leaders > 0)]
+    return [PageLine(text, inked[0].x, main.y, main.size, bold=bold, code=code, row=row or leaders > 0)]
 
 
 def _is_raised(before: _Piece, piece: _Piece) -> bool:

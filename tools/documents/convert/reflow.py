@@ -41,7 +41,7 @@ _GAP = 1.4
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PageLine:
     """
     One printed line.
 
@@ -64,13 +64,13 @@ class Line:
     row: bool = False
 
 
-Page = list[Line]
-Marked = tuple[Line, str, str]
+Page = list[PageLine]
+Marked = tuple[PageLine, str, str]
 """A line with the key it has near the edge of a page and the key it has as an outermost line."""
 
 
 @dataclass(frozen=True, slots=True)
-class Flow:
+class TextFlow:
     """
     Running text of all pages.
 
@@ -85,7 +85,7 @@ class Flow:
     left_out: int
 
 
-def flow(pages: Sequence[Page]) -> Flow:
+def flow(pages: Sequence[Page]) -> TextFlow:
     """
     Join the lines of all pages to running text.
 
@@ -100,7 +100,7 @@ def flow(pages: Sequence[Page]) -> Flow:
     mended = mend_stray_ends(bare)
     usual = _Usual(mended)
     pieces: list[tuple[int, str, str]] = []  # page, what joins it to the piece before, text
-    last: Line | None = None
+    last: PageLine | None = None
     for number, page in enumerate(mended):
         for index, line in enumerate(page):
             text, joint = _BULLET.sub("- ", line.text, count=1) if _is_bullet(line) else line.text, ""
@@ -110,7 +110,7 @@ def flow(pages: Sequence[Page]) -> Flow:
                 pieces[-1] = (*pieces[-1][:2], before)
             pieces.append((number, joint, text))
             last = line
-    return Flow(*_assemble(pieces, len(pages)), left_out)
+    return TextFlow(*_assemble(pieces, len(pages)), left_out)
 
 
 def _assemble(pieces: Iterable[tuple[int, str, str]], pages: int) -> tuple[str, tuple[int, ...]]:
@@ -145,7 +145,7 @@ class _Usual:
         self._leading = {size: _pitch(found) for size, found in gaps.items()}
         self._length = {size: sorted(found)[int(len(found) * 0.9)] for size, found in lengths.items()}
 
-    def joint(self, above: Line, below: Line) -> str:
+    def joint(self, above: PageLine, below: PageLine) -> str:
         """Return what stands between two lines of one page: nothing, a space, one line break or two."""
         leading = self._leading.get(round(below.size), below.size * 1.2)
         gap = above.y - below.y
@@ -166,7 +166,7 @@ class _Usual:
             return "\n\n"
         return self._joint_in_block(above, below, gap)
 
-    def _joint_in_block(self, above: Line, below: Line, gap: float) -> str:
+    def _joint_in_block(self, above: PageLine, below: PageLine, gap: float) -> str:
         finished = _FINISHED.search(above.text) is not None
         if abs(gap) < 0.3 * below.size:
             return " "
@@ -180,10 +180,10 @@ class _Usual:
             return "\n\n" if finished else "\n"
         return " "
 
-    def _is_short(self, line: Line) -> bool:
+    def _is_short(self, line: PageLine) -> bool:
         return len(line.text) < _SHORT * self._length[round(line.size)]
 
-    def _ends(self, line: Line) -> bool:
+    def _ends(self, line: PageLine) -> bool:
         return _FINISHED.search(line.text) is not None or self._is_short(line)
 
     def mend(self, before: str, joint: str, after: str) -> tuple[str, str, str]:
@@ -225,26 +225,26 @@ def _pitch(gaps: list[float]) -> float:
     )
 
 
-def _page_joint(above: Line, below: Line) -> str:
+def _page_joint(above: PageLine, below: PageLine) -> str:
     if (above.code and below.code) or (above.row and below.row):
         return "\n"
     plain = not (above.code or below.code or above.row or below.row)
     return " " if plain and _same_size(above, below) and _goes_on(above, below) else "\n\n"
 
 
-def _same_size(above: Line, below: Line) -> bool:
+def _same_size(above: PageLine, below: PageLine) -> bool:
     return max(above.size, below.size) <= _SAME_SIZE * min(above.size, below.size)
 
 
-def _goes_on(above: Line, below: Line) -> bool:
+def _goes_on(above: PageLine, below: PageLine) -> bool:
     return below.text[0].islower() and _FINISHED.search(above.text) is None and not _is_bullet(below)
 
 
-def _is_bullet(line: Line) -> bool:
+def _is_bullet(line: PageLine) -> bool:
     return not line.code and _BULLET.match(line.text) is not None
 
 
-def _is_item(line: Line) -> bool:
+def _is_item(line: PageLine) -> bool:
     return _is_bullet(line) or _NUMBER.match(line.text) is not None
 
 
@@ -311,7 +311,7 @@ def _first_page_number(marked: Iterable[Iterable[Marked]], filled: int) -> int:
     return offset if count >= 3 and count * 2 > filled else _NO_NUMBERS
 
 
-def _end_numbers(line: Line) -> set[int]:
+def _end_numbers(line: PageLine) -> set[int]:
     """Return the numbers that *line* begins and ends with; no dates, sums or section numbers."""
     return {int(begin or end) for begin, end in _PAGE_NUMBER.findall(line.text)}
 

@@ -22,7 +22,7 @@ from ...tools.web.search_backends import backend_of
 from ..support.app import APP_HELP, asked_tools, engine_of
 from ..support.journals import reading
 from ..support.mcp_servers import McpFlags, mcp_offered, mcp_options
-from ..support.model_checks import Finding, model_findings
+from ..support.model_checks import DoctorFinding, model_findings
 from ..support.streams import (
     OK,
     command,
@@ -113,9 +113,11 @@ def doctor(model: str | None, ask: bool, journal: str, as_json: bool) -> int:
     return code
 
 
-def _findings(journal: str, model: str | None, *, ask: bool) -> Iterator[Finding]:
-    yield Finding("paor", "ok", VERSION)
-    yield Finding("python", "ok", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
+def _findings(journal: str, model: str | None, *, ask: bool) -> Iterator[DoctorFinding]:
+    yield DoctorFinding("paor", "ok", VERSION)
+    yield DoctorFinding(
+        "python", "ok", f"{platform.python_version()} on {platform.system()} {platform.machine()}"
+    )
     yield from _sqlite()
     yield from _extras()
     yield from model_findings(model, ask=ask)
@@ -123,21 +125,23 @@ def _findings(journal: str, model: str | None, *, ask: bool) -> Iterator[Finding
     yield _journal(journal)
 
 
-def _sqlite() -> Iterator[Finding]:
+def _sqlite() -> Iterator[DoctorFinding]:
     version = sqlite3.sqlite_version
     needed = ".".join(map(str, SQLITE_NEEDED[:2]))
     if sqlite3.sqlite_version_info >= SQLITE_NEEDED:
-        yield Finding("sqlite", "ok", f"{version} ({needed} or newer is needed for ->>)")
+        yield DoctorFinding("sqlite", "ok", f"{version} ({needed} or newer is needed for ->>)")
     else:
-        yield Finding("sqlite", "bad", f"{version} is too old: {needed} or newer is needed for ->>")
+        yield DoctorFinding("sqlite", "bad", f"{version} is too old: {needed} or newer is needed for ->>")
 
 
-def _extras() -> Iterator[Finding]:
+def _extras() -> Iterator[DoctorFinding]:
     """Yield one finding for each extra that users can install, as the package's own metadata lists them."""
     try:
         about = metadata.metadata("paor")
     except metadata.PackageNotFoundError:
-        yield Finding("extras", "missing", "paor is not installed as a package, so its extras are not known")
+        yield DoctorFinding(
+            "extras", "missing", "paor is not installed as a package, so its extras are not known"
+        )
         return
     needs = [_requirement(line) for line in about.get_all("Requires-Dist") or ()]
     for extra in sorted(set(about.get_all("Provides-Extra") or ()) - {"all", "dev"}):
@@ -145,10 +149,12 @@ def _extras() -> Iterator[Finding]:
         there = {name: _version(name) for name in wanted}
         name = f"paor[{extra}]"
         if all(there.values()):
-            yield Finding(name, "ok", ", ".join(f"{package} {version}" for package, version in there.items()))
+            yield DoctorFinding(
+                name, "ok", ", ".join(f"{package} {version}" for package, version in there.items())
+            )
         else:
             lacking = ", ".join(package for package, version in there.items() if version is None)
-            yield Finding(name, "missing", f'without {lacking}: pip install "{name}"')
+            yield DoctorFinding(name, "missing", f'without {lacking}: pip install "{name}"')
 
 
 def _requirement(line: str) -> tuple[str, str]:
@@ -165,25 +171,25 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _web() -> Finding:
+def _web() -> DoctorFinding:
     """Return which search `paor run --web` would use, without asking it."""
     try:
         asked_tools(None, web=True)
         name = backend_of(None).name
     except UsageError as error:
-        return Finding("web", "missing", str(error))
+        return DoctorFinding("web", "missing", str(error))
     keyless = ", which needs no key and is made for small loads" if name == "ddgs" else ""
-    return Finding("web", "ok", f"searches with {name}{keyless}; offered with --web only")
+    return DoctorFinding("web", "ok", f"searches with {name}{keyless}; offered with --web only")
 
 
-def _journal(path: str) -> Finding:
+def _journal(path: str) -> DoctorFinding:
     if not os.path.lexists(path):
-        return Finding("journal", "ok", f"{path}: not there yet; the first run creates it")
+        return DoctorFinding("journal", "ok", f"{path}: not there yet; the first run creates it")
     try:
         with reading(path) as reader:
             rows = reader.runs()
     except JournalError as error:
-        return Finding("journal", "bad", str(error), exit_code_of(error))
+        return DoctorFinding("journal", "bad", str(error), exit_code_of(error))
     open_runs = sum(row.status in ("running", "waiting") for row in rows)
     text = f"{path}: {count(len(rows), 'run')}, {size(os.path.getsize(path))}"
-    return Finding("journal", "ok", text + (f", {open_runs} not ended" if open_runs else ""))
+    return DoctorFinding("journal", "ok", text + (f", {open_runs} not ended" if open_runs else ""))

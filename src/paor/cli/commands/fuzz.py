@@ -25,7 +25,7 @@ from ..support.text import count, facts, folded, styled
 
 if TYPE_CHECKING:
     from ...fsm.explain.coverage import Coverage, RowCoverage
-    from ...fuzz.campaign import Found, Seen
+    from ...fuzz.campaign import Found, SearchProgress
     from ...fuzz.machine import EngineMachine
     from ...fuzz.world.world import Make
 
@@ -145,7 +145,7 @@ def _make_of(app: str | None) -> Make | type[EngineMachine]:
 
 
 @contextmanager
-def _shown(examples: int) -> Iterator[Callable[[Seen], None] | None]:
+def _shown(examples: int) -> Iterator[Callable[[SearchProgress], None] | None]:
     """Give what shows on a terminal how far a search is; None where there is none."""
     if not sys.stderr.isatty():
         yield None
@@ -154,7 +154,7 @@ def _shown(examples: int) -> Iterator[Callable[[Seen], None] | None]:
 
     with Console(file=sys.stderr, highlight=False).status("starting") as status:
 
-        def show(seen: Seen) -> None:
+        def show(seen: SearchProgress) -> None:
             words = "a case was found, making it smaller" if seen.failed else f"of {examples:,} examples"
             status.update(f"{seen.examples:,} {words}, {count(seen.rows, 'row')}")
 

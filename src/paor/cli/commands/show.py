@@ -14,7 +14,7 @@ from ...states.base.errors import UsageError
 from ..support.journals import ALONE, find_run, is_driven, reading, short_id
 from ..support.outcome import answer_lines
 from ..support.row_text import row_cells, row_columns
-from ..support.run_summary import ACTION_COLUMNS, Head, action_cells, actions_of, is_given
+from ..support.run_summary import ACTION_COLUMNS, RunHead, action_cells, actions_of, is_given
 from ..support.streams import (
     NARROW,
     OK,
@@ -84,7 +84,7 @@ def show(
 
 def _rows(journal: Journal, row: RunRow, as_json: bool) -> None:
     rows = journal.transitions(row.run_id)
-    head = Head.read(journal, row, rows)
+    head = RunHead.read(journal, row, rows)
     if as_json:
         say_json({"run": run_columns(row)} | head.wire() | {"transitions": [item._asdict() for item in rows]})
         return
@@ -140,7 +140,7 @@ def _follow(journal: Journal, row: RunRow, as_json: bool) -> None:
             _say_next(journal, row)
         time.sleep(POLL_S)
     if not as_json:
-        head = Head.read(journal, row, [before] if before else [])
+        head = RunHead.read(journal, row, [before] if before else [])
         say(
             "",
             *facts(

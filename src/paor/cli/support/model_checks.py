@@ -22,7 +22,7 @@ VARIABLES = {
 QUESTION = "Reply with the one word: ready"
 
 
-class Finding(NamedTuple):
+class DoctorFinding(NamedTuple):
     """
     One thing that was looked at.
 
@@ -39,7 +39,7 @@ class Finding(NamedTuple):
     code: int = USAGE
 
 
-def model_findings(given: str | None, *, ask: bool) -> Iterator[Finding]:
+def model_findings(given: str | None, *, ask: bool) -> Iterator[DoctorFinding]:
     """Yield what is known of the model that a run would use, or of *given*; with *ask* what it answers."""
     yield from _providers()
     yield _prices()
@@ -47,24 +47,24 @@ def model_findings(given: str | None, *, ask: bool) -> Iterator[Finding]:
     try:
         model = model_of(name)
     except UsageError as error:
-        yield Finding("model", "bad", f"{name}{_why(given)}: {error}")
+        yield DoctorFinding("model", "bad", f"{name}{_why(given)}: {error}")
         return
     if isinstance(model, RemoteModel):
-        yield Finding("model", "ok", f"{model.name}{_why(given)}; {_about(model)}")
+        yield DoctorFinding("model", "ok", f"{model.name}{_why(given)}; {_about(model)}")
     elif given is None and name == "offline":
         why = "no key in the environment" if "PAOR_MODEL" not in os.environ else "as PAOR_MODEL says"
         text = f"offline: {why}; works without a network, and quotes sentences instead of writing"
         named = [provider for provider, names in VARIABLES.items() if os.environ.get(names[-1])]
         if named and "PAOR_MODEL" not in os.environ:
             text += f"; for the server of your own name a model: --model {named[0]}:NAME or PAOR_MODEL"
-        yield Finding("model", "ok", text)
+        yield DoctorFinding("model", "ok", text)
     else:
-        yield Finding("model", "ok", f"{model.name}{_why(given)}")
+        yield DoctorFinding("model", "ok", f"{model.name}{_why(given)}")
     if ask:
         yield _answer(model)
 
 
-def _providers() -> Iterator[Finding]:
+def _providers() -> Iterator[DoctorFinding]:
     """Yield for each provider what the environment sets; never a value of a key."""
     for provider, names in VARIABLES.items():
         *keys, address = names
@@ -74,21 +74,23 @@ def _providers() -> Iterator[Finding]:
             try:
                 message.append(f"{address} is {shown_url(checked_url(url, address))}")
             except UsageError as error:
-                yield Finding(provider, "missing", str(error))
+                yield DoctorFinding(provider, "missing", str(error))
                 continue
         if message:
-            yield Finding(provider, "ok", "; ".join(message))
+            yield DoctorFinding(provider, "ok", "; ".join(message))
         else:
-            yield Finding(provider, "missing", f"none of {', '.join(names)} is set")
+            yield DoctorFinding(provider, "missing", f"none of {', '.join(names)} is set")
 
 
-def _prices() -> Finding:
+def _prices() -> DoctorFinding:
     """Return which price list holds."""
     try:
         prices = price_list(None)
     except UsageError as error:
-        return Finding("prices", "missing", str(error))
-    return Finding("prices", "ok", f"{prices.origin.removeprefix('prices ')}, {len(prices.models)} models")
+        return DoctorFinding("prices", "missing", str(error))
+    return DoctorFinding(
+        "prices", "ok", f"{prices.origin.removeprefix('prices ')}, {len(prices.models)} models"
+    )
 
 
 def _why(given: str | None) -> str:
@@ -113,15 +115,17 @@ def _about(model: RemoteModel) -> str:
     return f"{where}, {key}; {model.provider} {metadata.version(model.provider)}; {cost}"
 
 
-def _answer(model: Model) -> Finding:
+def _answer(model: Model) -> DoctorFinding:
     """Ask *model* and return the finding."""
     messages = (PromptMessage("system", "Answer in one word."), PromptMessage("user", QUESTION))
     try:
         reply = model.ask(ModelCall("text", messages, timeout_s=60))
     except ModelUnavailable as error:
-        return Finding("answer", "bad", f"{error.code}: {error.message}")
+        return DoctorFinding("answer", "bad", f"{error.code}: {error.message}")
     usage = reply.usage
     tokens = f", {usage.tokens_in:,} tokens in and {usage.tokens_out:,} out" if usage is not None else ""
     if not reply.text.strip():
-        return Finding("answer", "bad", f"the model answered nothing (it ended by {reply.finish}){tokens}")
-    return Finding("answer", "ok", f"the model answers{tokens}")
+        return DoctorFinding(
+            "answer", "bad", f"the model answered nothing (it ended by {reply.finish}){tokens}"
+        )
+    return DoctorFinding("answer", "ok", f"the model answers{tokens}")

@@ -80,7 +80,7 @@ def question_of(journal: Journal, row: RunRow, change: Change) -> Question | Non
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class RunHead:
     """
     What stands above the rows of a run.
 
@@ -106,7 +106,7 @@ class Head:
     driven: bool = True
 
     @classmethod
-    def read(cls, journal: Journal, row: RunRow, rows: list[Transition]) -> Head:
+    def read(cls, journal: Journal, row: RunRow, rows: list[Transition]) -> RunHead:
         """Return the head of a run with *rows*."""
         last = rows[-1] if rows else None
         labels = [document.label for document in journal.documents(row.run_id)]

@@ -20,7 +20,7 @@ from ...fsm.journal_api import Journal
 from ...fsm.lifecycle.result import Result, result_of_run
 from ...fsm.replay.restore import restored, run_before
 from ...fsm.runtime.ports import SeededIds
-from ...fsm.runtime.run_context import Drive
+from ...fsm.runtime.run_context import RunContext
 from ...prompts.model import ModelCall
 from ...states.records.events import Event
 from ...states.run.spec import Spec
@@ -33,7 +33,7 @@ from ..oracles.seen import Seen, Violation
 from ..strategies.injected_faults import CALL
 from ..strategies.reply_builder import Said, faulty
 from .error_attribution import made, not_drawn
-from .test_doubles import FakeModel, Lost, TestClock, Watch, WorldJournal, watched
+from .test_doubles import FakeModel, Lost, TestClock, ToolWatch, WorldJournal, watched
 
 ROWS_MAX = 2_000
 """Most rows of a run whose limits would allow more."""
@@ -85,7 +85,7 @@ class SystemUnderTest:
         self.seen: dict[int, Seen] = {}
         self.tell: Callable[[ModelCall], Said] = lambda call: faulty(call.kind, "script_exhausted")
         self.choose: Callable[[Tool, Mapping[str, Any]], Mapping[str, Any]] = lambda tool, arguments: CALL
-        self.watch = Watch(self._begins)
+        self.watch = ToolWatch(self._begins)
         self.model = FakeModel(self._asked)
         self.run_id = ""
         self.allowed: dict[str, int] = {}
@@ -96,7 +96,7 @@ class SystemUnderTest:
         self._pending: list[Said] = []
         self._committed: dict[int, list[list[Said]]] = {}
         self._stream: Iterator[Event] | None = None
-        self._drive: Drive | None = None
+        self._drive: RunContext | None = None
         self._hashes: dict[int, list[str]] = {}
         self._held_at: dict[int, int] = {}
         self._written: Counter[int] = Counter()

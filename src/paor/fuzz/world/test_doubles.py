@@ -112,7 +112,7 @@ class FakeModel:
         return self.ask(call)
 
 
-class Call(NamedTuple):
+class ObservedCall(NamedTuple):
     """
     One call of a tool's function, or what was put in its place.
 
@@ -132,7 +132,7 @@ class Call(NamedTuple):
     happening: Mapping[str, Any]
 
 
-class Watch:
+class ToolWatch:
     """
     What watched tools report to.
 
@@ -147,14 +147,14 @@ class Watch:
 
     def __init__(self, choose: Callable[[Tool, Mapping[str, Any], ToolContext], Mapping[str, Any]]) -> None:
         self.choose = choose
-        self.calls: list[Call] = []
+        self.calls: list[ObservedCall] = []
         self.not_begun: dict[str, int] = {}
         self.raised: BaseException | None = None
 
     def begins(self, tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> Mapping[str, Any]:
         """Note a call; return what is to happen in it."""
         happening = self.choose(tool, arguments, context)
-        call = Call(
+        call = ObservedCall(
             tool.name, tool.effect, context.run_id, context.idempotency_key, dict(arguments), happening
         )
         self.calls.append(call)
@@ -176,7 +176,7 @@ class WatchedTool(Tool):
         watch: What it reports to.
     """
 
-    watch: Watch = dataclasses.field(default=None, repr=False)  # type: ignore[assignment]
+    watch: ToolWatch = dataclasses.field(default=None, repr=False)  # type: ignore[assignment]
 
     def invoke(self, arguments: Mapping[str, Any], context: ToolContext) -> Any:
         """Call the function as a run does, or do what happens in its place."""
@@ -215,7 +215,7 @@ class WatchedTool(Tool):
             self.watch.does_not_begin(context.idempotency_key)
 
 
-def watched(tool: Tool, watch: Watch) -> WatchedTool:
+def watched(tool: Tool, watch: ToolWatch) -> WatchedTool:
     """Return *tool* with its calls reported to *watch*; its reconciliation, too."""
     given = {field.name: getattr(tool, field.name) for field in dataclasses.fields(Tool)}
     if tool.reconcile is not None:
@@ -223,7 +223,7 @@ def watched(tool: Tool, watch: Watch) -> WatchedTool:
     return WatchedTool(**given, watch=watch)
 
 
-def _reconciling(reconcile: Callable[[str], Any], watch: Watch) -> Callable[[str], Any]:
+def _reconciling(reconcile: Callable[[str], Any], watch: ToolWatch) -> Callable[[str], Any]:
     """Return a reconciliation that reports when it says that nothing has happened."""
 
     async def later(key: str, value: Any) -> Any:

@@ -23,7 +23,7 @@ from ...fsm.lifecycle.subruns import task_to_answer, waiting_task
 from ...fsm.machine.machine import request_of
 from ...fsm.replay.restore import restored
 from ...fsm.runtime.loop import Steps
-from ...fsm.runtime.run_context import Drive
+from ...fsm.runtime.run_context import RunContext
 from ...states.base.errors import InvalidAnswer, UsageError
 from ...states.records.events import RunEnded, TransitionTaken
 from ...states.records.questions import Question
@@ -332,7 +332,7 @@ class World(SystemUnderTest):
     # -- driving ---------------------------------------------------------------------------------------------------
 
     def _hold(self, acquire: Acquisition, *, resumed: bool) -> None:
-        def held() -> tuple[Drive, Steps]:
+        def held() -> tuple[RunContext, Steps]:
             self._drive, walk = acquire()
             return self._drive, walk
 
