@@ -132,7 +132,7 @@ def test_a_journal_with_a_forged_walk_fails_by_its_replay_alone(suite: pytest.Py
     written(
         suite,
         """
-    from paor.fsm import loop
+    from paor.fsm.runtime import loop
 
     def test_forged(paor_engine, monkeypatch):
         decide = loop.decide
@@ -301,11 +301,11 @@ def test_a_session_without_it_gathers_and_tells_nothing(suite: pytest.Pytester) 
         suite,
         """
     import sys
-    from paor.fsm import listening
+    from paor.fsm.lifecycle import listeners
 
     def test_nothing(paor_run):
         paor_run("Read", SCRIPT, [read])
-        assert listening._listeners == []
+        assert listeners._listeners == []
         assert "paor.testing.pytest_coverage" not in sys.modules and "paor.testing.crash_matrix" not in sys.modules
     """,
     )

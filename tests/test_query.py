@@ -22,7 +22,7 @@ from paor.fsm.journal.database import allowed
 
 from .pages import environment
 from .stored import query
-from .test_cli_support import Shell, make_shell  # noqa: F401 - the fixture `shell`
+from .test_cli_support import Shell, interruptible, make_shell  # noqa: F401 - the fixture `shell`
 from .worlds import CONTINUE, JOURNAL, READ, STOP, SUCCESS, engine
 
 VIEWS = ["runs", "v_lineage", "v_runs", "v_steps", "v_actions", "v_usage"]
@@ -252,7 +252,13 @@ def test_ctrl_c_ends_a_long_query(path: Path) -> None:
     """While SQLite is at work and has not given a row."""
     forever = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
     line = [sys.executable, "-m", "paor", "query", forever, "--journal", str(path)]
-    with subprocess.Popen(line, env=environment(), stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        line,
+        env=environment(),
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=interruptible,  # noqa: PLW1509 - one call, before anything else can run
+    ) as process:
         time.sleep(4)
         process.send_signal(signal.SIGINT)
         try:
