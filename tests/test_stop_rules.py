@@ -20,6 +20,7 @@ from paor.fsm.machine.stop_rules import (
     PREDICATES,
     STOP_REACHED,
     first_stop,
+    nothing_stops,
     read_case,
 )
 from paor.fsm.machine.table import CONCLUDED, ROWS, STOPS, TABLE, Stop, rows_of
@@ -149,6 +150,32 @@ def test_a_request_is_left_out_exactly_when_the_table_would_end_the_run(
     """Phases ask `limit_reached` whether a request is worth making; it must say what the table of stops says."""
     run = run_in(phase, spec(limits=BUDGETS), counters=counters)
     assert limit_reached(run) is (first_stop(Case(run, NoOutcome()), HARD_STOP) is not None)
+
+
+@given(
+    counters=st.fixed_dictionaries(
+        {},
+        optional={
+            "blocked": st.integers(0, 4),
+            "refused": st.integers(0, 4),
+            "errors": st.integers(0, 6),
+            "tokens_in": st.integers(0, 12),
+            "time_us": st.integers(0, 3_000_000),
+            "cost_micro": st.integers(0, 4_000_000),
+            "formatted": st.integers(0, 1),
+            "criteria": st.sampled_from(["", "11", "10"]),
+        },
+    ),
+    phase=st.sampled_from([PLANNING, SPECIFYING, EXECUTING, REVIEWING]),
+    outcome=st.sampled_from([NoOutcome(), replied("{}"), Cancelled(), fault(), Unaffordable("token_budget")]),
+    flags=st.fixed_dictionaries({}, optional=dict.fromkeys(("unaskable", "lost", "aborted"), st.booleans())),
+)
+def test_the_table_is_passed_over_only_where_no_hard_stop_holds(
+    counters: dict[str, Any], phase: str, outcome: Outcome, flags: dict[str, Any]
+) -> None:
+    """`nothing_stops` spares most transitions the table; a stop that it overlooked would never end a run."""
+    case = Case(run_in(phase, spec(limits=BUDGETS), counters=counters), outcome, **flags)
+    assert not nothing_stops(case) or first_stop(case, HARD_STOP) is None
 
 
 def test_a_budget_that_is_too_small_is_one_that_is_used_up() -> None:

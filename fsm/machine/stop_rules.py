@@ -10,7 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...states.records.outcomes import Answered, Cancelled, ModelFault, Outcome, Replied, Unaffordable
+from ...states.records.outcomes import (
+    Answered,
+    Cancelled,
+    Ended,
+    ModelFault,
+    NoOutcome,
+    Outcome,
+    Recalled,
+    Replied,
+    Unaffordable,
+)
 from ...states.run import budgets
 from ...states.run.phase_names import OBSERVING, PHASES, REVIEWING
 from ...states.run.state import Run
@@ -35,7 +45,7 @@ def read_case(run: Run, outcome: Outcome, kit: RunResources, at_us: int = 0) -> 
         read_phase(case, kit)
     if run.state == OBSERVING:
         return case
-    case.stop = first_stop(case, HARD_STOP)
+    case.stop = None if nothing_stops(case) else first_stop(case, HARD_STOP)
     if run.memory.flow is not None and case.stop is None:
         # After the first reading: a run that must stop is not led on. Then once more: the workflow itself may say abort.
         read_workflow(case, kit)
@@ -43,6 +53,17 @@ def read_case(run: Run, outcome: Outcome, kit: RunResources, at_us: int = 0) -> 
     if run.state == REVIEWING and not (run.counters.concluded or run.counters.formatted):
         case.stop_reason = first_stop(case, STOP_REACHED)
     return case
+
+
+_ORDINARY = frozenset({Replied.kind, Ended.kind, Recalled.kind, NoOutcome.kind})
+"""Kinds of outcome that stop no run by themselves."""
+
+
+def nothing_stops(case: Case) -> bool:
+    """Return whether no hard stop can hold, without asking the table: three of four transitions are like this."""
+    if case.outcome.kind not in _ORDINARY or case.unaskable or case.lost or case.aborted:
+        return False
+    return not budgets.limit_reached(case.run)
 
 
 def first_stop(case: Case, guard: str) -> str | None:
