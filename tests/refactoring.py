@@ -358,6 +358,34 @@ def moved(path: str, text: str, names: list[str], room: str) -> Edits:
     return {path: ast.unparse(ast.fix_missing_locations(tree)), room: module}
 
 
+def module_moved(files: Edits, old: str, new: str) -> dict[str, str | None]:
+    """Return *files* with the module of path *old* at *new*, and every import of it mended."""
+    edits: dict[str, str | None] = {
+        path: _imports_mended(text, path, new if path == old else path, old, new)
+        for path, text in files.items()
+    }
+    return {**edits, new: edits[old], old: None}
+
+
+def _imports_mended(text: str, path: str, place: str, old: str, new: str) -> str:
+    """Return the *text* of *path*, which is at *place* now, with imports that lead where they led."""
+    tree = ast.parse(text)
+    was, now = (name.removesuffix(".py").replace("/", ".") for name in (old, new))
+    up = len(place.split("/"))
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.ImportFrom) or not node.level:
+            continue
+        base = ".".join([*path.split("/")[: -node.level], *filter(None, (node.module or "").split("."))])
+        names = [alias for alias in node.names if f"{base}.{alias.name}" == was]
+        if names:  # the module itself
+            room, _, name = now.rpartition(".")
+            assert len(node.names) == 1, "imported alone"
+            node.names = [ast.alias(name, names[0].asname or names[0].name)]
+            base = room
+        node.module, node.level = now if base == was else base, up
+    return ast.unparse(tree)
+
+
 def _imported_in(function: ast.FunctionDef) -> set[str]:
     return {
         alias.asname or alias.name

@@ -30,12 +30,12 @@ def words(text: str) -> str:
 
 
 def statements(report: str) -> list[str]:
-    """Return the quoted statements of a report, without their source."""
+    """Return the quoted statements of a report, without their source and Markdown's escapes."""
     found = []
     for line in report.splitlines():
         item = re.match(r"- (.*?) \*\(.*\)\*$", line)
         if item is not None:
-            found.append(item.group(1))
+            found.append(re.sub(r"\\([^\w\s])", r"\1", item.group(1)))
     return found
 
 

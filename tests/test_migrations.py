@@ -96,7 +96,7 @@ def test_a_step_that_fails_leaves_the_file_as_it_was(path: Path, monkeypatch: py
 CHILD = """
 import os, signal, sys, time
 from paor import Journal
-from paor.fsm import migrations
+from paor.fsm.journal import migrations
 
 def apply(database):
     database.execute("CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT) STRICT")
@@ -108,7 +108,7 @@ def apply(database):
     if sys.argv[2] == "wait":
         time.sleep(1.5)  # so that the others have seen the old version when this one commits
 
-migrations.STEPS = (*migrations.STEPS, migrations.Step(2, apply))
+migrations.STEPS = (*migrations.STEPS, migrations.Migration(2, apply))
 if sys.argv[2] == "wait":
     sys.stdin.readline()
 with Journal(sys.argv[1]) as journal:

@@ -8,6 +8,7 @@ a run that was recorded before them is refused. Both in the words of the code as
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 import shutil
 import subprocess
@@ -18,6 +19,7 @@ from pathlib import Path
 
 import pytest
 
+import paor
 from paor.fsm.machine.guards import GUARDS
 from paor.fsm.versioning.fingerprints import computed_code, package_files, read_package, roots_of
 from paor.fsm.versioning.source_digests import Package
@@ -163,6 +165,9 @@ PUBLIC = (
 """Public functions and classes that only the package uses."""
 
 
+G, J, C = "fsm/machine/guards.py", "fsm/decision/progress.py", "fsm/machine/updates.py"
+
+
 def public_renamed(*names: str) -> Edits:
     """Return the deciding modules with public names renamed wherever they are used."""
     whole = re.compile(rf"\b({'|'.join(names)})\b")
@@ -177,51 +182,29 @@ def test_public_names_within_the_package_change_nothing() -> None:
 
 
 def module_renamed(old: str, new: str) -> Callable[[], Mapping[str, str | None]]:
-    """Return what renames a module of one floor, which may go to another room."""
-
-    def edits() -> Mapping[str, str | None]:
-        floor, _, name = old.partition("/")
-        other, _, rest = new.partition("/")
-        up = "." * (new.count("/") - old.count("/"))
-        target = rest.replace("/", ".")
-        files: dict[str, str | None] = {}
-        for path, text in deciding().items():
-            text = (
-                re.sub(rf"from \.{name} import", f"from .{target} import", text)
-                if path.startswith(floor)
-                else text
-            )
-            files[path] = re.sub(rf"from \.\.{floor}\.{name} import", f"from ..{other}.{target} import", text)
-        moved = files.pop(f"{old}.py") or ""
-        if up:
-            moved = re.sub(r"from (\.+)", rf"from {up}\1", moved)
-        return {**files, f"{old}.py": None, f"{new}.py": moved}
-
-    return edits
+    """Return what renames a module, which may go to another room."""
+    return lambda: refactoring.module_moved(deciding(), f"{old}.py", f"{new}.py")
 
 
 def merged() -> Mapping[str, str | None]:
     """Return the modules with `fsm.decision.progress` within `fsm.decision.plan_mode`."""
     files: dict[str, str | None] = {
-        path: text.replace("from .judging import", "from .planned import")
+        path: re.sub(r"(\.decision|from )\.progress import", r"\1.plan_mode import", text)
         for path, text in deciding().items()
     }
-    judging = (files.pop("fsm/decision/progress.py") or "").replace(
-        "from __future__ import annotations\n", ""
-    )
-    return {
-        **files,
-        "fsm/decision/progress.py": None,
-        "fsm/decision/plan_mode.py": f"{files['fsm/decision/plan_mode.py']}\n{judging}",
-    }
+    own = (files.pop(J) or "").replace("from __future__ import annotations\n", "")
+    target = "fsm/decision/plan_mode.py"
+    return {**files, J: None, target: f"{files[target]}\n{own}"}
 
 
 MODULES: dict[str, Callable[[], Mapping[str, str | None]]] = {
-    "a module is renamed": module_renamed("fsm/judging", "fsm/stop_rules"),
-    "a module goes to a room of its own": module_renamed("fsm/duplicates", "fsm/decision/duplicate_calls"),
-    "another one does": module_renamed("states/budgets", "states/records/budgets"),
-    "the placeholders go to the workflow's room": module_renamed(
-        "fsm/placeholders", "fsm/workflow/step_references"
+    "a module is renamed": module_renamed("fsm/decision/progress", "fsm/decision/judgements"),
+    "a module goes to a room of its own": module_renamed(
+        "fsm/decision/duplicate_calls", "fsm/decision/calls/duplicates"
+    ),
+    "another one does": module_renamed("states/run/budgets", "states/settings/budgets"),
+    "the references go to another room": module_renamed(
+        "fsm/workflow/step_references", "fsm/decision/step_references"
     ),
     "two modules become one": merged,
 }
@@ -235,7 +218,6 @@ def test_modules_have_no_say(name: str) -> None:
     assert found == plain()
 
 
-G, J, C = "fsm/machine/guards.py", "fsm/decision/progress.py", "fsm/machine/updates.py"
 SMALL: dict[str, tuple[tuple[str, str, str], ...]] = {
     "a local variable of a guard": (
         (
@@ -245,18 +227,14 @@ SMALL: dict[str, tuple[tuple[str, str, str], ...]] = {
         ),
     ),
     "the parameter of a guard": (
-        (G, "def elicitations_left(case: Case) -> bool:", "def elicitations_left(it: Case) -> bool:"),
-        (
-            G,
-            "return case.run.counters.elicitations < case.run.spec.limits.max_elicitations",
-            "return it.run.counters.elicitations < it.run.spec.limits.max_elicitations",
-        ),
+        (G, "def duplicate(case: Case) -> bool:", "def duplicate(it: Case) -> bool:"),
+        (G, "return case.duplicate is not None", "return it.duplicate is not None"),
     ),
     "the variable of a generator": (
         (
             G,
-            "next((tool for tool in case.run.spec.tools if tool.name == intent.tool), None)",
-            "next((each for each in case.run.spec.tools if each.name == intent.tool), None)",
+            "next((tool.step_retries for tool in case.run.spec.tools if intent and tool.name == intent.tool), 0)",
+            "next((each.step_retries for each in case.run.spec.tools if intent and each.name == intent.tool), 0)",
         ),
     ),
     "another local with the name of a module's function": (
@@ -268,19 +246,23 @@ SMALL: dict[str, tuple[tuple[str, str, str], ...]] = {
         (J, "in enumerate(wanted):", "in enumerate(progress):"),
     ),
     "an import has an alias": (
-        (G, "import exhausted\n", "import exhausted as used_up\n"),
-        (G, "or exhausted(case.run)", "or used_up(case.run)"),
+        ("fsm/decision/interpret.py", "import filled\n", "import filled as completed\n"),
+        ("fsm/decision/interpret.py", "= filled(", "= completed("),
     ),
     "a module is imported instead of its functions": (
-        (G, "from .planned import plans_left, step_of, steps_left_in_plan", "from . import planned"),
-        (G, "and plans_left(run)", "and planned.plans_left(run)"),
-        (G, "    step = step_of(case.run)\n", "    step = planned.step_of(case.run)\n"),
         (
             G,
-            "step = step_of(case.run) if result.ok else None",
-            "step = planned.step_of(case.run) if result.ok else None",
+            "from ..decision.plan_mode import step_of, steps_left_in_plan",
+            "from ..decision import plan_mode",
         ),
-        (G, "return steps_left_in_plan(case.run) > 0", "return planned.steps_left_in_plan(case.run) > 0"),
+        (G, "case.intent, step_of(case.run)", "case.intent, plan_mode.step_of(case.run)"),
+        (G, "step = step_of(case.run) if", "step = plan_mode.step_of(case.run) if"),
+        (G, "return steps_left_in_plan(case.run) > 0", "return plan_mode.steps_left_in_plan(case.run) > 0"),
+        (
+            G,
+            "memory.plan, steps_left_in_plan(case.run)",
+            "memory.plan, plan_mode.steps_left_in_plan(case.run)",
+        ),
     ),
     "an import is within a function": (
         ("fsm/decision/duplicate_calls.py", "import hashlib\n", ""),
@@ -299,7 +281,7 @@ SMALL: dict[str, tuple[tuple[str, str, str], ...]] = {
         (J, "    met = list(run.counters.criteria)", "    met: list[str] = list(run.counters.criteria)"),
     ),
     "a constant has another annotation": (
-        (C, "def _failed(case: Case, reason: str) -> Effect:", "def _failed(case: Any, reason: Any) -> Any:"),
+        (C, "def _failed(case: Case, reason: str) -> Update:", "def _failed(case: Any, reason: Any) -> Any:"),
     ),
     "parentheses and lines": (
         (
@@ -322,7 +304,7 @@ SMALL: dict[str, tuple[tuple[str, str, str], ...]] = {
             "limits: Limits, *, worked: bool = False",
         ),
         ("fsm/decision/duplicate_calls.py", "and succeeded and window", "and worked and window"),
-        ("fsm/decision/case.py", "limits, succeeded=succeeded)", "limits, worked=succeeded)"),
+        ("fsm/decision/interpret.py", "succeeded=succeeded", "worked=succeeded"),
     ),
     "a function that nobody uses": (
         (J, "def folded_text(", "def unused(text: str) -> str:\n    return text\n\n\ndef folded_text("),
@@ -399,15 +381,40 @@ A, B, D, O, S = (
 )
 MEANING: tuple[tuple[str, str, str, str], ...] = (
     # another comparison
-    ("guard.elicitations_left", G, "elicitations < case", "elicitations <= case"),
-    ("guard.selection_retries_left", G, "selection_retries < case", "selection_retries <= case"),
-    ("guard.step_retries_left", G, "step_retries < allowed", "step_retries <= allowed"),
-    ("guard.retries_left", G, "counters.retries < case", "counters.retries <= case"),
+    (
+        "guard.elicitations_left",
+        "states/run/budgets.py",
+        "counters.elicitations < run",
+        "counters.elicitations <= run",
+    ),
+    (
+        "guard.selection_retries_left",
+        "states/run/budgets.py",
+        "counters.selection_retries < run",
+        "counters.selection_retries <= run",
+    ),
+    (
+        "guard.step_retries_left",
+        "fsm/machine/guards.py",
+        "step_retries < _step_retries",
+        "step_retries <= _step_retries",
+    ),
+    ("guard.retries_left", "states/run/budgets.py", "counters.retries < run", "counters.retries <= run"),
     ("guard.plan_has_steps", G, "steps_left_in_plan(case.run) > 0", "steps_left_in_plan(case.run) >= 0"),
-    ("guard.steps_left", "fsm/decision/plan_mode.py", "counters.plans < run", "counters.plans <= run"),
+    ("guard.steps_left", "states/run/budgets.py", "counters.plans < run", "counters.plans <= run"),
     ("phase.Reviewing", J, "score > best", "score >= best"),
-    ("phase.Reviewing", J, "stale_after(run, refinement)[0] >= run", "stale_after(run, refinement)[0] > run"),
-    ("guard.budget_used_up", B, "if tokens >= limits.token_budget", "if tokens > limits.token_budget"),
+    (
+        "core.decide",
+        "fsm/machine/stop_rules.py",
+        "stale_after(case.run, case.refinement)[0] >= case",
+        "stale_after(case.run, case.refinement)[0] > case",
+    ),
+    (
+        "guard.budget_used_up",
+        "states/run/budgets.py",
+        "held.tokens >= limits.token_budget",
+        "held.tokens > limits.token_budget",
+    ),
     (
         "phase.Specifying",
         D,
@@ -417,20 +424,30 @@ MEANING: tuple[tuple[str, str, str, str], ...] = (
     ("phase.Specifying", D, "trailing + 1 >= limits", "trailing + 1 > limits"),
     # another constant
     ("phase.Reviewing", J, "return stale + 1, best", "return stale + 2, best"),
-    ("phase.Reviewing", J, 'return "no_improvement"', 'return "max_steps"'),
+    (
+        "core.decide",
+        "fsm/machine/table.py",
+        '"no_improvement",\n        "stop_reached"',
+        '"max_plans",\n        "stop_reached"',
+    ),
     ("phase.Specifying", D, "ALTERNATION = 8", "ALTERNATION = 6"),
     ("phase.Observing", O, "SUMMARY_CHARS = 140", "SUMMARY_CHARS = 141"),
     ("phase.Observing", O, 'CUT = "…"', 'CUT = "..."'),
     ("guard.answer_valid", G, '("accept", "decline")', '("accept", "cancel")'),
-    ("phase.Specifying", S, '"required": ["approve"]', '"required": []'),
-    ("guard.criteria_met", G, '"0" not in case.criteria', '"1" not in case.criteria'),
+    ("phase.Specifying", "fsm/machine/updates.py", '"required": ["approve"]', '"required": []'),
+    ("guard.criteria_met", "states/run/budgets.py", '"0" not in criteria', '"1" not in criteria'),
     ("phase.Executing", C, "counters.same_key + 1 if window", "counters.same_key + 2 if window"),
     # another default
     ("phase.Specifying", D, "succeeded: bool = False", "succeeded: bool = True"),
     ("guard.budget_used_up", B, "    tokens: int = 0\n", "    tokens: int = 1\n"),
     # another attribute
     ("guard.hard_stop", G, "return case.stop is not None", "return case.denied is not None"),
-    ("guard.review_retries_left", G, "spec.limits.review_retries", "spec.limits.max_retries"),
+    (
+        "guard.review_retries_left",
+        "states/run/budgets.py",
+        "spec.limits.review_retries",
+        "spec.limits.max_retries",
+    ),
     ("phase.Reviewing", C, "improvements=review.improvements or None", "improvements=review.status or None"),
     (
         "phase.Specifying",
@@ -452,28 +469,28 @@ MEANING: tuple[tuple[str, str, str, str], ...] = (
         "return parameters_safe(case) and parameters_valid(case)",
     ),
     (
-        "phase.Reviewing",
-        J,
-        '    if criteria and "0" not in criteria:\n        return "criteria_met"\n    if refinement.decision == "stop":\n        return "model_stop"\n',
-        '    if refinement.decision == "stop":\n        return "model_stop"\n    if criteria and "0" not in criteria:\n        return "criteria_met"\n',
+        "core.decide",
+        "fsm/machine/table.py",
+        '(REVIEWING,), ("review_retry",), "a retry, and none',
+        '(REVIEWING,), ("reviewed",), "a retry, and none',
     ),
     (
         "core.decide",
-        A,
-        "return hopeless(run) or (None if criteria_met(run) else exhausted(run))",
-        "return (None if criteria_met(run) else exhausted(run)) or hopeless(run)",
+        "fsm/machine/stop_rules.py",
+        "    case.stop = None if nothing_stops(case) else first_stop(case, HARD_STOP)\n",
+        "    case.stop = None\n",
     ),
     # a swapped argument
     ("phase.Reviewing", C, "stale_after(case.run, refinement)", "stale_after(refinement, case.run)"),
     (
         "phase.Specifying",
-        A,
+        "fsm/decision/interpret.py",
         "duplicate_key(run.spec.key_salt, tool.name, arguments)",
         "duplicate_key(tool.name, run.spec.key_salt, arguments)",
     ),
     (
         "phase.Specifying",
-        A,
+        "fsm/decision/interpret.py",
         "case.approval_id = approval_id(policy, tool.name, key)",
         "case.approval_id = approval_id(policy, key, tool.name)",
     ),
@@ -494,7 +511,12 @@ MEANING: tuple[tuple[str, str, str, str], ...] = (
         "def argument_missing(case: Case) -> bool:\n    case = None\n",
     ),
     # a helper instead of another, a call left out, a decorator, a keyword
-    ("phase.Reviewing", C, "reason = counters.stop or exhausted(case.run) or", "reason = counters.stop or"),
+    (
+        "phase.Reviewing",
+        "fsm/machine/updates.py",
+        "answer = final_answer(case, counters.stop, done=True)",
+        "answer = final_answer(case, counters.stop, done=False)",
+    ),
     ("phase.Observing", O, '    return " ".join(clean(text).split())', '    return " ".join(text.split())'),
     (
         "phase.Planning",
@@ -513,8 +535,8 @@ MEANING: tuple[tuple[str, str, str, str], ...] = (
     (
         "core.decide",
         "fsm/machine/fold.py",
-        '{"select", "answer", "wait", "provide"}',
-        '{"select", "answer", "wait"}',
+        '(OBSERVING, "observe"): "observation check message"',
+        '(OBSERVING, "observe"): "observation check"',
     ),
     ("core.prompts", "prompts/building/history.py", "if len(text) > left:", "if len(text) >= left:"),
     ("core.prompts", "prompts/building/builder.py", "_RECENT_LABELS = 10", "_RECENT_LABELS = 11"),
@@ -522,7 +544,7 @@ MEANING: tuple[tuple[str, str, str, str], ...] = (
     ("core.schemas", "tools/schema/parameters.py", "_VISITS_MAX = 20_000", "_VISITS_MAX = 20_001"),
     ("core.plans", "fsm/workflow/step_references.py", "DEPTH_MAX = 64", "DEPTH_MAX = 65"),
     ("core.workflow", "fsm/workflow/navigation.py", "HOPS_MAX = 1_000", "HOPS_MAX = 1_001"),
-    ("core.expressions", "fsm/workflow/expressions/parser.py", "DEPTH_MAX = ", "DEPTH_MAX = 1 + "),
+    ("core.expressions", "fsm/workflow/expressions/nodes.py", "DEPTH_MAX = ", "DEPTH_MAX = 1 + "),
 )
 
 
@@ -607,12 +629,21 @@ def ran(package: Path, journal: Path, what: str) -> str:
 def refactored() -> Edits:
     """Return all modules of the package with local variables and private helpers renamed, laid out anew, functions moved."""
     files = {
-        str(path.relative_to(ROOT / "src" / "paor")): path.read_text(encoding="utf-8")
-        for path in (ROOT / "src" / "paor").glob("*/*.py")
-        if path.parent.name in ("fsm", "states", "prompts", "tools") and path.name != "__init__.py"
+        path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
+        for floor in ("fsm", "states", "prompts", "tools")
+        for path in (ROOT / floor).rglob("*.py")
+        if path.name != "__init__.py"
     }
     files, _ = refactoring.helpers_renamed(files, {"_COMPILED", "_current"})
-    given = refactoring.keywords_in(list(files.values()))
+    outside = [
+        *(ROOT / "src" / "paor").glob("[!fpst]*/**/*.py"),
+        ROOT / "tests" / "worlds.py",
+        ROOT / "tests" / "planning.py",
+    ]
+    given = refactoring.keywords_in(
+        [*files.values(), *(path.read_text(encoding="utf-8") for path in outside)]
+    )
+    given |= set(inspect.signature(paor.Engine).parameters)
     for path in deciding():
         files[path], _ = refactoring.locals_renamed(files[path], given)
     edits = dict(files)
@@ -631,6 +662,9 @@ def test_a_waiting_run_resumes_after_a_refactoring_and_not_after_a_change(tmp_pa
     (tmp_path / "runs").mkdir()
     assert ran(plain_copy, tmp_path / "runs", "record") == "waiting"
     shutil.copytree(tmp_path / "runs", tmp_path / "changed")
-    guard = edited((G, "counters.step < run.spec", "counters.step <= run.spec"))
-    assert ran(copied(tmp_path / "guard", guard), tmp_path / "changed", "resume") == "guard.steps_left"
+    guard = edited(("states/run/budgets.py", "counters.step < run.spec", "counters.step <= run.spec"))
+    assert (
+        ran(copied(tmp_path / "guard", guard), tmp_path / "changed", "resume")
+        == "core.decide guard.steps_left"
+    )
     assert ran(copied(tmp_path / "anew", refactored()), tmp_path / "runs", "resume") == "Done"
