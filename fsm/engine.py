@@ -33,7 +33,7 @@ from .lifecycle.settings import EngineSettings, settings_of
 from .lifecycle.start import new_run
 from .lifecycle.subrun_runner import SubrunDriver, new_round, new_workflow
 from .lifecycle.subruns import Task, task_options, unfinished_tasks, with_question
-from .replay.restore import restored
+from .replay.restore import restore_run
 from .runtime.loop import cancelled, steps
 from .runtime.ports import Clock, Ids, RandomIds, SystemClock
 
@@ -455,7 +455,7 @@ class Engine:
         """
         row = self.journal.run(run_id)
         if row.status in ("done", "failed"):
-            return result_of_run(restored(self.journal, row.run_id)[0], self.journal)
+            return result_of_run(restore_run(self.journal, row.run_id)[0], self.journal)
         # the request first, then the lease: a driver that is alive sees it with its next row, and if there is none, or it
         # ends between the two, the lease can be taken here and the end written
         self.journal.leases.request_cancel(row.run)
@@ -464,7 +464,7 @@ class Engine:
         try:
             drive = self._runner.take(row.run_id)
         except LeaseHeld:
-            return result_of_run(restored(self.journal, row.run_id)[0], self.journal)
+            return result_of_run(restore_run(self.journal, row.run_id)[0], self.journal)
         drive.cancelled = True
         walk = cancelled(drive) if drive.run.waiting_for is not None else steps(drive)
         return self._runner.result(lambda: (drive, walk), resumed=True)

@@ -19,7 +19,7 @@ from typing import Any
 
 from paor import SeededIds
 from paor.fsm.journal.payloads import salted_digest
-from paor.fsm.journal.record import chained
+from paor.fsm.journal.record import chain_hash
 
 from .forks import Forker, given_after
 from .journeys import BY_NAME, play
@@ -182,7 +182,7 @@ class Tamperer:
         row = chance.choice(self.rows["transitions"])
         column = chance.choice(("at", "step", "tokens_in", "cost_micro", "time_us"))
         changed = row | {column: row[column] + chance.randrange(1, 9)}
-        after = chained(row["prev_hash"], tuple(changed.values())[1:-2])
+        after = chain_hash(row["prev_hash"], tuple(changed.values())[1:-2])
         assert update(db, "transitions", row, {column: changed[column], "hash": after})
         run = self.ids[row["run"]]
         if row["seq"] == self.last[row["run"]]:

@@ -31,7 +31,7 @@ from paor import (
     replay,
     tool,
 )
-from paor.fsm.replay.restore import restored
+from paor.fsm.replay.restore import restore_run
 
 from .journeys import JOURNEYS, Journey, play
 from .test_resume import in_child
@@ -381,7 +381,7 @@ def test_a_run_that_waits_is_cancelled_where_it_waits(tmp_path: Path) -> None:
     with engine(tmp_path, [*READ(1), CONTINUE], policy=Policy(approvals=("notes.*",))) as scripted:
         waiting = scripted.run("Work")
         assert waiting.status == "waiting"
-        before, _ = restored(scripted.journal, waiting.run_id)
+        before, _ = restore_run(scripted.journal, waiting.run_id)
         rows = judge(scripted, scripted.cancel(waiting.run_id))
         assert rows[-1].outcome == {"kind": "cancelled"}
         assert rows[-1].step == before.counters.step

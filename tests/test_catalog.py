@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from paor import UsageError
 from paor.states.run.spec import ToolSpec
-from paor.tools.catalog import Catalog, folded
-from paor.tools.defaults import filled
+from paor.tools.catalog import Catalog, fold_name
+from paor.tools.defaults import fill_defaults
 from paor.tools.schema.parameters import ParameterSchema, SchemaError
 
 from .cases import spec
@@ -44,7 +44,7 @@ def test_A166_every_spelling_finds_the_same_tool(
     catalog = Catalog([named(name)])
     found = catalog.find(f" {spelling.upper() if upper else spelling}\n")
     assert found is not None and found.name == name
-    assert folded(found.name) == folded(spelling) == folded(folded(spelling))
+    assert fold_name(found.name) == fold_name(spelling) == fold_name(fold_name(spelling))
     assert catalog.find(spelling + "x") is None
 
 
@@ -87,7 +87,7 @@ def test_a_schema_that_is_none_is_refused() -> None:
 def fill(tool: ToolSpec, arguments: dict[str, Any], **changes: Any) -> dict[str, Any]:
     """Fill *arguments* of *tool* for a run in German."""
     before = dict(arguments)
-    result = filled(spec(language="de", **changes), tool, ParameterSchema(tool.parameters), arguments)
+    result = fill_defaults(spec(language="de", **changes), tool, ParameterSchema(tool.parameters), arguments)
     assert arguments == before, "the model's own values are not changed"
     return result
 

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from paor import Limits
 from paor.fsm.check.bounded_specs import BOUNDS, BoundedSpec, worlds_of
-from paor.fsm.check.guard_logic import left_open, shadowed
+from paor.fsm.check.guard_logic import find_shadowed, left_open
 from paor.fsm.check.inputs import outcome_of
 from paor.fsm.check.state_key import COUNTERS, State, state_of
 from paor.fsm.check.state_space import LATE, NOW, StateGraph, StateWalker, explore
@@ -190,7 +190,7 @@ def test_which_rows_can_never_be_taken_is_what_all_values_of_the_guards_tell(row
         first = next((number for number, row in enumerate(rows) if fits(row, named)), None)
         open_cases += first is None
         taken |= {first} if first is not None else set()
-    assert shadowed(rows) == [number for number in range(len(rows)) if number not in taken]
+    assert find_shadowed(rows) == [number for number in range(len(rows)) if number not in taken]
     left = left_open(rows)
     assert (left is None) is (open_cases == 0)
     if left is not None:

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from paor import Limits, ScriptedModel, Tool, ToolError, replay, tool
-from paor.fsm.decision.duplicate_calls import duplicate_key, pushed, rule_broken, window_length
+from paor.fsm.decision.duplicate_calls import duplicate_key, extend_window, rule_broken, window_length
 
 from .cases import Walk, short, spec
 from .recording import World, observation, sections
@@ -83,7 +83,7 @@ class Guard:
         if len(executed) > len(self.executed):
             last = executed[-1]
             self.same = self.same + 1 if self.window and self.window[-1] == last else 1
-            self.window = pushed(self.window, limits, last)
+            self.window = extend_window(self.window, limits, last)
             self.executed = executed
         assert len(self.window) <= window_length(limits), "memory stays bounded"
         return rule_broken(key, self.window, self.same, limits)

@@ -33,7 +33,7 @@ from paor import (
     replay,
     tool,
 )
-from paor.fsm.journal.record import chained, root_hash
+from paor.fsm.journal.record import chain_hash, root_hash
 
 from .forks import Forker, given_after, given_until, holds
 from .journeys import BY_NAME, JOURNEYS, Journey, Lost, losing, play
@@ -242,7 +242,7 @@ def test_a_parent_that_was_made_anew_does_not_fit_the_fork(forked: tuple[Path, s
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         for row in rows:
             values = (*row[:2], row[2] + 1, *row[3:18])
-            found = chained(head, values)
+            found = chain_hash(head, values)
             connection.execute(
                 "UPDATE transitions SET at = ?, prev_hash = ?, hash = ? WHERE run = 1 AND seq = ?",
                 (row[2] + 1, head, found, row[1]),

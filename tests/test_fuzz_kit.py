@@ -464,11 +464,11 @@ def test_questions_beyond_their_bound_are_found(guard: Callable[..., None]) -> N
 
 def test_invariants_of_usage_ends_and_errors_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tokens that are not counted, an end without words, an engine that raises."""
-    counted = paor.fsm.machine.machine._counted
+    counted = paor.fsm.machine.machine._add_usage
     with monkeypatch.context() as patch:
         patch.setattr(
             paor.fsm.machine.machine,
-            "_counted",
+            "_add_usage",
             lambda counters, usage, moment: counted(counters, NO_USAGE, moment),
         )
         assert broken([start(), choose()]) == "usage_adds_up"
@@ -480,7 +480,7 @@ def test_invariants_of_usage_ends_and_errors_fail(monkeypatch: pytest.MonkeyPatc
         patch.setattr("paor.fsm.machine.updates.final_answer", lambda *args, **more: "  ")
         assert broken(SCRIPTS["whole"]) == "every_end_says_why"
     with monkeypatch.context() as patch:
-        patch.setattr(paor.fsm.machine.machine, "_counted", lambda *args: 1 / 0)
+        patch.setattr(paor.fsm.machine.machine, "_add_usage", lambda *args: 1 / 0)
         assert broken([start(), choose()]) == "raises_nothing"
     assert Usage(1, 1, 1) != NO_USAGE
 

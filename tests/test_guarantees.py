@@ -39,7 +39,7 @@ from paor import (
     replay,
     tool,
 )
-from paor.fsm.journal.record import COLUMNS, HASHED, canonical_row, chained
+from paor.fsm.journal.record import COLUMNS, HASHED, canonical_row, chain_hash
 from paor.fsm.machine.fold import apply, restore
 from paor.states.run.counters import counters_of
 from paor.states.run.state import initial_run
@@ -405,7 +405,7 @@ def test_replay_finds_a_row_whose_chain_was_made_anew(
     names = ", ".join(f'"{name}"' for name in COLUMNS)
     head = connection.execute("SELECT root_hash FROM specs").fetchone()[0]
     for row in connection.execute(f"SELECT {names} FROM transitions ORDER BY id").fetchall():
-        digest = chained(head, row[:-2])
+        digest = chain_hash(head, row[:-2])
         connection.execute(
             "UPDATE transitions SET prev_hash = ?, hash = ? WHERE seq = ?", (head, digest, row[1])
         )

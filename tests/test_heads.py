@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from paor import Journal, UsageError
-from paor.fsm.verify.heads import BYTES_MAX, Head, read, written
+from paor.fsm.verify.heads import BYTES_MAX, Head, heads_file, read
 
 from .journeys import BY_NAME, play
 from .test_cli_support import Shell, given_run, make_shell  # noqa: F401 - the fixture `shell`
@@ -89,7 +89,7 @@ def test_a_run_that_has_grown_since_fits_each_of_its_heads(name: str, tmp_path: 
         (last,) = taken[-1]
         first = Head(last.run_id, -1, scripted.journal.root(1).hex())
         assert scripted.journal.verify([first]) == []
-        (tmp_path / "heads.json").write_bytes(written([first]))
+        (tmp_path / "heads.json").write_bytes(heads_file([first]))
         wrong = [
             last._replace(head_hash="0" * 64),
             first._replace(head_hash="0" * 64),
@@ -100,12 +100,12 @@ def test_a_run_that_has_grown_since_fits_each_of_its_heads(name: str, tmp_path: 
             assert (defect.run_id, defect.place) == (head.run_id, f"head seq {head.head_seq}")
     assert by_script(tmp_path / JOURNAL, tmp_path / "heads.json")[0] == 0
     for head in wrong:
-        (tmp_path / "heads.json").write_bytes(written([head]))
+        (tmp_path / "heads.json").write_bytes(heads_file([head]))
         code, lines = by_script(tmp_path / JOURNAL, tmp_path / "heads.json")
         assert (code, lines[0]) == (4, f"run {head.run_id}, head seq {head.head_seq}: is not there any more")
 
 
-GOOD = written([Head("0199", 3, "a" * 64)])
+GOOD = heads_file([Head("0199", 3, "a" * 64)])
 
 
 def changed(**values: Any) -> bytes:

@@ -18,12 +18,7 @@ from msgspec.structs import asdict, astuple
 
 from paor import Engine, Limits, ModelUnavailable, Reply, ScriptedModel, Usage
 from paor.fsm.journal.payloads import REMEMBERED, Stager, salted_digest
-from paor.fsm.journal.record import (
-    HASHED,
-    canonical,
-    canonical_row,
-    chained,
-)
+from paor.fsm.journal.record import HASHED, canonical, canonical_row, chain_hash
 from paor.fsm.journal.rows import ROOT_COLUMNS, Transition
 from paor.fsm.machine.table import TABLE
 from paor.states.records.actions import StoredText
@@ -72,10 +67,10 @@ def test_the_json_of_any_column_is_its_rfc_8785_form(column: dict[str, Any]) -> 
 def test_the_hash_of_a_row_depends_on_every_column_and_on_the_row_before(data: st.DataObject) -> None:
     """So no column can be changed alone; but the run's number is the file's, and another file may give another one."""
     values, head = values_of(data.draw), data.draw(st.binary(min_size=32, max_size=32))
-    hashes = {chained(head, values), chained(bytes(32) if any(head) else head[:-1] + b"x", values)}
+    hashes = {chain_hash(head, values), chain_hash(bytes(32) if any(head) else head[:-1] + b"x", values)}
     for index, value in enumerate(values):
         other = value + 1 if isinstance(value, int) else value + "x"
-        hashes.add(chained(head, (*values[:index], other, *values[index + 1 :])))
+        hashes.add(chain_hash(head, (*values[:index], other, *values[index + 1 :])))
     assert len(hashes) == len(values) + 1
 
 

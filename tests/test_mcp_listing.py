@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paor import Engine, Journal, McpServer, MissingExtra, ScriptedModel, ToolError, UsageError, mcp_tools
-from paor.tools.catalog import Catalog, folded
+from paor.tools.catalog import Catalog, fold_name
 from paor.tools.mcp.naming import Listed, entries_of, prefix_of
 from paor.tools.mcp.settings import McpSettings, settings_of
 from paor.tools.tool import NAME
@@ -25,7 +25,7 @@ def test_names_are_made_fit_and_none_takes_anothers_place(tmp_path: Path) -> Non
     """Tools whose names would be one get a digest each; descriptions are one line without controls."""
     with faulty(tmp_path, "--listing", "odd") as server:
         names = [tool.name for tool in server.tools()]
-        assert len({folded(name) for name in names}) == len(names) == 9
+        assert len({fold_name(name) for name in names}) == len(names) == 9
         assert names[-1] == "f.ok" and all(NAME.match(name) for name in names)
         assert [name[:6] for name in names[:4]] == ["f.a_b_", "f.a.b_", "f.a_b_", "f.A_B_"]
         assert server.skipped == {"ok": "is listed twice; the first one counts"}
@@ -215,7 +215,7 @@ def test_any_names_become_a_catalog(names: list[str], own: str, chosen: str) -> 
     entries, skipped = entries_of(settings, prefix, listed)
     assert not skipped and len(entries) == len(names)
     assert all(NAME.match(entry.name) and entry.name.startswith(f"{prefix}.") for entry in entries)
-    assert len({folded(entry.name) for entry in entries}) == len(names)
+    assert len({fold_name(entry.name) for entry in entries}) == len(names)
     again, _ = entries_of(settings, prefix, list(reversed(listed)))
     assert {entry.listed.name: entry.name for entry in again} == {
         entry.listed.name: entry.name for entry in entries

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from paor import Document, Limits, ModelCall, PromptMessage, ToolError, ToolOutput, UsageError, tool
 from paor.prompts.building.builder import RULES, PromptBuilder, TextTask, documents_index, field_text
-from paor.prompts.building.fencing import fenced, inert
+from paor.prompts.building.fencing import fence, inert
 from paor.prompts.building.history import OMITTED, SHORTENED, history_text, message_text
 from paor.prompts.building.templates import DIVIDER, NAMES, default_templates, parse_template
 from paor.prompts.model import estimated_usage
@@ -359,7 +359,7 @@ def test_what_the_model_itself_says_opens_no_section(tmp_path: Path) -> None:
 @given(name=st.text(alphabet="a<> \n", max_size=12), text=st.text(alphabet="a<> \n\u200b", max_size=30))
 def test_fence_markers_cannot_be_forged(name: str, text: str) -> None:
     """Between the first and the last line stands no marker, whatever name and text hold."""
-    first, *body, last = fenced(name, text).split("\n")
+    first, *body, last = fence(name, text).split("\n")
     assert first.startswith("<<<document ") and last == ">>>"
     assert "<<<" not in first[3:] and ">>>" not in first
     for line in body:

@@ -148,12 +148,12 @@ PUBLIC = (
         "steps_left_in_plan",
         "step_of",
         "selection_of",
-        "plan_stop",
+        "first_stop",
         "folded_text",
     ),
-    *("rule_broken", "limits_for", "observation_of", "previews_of", "message_of", "exhausted", "hopeless"),
+    *("rule_broken", "limits_for", "observation_of", "previews_of", "message_of", "token_budget_used_up", "nothing_stops"),
     *(
-        "hard_limit",
+        "limit_reached",
         "prompt_tokens",
         "newest_lines",
         "history_text",
@@ -174,8 +174,14 @@ def public_renamed(*names: str) -> Edits:
     return everywhere(deciding(), lambda text: whole.sub(lambda found: f"{found[1]}_anew", text))
 
 
+def is_defined(name: str) -> bool:
+    """Return whether a name is defined in a deciding module."""
+    return any(re.search(rf"(?m)^(?:def|class) {name}\b", text) for text in deciding().values())
+
+
 def test_public_names_within_the_package_change_nothing() -> None:
     """All at once; where that fails, each alone, so that the failure has a name."""
+    assert {name for name in PUBLIC if not is_defined(name)} == set(), "names that are not there"
     if parts_after(public_renamed(*PUBLIC)):
         assert {name: parts for name in PUBLIC if (parts := parts_after(public_renamed(name)))} == {}
         raise AssertionError("only all of them together change something")
@@ -246,8 +252,8 @@ SMALL: dict[str, tuple[tuple[str, str, str], ...]] = {
         (J, "in enumerate(wanted):", "in enumerate(progress):"),
     ),
     "an import has an alias": (
-        ("fsm/decision/interpret.py", "import filled\n", "import filled as completed\n"),
-        ("fsm/decision/interpret.py", "= filled(", "= completed("),
+        ("fsm/decision/interpret.py", "import fill_defaults\n", "import fill_defaults as completed\n"),
+        ("fsm/decision/interpret.py", "= fill_defaults(", "= completed("),
     ),
     "a module is imported instead of its functions": (
         (

@@ -27,7 +27,7 @@ from paor import (
     tool,
 )
 from paor.fsm.journal.payloads import salted_digest
-from paor.fsm.journal.record import canonical, chained, root_hash
+from paor.fsm.journal.record import canonical, chain_hash, root_hash
 from paor.fsm.journal.rows import ROOT_COLUMNS
 
 from .journeys import BY_NAME, JOURNEYS, Journey, play
@@ -287,7 +287,7 @@ class Altered:
                 name: canonical(redirected(row[name], digests)) if name in JSON_COLUMNS else row[name]
                 for name in row
             }
-            hashed = chained(head, tuple(row.values())[1:-2])
+            hashed = chain_hash(head, tuple(row.values())[1:-2])
             row |= {"prev_hash": head, "hash": hashed}
             connection.execute(
                 f"INSERT INTO transitions VALUES ({', '.join('?' * len(row))})", tuple(row.values())

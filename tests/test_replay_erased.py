@@ -12,7 +12,7 @@ import pytest
 
 from paor import Journal, Unchecked, replay
 from paor.fsm.erasure.plan import FIELDS
-from paor.fsm.journal.record import COLUMNS, HASHED, PREV_HASH, chained, root_hash
+from paor.fsm.journal.record import COLUMNS, HASHED, PREV_HASH, chain_hash, root_hash
 from paor.fsm.journal.rows import ROOT_COLUMNS
 from paor.fsm.replay.erased import replay_erased
 
@@ -69,7 +69,7 @@ def rehashed(connection: sqlite3.Connection) -> None:
     head = root_hash({name: spec[name] for name in ROOT_COLUMNS})
     for row in connection.execute("SELECT * FROM transitions ORDER BY id").fetchall():
         values: tuple[Any, ...] = tuple(row[name] for name in COLUMNS)
-        new = chained(head, (*values[:PREV_HASH],))
+        new = chain_hash(head, (*values[:PREV_HASH],))
         connection.execute(
             "UPDATE transitions SET prev_hash = ?, hash = ? WHERE id = ?", (head, new, row["id"])
         )

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from paor import Engine, Journal, MissingExtra, ToolError, UsageError, builtin_tools, replay
 from paor.tools.documents import reports
 from paor.tools.documents.convert.registry import convert
-from paor.tools.documents.reports import MIMES, written
+from paor.tools.documents.reports import MIMES, render_report
 
 from .test_cli_support import Shell
 from .worlds import PARAMETERS, READ, REVIEW, SELECT, STOP, SUCCESS
@@ -60,14 +60,14 @@ def f(x): return "<b>"
 
 def page(text: str = TEXT, **options: str) -> str:
     """Return *text* as a web page."""
-    made = written(text, "html", **options)
+    made = render_report(text, "html", **options)
     assert isinstance(made, str)
     return made
 
 
 def word(text: str = TEXT, **options: str) -> bytes:
     """Return *text* as a Word document."""
-    made = written(text, "docx", **options)
+    made = render_report(text, "docx", **options)
     assert isinstance(made, bytes)
     return made
 
@@ -162,11 +162,11 @@ def test_the_same_text_is_the_same_bytes(form: str, monkeypatch: pytest.MonkeyPa
     """Whenever it is written: neither file says when it was made."""
     import time
 
-    first = written(TEXT, form, title="Plan")
+    first = render_report(TEXT, form, title="Plan")
     real = time.time
     monkeypatch.setattr(time, "time", lambda: real() + 1e8)
     monkeypatch.setattr(time, "localtime", lambda *given: real_localtime(given[0] if given else real() + 1e8))
-    assert written(TEXT, form, title="Plan") == first
+    assert render_report(TEXT, form, title="Plan") == first
     if isinstance(first, bytes):
         parts = zipfile.ZipFile(io.BytesIO(first)).infolist()
         assert {part.date_time for part in parts} == {(1980, 1, 1, 0, 0, 0)}
@@ -192,8 +192,8 @@ def test_a_text_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """One clear line; the report stays Markdown."""
     monkeypatch.setattr(reports, "CHARS_MAX", 10)
     with pytest.raises(ToolError, match="at most 10 are written as html"):
-        written("x" * 11, "html")
-    assert written("x" * 11, "md") == "x" * 11
+        render_report("x" * 11, "html")
+    assert render_report("x" * 11, "md") == "x" * 11
 
 
 @pytest.mark.parametrize("form", ["html", "docx", "md"])

@@ -39,7 +39,7 @@ from paor import (
 )
 from paor.fsm.journal.payloads import salted_digest
 from paor.fsm.machine.fold import apply, restore
-from paor.fsm.replay.restore import restored
+from paor.fsm.replay.restore import restore_run
 from paor.fsm.runtime import loop
 from paor.states.run.counters import counters_of
 from paor.states.run.state import Run, initial_run
@@ -105,7 +105,7 @@ def test_restoring_is_folding_is_living(
             assert again == run
             if count:
                 assert lived[count - 1] == run
-        assert restored(scripted.journal, row.run_id)[0] == every[-1]
+        assert restore_run(scripted.journal, row.run_id)[0] == every[-1]
 
 
 def test_a_long_run_restores_with_its_windows_full(tmp_path: Path) -> None:
@@ -224,7 +224,7 @@ class World:
 def what_counts(scripted: Engine, result: Result) -> dict[str, Any]:
     """Return everything of a run that does not depend on time or on who drove it."""
     journal = scripted.journal
-    run, _ = restored(journal, result.run_id)
+    run, _ = restore_run(journal, result.run_id)
     rows = journal.transitions(result.run_id)
     return {
         "result": (result.state, result.status, result.reason, result.answer, result.steps, result.criteria),
@@ -481,7 +481,7 @@ def test_A037_A063_counters_and_criteria_survive_a_restart(tmp_path: Path) -> No
     world = World(tmp_path)
     world.run_and_die(9)
     with Journal(tmp_path / JOURNAL, read_only=True) as journal:
-        run, _ = restored(journal, journal.runs()[0].run_id)
+        run, _ = restore_run(journal, journal.runs()[0].run_id)
     assert (run.spec.round, run.spec.task, run.counters.action, run.counters.step) == (1, 1, 2, 2)
     assert run.counters.criteria == "0"
 

@@ -24,9 +24,9 @@ from paor import (
     replay,
 )
 from paor.fsm.lifecycle.resume import taken_up
-from paor.fsm.replay.restore import restored
+from paor.fsm.replay.restore import restore_run
 from paor.fsm.versioning import fingerprints
-from paor.fsm.versioning.amendments import AMENDABLE, amended, in_force
+from paor.fsm.versioning.amendments import AMENDABLE, amend_spec, in_force
 from paor.prompts.building.templates import default_templates
 from paor.states.run.spec import Spec
 
@@ -106,7 +106,7 @@ def test_what_an_engine_was_not_given_stays_as_it_was(tmp_path: Path) -> None:
     with again(tmp_path) as scripted:
         assert scripted.resume(run_id).state == "Done"
     with again(tmp_path) as scripted:
-        spec = restored(scripted.journal, run_id)[0].spec
+        spec = restore_run(scripted.journal, run_id)[0].spec
         assert spec.policy == NEVER and spec.templates["selection"] == OTHER["selection"]
         assert (
             replay(scripted.journal, run_id).identical
@@ -248,7 +248,7 @@ def test_what_cannot_be_reached_any_more_is_told_so(tmp_path: Path, monkeypatch:
     """In the last review without retries left, the run comes to no plan and no tool any more."""
     run_id = interrupted(tmp_path, 5, [*READ(1), STOP, SUCCESS], limits=Limits(max_retries=0))
     with again(tmp_path, [*READ(1), STOP, SUCCESS]) as scripted:
-        assert restored(scripted.journal, run_id)[0].counters.concluded == 1
+        assert restore_run(scripted.journal, run_id)[0].counters.concluded == 1
     recoded(monkeypatch, "guard.duplicate", "guard.in_doubt", "guard.review_retry", "guard.answer_valid")
     send = Tool(
         name="notes.send", run=lambda text: text, parameters={"type": "object", "properties": {"text": {}}}
@@ -265,7 +265,7 @@ def test_older_runs_without_fingerprints_are_compared_by_what_stands_in_their_sp
     """Templates, tools and policy are there in full; of the code nothing is known."""
     run_id = interrupted(tmp_path, 4)
     with again(tmp_path, prompts={"review": OTHER["review"]}) as scripted:
-        run = restored(scripted.journal, run_id)[0]
+        run = restore_run(scripted.journal, run_id)[0]
         from msgspec.structs import replace as changed
 
         old = changed(run, spec=run.spec.model_copy(update={"fingerprints": {}}))
@@ -292,7 +292,7 @@ def test_accepted_changes_are_journaled_and_in_force_from_there_on(
         assert result.state == "Done"
         transitions = scripted.journal.transitions(run_id)
         assert [row.seq for row in transitions if "spec" in row.request] == [rows]
-        spec = restored(scripted.journal, run_id)[0].spec
+        spec = restore_run(scripted.journal, run_id)[0].spec
         assert (spec.policy, spec.rules, spec.host_templates) == (NEVER, ("Be kind.",), tuple(sorted(OTHER)))
         assert spec.templates == default_templates() | OTHER
         assert scripted.journal.spec(run_id).rules == ()
@@ -399,10 +399,10 @@ def test_the_tasks_of_a_workflow_are_looked_at_with_it(tmp_path: Path) -> None:
 def test_an_amendment_holds_only_what_an_engine_brings() -> None:
     """Anything else in its payload is a forgery, and what was erased cannot be told."""
     spec = Spec(objective="x")
-    assert amended(spec, '{"rules": ["a"]}').rules == ("a",)
+    assert amend_spec(spec, '{"rules": ["a"]}').rules == ("a",)
     for body in ('{"objective": "y"}', "[]", "no", '{"policy": 7}', None):
         with pytest.raises(JournalDamaged):
-            amended(spec, body)
+            amend_spec(spec, body)
     assert in_force(spec, [], lambda number: None) is spec
     assert set(AMENDABLE) < set(Spec.model_fields)
 
@@ -465,6 +465,6 @@ def test_a_fork_of_an_amended_run_has_what_was_in_force_at_its_row(at_seq: int, 
     with again(tmp_path, prompts=OTHER if at_seq >= 4 else None, ids=SeededIds("fork")) as scripted:
         made = scripted.fork(run_id, at_seq)
         assert made.state == "Done"
-        own, _ = restored(scripted.journal, made.run_id)
+        own, _ = restore_run(scripted.journal, made.run_id)
         assert (own.spec.templates["selection"] == OTHER["selection"]) is (at_seq >= 4)
         assert replay(scripted.journal, made.run_id).identical and scripted.journal.verify() == []

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import pytest
 
 from paor import Journal, JournalDamaged
-from paor.fsm.verify.heads import Head, written
+from paor.fsm.verify.heads import Head, heads_file
 
 from . import tampering
 from .erasing import erase_by_hand
@@ -48,7 +48,7 @@ def victim(tmp_path_factory: pytest.TempPathFactory) -> Victim:
         heads = journal.heads()
         assert journal.verify(heads) == []
     file = folder / "heads.json"
-    file.write_bytes(written(heads))
+    file.write_bytes(heads_file(heads))
     with closing(sqlite3.connect(path)) as connection:  # one file, no log: a case is made by copying bytes
         assert connection.execute("PRAGMA journal_mode = DELETE").fetchone() == ("delete",)
     return Victim(path.read_bytes(), heads, file, Tamperer(path))

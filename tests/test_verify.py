@@ -29,7 +29,7 @@ from hypothesis import strategies as st
 
 from paor import Journal, JournalDamaged, RandomIds, SeededIds
 from paor.fsm.journal.payloads import salted_digest
-from paor.fsm.journal.record import chained, root_hash
+from paor.fsm.journal.record import chain_hash, root_hash
 from paor.fsm.journal.rows import ROOT_COLUMNS
 from paor.fsm.verify.references import references, request_of
 from paor.fsm.verify.verify import Defect
@@ -672,7 +672,7 @@ def rehash(connection: sqlite3.Connection, run: int) -> None:
     head = root_hash({name: spec[name] for name in ROOT_COLUMNS})
     connection.execute("UPDATE specs SET root_hash = ? WHERE run = ?", (head, run))
     for row in connection.execute("SELECT * FROM transitions WHERE run = ? ORDER BY id", (run,)).fetchall():
-        after = chained(head, tuple(row)[1:-2])
+        after = chain_hash(head, tuple(row)[1:-2])
         connection.execute(
             "UPDATE transitions SET prev_hash = ?, hash = ? WHERE id = ?", (head, after, row["id"])
         )

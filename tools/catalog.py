@@ -22,7 +22,7 @@ RESOLVED = (DOCUMENT_LIST, CONNECTION)
 
 
 @lru_cache(maxsize=4096)
-def folded(name: str) -> str:
+def fold_name(name: str) -> str:
     """Return the key under which ``web.fetch``, ``web_fetch`` and ``web:fetch`` are one tool."""
     return _SEPARATORS.sub(".", name.strip()).lower()
 
@@ -64,7 +64,7 @@ class Catalog:
         self._named = {tool.name: tool for tool in tools}
         self._schemas: dict[str, ParameterSchema] = {}
         for tool in tools:
-            key = folded(tool.name)
+            key = fold_name(tool.name)
             if key in self._tools:
                 raise UsageError(f"tools {self._tools[key].name} and {tool.name} have the same name")
             self._tools[key] = tool
@@ -81,7 +81,7 @@ class Catalog:
 
     def find(self, name: str) -> ToolSpec | None:
         """Return the tool called *name*, in any of its spellings, or None."""
-        return self._named.get(name) or self._tools.get(folded(name))
+        return self._named.get(name) or self._tools.get(fold_name(name))
 
     def schema(self, tool: ToolSpec) -> ParameterSchema:
         """Return the compiled schema of a tool of this catalog."""

@@ -16,7 +16,9 @@ FILLED = frozenset({LANGUAGE, FORMATS, TIME_RANGE, *DEPTHS})
 """Names of parameters that the run fills where a tool takes them."""
 
 
-def filled(spec: Spec, tool: ToolSpec, schema: ParameterSchema, arguments: dict[str, Any]) -> dict[str, Any]:
+def fill_defaults(
+    spec: Spec, tool: ToolSpec, schema: ParameterSchema, arguments: dict[str, Any]
+) -> dict[str, Any]:
     """
     Return *arguments* with the run's defaults and the schema's own; what is set stays as it is.
 

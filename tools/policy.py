@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 from ..states.settings.policy import Policy
 from .addresses import CREDENTIALS, address_of, gives_credentials, is_metadata, is_public, unsafe_host
-from .catalog import folded
+from .catalog import fold_name
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _PROSE = re.compile(r"\s*[A-Za-z]+:(\s|\Z)")
@@ -46,15 +46,15 @@ def _pattern(pattern: str) -> re.Pattern[str]:
 
 
 def folded_pattern(pattern: str) -> str:
-    """Return *pattern* in the spelling of `folded`, with its stars kept."""
-    return "*".join(folded(part) if part else "" for part in pattern.split("*"))
+    """Return *pattern* in the spelling of `fold_name`, with its stars kept."""
+    return "*".join(fold_name(part) if part else "" for part in pattern.split("*"))
 
 
 def matches(name: str, patterns: Sequence[str]) -> bool:
     """Return whether the tool *name*, in any spelling, fits one of *patterns*."""
     if not patterns:
         return False
-    key = folded(name)
+    key = fold_name(name)
     return any(_pattern(pattern).match(key) for pattern in patterns)
 
 

@@ -9,7 +9,7 @@ from ..states.settings.policy import ApprovalRule, Policy
 from .policy import matches
 
 
-def mistyped(policy: Policy, names: Collection[str]) -> Iterator[str]:
+def find_typos(policy: Policy, names: Collection[str]) -> Iterator[str]:
     """
     Yield a line for every name in *policy* that is no tool's and nearly one's: what it was to forbid would be allowed.
 

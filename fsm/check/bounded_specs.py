@@ -114,7 +114,7 @@ def cut_limits(limits: Limits, *, full: bool) -> Limits:
     return Limits(**kept)
 
 
-def capped(limits: Limits) -> Limits:
+def cap_limits(limits: Limits) -> Limits:
     """Return *limits* with every bound cut to its cap."""
     return limits.model_copy(update={name: min(cap, getattr(limits, name)) for name, cap in CAPS.items()})
 
@@ -131,7 +131,7 @@ def worlds_of(limits: Mapping[Mode, Limits]) -> tuple[BoundedSpec, ...]:
         beyond = tuple((name, getattr(own, name)) for name, cap in CAPS.items() if getattr(own, name) > cap)
         for full in (False, True):
             name = f"{mode}, full" if full else mode
-            found.append(BoundedSpec(name, mode, cut_limits(capped(own), full=full), full, beyond=beyond))
+            found.append(BoundedSpec(name, mode, cut_limits(cap_limits(own), full=full), full, beyond=beyond))
     return tuple(found)
 
 

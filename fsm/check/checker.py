@@ -24,7 +24,7 @@ from ..machine.updates import CHANGES
 from .bounded_specs import BoundedSpec, worlds_of
 from .counterexample import path_of
 from .findings import Check, Explored, Finding, PathStep
-from .guard_logic import shadowed, wanted_of
+from .guard_logic import find_shadowed, wanted_of
 from .invariants import broken_promises
 from .policy_lint import policy_findings
 from .state_space import STATES_MAX, AppliedDecision, StateEdge, StateGraph, explore
@@ -99,8 +99,8 @@ def prove(
     rows = rules.table + rules.waiting
     explored, phases = [], set[str]()
     for world in worlds:
-        graph, found = _explored(rules, world, states_max)
-        findings = [_shown(item, graph, rules) for item in findings]
+        graph, found = _explore_world(rules, world, states_max)
+        findings = [_with_walk(item, graph, rules) for item in findings]
         findings += [item for item in found if item not in findings]
         phases |= {run.state for run in graph.runs}
         explored.append(_figures(graph, rules))
@@ -181,7 +181,7 @@ def _row_findings(row: Row, rows: Sequence[Row], rules: Rules) -> Iterator[Findi
 
 
 def _shadow_findings(tried: Sequence[Row], rows: Sequence[Row], *, waits: bool) -> Iterator[Finding]:
-    for number in shadowed(tried):
+    for number in find_shadowed(tried):
         row, place = tried[number], place_of(tried[number], rows)
         if waits and row.guards == ("hard_stop",):
             continue  # told for the phase that does not wait
@@ -195,7 +195,7 @@ def _same(row: Row, other: Row) -> bool:
     return (row.trigger, row.dest, sorted(row.guards)) == (other.trigger, other.dest, sorted(other.guards))
 
 
-def _shown(finding: Finding, graph: StateGraph, rules: Rules) -> Finding:
+def _with_walk(finding: Finding, graph: StateGraph, rules: Rules) -> Finding:
     """Return what is wrong with a row with a walk that shows it: it is taken, or another one in its place."""
     rows = rules.table + rules.waiting
     row = next((row for row in rows if place_of(row, rows) == finding.place), None)
@@ -223,7 +223,7 @@ def _instead(edge: StateEdge, row: Row) -> bool:
 # -- the machine ---------------------------------------------------------------------------------------------------
 
 
-def _explored(rules: Rules, world: BoundedSpec, states_max: int) -> tuple[StateGraph, list[Finding]]:
+def _explore_world(rules: Rules, world: BoundedSpec, states_max: int) -> tuple[StateGraph, list[Finding]]:
     """Return an explored world, and what is wrong in it."""
     rows = rules.table + rules.waiting
     broken: dict[tuple[str, str], tuple[str, int, PathStep]] = {}

@@ -30,12 +30,12 @@ def path_of(
         loop: Number of the edge at which a loop begins.
     """
     steps = tuple(edge.step for edge in edges) + ((last,) if last is not None else ())
-    world = _widened(graph.world, edges)
+    world = _widen_limits(graph.world, edges)
     path = Path(world.wire(), steps, loop)
-    return path if not any(edge.kept for edge in edges) else _walked(world, path, rules)
+    return path if not any(edge.kept for edge in edges) else _path_in(world, path, rules)
 
 
-def _widened(world: BoundedSpec, edges: Sequence[StateEdge]) -> BoundedSpec:
+def _widen_limits(world: BoundedSpec, edges: Sequence[StateEdge]) -> BoundedSpec:
     """Return *world* with every limit raised by how often its counter was kept, at most in one stretch between resets."""
     longest: dict[str, int] = {}
     running: dict[str, int] = {}
@@ -54,7 +54,7 @@ def _widened(world: BoundedSpec, edges: Sequence[StateEdge]) -> BoundedSpec:
     return replace(world, limits=world.limits.model_copy(update=limits), step_retries=retries)
 
 
-def _walked(world: BoundedSpec, path: Path, rules: Rules) -> Path:
+def _path_in(world: BoundedSpec, path: Path, rules: Rules) -> Path:
     """Return *path* with the moves as *world* has them: an argument that must be new may have another number."""
     walker = StateWalker(world, rules)
     run, steps = walker.start(), []

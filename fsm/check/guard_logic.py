@@ -22,7 +22,7 @@ def wanted_of(row: Row) -> dict[str, bool] | None:
     return {**dict.fromkeys(row.conditions, True), **dict.fromkeys(row.unless, False)}
 
 
-def uncovered(within: Wanted, rows: Sequence[Wanted]) -> dict[str, bool] | None:
+def find_uncovered(within: Wanted, rows: Sequence[Wanted]) -> dict[str, bool] | None:
     """
     Return values within *within* that none of *rows* fits, None when there are none.
 
@@ -38,19 +38,19 @@ def uncovered(within: Wanted, rows: Sequence[Wanted]) -> dict[str, bool] | None:
     if name is None:
         return None
     for value in (True, False):
-        found = uncovered({**within, name: value}, fitting)
+        found = find_uncovered({**within, name: value}, fitting)
         if found is not None:
             return found
     return None
 
 
-def shadowed(rows: Sequence[Row]) -> list[int]:
+def find_shadowed(rows: Sequence[Row]) -> list[int]:
     """Return the numbers of the rows that can never be taken, when *rows* are tried in order."""
     before: list[Wanted] = []
     found = []
     for number, row in enumerate(rows):
         wanted = wanted_of(row)
-        if wanted is None or uncovered(wanted, before) is None:
+        if wanted is None or find_uncovered(wanted, before) is None:
             found.append(number)
         if wanted is not None:
             before.append(wanted)
@@ -59,4 +59,4 @@ def shadowed(rows: Sequence[Row]) -> list[int]:
 
 def left_open(rows: Sequence[Row]) -> dict[str, bool] | None:
     """Return values of guards that no row fits, None when the rows cover all."""
-    return uncovered({}, [wanted for row in rows if (wanted := wanted_of(row)) is not None])
+    return find_uncovered({}, [wanted for row in rows if (wanted := wanted_of(row)) is not None])

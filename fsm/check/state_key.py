@@ -37,7 +37,7 @@ def state_of(run: Run) -> State:
         return run.state, "formatted", own, asked, _PARTS[run.state](run)
     return (
         run.state,
-        tuple(map(min, *_counted(run))),
+        tuple(map(min, *_relevant_counters(run))),
         counters.concluded,
         counters.stop == "no_improvement",
         all_met(counters.criteria),
@@ -59,7 +59,7 @@ _LIVE: dict[str, tuple[str, ...]] = {
 """Phases in which a counter is looked at before it begins anew."""
 
 
-def _counted(run: Run) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _relevant_counters(run: Run) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the counters that the run's phase looks at, and of each the value from which on it is past its limit."""
     values, limits = _LIVE_VALUES[run.state](run.counters), run.spec.limits
     return values, tuple(

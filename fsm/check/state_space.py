@@ -183,10 +183,10 @@ class StateWalker:
             outcome=decision.facts,
         )
         assert self._case is not None, "a decision has a case"
-        lowered = self._lowered(self._case, decision, after.counters)
+        lowered = self._counters_lowered_by(self._case, decision, after.counters)
         return AppliedDecision(self._case, decision.row, run, after, lowered), decision
 
-    def _lowered(self, case: Case, decision: Decision, after: Counters) -> tuple[str, ...]:
+    def _counters_lowered_by(self, case: Case, decision: Decision, after: Counters) -> tuple[str, ...]:
         """
         Return the counters that a row lowers, whatever they were.
 
@@ -242,8 +242,8 @@ def explore(
         if len(graph.runs) > states_max:
             graph.full = False
             break
-        for taken, decision, move in _taken(walker, graph, number, run, watch):
-            raised, lowered = _raised(world, run.counters, taken.after.counters), taken.lowered
+        for taken, decision, move in _expand(walker, graph, number, run, watch):
+            raised, lowered = _counters_raised_by(world, run.counters, taken.after.counters), taken.lowered
             for held in _holds(world, run.counters, raised):
                 after = taken.after
                 if held:
@@ -258,7 +258,7 @@ def explore(
     return graph
 
 
-def _taken(
+def _expand(
     walker: StateWalker, graph: StateGraph, number: int, run: Run, watch: Any
 ) -> Iterator[tuple[AppliedDecision, Decision, Move]]:
     """Yield what every move from a state comes to; what none takes goes into the graph."""
@@ -287,7 +287,7 @@ def _taken(
 _VALUES = attrgetter(*COUNTERS)
 
 
-def _raised(world: BoundedSpec, before: Counters, after: Counters) -> tuple[str, ...]:
+def _counters_raised_by(world: BoundedSpec, before: Counters, after: Counters) -> tuple[str, ...]:
     """Return the counters that a row raises while they are within their limit."""
     was, now = _VALUES(before), _VALUES(after)
     if was == now:

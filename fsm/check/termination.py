@@ -120,7 +120,7 @@ def endless_walk(arcs: Sequence[A]) -> list[A]:
     loops = (_way(start, start, leads) for start in sorted(leads))
     walk = min((loop for loop in loops if loop), key=len)
     start = walk[0].source
-    while risen := _risen(walk):
+    while risen := _rising_counters(walk):
         back = next(arc for arc in arcs if risen[0] in arc.lowered)
         there = _way(start, back.source, leads) if back.source != start else []
         home = _way(back.dest, start, leads) if back.dest != start else []
@@ -128,7 +128,7 @@ def endless_walk(arcs: Sequence[A]) -> list[A]:
     return walk
 
 
-def _risen(walk: Sequence[A]) -> list[str]:
+def _rising_counters(walk: Sequence[A]) -> list[str]:
     """Return the counters that a walk raises and does not lower."""
     lowered = {name for arc in walk for name in arc.lowered}
     return sorted({name for arc in walk for name in arc.raised} - lowered)

@@ -85,6 +85,6 @@ def limits_for(limits: Limits, own: Mapping[str, int]) -> Limits:
     return limits.model_copy(update=dict(own)) if own else limits
 
 
-def pushed(window: tuple[str, ...], limits: Limits, *keys: str) -> tuple[str, ...]:
+def extend_window(window: tuple[str, ...], limits: Limits, *keys: str) -> tuple[str, ...]:
     """Return *window* after the calls *keys* were executed, in order."""
     return (*window, *keys)[-window_length(limits) :]

@@ -27,7 +27,7 @@ from ...states.run.phase_names import EXECUTING, OBSERVING, PLANNING, REVIEWING,
 from ...states.run.state import Run, label_of
 from ...tools.approvals import approval_id, approval_needed
 from ...tools.catalog import CONNECTION, DOCUMENT_LIST
-from ...tools.defaults import filled
+from ...tools.defaults import fill_defaults
 from ...tools.policy import denial, matches, unsafe
 from .case import Case
 from .duplicate_calls import duplicate_key, limits_for, rule_broken
@@ -93,7 +93,7 @@ def _check_selection(case: Case, selection: Selection, kit: RunResources) -> Non
     case.selection = selection
     case.denied = denial(kit.spec.policy, run.spec.task_type, tool.name)
     for reference in selection.documents:
-        reason = _unresolved(run, reference)
+        reason = _reference_problem(run, reference)
         if reason is not None:
             case.problem = Invalid("reference", reason)
             return
@@ -103,7 +103,7 @@ def _check_selection(case: Case, selection: Selection, kit: RunResources) -> Non
         case.problem = Invalid("no_documents", f"{tool.name} needs at least one of requiredInputDocuments")
 
 
-def _unresolved(run: Run, reference: str) -> str | None:
+def _reference_problem(run: Run, reference: str) -> str | None:
     """Return why *reference* names no document of this run, or None when it does."""
     kind, _, place = reference.partition(":")
     label, mark, position = place.partition("#")
@@ -149,7 +149,7 @@ def _read_specifying(case: Case, kit: RunResources) -> None:
         values[DOCUMENT_LIST] = list(selection.documents)
     if selection.connection is not None and CONNECTION in schema.names:
         values[CONNECTION] = selection.connection
-    arguments = filled(run.spec, tool, schema, values)
+    arguments = fill_defaults(run.spec, tool, schema, values)
     _check_arguments(case, arguments, kit)
     if case.invalid is not None:
         return
@@ -186,7 +186,7 @@ def _check_arguments(case: Case, arguments: dict[str, Any], kit: RunResources) -
     missing = [item.path for item in problems if item.code == "missing" and item.path in schema.required]
     if missing and len(missing) == len(problems):
         ask_for_missing(case, step, missing, tool)
-    case.invalid = case.invalid or unknown_documents(arguments, case.run, _unresolved)
+    case.invalid = case.invalid or unknown_documents(arguments, case.run, _reference_problem)
 
 
 def _parameter_values(case: Case, selection: Selection, kit: RunResources) -> dict[str, Any] | None:
@@ -243,12 +243,12 @@ def _propose(case: Case, kit: RunResources) -> None:
     policy = kit.spec.policy
     if case.duplicate is None and case.denied is None and approval_needed(policy, tool.name, arguments):
         case.approval_id = approval_id(policy, tool.name, key)
-        case.approval = _undecided(case, policy.approval_valid_s)
+        case.approval = _awaits_approval(case, policy.approval_valid_s)
         if case.approval and not questions_left(run):
             case.unaskable = True  # and without a yes the call must not be made
 
 
-def _undecided(case: Case, valid_s: float) -> bool:
+def _awaits_approval(case: Case, valid_s: float) -> bool:
     """
     Whether this very call still waits for its approval; anything but a typed yes to it denies it.
 

@@ -86,7 +86,7 @@ def observation_of(run: Run, result: ToolResult, texts: Sequence[str | None]) ->
         tuple(notes[:20]),
         result.web[: max(1, limits.previews)] or UNSET,
     )
-    return _fitted(observation, limits.observation_chars)
+    return _shorten_to_fit(observation, limits.observation_chars)
 
 
 def result_label(run: Run) -> str:
@@ -97,7 +97,7 @@ def result_label(run: Run) -> str:
     return f"round{run.spec.round}_task{run.spec.task}_action{run.counters.action}_refused"
 
 
-def _fitted(observation: Observation, chars_max: int) -> Observation:
+def _shorten_to_fit(observation: Observation, chars_max: int) -> Observation:
     """Shorten snippets, drop previews and web facts, shorten notes and drop them, until the JSON fits."""
     while len(observation.wire_json()) > chars_max:
         longest = max((len(preview.snippet) for preview in observation.previews), default=0)

@@ -24,7 +24,7 @@ from ...states.records.questions import Question
 from ...states.run.budgets import questions_left
 from ...states.run.spec import TASK_TOOL, ToolSpec
 from ...states.run.state import Run
-from ...tools.catalog import DOCUMENT_LIST, folded
+from ...tools.catalog import DOCUMENT_LIST, fold_name
 from ...tools.policy import denial
 from ..workflow.step_references import (
     StepOutput,
@@ -62,8 +62,8 @@ def steps_left_in_plan(run: Run) -> int:
 
 def selection_of(step: Step, run: Run) -> Selection:
     """Return a plan's step as the selection that Specifying works on."""
-    key = folded(step.name)
-    names = (tool.name for tool in run.spec.tools if folded(tool.name) == key)
+    key = fold_name(step.name)
+    names = (tool.name for tool in run.spec.tools if fold_name(tool.name) == key)
     return Selection(
         tool=next(names, step.name) if step.type == "tool" else step.type,
         objective=step.reason,

@@ -28,7 +28,7 @@ from ...states.run.phase_names import PLANNING, REVIEWING
 from ...states.run.spec import ToolSpec
 from ...states.run.state import Run
 from ...states.run.workflow_position import FlowState
-from ...tools.catalog import folded
+from ...tools.catalog import fold_name
 from ..workflow.expressions.evaluator import rendered
 from ..workflow.expressions.functions import json_text
 from ..workflow.navigation import Cursor, Flow, FlowError
@@ -81,15 +81,15 @@ def _read_planning(case: Case, flow: Flow, kit: RunResources) -> None:
     assert state is not None, "a run with a workflow stands in it"
     cursor = cursor_of(run)
     if isinstance(outcome, Answered):
-        _answered(case, outcome.answer, flow, state, cursor)
+        _after_answer(case, outcome.answer, flow, state, cursor)
     elif isinstance(outcome, Replied):
-        _replied(case, outcome.text, flow, cursor)
+        _after_reply(case, outcome.text, flow, cursor)
     elif run.memory.question is None and state.kind != "plan":
         task = flow.task(cursor) if state.kind != "end" else None
         _enter(case, flow, cursor, task, run.memory.plan)
 
 
-def _answered(case: Case, answer: Answer, flow: Flow, state: FlowState, cursor: Cursor) -> None:
+def _after_answer(case: Case, answer: Answer, flow: Flow, state: FlowState, cursor: Cursor) -> None:
     """Go on after the answer to a task's question; one of the planner's leaves the workflow where it is."""
     memory = case.run.memory
     if state.kind != "ask":
@@ -99,10 +99,10 @@ def _answered(case: Case, answer: Answer, flow: Flow, state: FlowState, cursor: 
     cursor = flow.done(cursor, flow.task(cursor), {"answer": given, "action": answer.action})
     cursor, task = advanced(flow, cursor, memory.plan)
     _checked_abort(case, cursor)
-    case.moved = _moved(case, flow, cursor, task, memory.plan)
+    case.moved = _move_to(case, flow, cursor, task, memory.plan)
 
 
-def _replied(case: Case, text: str, flow: Flow, cursor: Cursor) -> None:
+def _after_reply(case: Case, text: str, flow: Flow, cursor: Cursor) -> None:
     """Go on after the planner's reply: with its plan, its answer, or its question."""
     memory, state = case.run.memory, case.run.memory.flow
     assert state is not None, "a run with a workflow stands in it"
@@ -113,7 +113,7 @@ def _replied(case: Case, text: str, flow: Flow, cursor: Cursor) -> None:
         return
     task = flow.task(cursor)
     plan = case.plan
-    if plan is not None and (problem := _unlisted(plan, flow, cursor, case.run)) is not None:
+    if plan is not None and (problem := _unlisted_tools(plan, flow, cursor, case.run)) is not None:
         case.problem = problem
         return
     reply = plan if plan is not None else DirectAnswer(case.answer) if case.answer else Plan()
@@ -165,12 +165,12 @@ def planner_outputs(
     }
 
 
-def _unlisted(plan: Plan, flow: Flow, cursor: Cursor, run: Run) -> Invalid | None:
+def _unlisted_tools(plan: Plan, flow: Flow, cursor: Cursor, run: Run) -> Invalid | None:
     """Return what is wrong with a plan whose steps use tools that its planner was not offered."""
     allowed = allowed_tools(flow.call(cursor, flow.task(cursor)).input, cursor, run.spec)
-    names = {folded(tool.name) for tool in allowed}
+    names = {fold_name(tool.name) for tool in allowed}
     for number, step in enumerate(plan.steps):
-        if step.type == "tool" and step.fault is None and folded(step.name) not in names:
+        if step.type == "tool" and step.fault is None and fold_name(step.name) not in names:
             offered = ", ".join(tool.name for tool in allowed)
             told = f"steps[{number}].name: {ascii(step.name)[:80]} is not offered; choose from: {offered}"
             return Invalid("unknown_action", told)
@@ -181,7 +181,7 @@ def _enter(case: Case, flow: Flow, cursor: Cursor, task: FlowTask | None, plan: 
     """Let Planning go on with *task*: an action, a question, or nothing more to do."""
     case.answer, case.selection = None, None
     _checked_abort(case, cursor)
-    case.moved = moved = _moved(case, flow, cursor, task, plan)
+    case.moved = moved = _move_to(case, flow, cursor, task, plan)
     if moved.state.kind == "ask":
         assert task is not None and task.elicitation is not None, "a task that asks has a question"
         asked = task.elicitation
@@ -216,7 +216,7 @@ def _read_reviewing(case: Case, flow: Flow) -> None:
             cleared = Cursor(cursor.at, {**cursor.variables, "answer": None, "plan": None})
             cursor, task = advanced(flow, flow.again(cleared), None)
             _checked_abort(case, cursor)
-            case.moved = replace(_moved(case, flow, cursor, task, None), answer=None, selection=None)
+            case.moved = replace(_move_to(case, flow, cursor, task, None), answer=None, selection=None)
         return
     case.moved = _after_action(case, flow)
 
@@ -230,7 +230,7 @@ def _after_action(case: Case, flow: Flow) -> Moved:
     if state.kind == "plan":
         return Moved(state, run.memory.answer, plan)
     task, number = flow.task(cursor), run.counters.plan_step
-    failed = state.failed if selection.origin == "hook" else _failed(run)
+    failed = state.failed if selection.origin == "hook" else _action_failed(run)
     if failed and selection.origin != "hook" and task.on_error is not None:
         state = replace(state, failed=True)
         return Moved(state, run.memory.answer, plan, hook_of(task, run), number, counts=False)
@@ -242,7 +242,7 @@ def _after_action(case: Case, flow: Flow) -> Moved:
     cursor = flow.done(cursor, task, _outputs(case, cursor, task), failed=failed)
     cursor, following = advanced(flow, cursor, plan)
     _checked_abort(case, cursor)
-    return _moved(case, flow, cursor, following, plan, state)
+    return _move_to(case, flow, cursor, following, plan, state)
 
 
 def _with_result(run: Run) -> FlowState:
@@ -257,7 +257,7 @@ def _with_result(run: Run) -> FlowState:
     return replace(state, last=result.echo, last_data=False)
 
 
-def _failed(run: Run) -> bool:
+def _action_failed(run: Run) -> bool:
     """Return whether the action failed, so that a hook is called and the workflow may end."""
     result = run.memory.result
     return result is not None and not result.ok and result.error_code not in NO_FAILURE
@@ -281,7 +281,7 @@ def _outputs(case: Case, cursor: Cursor, task: FlowTask) -> dict[str, Any]:
 # -- the action that comes next ----------------------------------------------------------------------------------
 
 
-def _moved(
+def _move_to(
     case: Case,
     flow: Flow,
     cursor: Cursor,
@@ -314,8 +314,8 @@ def _tool_of(
     run: Run, action: str, template: Mapping[str, Any], what: str, origin: Literal["workflow", "hook"]
 ) -> Selection:
     """Return a tool that the workflow names as a selection; its input is settled in Specifying."""
-    key = folded(action)
-    name = next((tool.name for tool in run.spec.tools if folded(tool.name) == key), None)
+    key = fold_name(action)
+    name = next((tool.name for tool in run.spec.tools if fold_name(tool.name) == key), None)
     if name is None:
         raise FlowError(f"there is no tool {ascii(action)[:80]}")
     needs = (0,) if "results" in str(template) else ()

@@ -10,18 +10,18 @@ def caption(overlay: Overlay) -> str:
     """Return what an overlay shows, on one line: a run's title, status and reason; shares; where two runs part."""
     title = plain(overlay.title)
     if isinstance(overlay, RunWalk):
-        return plain(f"{title or 'run'}: {ended(overlay)}")
+        return plain(f"{title or 'run'}: {status_words(overlay)}")
     if isinstance(overlay, Covered):
         return plain(f"{title or 'coverage'}: {shares(overlay.coverage)}")
     return plain(f"{title or 'two runs'}: {parting(overlay)}")
 
 
-def counted(number: int, noun: str) -> str:
+def count_words(number: int, noun: str) -> str:
     """Return ``1 run`` or ``2,000 runs``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def ended(walk: RunWalk) -> str:
+def status_words(walk: RunWalk) -> str:
     """Return a run's status, and its reason if it has one."""
     return plain(walk.status + (f" ({walk.reason})" if walk.reason else ""))
 
@@ -72,10 +72,12 @@ def legend_of(overlay: Overlay | None) -> list[str]:
         told = [f"{phase} {text}" for phase, texts in missing.items() for text in texts]
         lines = ["never seen:", *told] if told else ["everything was seen"]
         total = sum(step.count for step in overlay.coverage.foreign)
-        return lines + ([f"{counted(total, 'transition')} that this table would not make"] if total else [])
+        return lines + (
+            [f"{count_words(total, 'transition')} that this table would not make"] if total else []
+        )
     if isinstance(overlay, Parted):
         sides = (("A", overlay.left), ("B", overlay.right))
-        lines = [f"{name}: run {walk.title}, {ended(walk)}" for name, walk in sides]
+        lines = [f"{name}: run {walk.title}, {status_words(walk)}" for name, walk in sides]
         lines.append(parting(overlay))
         if overlay.seq is not None:
             lines += [overlay.cause, overlay.detail, going_on(overlay)]

@@ -30,19 +30,21 @@ def dot(graph: Graph) -> str:
     overlay = graph.overlay
     lines = ["digraph paor {", _HEAD]
     if overlay:
-        lines.append(f"    label={_quoted(caption(overlay))}")
+        lines.append(f"    label={_dot_string(caption(overlay))}")
     for phase in graph.phases:
         style = ["peripheries=2"] if phase in graph.final else []
         look = graph.look_of(phase)
         if look:
             fill, rim, text = COLOURS[look]
             style.append(f'fillcolor="{fill}", color="{rim}", fontcolor="{text}"')
-        lines.append(f"    {_quoted(phase)} [{', '.join(style)}]")
-    lines += [f'    " start" -> {_quoted(graph.initial)}'] if graph.phases else []
+        lines.append(f"    {_dot_string(phase)} [{', '.join(style)}]")
+    lines += [f'    " start" -> {_dot_string(graph.initial)}'] if graph.phases else []
     for edge in graph.edges:
         texts = [label.walked_text if overlay else label.text for label in edge.labels]
-        style = [f"label={_quoted(*texts, pad='  ')}"] + _ASIDE * (edge.dest == FAILED) + _LOOKS[edge.look]
-        lines.append(f"    {_quoted(edge.source)} -> {_quoted(edge.dest)} [{', '.join(style)}]")
+        style = (
+            [f"label={_dot_string(*texts, pad='  ')}"] + _ASIDE * (edge.dest == FAILED) + _LOOKS[edge.look]
+        )
+        lines.append(f"    {_dot_string(edge.source)} -> {_dot_string(edge.dest)} [{', '.join(style)}]")
     lines += _legend(graph)
     return "\n".join([*lines, "}"]) + "\n"
 
@@ -52,13 +54,15 @@ def _legend(graph: Graph) -> list[str]:
     texts = legend_of(graph.overlay)
     if not texts:
         return []
-    label = _quoted(*texts, end="\\l")
+    label = _dot_string(*texts, end="\\l")
     return [f'    " legend" [shape=note, style="", fontsize=10, color="#667085", label={label}]'] + [
-        f'    {_quoted(phase)} -> " legend" [style=invis]' for phase in graph.phases if phase in graph.final
+        f'    {_dot_string(phase)} -> " legend" [style=invis]'
+        for phase in graph.phases
+        if phase in graph.final
     ]
 
 
-def _quoted(*lines: str, pad: str = "", end: str = "") -> str:
+def _dot_string(*lines: str, pad: str = "", end: str = "") -> str:
     """Return *lines* as one quoted DOT string; Graphviz also decodes HTML entities."""
     safe = (plain(line).replace("&", "&amp;").replace("\\", "\\\\").replace('"', '\\"') for line in lines)
     return '"' + (end or "\\n").join(f"{pad}{line}{pad}" for line in safe) + end + '"'

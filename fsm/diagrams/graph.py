@@ -232,7 +232,7 @@ def walk_of(
 
 def graph_of(rows: Sequence[Row], overlay: Overlay | None = None) -> Graph:
     """Return what is drawn for a table and an overlay: the one place where rows become edges."""
-    rows = _measured(rows, overlay.coverage) if isinstance(overlay, Covered) else tuple(rows)
+    rows = _measured_table(rows, overlay.coverage) if isinstance(overlay, Covered) else tuple(rows)
     steps = _steps(overlay)
     found: dict[tuple[str, str], dict[str, list[Row]]] = {}
     for row in rows:
@@ -283,7 +283,7 @@ def _steps(overlay: Overlay | None) -> dict[Step, tuple[int, int]]:
     return counts
 
 
-def _measured(rows: Sequence[Row], coverage: Coverage) -> tuple[Row, ...]:
+def _measured_table(rows: Sequence[Row], coverage: Coverage) -> tuple[Row, ...]:
     """Return the table that a coverage was measured on, with the meanings that *rows* know."""
     known = {(row.source, row.trigger, row.dest, row.guards): row.meaning for row in rows}
     return tuple(Row(*row.key, known.get(row.key, "")) for row in coverage.rows)

@@ -169,7 +169,7 @@ class Layout:
 def layout_of(graph: Graph) -> Layout:
     """Return the fixed layout where it fits, if need be with more room below the boxes; else the ladder."""
     for deep in (0.0, _DEEP):
-        fixed = _fixed(graph, deep)
+        fixed = _seven_phases(graph, deep)
         if fixed is not None and not fixed.clashes:
             return fixed
     return _ladder(graph)
@@ -268,7 +268,7 @@ _LANES: dict[tuple[str, str], tuple[int, float, float]] = {
 """Lane from the outermost, and where it leaves and enters, from each box's middle. Nested, so no two cross."""
 
 
-def _fixed(graph: Graph, deep: float) -> Layout | None:
+def _seven_phases(graph: Graph, deep: float) -> Layout | None:
     """Return the layout for the seven phases, or None where an edge has no place in it."""
     if set(graph.phases) != set(PHASES):
         return None
@@ -375,7 +375,7 @@ def _ladder(graph: Graph) -> Layout:
     boxes = {phase: Rect(left + pitch * place, HEADER + 16, box, 44) for place, phase in enumerate(phases)}
     y, right, routes = HEADER + 78, left + pitch * len(phases) - _GAP, []
     for edge in graph.edges:
-        route, y = _rung(edge, boxes, y)
+        route, y = _draw_rung(edge, boxes, y)
         routes.append(route)
         right = max([right, *(mark.rect.right for mark in route.marks)])
     first = boxes.get(graph.initial)
@@ -383,7 +383,7 @@ def _ladder(graph: Graph) -> Layout:
     return Layout(max(_WIDTH, right + 24), y + 16 + LEGEND, boxes, start, tuple(routes), y)
 
 
-def _rung(edge: Edge, boxes: dict[str, Rect], y: float) -> tuple[Route, float]:
+def _draw_rung(edge: Edge, boxes: dict[str, Rect], y: float) -> tuple[Route, float]:
     """Return one line of the ladder below *y*, and where it ends."""
     x1, x2 = boxes[edge.source].middle[0], boxes[edge.dest].middle[0]
     widths = [full_width(label) for label in edge.labels]

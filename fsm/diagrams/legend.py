@@ -13,7 +13,7 @@ from html import escape
 from ..explain.coverage import Coverage, RowCoverage
 from ..explain.reachable_rows import GuardOutcome
 from ..machine.table import ROWS, STOPS, Row
-from .captions import counted, going_on
+from .captions import count_words, going_on
 from .graph import Covered, Graph, Parted, RunWalk, plain
 from .layout import BADGE, BOLD, count_text, cut, width_of
 
@@ -106,7 +106,7 @@ def _stops_block(guard: str, heading: str) -> _Block:
         parts.append(_words("strong", _INDENT, y + 8, stop.reason or "as concluded"))
         y += _ROW
         where = "any phase with a request" if len(stop.phases) > 2 else " or ".join(stop.phases)
-        for line in _folded([where, *stop.when]):
+        for line in _guard_lines([where, *stop.when]):
             parts.append(_words("sub small", _INDENT, y + 7, line))
             y += _GUARD
         y += _APART
@@ -171,7 +171,7 @@ def _row(
         parts.append(_words(look, _COLUMN, y + 8, text))
     y += _ROW
     if seen is None:
-        for line in _folded(row.guards) or ["always"]:
+        for line in _guard_lines(row.guards) or ["always"]:
             parts.append(_words("sub small", _INDENT, y + 7, line))
             y += _GUARD
         return y + _APART, parts
@@ -187,7 +187,7 @@ def _row(
     return y + _APART, parts
 
 
-def _folded(guards: Sequence[str]) -> list[str]:
+def _guard_lines(guards: Sequence[str]) -> list[str]:
     """Return a row's guards in lines that fit a column."""
     lines = list[str]()
     for index, guard in enumerate(guards):
@@ -206,7 +206,10 @@ def _foreign(found: Coverage, width: float, y: float) -> tuple[float, list[str]]
     total = sum(step.count for step in found.foreign)
     parts = [
         _words(
-            "strong lacks", MARGIN, y + 12, f"{counted(total, 'transition')} that this table would not make"
+            "strong lacks",
+            MARGIN,
+            y + 12,
+            f"{count_words(total, 'transition')} that this table would not make",
         )
     ]
     y += 24
@@ -231,7 +234,7 @@ def _reasons(parted: Parted, width: float, top: float) -> Panel:
         letters = f'<text class="tag" x="{px(MARGIN + BADGE / 2)}" y="{px(y - 0.5)}">{letter}</text>'
         end = plain(walk.status + (f" · {walk.reason}" if walk.reason else ""))
         end = end if walk.state.lower() == walk.status else f"{walk.state}, {end}"
-        end = f"{end}, {counted(walk.transitions, 'transition')}"
+        end = f"{end}, {count_words(walk.transitions, 'transition')}"
         name = cut(walk.title, (width - 2 * MARGIN) / 2)
         parts += [badge + letters, _words("", MARGIN + 24, y, name)]
         rest = MARGIN + 24 + max(300.0, width_of(name)) + 20
@@ -243,7 +246,7 @@ def _reasons(parted: Parted, width: float, top: float) -> Panel:
         told += [("cause", parted.cause), ("", parted.detail), ("then", going_on(parted))]
     y += 6
     for name, text in told:
-        lines = _wrapped(text, width - MARGIN - left)
+        lines = _wrap(text, width - MARGIN - left)
         for index, line in enumerate(lines):
             parts += [_words("sub", MARGIN, y, name)] if name and not index else []
             parts.append(_words("strong" if name == "cause" else "", left, y, line))
@@ -251,7 +254,7 @@ def _reasons(parted: Parted, width: float, top: float) -> Panel:
     return Panel(y + 8, tuple(parts))
 
 
-def _wrapped(text: str, width: float, most: int = 3) -> list[str]:
+def _wrap(text: str, width: float, most: int = 3) -> list[str]:
     """Return *text* in at most *most* lines; nothing for an empty one."""
     lines = list[str]()
     for word in plain(text).split():

@@ -60,7 +60,7 @@ def mermaid(graph: Graph) -> str:
     lines += ["stateDiagram-v2", room]
     for phase, name in names.items():
         if phase != name:
-            lines.append(f'    state "{_shown(phase)}" as {name}')
+            lines.append(f'    state "{_description(phase)}" as {name}')
     lines += [f"    [*] --> {names[graph.initial]}"] if names else []
     for edge in graph.edges:
         texts = [label.walked_text if overlay else label.text for label in edge.labels]
@@ -115,7 +115,7 @@ def _legend(graph: Graph, names: Mapping[str, str]) -> list[str]:
     for told in filter(None, blocks[:LEGEND_BLOCKS]):
         if len(told) > LEGEND_LINES:
             told = [*told[: LEGEND_LINES - 1], f"and {len(told) - LEGEND_LINES + 1} more"]
-        lines.append("        " + "<br/>" * bool(lines) + "<br/>".join(map(_shown, told)))
+        lines.append("        " + "<br/>" * bool(lines) + "<br/>".join(map(_description, told)))
     if not lines or not names:
         return []
     place = next((phase for phase in graph.phases if phase in graph.final), graph.phases[-1])
@@ -136,7 +136,7 @@ def _text(text: str) -> str:
     return _SAFE.sub(lambda found: f"#{ord(found[0])};", plain(text)).replace("#35;", "#") or "-"
 
 
-def _shown(text: str) -> str:
+def _description(text: str) -> str:
     """
     Return *text* for a quoted description, in which Mermaid does not read character codes back.
 

@@ -73,7 +73,7 @@ def diagram(
         return picture(form, covered(coverage) if coverage is not None else None)
     if not isinstance(journal, JournalReader) or not isinstance(other, JournalReader | None):
         raise UsageError("diagram takes a Journal before a run, such as diagram(engine.journal, run_id)")
-    return picture(form, walk(journal, run) if diff is None else parted(journal, run, diff, other)[0])
+    return picture(form, walk(journal, run) if diff is None else difference_of(journal, run, diff, other)[0])
 
 
 def walk(journal: JournalReader, run_id: str) -> RunWalk:
@@ -88,7 +88,7 @@ def walk(journal: JournalReader, run_id: str) -> RunWalk:
     return _walk(journal, row, _title(journal, row))
 
 
-def parted(
+def difference_of(
     journal: JournalReader, left: str, right: str, other: JournalReader | None = None
 ) -> tuple[Parted, RunDiff]:
     """

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .captions import caption, counted, legend_of, shares
+from .captions import caption, count_words, legend_of, shares
 from .graph import Covered, Edge, Graph, Parted, RunWalk, plain, status_of
 from .layout import (
     BADGE,
@@ -125,17 +125,17 @@ def _heading(graph: Graph) -> tuple[str, str, str, str]:
     """Return title and subtitle, and the pill's look and text."""
     overlay, known = graph.overlay, sum(1 for label in graph.labels if label.rows)
     if isinstance(overlay, RunWalk):
-        kinds = f"{counted(len(overlay.order), 'kind')}; the table has {known}"
-        sub = f"{counted(overlay.transitions, 'transition')} of {kinds}"
+        kinds = f"{count_words(len(overlay.order), 'kind')}; the table has {known}"
+        sub = f"{count_words(overlay.transitions, 'transition')} of {kinds}"
         told = overlay.status + (f" · {overlay.reason}" if overlay.reason else "")
         return overlay.title if plain(overlay.title) else "A run", sub, status_of(overlay), told
     if isinstance(overlay, Covered):
         found = overlay.coverage
-        runs = f"{counted(found.runs, 'run')}, {counted(found.transitions, 'transition')}"
+        runs = f"{count_words(found.runs, 'run')}, {count_words(found.transitions, 'transition')}"
         look = "done" if found.percent == 100 else "running"
         return overlay.title, f"{runs}: {shares(found).partition(', ')[2]}", look, f"{found.percent} %"
     if isinstance(overlay, Parted):
-        sides = f"A {counted(overlay.left.transitions, 'transition')}, B {overlay.right.transitions:,}"
+        sides = f"A {count_words(overlay.left.transitions, 'transition')}, B {overlay.right.transitions:,}"
         if overlay.seq is None:
             return overlay.title, sides, "done", "identical"
         same = f"rows 0 to {overlay.seq - 1:,} are the same" if overlay.seq > 1 else "row 0 is the same"

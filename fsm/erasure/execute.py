@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from ...states.base.errors import JournalBusy, LeaseHeld, UsageError
 from ..journal.erasure_log import REASON, chained_erasure, erasures_of, ranges_text, root_of
-from ..journal.file import transaction, translated
+from ..journal.file import transaction, translate_errors
 from ..journal.leases import now_us
 from ..journal.record import canonical
 from ..journal.rows import RunRow
@@ -81,16 +81,16 @@ def erase(
     row = journal.run(run_id)
     names, wanted, numbers = list(documents), list(fields), list(payloads)
     whole = not (names or wanted or numbers)
-    plan = _planned(journal, row, names, wanted, numbers, whole=whole)
+    plan = _plan(journal, row, names, wanted, numbers, whole=whole)
     rule = _rule(journal, row, names, wanted, numbers, whole=whole)
     plan.settle()
     if dry_run:
-        doomed = _decided(journal, row, plan, "erase", whole=whole)
+        doomed = _decide_runs(journal, row, plan, "erase", whole=whole)
         here = doomed.pop(row.run, set())
         return ErasureResult(
             row.run_id, {row.run_id: len(here)} if here else {}, _ids(journal, doomed), False
         )
-    doomed, kept = _written(
+    doomed, kept = _erase_and_record(
         journal, row, plan, rule, others, reason, force, now_us() if at is None else at, whole
     )
     erased = dict(zip(_ids(journal, doomed), (len(doomed[run]) for run in sorted(doomed)), strict=True))
@@ -98,7 +98,7 @@ def erase(
     return ErasureResult(row.run_id, erased, kept, scrubbed)
 
 
-def _planned(
+def _plan(
     journal: JournalStore,
     row: RunRow,
     names: Sequence[str | int],
@@ -149,7 +149,7 @@ def _rule(
     raise UsageError("erase by run, by document, by field or by payload: one of them at a time")
 
 
-def _decided(
+def _decide_runs(
     journal: JournalStore, row: RunRow, plan: ErasurePlan, others: Others, *, whole: bool
 ) -> dict[int, set[int]]:
     """
@@ -177,7 +177,7 @@ def _ids(journal: JournalStore, runs: Iterable[int]) -> tuple[str, ...]:
     )
 
 
-def _written(
+def _erase_and_record(
     journal: JournalStore,
     row: RunRow,
     plan: ErasurePlan,
@@ -190,7 +190,7 @@ def _written(
 ) -> tuple[dict[int, set[int]], tuple[str, ...]]:
     """Erase and record in one transaction; what was written since the plan was made is looked at first."""
     connection = journal._committer.connection
-    with journal._committer.lock, translated(journal.path):
+    with journal._committer.lock, translate_errors(journal.path):
         connection.execute("PRAGMA secure_delete=ON")  # what is freed is overwritten, also if `finish` fails
         with transaction(connection):
             # again under the write lock: a run that another process has recorded since the plan may hold the text, too
@@ -198,7 +198,7 @@ def _written(
             if whole:
                 for run in sorted(family(journal, row)):
                     plan.doom_run(run)
-            doomed = _decided(journal, row, plan, others, whole=whole)
+            doomed = _decide_runs(journal, row, plan, others, whole=whole)
             # every lease first: a driver must not go on with texts of which some are gone
             for run in doomed:
                 _claim(journal, connection, run, force)
@@ -328,7 +328,7 @@ def finish(journal: JournalStore) -> bool:
         JournalFull: There is no space for a second copy of the file.
     """
     connection = journal._committer.connection
-    with journal._committer.lock, translated(journal.path):
+    with journal._committer.lock, translate_errors(journal.path):
         if not connection.execute("SELECT count(*) FROM unscrubbed").fetchone()[0]:
             return False
         connection.execute("PRAGMA secure_delete=ON")
@@ -351,10 +351,10 @@ def finish(journal: JournalStore) -> bool:
     return True
 
 
-def unfinished(journal: JournalStore) -> list[str]:
+def unfinished_runs(journal: JournalStore) -> list[str]:
     """Return the ids of runs of which old copies may still be in the file."""
     rows = journal.query("SELECT run_id FROM specs JOIN unscrubbed USING (run) ORDER BY run")
     return [run_id for (run_id,) in rows]
 
 
-__all__ = ["FIELDS", "ErasureResult", "Others", "erase", "finish", "unfinished"]
+__all__ = ["FIELDS", "ErasureResult", "Others", "erase", "finish", "unfinished_runs"]

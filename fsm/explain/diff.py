@@ -128,16 +128,16 @@ def diff(journal: JournalReader, left: str, right: str, other: JournalReader | N
         raise UsageError("diff takes a Journal, such as diff(engine.journal, one, other)")
     one = Reader(journal, left)
     two = Reader(other if other is not None else journal, right)
-    shared = _shared(one, two)
+    shared = _shared_rows(one, two)
     try:
         specs = parts_between(journal.spec(one.row.run_id), two.journal.spec(two.row.run_id))
     except (Erased, JournalDamaged, ValidationError):
         specs = []  # erased: what it said cannot be a cause that is named
     found = _first(one, two, shared) or _drift(one, two, shared)
-    return _told(one, two, shared, found, specs)
+    return _words(one, two, shared, found, specs)
 
 
-def _shared(one: Reader, two: Reader) -> int:
+def _shared_rows(one: Reader, two: Reader) -> int:
     """Return how many rows both runs have by reference."""
     if one.journal is not two.journal and one.journal.place != two.journal.place:
         return 0
@@ -157,17 +157,17 @@ def _first(one: Reader, two: Reader, shared: int) -> _Found | None:
         kinds = row.outcome.get("kind"), other.outcome.get("kind")
         if kinds[0] != kinds[1] and "cancelled" in kinds:  # what it would have asked for is not in its row
             return _from_outside(row, other, {"outcome": {"kind": kinds[0]}}, {"outcome": {"kind": kinds[1]}})
-        asked = {"request": one.asked(row)}, {"request": two.asked(other)}
+        asked = {"request": one.request_facts(row)}, {"request": two.request_facts(other)}
         if not alike(*asked):
             return _from_within(one, two, row, other, asked, judged=False)
         for index, texts in enumerate(zip(one.prompt(row), two.prompt(other), strict=False)):
             if not alike(*texts):
                 name = "request.prompt" if index + 1 == len(one.prompt(row)) else f"request.prompt[{index}]"
                 return _from_within(one, two, row, other, ({name: texts[0]}, {name: texts[1]}), judged=False)
-        came = {"outcome": one.came(row)}, {"outcome": two.came(other)}
+        came = {"outcome": one.outcome_facts(row)}, {"outcome": two.outcome_facts(other)}
         if not alike(*came):
             return _asked_within(one, two, row, *came) or _from_outside(row, other, *came)
-        decided = one.decided(row), two.decided(other)
+        decided = one.decision_facts(row), two.decision_facts(other)
         if not alike(*decided):
             return _from_within(one, two, row, other, decided, judged=True)
     if len(one.rows) == len(two.rows):
@@ -252,11 +252,11 @@ def _from_within(
         versions = ", ".join(f"{part.name} {part.left} and {part.right}" for part in named)
         told = f": {versions}" if versions else ", though all that was recorded of what decides is the same"
         return _Found(row.seq, field, place, "code", f"{what}{told}", named)
-    names = ", ".join(map(_named, causes))
+    names = ", ".join(map(_part_name, causes))
     return _Found(row.seq, field, place, causes[0].cause, f"{what} because of {names}", tuple(causes))
 
 
-def _named(part: ComparedPart) -> str:
+def _part_name(part: ComparedPart) -> str:
     """Return a part's name, with its values where they are short."""
     values = [
         ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
@@ -300,7 +300,7 @@ def _drift(one: Reader, two: Reader, shared: int) -> _Found | None:
 # -- the summary -------------------------------------------------------------------------------------------------
 
 
-def _told(one: Reader, two: Reader, shared: int, found: _Found | None, specs: list[ComparedPart]) -> RunDiff:
+def _words(one: Reader, two: Reader, shared: int, found: _Found | None, specs: list[ComparedPart]) -> RunDiff:
     line, texts = 0, ("", "")
     if found is not None:
         line, *lines = first_line(*found.values)
@@ -366,7 +366,7 @@ def _end(reader: Reader) -> tuple[str, str | None]:
 def _answer(reader: Reader) -> Any:
     if not reader.rows or reader.row.state not in FINAL:
         return None
-    changed = reader.changed(reader.rows[-1])
+    changed = reader.change_facts(reader.rows[-1])
     return changed if isinstance(changed, str) else changed.get("answer")
 
 

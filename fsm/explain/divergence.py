@@ -173,17 +173,17 @@ def causes_of(
         outcome: What came back; None to look at the request alone.
         parts: In which the two runs differ.
     """
-    usual = _derived(run, row, outcome)
+    usual = _derive(run, row, outcome)
     found = []
     for part in parts:
         if part.cause == "code":  # a name of the code, not the code itself
             continue
-        if _derived(part.exchange(run), row, outcome) != usual:
+        if _derive(part.exchange(run), row, outcome) != usual:
             found.append(part)
     return found
 
 
-def _derived(run: Run, row: Transition, outcome: Outcome | None) -> object:
+def _derive(run: Run, row: Transition, outcome: Outcome | None) -> object:
     """Return what comes out of a run: its request, and with an outcome the decision; an error is a result, too."""
     try:
         kit = RunResources(run.spec)

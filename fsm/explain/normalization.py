@@ -66,14 +66,14 @@ class Reader:
         """Return the messages of a model request."""
         return [self.text(row, place) for place in row.request.get("prompt", ())]
 
-    def asked(self, row: Transition) -> dict[str, Any]:
+    def request_facts(self, row: Transition) -> dict[str, Any]:
         """Return a row's request without its prompt and without the model's name."""
         kept = {name: value for name, value in row.request.items() if name not in ("prompt", "model")}
         if "payloads" in kept:
             kept["payloads"] = [self.value(row, {"n": number}) for number in kept["payloads"]]
         return kept
 
-    def came(self, row: Transition) -> dict[str, Any]:
+    def outcome_facts(self, row: Transition) -> dict[str, Any]:
         """Return a row's outcome as far as it came from outside: texts, codes, how it ended; no usage, no label."""
         facts = row.outcome
         found: dict[str, Any] = {"kind": facts["kind"]}
@@ -87,11 +87,11 @@ class Reader:
             found[f"texts[{index}].prompt"] = self.text(row, prompt)
             found[f"texts[{index}].reply"] = self.text(row, reply)
         if facts["kind"] == "result":
-            changed = self.changed(row)
-            found["result"] = changed if isinstance(changed, str) else changed.get("result")
+            change_facts = self.change_facts(row)
+            found["result"] = change_facts if isinstance(change_facts, str) else change_facts.get("result")
         return found
 
-    def decided(self, row: Transition) -> dict[str, Any]:
+    def decision_facts(self, row: Transition) -> dict[str, Any]:
         """Return what was decided at a row: the transition, its guards, what it set, its counters; no usage."""
         facts = {
             name: row.outcome.get(name) for name in ("invalid", "stop", "duplicate", "skipped", "dropped")
@@ -103,10 +103,10 @@ class Reader:
             "guards": dict(row.guards),
             "outcome": {name: value for name, value in facts.items() if value is not None},
             "counters": counters | {"step": row.step, "action": row.action, "retries": row.retries},
-            "change": self.changed(row),
+            "change": self.change_facts(row),
         }
 
-    def changed(self, row: Transition) -> Any:
+    def change_facts(self, row: Transition) -> Any:
         """Return what a row set, as a mapping of slots."""
         body = self.journal.payload(row.run, row.change["n"]).body
         return ERASED if body is None else self.value(row, orjson.loads(body))

@@ -61,7 +61,7 @@ def possible_outcomes(rows: tuple[RowKey, ...]) -> tuple[GuardOutcome, ...]:
     outcome. Of the shipped table what no state comes to (`UNREACHED`) is left out as well.
     """
     table = [Row(*key, "") for key in rows]
-    needed, names = [_needed(row) for row in table], [guard_names(row) for row in table]
+    needed, names = [_required_values(row) for row in table], [guard_names(row) for row in table]
     found, work = set[GuardOutcome](), [WORK_MAX]
     for source in dict.fromkeys(row.source for row in table):
         for order in (_order(table, source, waiting=False), _order(table, source, waiting=True)):
@@ -130,12 +130,12 @@ def _first_fit(rows: Sequence[Row], guards: Mapping[str, bool]) -> int:
         names.update(guard_names(row))
         if any(name not in guards for name in guard_names(row)):
             return 0
-        if all(guards[name] is value for name, value in _needed(row)):
+        if all(guards[name] is value for name, value in _required_values(row)):
             return tried if len(names) == len(guards) else 0
     return 0
 
 
-def _needed(row: Row) -> tuple[Literal, ...]:
+def _required_values(row: Row) -> tuple[Literal, ...]:
     """Return what a row's guards must say for it to fit."""
     return (*((name, True) for name in row.conditions), *((name, False) for name in row.unless))
 

@@ -197,7 +197,7 @@ def _candidates(rows: tuple[Row, ...], taken: Transition | None, case: Case | No
     for row in rows:
         guards = tuple(
             Checked(name, wanted, None if reached else values.get(name), _fact(name, case))
-            for name, wanted in _wanted(row)
+            for name, wanted in _required_guards(row)
         )
         fate: Fate = "open"
         if taken is not None:
@@ -209,7 +209,7 @@ def _candidates(rows: tuple[Row, ...], taken: Transition | None, case: Case | No
     return tuple(found)
 
 
-def _wanted(row: Row) -> list[tuple[str, bool]]:
+def _required_guards(row: Row) -> list[tuple[str, bool]]:
     """Return a row's guards in order, and what each must be."""
     return [(name.removeprefix("not "), not name.startswith("not ")) for name in row.guards]
 
@@ -235,13 +235,13 @@ def _words(taken: Transition | None, run: Run | None) -> tuple[str, str]:
         asked = f"{len(request.get('payloads', ())):,} stored texts"
     elif asked == "none":
         asked = "nothing"
-    came = _came(outcome)
+    came = _outcome_words(outcome)
     if taken.dest in FINAL and taken.counters.get("stop"):
         came += f"; the run ends: {taken.counters['stop']}"
     return asked, came
 
 
-def _came(outcome: Any) -> str:
+def _outcome_words(outcome: Any) -> str:
     kind = str(outcome.get("kind", "none"))
     told = {
         "none": "nothing was needed",

@@ -71,7 +71,7 @@ class CancelWatch:
         """Look now: somebody in this process has asked to cancel a run."""
         self._hurry.set()
 
-    def asked(self, *runs: int) -> set[int]:
+    def runs_to_cancel(self, *runs: int) -> set[int]:
         """Return which of *runs* are to be cancelled, as the file says now; none when it cannot be read now."""
         places = ", ".join("?" * len(runs))
         sql = f"SELECT run FROM leases WHERE cancel = 1 AND run IN ({places})"
@@ -107,17 +107,17 @@ class CancelWatch:
             self._hurry.clear()
             if self._closed:
                 return
-            for notify in self._found():
+            for notify in self._due_callbacks():
                 notify()
 
-    def _found(self) -> list[Callable[[], None]]:
+    def _due_callbacks(self) -> list[Callable[[], None]]:
         """Return what to call, each once."""
         with self._lock:
             runs = {run for run, _ in self._watched.values()}
         chosen = iter(sorted(runs))
         found: set[int] = set()
         while batch := tuple(islice(chosen, 500)):
-            found |= self.asked(*batch)
+            found |= self.runs_to_cancel(*batch)
         with self._lock:
             numbers = [number for number, (run, _) in self._watched.items() if run in found]
             return [self._watched.pop(number)[1] for number in numbers]

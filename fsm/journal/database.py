@@ -13,7 +13,7 @@ import sqlite3
 from typing import TYPE_CHECKING
 
 from ...states.base.errors import JournalError
-from .file import Identity, has_log, identity, open_reader, translated
+from .file import Identity, has_log, identity, open_reader, translate_errors
 from .group_commit import Committer
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class DatabaseOfJournal:
 
         if self._in_memory:
             connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-            with translated(self._path):
+            with translate_errors(self._path):
                 self._committer.connection.backup(connection)
         else:
             connection, self._standing = open_reader(

@@ -37,7 +37,7 @@ def open_writer(path: str, *, durability: Durability, busy_timeout_s: float) -> 
         JournalTooNew: Written by a newer paor.
         JournalBusy, JournalFull: It cannot be written now.
     """
-    with translated(path):
+    with translate_errors(path):
         connection = sqlite3.connect(
             path, timeout=busy_timeout_s, isolation_level=None, check_same_thread=False, cached_statements=256
         )
@@ -99,7 +99,7 @@ def open_reader(
         raise NotAJournal(f"{path}: is a directory, expected a journal file")
     if not file.is_file():
         raise NotAJournal(f"{path}: is not a paor journal but a device or a pipe")
-    with translated(path):
+    with translate_errors(path):
         standing = None if has_log(place) else identity(place)
         mode = "mode=ro" if standing is None else "mode=ro&immutable=1"
         connection = sqlite3.connect(
@@ -184,7 +184,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 @contextmanager
-def translated(path: str) -> Iterator[None]:
+def translate_errors(path: str) -> Iterator[None]:
     """Turn SQLite's errors into one clear line of ours that names the file and what to do."""
     try:
         yield

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from ...states.base.errors import JournalDamaged, LeaseHeld
 from .cancel_requests import CancelWatch
-from .file import place_of, transaction, translated
+from .file import place_of, transaction, translate_errors
 from .group_commit import Committer
 
 LEASE_S = 30.0
@@ -146,7 +146,7 @@ class LeaseBook:
         When the commit fails the claim is dropped: with a sync that failed the lease may be in the file all the
         same, and nobody drives that run.
         """
-        with self._committer.lock, translated(self.path):
+        with self._committer.lock, translate_errors(self.path):
             self._claims = []
             try:
                 with transaction(self._committer.connection):
@@ -233,20 +233,20 @@ class LeaseBook:
         # renewal in between cannot bring it back
         self._held.discard((run, fence))
         _HELD.discard((self._file, run, fence))
-        with self._committer.lock, translated(self.path):
+        with self._committer.lock, translate_errors(self.path):
             self._committer.connection.execute(
                 "UPDATE leases SET owner = NULL, lease_until = NULL WHERE run = ? AND fence = ?", (run, fence)
             )
 
     def request_cancel(self, run: int) -> None:
         """Ask whoever drives a run to stop; seen with its next row."""
-        with self._committer.lock, translated(self.path):
+        with self._committer.lock, translate_errors(self.path):
             self._committer.connection.execute("UPDATE leases SET cancel = 1 WHERE run = ?", (run,))
         self.watch.hurry()
 
     def cancel_requested(self, run: int) -> bool:
         """Return whether somebody asked to cancel the run."""
-        with self._committer.lock, translated(self.path):
+        with self._committer.lock, translate_errors(self.path):
             row = self._committer.connection.execute(
                 "SELECT cancel FROM leases WHERE run = ?", (run,)
             ).fetchone()

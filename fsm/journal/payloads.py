@@ -53,7 +53,7 @@ _payload: Callable[[tuple[Any, ...]], Payload] = partial(tuple.__new__, Payload)
 """Makes a payload of its fields; `Payload._make` at a third of its time."""
 
 
-def encoded(body: str | bytes) -> bytes:
+def encode_text(body: str | bytes) -> bytes:
     """Return the bytes that are hashed: text as UTF-8."""
     return body if isinstance(body, bytes) else body.encode()
 
@@ -65,7 +65,7 @@ def salted_digest(salt: bytes, body: str | bytes, media_type: str) -> bytes:
 
 def content_key(body: str | bytes) -> bytes:
     """Return SHA-256(body) || T or B: what two bodies share that are stored once."""
-    return sha256(encoded(body)).digest() + (b"B" if isinstance(body, bytes) else b"T")
+    return sha256(encode_text(body)).digest() + (b"B" if isinstance(body, bytes) else b"T")
 
 
 class Stager:

@@ -16,7 +16,7 @@ import orjson
 from ...states.base.errors import Erased, JournalBusy, JournalDamaged, JournalError, UnknownRun
 from ...states.run.spec import Spec
 from ...states.run.state import Change
-from .file import Identity, has_log, identity, open_reader, place_of, translated
+from .file import Identity, has_log, identity, open_reader, place_of, translate_errors
 from .group_commit import Committer
 from .lineage import SharedPart, part_with, parts_of
 from .payloads import Payload
@@ -377,7 +377,7 @@ class JournalReader:
         return True
 
     def _query(self, sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        with self._committer.lock, translated(self.path):
+        with self._committer.lock, translate_errors(self.path):
             if self._standing is None:
                 return self._committer.connection.execute(sql, values).fetchall()
             return self._query_standing(sql, values)

@@ -27,7 +27,7 @@ canonical text, and the two hashes as 32 bytes. A plain tuple: a run of many row
 """
 
 PREV_HASH = COLUMNS.index("prev_hash")
-"""Place of the first hash; what is before it is given to `chained`."""
+"""Place of the first hash; what is before it is given to `chain_hash`."""
 
 HASHED = COLUMNS[1:PREV_HASH]
 """Columns under the hash: not the two hashes, and not the run's number, which another file may give to another run."""
@@ -52,7 +52,7 @@ def canonical_sorted(values: Row) -> bytes:
     return _encode_row(_Hashed(*values))
 
 
-def chained(prev_hash: bytes, values: Row) -> bytes:
+def chain_hash(prev_hash: bytes, values: Row) -> bytes:
     """Return the hash of a row after *prev_hash*: SHA-256(prev_hash || canonical row)."""
     return hashlib.sha256(prev_hash + canonical_row(values)).digest()
 

@@ -11,7 +11,7 @@ from ...states.run.state import Run
 from ..decision.run_resources import RunResources
 from ..journal.payloads import JSON
 from ..machine.table import fingerprint
-from ..replay.restore import restored
+from ..replay.restore import restore_run
 from ..runtime.run_context import RunContext
 from ..versioning.amendments import amendment
 from ..versioning.changes import ChangedPart, changes_of
@@ -46,7 +46,7 @@ def accept(drive: RunContext, present: Spec) -> None:
 
 def changes_now(runner: Runner, run: Run | str) -> tuple[ChangedPart, ...]:
     """Return the parts in which a runner would decide a run otherwise than it was recorded; see `fsm.engine.Engine.changes`."""
-    run = restored(runner.journal, run)[0] if isinstance(run, str) else run
+    run = restore_run(runner.journal, run)[0] if isinstance(run, str) else run
     settings = runner.settings
     return changes_of(runner.journal, run, settings.current_spec(run.spec), settings.tools)
 

@@ -19,7 +19,7 @@ from ...states.run.spec import Mode
 from ...states.settings.limits import Limits
 from ...states.settings.policy import Policy
 from ...states.settings.profile import NAMED, Profile, Stage
-from ...tools.catalog import folded
+from ...tools.catalog import fold_name
 from ...tools.documents.builtin import builtin_tools
 from ...tools.tool import Document, Tool
 from ..decision.observation import clean
@@ -231,12 +231,12 @@ def toolbox(given: Sequence[Tool], *, builtins: bool) -> dict[str, Tool]:
             )
         if tool.run is None:
             raise UsageError(f"tool {tool.name}: run= is missing")
-        if any(folded(tool.name) == folded(name) for name in tools):
+        if any(fold_name(tool.name) == fold_name(name) for name in tools):
             raise UsageError(f"there are two tools named {tool.name}")
         tools[tool.name] = tool
     if builtins:
-        own = {folded(name) for name in tools}
-        tools |= {tool.name: tool for tool in builtin_tools() if folded(tool.name) not in own}
+        own = {fold_name(name) for name in tools}
+        tools |= {tool.name: tool for tool in builtin_tools() if fold_name(tool.name) not in own}
     return tools
 
 
@@ -253,7 +253,7 @@ def hooks_of(given: Sequence[Hook]) -> tuple[Hook, ...]:
     return hooks
 
 
-def restricted(tools: Mapping[str, Tool], names: Sequence[str] | None) -> tuple[Tool, ...]:
+def offered_tools(tools: Mapping[str, Tool], names: Sequence[str] | None) -> tuple[Tool, ...]:
     """
     Return the tools that one run is offered; None offers all.
 
@@ -266,11 +266,11 @@ def restricted(tools: Mapping[str, Tool], names: Sequence[str] | None) -> tuple[
     names = list(names) if listed else ()
     if not listed or not all(isinstance(name, str) for name in names):
         raise UsageError("the tools of a run must be a list of names")
-    by_key = {folded(name): tool for name, tool in tools.items()}
-    unknown = [name for name in names if folded(name) not in by_key]
+    by_key = {fold_name(name): tool for name, tool in tools.items()}
+    unknown = [name for name in names if fold_name(name) not in by_key]
     if unknown:
         raise UsageError(f"unknown tool {', '.join(map(repr, unknown))}; there are: {', '.join(tools)}")
-    return tuple(dict.fromkeys(by_key[folded(name)] for name in names))
+    return tuple(dict.fromkeys(by_key[fold_name(name)] for name in names))
 
 
 def templates_of(

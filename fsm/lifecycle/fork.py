@@ -31,7 +31,7 @@ from ..journal.lineage import part_with
 from ..journal.payloads import JSON, Stager
 from ..journal.reader import JournalReader
 from ..machine.table import fingerprint
-from ..replay.restore import restaged, restored
+from ..replay.restore import restore_run, stager_of
 from ..runtime.loop import Steps, steps
 from ..runtime.run_context import RunContext
 from ..versioning.fingerprints import fingerprints_of
@@ -91,7 +91,7 @@ def fork_point(journal: JournalReader, run_id: str, at_seq: int) -> ForkPoint:
         raise InvalidFork(f"{name} is a workflow, which only calls its tasks; fork the run of one of them")
     part = part_with(journal.lineage(row.run), "first_seq", at_seq)
     try:
-        run, head = restored(journal, part.run_id, at_seq)
+        run, head = restore_run(journal, part.run_id, at_seq)
     except (Erased, JournalDamaged) as error:
         if isinstance(error, JournalDamaged) and "erased" not in str(error):
             raise
@@ -108,7 +108,7 @@ def fork_point(journal: JournalReader, run_id: str, at_seq: int) -> ForkPoint:
     return ForkPoint(run, head, spec_place, orjson.loads(last[9])["n"] + 1)
 
 
-def amended(
+def amended_spec(
     parent: Spec,
     run_id: str,
     *,
@@ -200,7 +200,7 @@ def forked(runner: Runner, run_id: str, at_seq: int, **options: Unpack[ForkOptio
     if not current and any(change.relevant for change in changes):
         raise refusal(point.run.run_id, changes, "current, --current")
     reply = answer_at(point.run, options.get("answer"), options.get("outcome"), options.get("result"))
-    spec = amended(
+    spec = amended_spec(
         parent,
         own,
         stored=runner.journal.spec(point.run.run_id),
@@ -243,7 +243,7 @@ def _created(runner: Runner, point: ForkPoint, run_id: str, spec: Spec | None) -
     # it exists and its lease is held: a fault from here on gives that back, so that a resume can go on with the fork
     try:
         run = replace(parent, run_id=run_id, number=number, spec=journal.spec(run_id))
-        stager = restaged(journal, number, runner.ids.salt)
+        stager = stager_of(journal, number, runner.ids.salt)
         drive = runner.hold(run, root, fence, RunResources(run.spec), runner.settings.model, stager, {})
     except BaseException:
         journal.leases.release(number, fence)
@@ -267,7 +267,7 @@ def calls_after(journal: JournalReader, run_id: str, seq: int) -> list[str]:
         if row[3] in ("execute", "wait", "fail") and request.get("effect") == "once":
             names.append(request["tool"])
     if run.state == "Executing" and run.head_seq > seq and run.status == "running":
-        intent = restored(journal, run_id)[0].memory.intent
+        intent = restore_run(journal, run_id)[0].memory.intent
         if intent is not None and intent.effect == "once":
             names.append(intent.tool)
     return names

@@ -13,14 +13,14 @@ from ...states.run.state import Run
 from ...tools.schema.parameters import ParameterSchema, SchemaError
 from ..decision.run_resources import RunResources
 from ..journal.payloads import Stager
-from ..replay.restore import restored
+from ..replay.restore import restore_run
 from ..runtime.loop import Steps, steps
 from ..runtime.run_context import RunContext
 from .acceptance import check_unchanged
 from .arguments import NOTHING_GIVEN, ResumeOptions, check_priced, model_of
 from .result import Result, result_of_run
 from .runner import Acquisition, Runner
-from .start import scrubbed
+from .start import clean_text
 from .subruns import task_to_answer, waiting_task, with_question
 
 REASON_CHARS = 2000
@@ -92,10 +92,10 @@ def taken_up(
         raise InvalidAnswer("a reason comes with an answer or with the outcome of an effect in doubt")
     if row.task == 0 and row.status == "waiting" and not given:
         task = waiting_task(journal, row)
-        if task is None or _timed_out(runner, restored(journal, task)[0]) is not None:
+        if task is None or _timed_out(runner, restore_run(journal, task)[0]) is not None:
             outcome, given = "retry", True  # its task waits no more: the workflow goes on
     if row.status in ("done", "failed") or (row.status == "waiting" and not given):
-        run, head = restored(journal, row.run_id)
+        run, head = restore_run(journal, row.run_id)
         if _timed_out(runner, run) is None:
             stager = Stager(journal.next_payload(row.run), runner.ids.salt)
             return runner.hold(run, head, 0, RunResources(run.spec), chosen, stager, connections), None
@@ -168,7 +168,7 @@ def _reason_of(reason: object) -> str:
         raise InvalidAnswer("the reason must be a text")
     if len(reason) > REASON_CHARS:
         raise InvalidAnswer(f"the reason has {len(reason)} characters; at most {REASON_CHARS} are kept")
-    return scrubbed(reason.strip())
+    return clean_text(reason.strip())
 
 
 def _problems(question: Question, answer: Answer) -> list[str]:

@@ -25,14 +25,14 @@ from ...tools.tool import Document, Tool
 from ..decision.run_resources import RunResources
 from ..journal.payloads import JSON, Stager
 from ..journal.store import JournalStore
-from ..replay.restore import restaged, restored
+from ..replay.restore import restore_run, stager_of
 from ..runtime.drivers import WriterPool, aperform, perform
 from ..runtime.logs import LOGGER, log_start
 from ..runtime.loop import Steps, steps, transition
 from ..runtime.ports import Clock, Ids
 from ..runtime.run_context import RunContext
 from ..versioning.fingerprints import fingerprints_of
-from .arguments import Hook, restricted
+from .arguments import Hook, offered_tools
 from .fallback import fallback_spec, is_owed
 from .listeners import tell
 from .result import Result, result_of_run
@@ -133,7 +133,7 @@ class Runner:
         kit = RunResources(spec)
         if spec.task:
             kit = RunResources(
-                spec, self._catalog(restricted(self.settings.tools, [tool.name for tool in spec.tools]))
+                spec, self._catalog(offered_tools(self.settings.tools, [tool.name for tool in spec.tools]))
             )
         return self.hold(run, root, fence, kit, new.model, stager, new.connections)
 
@@ -161,8 +161,8 @@ class Runner:
         # this driver would decide it a second time
         fence = self.journal.leases.acquire(row.run)
         try:
-            run, head = restored(self.journal, row.run_id)
-            stager = restaged(self.journal, row.run, self.ids.salt)
+            run, head = restore_run(self.journal, row.run_id)
+            stager = stager_of(self.journal, row.run, self.ids.salt)
             drive = self.hold(run, head, fence, RunResources(run.spec), self.settings.model, stager, {})
             # an effect whose intent is recorded and whose end is not was begun by a driver that is gone
             drive.resumed = run.state == EXECUTING

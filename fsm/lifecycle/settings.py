@@ -12,9 +12,9 @@ from ...states.base.errors import UsageError
 from ...states.run.spec import Mode, Spec
 from ...states.settings.limits import Limits
 from ...states.settings.policy import Policy
-from ...tools.catalog import folded
+from ...tools.catalog import fold_name
 from ...tools.documents.tools import generate_report
-from ...tools.policy_typos import mistyped
+from ...tools.policy_typos import find_typos
 from ...tools.tool import Tool
 from .arguments import model_of, rules_of, templates_of, toolbox
 
@@ -60,8 +60,8 @@ class EngineSettings:
 
     def bounds_of(self, spec: Spec) -> dict[str, Any]:
         """Return what the next round of a run inherits: no round is freer than the one before it."""
-        names = {folded(tool.name) for tool in spec.tools}
-        offered = [name for name in self.tools if folded(name) in names]
+        names = {fold_name(tool.name) for tool in spec.tools}
+        offered = [name for name in self.tools if fold_name(name) in names]
         bounds = {"mode": spec.mode, "limits": spec.limits.model_dump(), "task_type": spec.task_type}
         return bounds | ({"tools": offered} if len(offered) < len(self.tools) else {})
 
@@ -77,8 +77,8 @@ class EngineSettings:
         own: dict[str, Any] = {"templates": templates, "host_templates": hosts}
         if spec.task == 0:  # a workflow calls its tasks whatever the policy says; the tasks obey it
             return spec.model_copy(update=own)
-        tools = {folded(name): tool.spec() for name, tool in self.tools.items()}
-        own["tools"] = tuple(tools.get(folded(tool.name), tool) for tool in spec.tools)
+        tools = {fold_name(name): tool.spec() for name, tool in self.tools.items()}
+        own["tools"] = tuple(tools.get(fold_name(tool.name), tool) for tool in spec.tools)
         own["formatter"] = generate_report.spec() if spec.formatter is not None else None
         own["policy"] = self.given_policy if self.given_policy is not None else spec.policy
         own["rules"] = self.rules or spec.rules
@@ -105,7 +105,7 @@ def settings_of(
         raise UsageError("limits and policy must be a Limits and a Policy value")
     chosen, offered = model_of(model), toolbox(tools, builtins=builtins)
     if policy is not None:
-        for problem in mistyped(policy, offered.keys()):
+        for problem in find_typos(policy, offered.keys()):
             warnings.warn(problem, stacklevel=3)  # at the line that makes the engine
     templates_of(prompts)
     return EngineSettings(chosen, offered, limits, policy, dict(prompts or {}), rules_of(rules))

@@ -31,9 +31,9 @@ from .arguments import (
     documents_of,
     mode_of,
     model_of,
+    offered_tools,
     planning_template,
     profile_of,
-    restricted,
     templates_of,
 )
 from .fallback import fallback_of, warn_of_legacy
@@ -112,7 +112,7 @@ def new_run(
     profile = profile_of(options.pop("profile", None), options.pop("stage", None))
     inputs = documents_of(documents, size_max=limits.document_bytes)
     names = options.pop("tools", None)
-    offered = restricted(settings.tools, names)
+    offered = offered_tools(settings.tools, names)
     spec = spec_of(
         objective,
         success_criteria,
@@ -120,7 +120,7 @@ def new_run(
         # the run of a workflow calls nothing but its tasks, each of which has the policy in its own spec
         policy=settings.policy if not whole else Policy(),
         model=chosen,
-        offered=() if whole else offered if flow is None else flow.offered(settings.tools, offered),
+        offered=() if whole else offered if flow is None else flow.tools_of_workflow(settings.tools, offered),
         templates=templates_of(settings.prompts, template, mode=mode, stage=profile.stage),
         profile=profile,
         rules=settings.rules,
@@ -132,11 +132,11 @@ def new_run(
     )
     if flow is not None:
         listed = [tool.name for tool in offered] if names is not None else None
-        spec, chosen = flow.begun(spec, chosen, tools=listed, own_model=model is not None)
+        spec, chosen = flow.begin_workflow(spec, chosen, tools=listed, own_model=model is not None)
     check_priced(chosen, spec.limits)  # after the workflow, which may name the model
     if position is not None:
         detect = whole and not (options.get("language") or options.get("user_language"))
-        spec = positioned(spec, position, detect=detect)
+        spec = spec_at(spec, position, detect=detect)
     return NewRun(spec, inputs, chosen, dict(connections or {}))
 
 
@@ -200,9 +200,9 @@ def spec_of(
     if final_format and form is None:
         raise UsageError(f"final format {final_format!r}: use one of {', '.join(FORMATS)}")
     return Spec(
-        objective=scrubbed(objective.strip()),
-        success_criteria=tuple(scrubbed(item.strip()) for item in criteria),
-        language=scrubbed(language or user_language or "en"),
+        objective=clean_text(objective.strip()),
+        success_criteria=tuple(clean_text(item.strip()) for item in criteria),
+        language=clean_text(language or user_language or "en"),
         task_type=task_type,
         mode=mode,
         fallback=fallback,
@@ -216,7 +216,7 @@ def spec_of(
         rules=rules,
         model=model.name,
         connections=connections,
-        context=scrubbed(context or ""),
+        context=clean_text(context or ""),
         final_format=form,
         formatter=generate_report.spec() if form is not None else None,
         transcript=turns_of(transcript),
@@ -226,7 +226,7 @@ def spec_of(
     )
 
 
-def positioned(spec: Spec, position: WorkflowPosition, *, detect: bool) -> Spec:
+def spec_at(spec: Spec, position: WorkflowPosition, *, detect: bool) -> Spec:
     """
     Return *spec* at its position in a workflow.
 
@@ -261,7 +261,7 @@ def turns_of(transcript: Sequence[Mapping[str, str]]) -> tuple[TranscriptMessage
         raise UsageError(
             'transcript must be a list of {"role": "user", "content": TEXT} (or assistant, system, tool)'
         ) from None
-    return tuple(turn.model_copy(update={"content": scrubbed(turn.content)}) for turn in turns)
+    return tuple(turn.model_copy(update={"content": clean_text(turn.content)}) for turn in turns)
 
 
 def texts_of(given: object) -> list[str] | None:
@@ -272,7 +272,7 @@ def texts_of(given: object) -> list[str] | None:
     return texts if all(isinstance(item, str) and item.strip() for item in texts) else None
 
 
-def scrubbed(text: str) -> str:
+def clean_text(text: str) -> str:
     """Return a caller's text as JSON can hold it: lone surrogates and NUL replaced."""
     return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")
 
@@ -293,11 +293,13 @@ def input_references(spec: Spec, inputs: Sequence[Document], stager: Stager) -> 
             mime=cut(line(document.mime), 100),
             payload=stager.stage(document.data, cut(line(document.mime), 100)),
         )
-        for number, (label, position, document) in enumerate(_grouped(kept, label_of(spec, 0, "input")))
+        for number, (label, position, document) in enumerate(
+            _label_documents(kept, label_of(spec, 0, "input"))
+        )
     )
 
 
-def _grouped(documents: Iterable[Document], label: str) -> list[tuple[str, int, Document]]:
+def _label_documents(documents: Iterable[Document], label: str) -> list[tuple[str, int, Document]]:
     """Return documents with label and position, those of one label together; without a label they get *label*."""
     groups: dict[str, list[Document]] = {}
     for document in documents:

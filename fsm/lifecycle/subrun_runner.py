@@ -16,7 +16,7 @@ from ...states.settings.limits import Limits
 from ...tools.tool import Document
 from ..decision.observation import cut, line
 from ..journal.reader import JournalReader
-from ..replay.restore import restored
+from ..replay.restore import restore_run
 from ..runtime.loop import Steps
 from ..runtime.run_context import RunContext
 from .arguments import DocumentLike, ResumeOptions, RunOptions
@@ -25,7 +25,16 @@ from .result import Result
 from .resume import aresume, resume
 from .runner import Acquisition, Runner
 from .start import NewRun, new_run
-from .subruns import Task, TaskCall, kept, listed, produced, runs_of, task_options, workflow_position
+from .subruns import (
+    Task,
+    TaskCall,
+    as_list,
+    documents_from,
+    documents_produced,
+    runs_of,
+    task_options,
+    workflow_position,
+)
 
 SUMMARY_CHARS = 400
 """Characters of an earlier round's answer that the next round's history keeps."""
@@ -117,7 +126,7 @@ def new_workflow(
     if options.get("workflow") is not None:
         raise UsageError("a workflow file is for one run; a workflow of several tasks has none")
     settings, salt = runner.settings, runner.ids.salt
-    success_criteria = listed(success_criteria)
+    success_criteria = as_list(success_criteria)
     new_run(settings, salt, objective, success_criteria, (), **options)  # the tasks will be started with them
     position = workflow_position(tasks, options)
     if earlier is not None:
@@ -158,9 +167,9 @@ def new_round(runner: Runner, run_id: str, text: str, options: RunOptions) -> Ne
 
 def _followed(spec: Spec) -> dict[str, Any]:
     """Return the options with which a next round follows the workflow file of a run; its reader is imported on first use."""
-    from .workflow_start import followed
+    from .workflow_start import next_round_options
 
-    return followed(spec)
+    return next_round_options(spec)
 
 
 def next_round(journal: JournalReader, run_id: str) -> tuple[WorkflowPosition, Spec, list[Document]]:
@@ -180,11 +189,11 @@ def next_round(journal: JournalReader, run_id: str) -> tuple[WorkflowPosition, S
         state = journal.run(other)
         if state.status not in ("done", "failed"):
             raise UsageError(f"run {other} of this workflow is {state.status}; finish it first")
-        run, _ = restored(journal, other)
+        run, _ = restore_run(journal, other)
         if other == first:
-            documents = kept(journal, other, 0, len(journal.spec(other).documents)) + documents
+            documents = documents_from(journal, other, 0, len(journal.spec(other).documents)) + documents
         if task:  # of the workflow itself, whose steps are the tasks, only the answer is news
-            documents += produced(journal, other)
+            documents += documents_produced(journal, other)
             history += [_summary(message, round) for message in run.memory.history]
         history.append(_answer(run.memory.answer or "", round, task, state.status == "done"))
     spec = journal.spec(head)

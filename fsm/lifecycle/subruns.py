@@ -24,13 +24,13 @@ from ...states.run.state import Run
 from ...states.settings.limits import Limits
 from ...states.settings.profile import Profile
 from ...tools.tool import Document, Tool, ToolContext, ToolOutput
-from ..replay.restore import restored
+from ..replay.restore import restore_run
 from ..runtime.effects import EffectPending
 from ..runtime.tool_context import CallContext
 from .arguments import mode_of, profile_of
 from .position import WorkflowPosition
 from .result import Result
-from .start import scrubbed, texts_of
+from .start import clean_text, texts_of
 
 if TYPE_CHECKING:
     from ..journal.reader import JournalReader
@@ -78,12 +78,14 @@ def workflow_position(tasks: Iterable[Task] | None, options: Mapping[str, Any]) 
     Raises:
         UsageError: Tasks that cannot be used.
     """
-    kept = {name: options[name] for name in _CHILD_OPTIONS if options.get(name) is not None}
+    documents_from = {name: options[name] for name in _CHILD_OPTIONS if options.get(name) is not None}
     if isinstance(limits := options.get("limits"), Limits):
-        kept["limits"] = limits.model_dump(mode="json", exclude_defaults=True)
+        documents_from["limits"] = limits.model_dump(mode="json", exclude_defaults=True)
     if options.get("profile") is not None or options.get("stage") is not None:
-        kept["profile"] = profile_of(options.get("profile"), options.get("stage")).model_dump()
-    return WorkflowPosition(task=0, tasks=planned_tasks(() if tasks is None else tasks), options=kept)
+        documents_from["profile"] = profile_of(options.get("profile"), options.get("stage")).model_dump()
+    return WorkflowPosition(
+        task=0, tasks=planned_tasks(() if tasks is None else tasks), options=documents_from
+    )
 
 
 def task_options(given: Mapping[str, Any], last: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -93,7 +95,7 @@ def task_options(given: Mapping[str, Any], last: Mapping[str, Any] | None = None
     Raises:
         UsageError: Modes that disagree.
     """
-    options = {name: listed(value) if name in _LISTS else value for name, value in given.items()}
+    options = {name: as_list(value) if name in _LISTS else value for name, value in given.items()}
     modes = {name: options.pop(name, None) for name in ("mode", "react_mode", "workflow_mode")}
     before = dict(last or {})
     if "limits" in before:
@@ -107,7 +109,7 @@ def task_options(given: Mapping[str, Any], last: Mapping[str, Any] | None = None
     return before | options
 
 
-def listed(value: Any) -> Any:
+def as_list(value: Any) -> Any:
     """Return an iterator as a list, so that it can be read again; anything else as it is."""
     return list(value) if isinstance(value, Iterator) else value
 
@@ -144,9 +146,9 @@ def planned_tasks(given: Iterable[Task]) -> tuple[PlannedTask, ...]:
                 raise UsageError(f"task {name}: its dependency {other!r} is no earlier task")
         planned[name] = PlannedTask(
             id=name,
-            objective=scrubbed(task.objective.strip()),
+            objective=clean_text(task.objective.strip()),
             dependencies=tuple(needed),
-            success_criteria=tuple(scrubbed(text.strip()) for text in criteria),
+            success_criteria=tuple(clean_text(text.strip()) for text in criteria),
         )
     return tuple(planned.values())
 
@@ -295,7 +297,7 @@ def _settle(journal: JournalReader, position: WorkflowPosition, context: ToolCon
     ]
     assert isinstance(context, CallContext), "a task is driven by a run"
     for run in runs:
-        used = restored(journal, run)[0].counters
+        used = restore_run(journal, run)[0].counters
         context.ledger.settle(Usage(0, used.tokens_in, used.tokens_out, used.cost_micro))
 
 
@@ -358,15 +360,15 @@ def _documents_for(
                 raise ToolError(f"task {name} {word}, and this one depends on it")
         wanted = {newest[name] for name in dependencies}
         earlier = [run for run in earlier if run in wanted]
-    return [document for run in earlier if run in done for document in produced(journal, run)]
+    return [document for run in earlier if run in done for document in documents_produced(journal, run)]
 
 
-def produced(journal: JournalReader, run_id: str) -> list[Document]:
+def documents_produced(journal: JournalReader, run_id: str) -> list[Document]:
     """Return the documents that a run's actions produced, each under its label; erased ones are left out."""
-    return kept(journal, run_id, len(journal.spec(run_id).documents), 2**31)
+    return documents_from(journal, run_id, len(journal.spec(run_id).documents), 2**31)
 
 
-def kept(journal: JournalReader, run_id: str, first: int, count: int) -> list[Document]:
+def documents_from(journal: JournalReader, run_id: str, first: int, count: int) -> list[Document]:
     """Return *count* documents of a run from number *first* on, each under its label; erased ones are left out."""
     bodies = journal.documents_at(journal.run(run_id).run, first, count)
     return [
@@ -414,4 +416,4 @@ def with_question(journal: JournalReader, result: Result) -> Result:
     waiting = waiting_task(journal, journal.run(result.run_id))
     if waiting is None:
         return result
-    return replace(result, waiting_for=restored(journal, waiting)[0].waiting_for)
+    return replace(result, waiting_for=restore_run(journal, waiting)[0].waiting_for)

@@ -20,7 +20,7 @@ from ...prompts.model import Model
 from ...states.base.errors import UsageError
 from ...states.records.workflow import PLAN_ACTION, FlowTask, Workflow
 from ...states.run.spec import Mode, Spec
-from ...tools.catalog import folded
+from ...tools.catalog import fold_name
 from ...tools.tool import Tool
 from ..workflow.expressions.evaluator import rendered
 from ..workflow.navigation import Flow
@@ -59,17 +59,17 @@ class GivenWorkflow:
             raise UsageError(f"a workflow runs in the mode planner, not {mode}")
         return "planner"
 
-    def offered(self, tools: Mapping[str, Tool], chosen: Sequence[Tool]) -> tuple[Tool, ...]:
+    def tools_of_workflow(self, tools: Mapping[str, Tool], chosen: Sequence[Tool]) -> tuple[Tool, ...]:
         """
         Return the tools of a run: those it may choose from, and those that the workflow calls itself.
 
         Raises:
             UsageError: The workflow calls a tool that is not there.
         """
-        known = {folded(name): tool for name, tool in tools.items()}
+        known = {fold_name(name): tool for name, tool in tools.items()}
         found = list(chosen)
         for action, place in actions_of(self.workflow):
-            tool = known.get(folded(action))
+            tool = known.get(fold_name(action))
             if tool is None:
                 raise UsageError(
                     f"workflow: {place}: there is no tool {action!a}; there are: {', '.join(tools)}"
@@ -78,7 +78,7 @@ class GivenWorkflow:
                 found.append(tool)
         return tuple(found)
 
-    def begun(
+    def begin_workflow(
         self, spec: Spec, model: Model, *, tools: Sequence[str] | None, own_model: bool
     ) -> tuple[Spec, Model]:
         """
@@ -149,7 +149,7 @@ def given_workflow(
     )
 
 
-def followed(spec: Spec) -> dict[str, Any]:
+def next_round_options(spec: Spec) -> dict[str, Any]:
     """Return the options with which a next round follows the workflow of a run."""
     variables = spec.flow.variables if spec.flow is not None else {}
     return {"workflow": Workflow.model_validate(spec.workflow), "variables": variables}

@@ -23,7 +23,7 @@ from ...states.records.actions import StoredText
 from ...states.run.counters import counters_of
 from ...states.run.phase_names import EXECUTING, OBSERVING, PLANNING, REVIEWING, SPECIFYING
 from ...states.run.state import HISTORY_MESSAGES, Change, Counters, Memory, Run
-from ..decision.duplicate_calls import pushed
+from ..decision.duplicate_calls import extend_window
 from ..decision.plan_mode import output_place
 
 Transition = tuple[str, str]
@@ -189,7 +189,7 @@ class _Facts:
         memory = self.run.memory
         updates: dict[str, Any] = {"asked": self.asked, "answered": self.answered, "produced": self.produced}
         if self.keys:
-            updates["window"] = pushed(memory.window, self.run.spec.limits, *self.keys)
+            updates["window"] = extend_window(memory.window, self.run.spec.limits, *self.keys)
         if self.labels:
             updates["labels"] = memory.labels.update(self.labels)
         if self.outputs:

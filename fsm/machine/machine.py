@@ -36,7 +36,7 @@ from .guards import GUARDS, Guard
 from .row_facts import facts_of
 from .stop_rules import read_case
 from .table import INITIAL, ROWS, TABLE, WAITING, Row, rows_of
-from .updates import CHANGES, Update, flowed
+from .updates import CHANGES, Update, workflow_update
 
 PHASE_STATES: tuple[Phase, ...] = (
     Planning(),
@@ -237,8 +237,8 @@ def decide(
     _walk(run, row, guards, MACHINE if rules is None else rules.machine)
     change, counters = (CHANGES if rules is None else rules.changes)[row.source, row.trigger](case)
     if run.memory.flow is not None:
-        change, counters = flowed(case, row.source, row.trigger, change, counters)
-    counters = _counted(counters, outcome.usage, moment)
+        change, counters = workflow_update(case, row.source, row.trigger, change, counters)
+    counters = _add_usage(counters, outcome.usage, moment)
     return Decision(row, guards, change, counters, facts_of(case, row, outcome))
 
 
@@ -349,7 +349,7 @@ def _walk(run: Run, row: Row, guards: dict[str, bool], machine: Machine) -> None
         )
 
 
-def _counted(counters: Counters, usage: Usage, moment: Moment) -> Counters:
+def _add_usage(counters: Counters, usage: Usage, moment: Moment) -> Counters:
     """Return *counters* with time and usage added."""
     time_us = counters.time_us + moment.active_us
     if usage is NO_USAGE:

@@ -494,10 +494,10 @@ def final_answer(case: Case, reason: str, *, done: bool) -> str:
         said = [message.output for message in memory.history if message.success and message.output]
         if said:
             return "\n\n".join(said)
-    return _composed(case.run, reason, done=done)
+    return _composed_message(case.run, reason, done=done)
 
 
-def _composed(run: Run, reason: str, *, done: bool) -> str:
+def _composed_message(run: Run, reason: str, *, done: bool) -> str:
     """Return a message made by code: what happened, why it ended, and what there is to use."""
     head = "Done" if done else "Not finished"
     lines = [f"{head}: {REASONS.get(reason, reason)}."]
@@ -519,7 +519,7 @@ _MOVERS = frozenset(
 """Rows that move a workflow; each of them always says where it stands afterwards."""
 
 
-def flowed(case: Case, source: str, trigger: str, change: Change, counters: Counters) -> Update:
+def workflow_update(case: Case, source: str, trigger: str, change: Change, counters: Counters) -> Update:
     """Return what a row sets in a run with a workflow, beside what it sets in any run."""
     moved = case.moved
     if moved is None or (source, trigger) not in _MOVERS:

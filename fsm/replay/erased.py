@@ -18,12 +18,12 @@ from ...states.run.spec import Spec
 from ...states.run.state import Change, Run
 from ..decision.run_resources import RunResources
 from ..journal.erasure_log import erasures_of, numbers_of, root_of
-from ..journal.record import PREV_HASH, chained, root_hash
+from ..journal.record import PREV_HASH, chain_hash, root_hash
 from ..journal.recorded_outcome import recorded_outcome
 from ..machine.fold import apply
 from ..machine.machine import Decision, Moment, decide
 from ..machine.table import rows_of
-from ..versioning.amendments import amended
+from ..versioning.amendments import amend_spec
 from .payload_window import PayloadWindow
 from .restore import handed_over
 from .row_comparison import compare_decision, compare_request
@@ -162,7 +162,7 @@ class _Derivation:
         if body is None:
             self.unchecked.append(Unchecked(row.seq, "spec, and with it every later request and decision"))
             return None
-        self._recorded = amended(self._recorded, body)
+        self._recorded = amend_spec(self._recorded, body)
         spec = self._derived()
         self._kit = RunResources(spec)
         return replace(run, spec=spec)
@@ -248,7 +248,7 @@ def _chain(journal: JournalReader, row: RunRow) -> Iterator[Divergence]:
         if head != root_of(journal, part.run):
             yield Divergence(part.first_seq - 1, "root_hash", "the chain", "columns that do not fit it")
         for values in journal.own_rows(part.run, part.first_seq, end):
-            if values[PREV_HASH] != head or chained(head, values[:PREV_HASH]) != values[PREV_HASH + 1]:
+            if values[PREV_HASH] != head or chain_hash(head, values[:PREV_HASH]) != values[PREV_HASH + 1]:
                 yield Divergence(values[1], "hash", "the chain", "a row that does not fit it")
             head = values[PREV_HASH + 1]
 

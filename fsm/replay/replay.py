@@ -14,7 +14,7 @@ from ..journal.reader import JournalReader
 from .erased import erased_numbers, replay_erased
 from .payload_window import PayloadWindow
 from .run_comparison import Divergence, compare_documents, compare_head
-from .walk import Replay, ReplayWalk, SpecSource, changed_since, spec_of_part, walked
+from .walk import Replay, ReplayWalk, SpecSource, changed_since, replay_rows, spec_of_part
 
 
 def replay(journal: JournalReader, run_id: str, engine: SpecSource | None = None) -> Replay:
@@ -42,7 +42,7 @@ def replay(journal: JournalReader, run_id: str, engine: SpecSource | None = None
     transitions = [item for item in journal.transitions(row.run_id) if item.seq <= row.head_seq]
     first = next(iter(parts.values()))[1]
     walk = ReplayWalk(PayloadWindow(journal), engine, parts, transitions)
-    run = walked(walk, transitions)
+    run = replay_rows(walk, transitions)
     if run is not None:
         walk.found.extend(compare_documents(journal, row, first, run, transitions))
         walk.found.extend(compare_head(row, run, transitions))

@@ -13,9 +13,9 @@ from ...states.records.actions import StoredText
 from ...states.run.spec import Spec
 from ...states.run.state import Run, initial_run
 from ..journal.lineage import SharedPart, part_with
-from ..journal.payloads import Stager, content_key, encoded
+from ..journal.payloads import Stager, content_key, encode_text
 from ..journal.reader import JournalReader
-from ..journal.record import PREV_HASH, chained
+from ..journal.record import PREV_HASH, chain_hash
 from ..machine.fold import restore
 from ..versioning.amendments import in_force
 
@@ -23,7 +23,7 @@ REMEMBERED_AGAIN = 64
 """Newest payloads that are recognised when they come again after a resume: the constant parts of prompts among them."""
 
 
-def restored(journal: JournalReader, run_id: str, last: int = 2**32 - 1) -> tuple[Run, bytes]:
+def restore_run(journal: JournalReader, run_id: str, last: int = 2**32 - 1) -> tuple[Run, bytes]:
     """
     Return a run as its journal has it, and the hash of its last row; the chain is verified on the way.
 
@@ -72,7 +72,7 @@ def run_before(journal: JournalReader, run_id: str, seq: int) -> Run:
     if seq == 0:
         return handed_over(None, part, journal.spec(part.run_id))
     before = part_with(parts, "first_seq", seq - 1)
-    run, _ = restored(journal, before.run_id, seq - 1)
+    run, _ = restore_run(journal, before.run_id, seq - 1)
     return run if before is part else handed_over(run, part, journal.spec(part.run_id))
 
 
@@ -83,12 +83,12 @@ def handed_over(run: Run | None, part: SharedPart, spec: Spec) -> Run:
     return replace(run, run_id=part.run_id, number=part.run, spec=spec)
 
 
-def restaged(journal: JournalReader, run: int, salt: Callable[[], bytes]) -> Stager:
+def stager_of(journal: JournalReader, run: int, salt: Callable[[], bytes]) -> Stager:
     """Return the stager of a run that goes on: numbers continue, the newest bodies are recognised."""
     stager = Stager(journal.next_payload(run), salt)
     for payload in journal.payloads(run, REMEMBERED_AGAIN):
         if payload.body is not None and payload.fits():
-            size = len(encoded(payload.body))
+            size = len(encode_text(payload.body))
             stager.remember(content_key(payload.body), StoredText(payload.n, payload.digest.hex(), size))
     return stager
 
@@ -102,7 +102,7 @@ def checked_chain(run_id: str, root: bytes, rows: Sequence[tuple[Any, ...]]) -> 
     """
     head, width = root, PREV_HASH
     for row in rows:
-        if row[width] != head or chained(head, row[:width]) != row[width + 1]:
+        if row[width] != head or chain_hash(head, row[:width]) != row[width + 1]:
             raise JournalDamaged(f"run {run_id}: row {row[1]} does not fit the hash chain; run: paor verify")
         head = row[width + 1]
     return head

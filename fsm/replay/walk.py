@@ -26,7 +26,7 @@ from ..journal.recorded_outcome import recorded_outcome
 from ..journal.rows import Transition
 from ..machine.fold import apply
 from ..machine.machine import Decision, Moment, decide, request_of
-from ..versioning.amendments import amended
+from ..versioning.amendments import amend_spec
 from ..versioning.changes import ChangedPart, changes_of
 from .payload_window import PayloadWindow
 from .restore import handed_over
@@ -113,7 +113,7 @@ def changed_since(journal: JournalReader, run: Run, recorded: Spec, present: Spe
     return changes_of(journal, replace(run, spec=recorded), present, [tool.name for tool in recorded.tools])
 
 
-def walked(walk: ReplayWalk, transitions: Sequence[Transition]) -> Run | None:
+def replay_rows(walk: ReplayWalk, transitions: Sequence[Transition]) -> Run | None:
     """Replay every row; return the run after the last one, None when a row cannot be read."""
     run = walk.begin()
     for transition in transitions:
@@ -189,7 +189,7 @@ class ReplayWalk:
     def amend(self, run: Run, row: Transition) -> Run:
         """Return *run* with the spec that is in force from *row* on."""
         body = self.store.payload(run.number, row.request["spec"]["n"]).body
-        before, self.recorded = self.recorded.fingerprints, amended(self.recorded, body)
+        before, self.recorded = self.recorded.fingerprints, amend_spec(self.recorded, body)
         after = self.recorded.fingerprints
         parts = sorted(part for part in {**before, **after} if before.get(part) != after.get(part))
         self.amended.append((row.seq, tuple(parts)))

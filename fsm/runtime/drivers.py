@@ -64,10 +64,10 @@ def _asked(effect: AskModel, watch: CancelWatch) -> Reply | BaseException:
     model, call = effect.model, effect.call
     try:
         if getattr(model, "stops", False):
-            call = _stoppable(call, lambda: bool(watch.asked(effect.run)))
+            call = _stoppable(call, lambda: bool(watch.runs_to_cancel(effect.run)))
         return checked_reply(model.ask(call))
     except CallStopped as error:
-        return Interrupted() if watch.asked(effect.run) else error
+        return Interrupted() if watch.runs_to_cancel(effect.run) else error
     except _OF_THE_CALL as error:
         return error
 

@@ -33,13 +33,13 @@ from ...states.run.state import Run
 from ..journal.cancel_requests import Interrupted
 from ..journal.group_commit import Entry
 from ..journal.payloads import JSON
-from ..journal.record import Row, canonical, chained
+from ..journal.record import Row, canonical, chain_hash
 from ..journal.rows import document_row
 from ..machine.fold import apply
 from ..machine.machine import Decision, Moment, decide, request_of
 from .effects import AskModel, Commit, Effect, Emit
 from .logs import log_transition
-from .run_context import RunContext, place_of_next, recalled
+from .run_context import RunContext, place_of_next, recall
 from .tool_calls import reconciled, use
 from .tool_results import told_by
 
@@ -73,7 +73,7 @@ def cancelled(drive: RunContext) -> Steps:
 def _known(drive: RunContext, request: Nothing | Recall) -> tuple[dict[str, Any], Outcome]:
     """Return what the row says of a request that needs nobody, and what it came to."""
     if isinstance(request, Recall):
-        bodies = [recalled(drive, place) for place in request.payloads]
+        bodies = [recall(drive, place) for place in request.payloads]
         texts = tuple(body if isinstance(body, str) else None for body in bodies)
         return {"kind": "recall", "payloads": [place.n for place in request.payloads]}, Recalled(texts)
     reply = drive.run.memory.reply
@@ -184,7 +184,7 @@ def transition(
         counters.time_us,
         counters_text(counters),
     )
-    head = chained(drive.head, values)
+    head = chain_hash(drive.head, values)
     entry = _entry(drive, (*values, drive.head, head), row.trigger)
     yield Commit(entry)
     drive.cancelled = drive.cancelled or entry.cancelled
@@ -200,7 +200,7 @@ def _decided(drive: RunContext, outcome: Outcome, moment: Moment, request: Reque
     run = drive.run
     decision = decide(run, outcome, moment, drive.kit, request)
     late = decision.row.dest in FINAL and not isinstance(outcome, Cancelled)
-    if late and drive.journal.leases.watch.asked(run.number):
+    if late and drive.journal.leases.watch.runs_to_cancel(run.number):
         return decide(run, Cancelled(usage=outcome.usage), moment, drive.kit, request)
     return decision
 

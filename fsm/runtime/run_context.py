@@ -57,7 +57,7 @@ class RunContext:
     load: Loader = field(default=lambda first, count: [])
 
 
-def recalled(drive: RunContext, place: StoredText) -> str | bytes | None:
+def recall(drive: RunContext, place: StoredText) -> str | bytes | None:
     """Return a payload's body: the last row's from memory, any other from the journal, held to its digest."""
     if place.n in drive.stager.recent:
         return drive.stager.recent[place.n]

@@ -69,7 +69,7 @@ class _Line:
         self._put(ModelNotice(self.run_id, self.seq, self.request, *told))
 
 
-def _wired(effect: Performed, line: _Line) -> Performed:
+def _with_line(effect: Performed, line: _Line) -> Performed:
     """Return *effect* with the ends of *line* in it."""
     if isinstance(effect, AskModel):
         ends = {"on_text": line.text, "on_notice": line.notice, "is_cancelled": line.unheard}
@@ -88,7 +88,7 @@ def live(effect: Performed, perform: Callable[[Performed], Any]) -> Generator[Ev
 
     def work() -> None:
         try:
-            came_to.append(perform(_wired(effect, line)))
+            came_to.append(perform(_with_line(effect, line)))
         except BaseException as error:  # the driver's thread raises it
             failed.append(error)
         finally:
@@ -123,8 +123,8 @@ class StreamedCall:
         """Yield what is said while the effect is performed."""
         loop = asyncio.get_running_loop()
         said: asyncio.Queue[Event | None] = asyncio.Queue()
-        line = _Line(self._effect, lambda event: _posted(loop, said, event))
-        task = asyncio.ensure_future(self._perform(_wired(self._effect, line)))
+        line = _Line(self._effect, lambda event: _post(loop, said, event))
+        task = asyncio.ensure_future(self._perform(_with_line(self._effect, line)))
         task.add_done_callback(lambda _: said.put_nowait(None))
         try:
             while (event := await said.get()) is not None:
@@ -137,6 +137,6 @@ class StreamedCall:
                 await asyncio.wait({task})
 
 
-def _posted(loop: asyncio.AbstractEventLoop, said: asyncio.Queue[Event | None], event: Event) -> None:
+def _post(loop: asyncio.AbstractEventLoop, said: asyncio.Queue[Event | None], event: Event) -> None:
     """Put *event* from whatever thread; the loop keeps the order."""
     loop.call_soon_threadsafe(said.put_nowait, event)

@@ -17,7 +17,7 @@ from ..decision.observation import cut, line
 from ..journal.cancel_requests import Interrupted
 from .call_budget import CallLedger
 from .effects import Effect, EffectPending, Reconcile, Returned, UseTool
-from .run_context import RunContext, place_of_next, recalled
+from .run_context import RunContext, place_of_next, recall
 from .tool_context import CallContext
 from .tool_results import ERROR_CHARS, asked_by, error_of, is_empty, output_of, result_of, told_by
 
@@ -38,7 +38,7 @@ def use(drive: RunContext, intent: Intent) -> Generator[Effect, Any, tuple[dict[
             return asked, settled
         sure = True
     context = _context(drive, intent)
-    if drive.journal.leases.watch.asked(run.number):
+    if drive.journal.leases.watch.runs_to_cancel(run.number):
         return {"kind": "none"}, Cancelled()
     if (reason := outside(run.spec.policy, intent.arguments)) is not None:
         return asked, Ended(
@@ -90,7 +90,7 @@ def _resumption(drive: RunContext) -> Resumption | None:
     memory = drive.run.memory
     if memory.asked is None or memory.answered is None:
         return None
-    asked, answered = (recalled(drive, place) for place in (memory.asked, memory.answered))
+    asked, answered = (recall(drive, place) for place in (memory.asked, memory.answered))
     if not isinstance(asked, str) or not isinstance(answered, str):
         return None  # erased
     answer = Answer.model_validate_json(answered)
@@ -120,7 +120,7 @@ def _context(drive: RunContext, intent: Intent) -> CallContext:
             run.spec.limits,
             run.counters,
             elapsed_us=lambda: drive.clock.active_us() - drive.mark_us,
-            is_cancelled=lambda: bool(drive.journal.leases.watch.asked(run.number)),
+            is_cancelled=lambda: bool(drive.journal.leases.watch.runs_to_cancel(run.number)),
         ),
     )
 

@@ -142,7 +142,7 @@ class CallContext:
         return self._recorded(call, reply, wanted)
 
     def _call(self, task: TextTask) -> tuple[ModelCall, Reservation]:
-        messages = self._kit.prompts.text(_shortened(task, self._run.spec.limits.text_chars))
+        messages = self._kit.prompts.text(_shorten_documents(task, self._run.spec.limits.text_chars))
         number, wanted, allowed = self.ledger.reserve(prompt_bytes(messages))
         call = ModelCall(
             "text",
@@ -205,7 +205,7 @@ def messages_text(messages: Sequence[PromptMessage]) -> str:
         return str(pairs).encode("ascii", "backslashreplace").decode()
 
 
-def _shortened(task: TextTask, chars_max: int) -> TextTask:
+def _shorten_documents(task: TextTask, chars_max: int) -> TextTask:
     """Return *task* with its documents cut so that together they fit, the longest ones first."""
     total = sum(len(text) for _, text in task.documents)
     if total <= chars_max:

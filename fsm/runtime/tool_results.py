@@ -101,7 +101,7 @@ def result_of(intent: Intent, value: Any, *, first: int, limits: Limits, stager:
     """
     try:
         output = output_of(value)
-        documents = _sized(output.documents, limits)
+        documents = _size_words(output.documents, limits)
         notes = tuple(cut(line(str(note)), limits.note_chars) for note in list(output.notes)[:20])
         notes += _binary_notes(documents[: limits.previews], limits)
         web = _best_first(output.web)
@@ -150,7 +150,7 @@ def _web_fact(fact: Any) -> WebFact:
     return WebFact.of(fact)
 
 
-def _sized(documents: Sequence[Document], limits: Limits) -> list[Document]:
+def _size_words(documents: Sequence[Document], limits: Limits) -> list[Document]:
     total, documents = 0, list(documents)
     for document in documents:
         size = document.size_bytes
@@ -161,10 +161,10 @@ def _sized(documents: Sequence[Document], limits: Limits) -> list[Document]:
             )
     if total > limits.result_bytes:
         raise ToolError(f"the call returned {total} bytes; at most {limits.result_bytes} are kept")
-    return [_cleaned(document) for document in documents]
+    return [_clean_document(document) for document in documents]
 
 
-def _cleaned(document: Document) -> Document:
+def _clean_document(document: Document) -> Document:
     """Return *document* with a name, a type and a text that can stand in a journal; itself if it has them."""
     name = cut(line(document.name), 200) or "document"
     mime = cut(line(document.mime), 100)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ...states.base.errors import JournalConflict, JournalDamaged, LeaseHeld, UsageError
 from ..journal.erasure_log import COLUMNS, erasures_of, root_of
-from ..journal.file import transaction, translated
+from ..journal.file import transaction, translate_errors
 from ..journal.group_commit import INSERT_DOCUMENT, INSERT_PAYLOAD, INSERT_ROW, Committer
 from ..journal.migrations import migrate
 from ..journal.reader import JournalReader
@@ -91,16 +91,18 @@ def import_lines(journal: JournalStore, lines: Iterable[bytes]) -> tuple[Importe
         connection.execute("BEGIN")
         # read and verified as a whole before the first write here: lines that do not prove themselves change nothing, and
         # a slow source of lines does not keep the write lock
-        arriving = _staged(connection, staged, lines)
+        arriving = _stage_runs(connection, staged, lines)
         destination = journal._committer.connection
-        with journal._committer.lock, translated(journal.path), transaction(destination):
-            return tuple(_taken(journal, destination, staged, run) for run in arriving)
+        with journal._committer.lock, translate_errors(journal.path), transaction(destination):
+            return tuple(_copy_run(journal, destination, staged, run) for run in arriving)
 
 
 # -- on the way in -----------------------------------------------------------------------------------------------
 
 
-def _staged(connection: sqlite3.Connection, staged: JournalReader, lines: Iterable[bytes]) -> list[_Arriving]:
+def _stage_runs(
+    connection: sqlite3.Connection, staged: JournalReader, lines: Iterable[bytes]
+) -> list[_Arriving]:
     """Return the runs of an export after putting them into the journal on the way in, and verifying each."""
     runs: dict[str, _Arriving] = {}
     run: _Arriving | None = None
@@ -215,7 +217,7 @@ def _line_of(run: _Arriving, defect: Defect) -> int | None:
 # -- into the journal --------------------------------------------------------------------------------------------
 
 
-def _taken(
+def _copy_run(
     journal: JournalStore, destination: sqlite3.Connection, staged: JournalReader, arriving: _Arriving
 ) -> Imported:
     """Copy one verified run, within the caller's transaction."""

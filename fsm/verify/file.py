@@ -29,7 +29,7 @@ _SHOWN = 20
 
 
 @lru_cache(maxsize=1)
-def _shipped() -> tuple[dict[str, tuple[str, str]], dict[str, str]]:
+def _shipped_schema() -> tuple[dict[str, tuple[str, str]], dict[str, str]]:
     """Return type and text of every table and view of the schema, and a table's condition for rows of wrong types."""
     connection = sqlite3.connect(":memory:")
     try:
@@ -60,7 +60,7 @@ def schema_problems(journal: JournalReader) -> Iterator[Problem]:
         yield f"trigger {name}", "a journal has no triggers"
     statement = "SELECT name, type, coalesce(sql, '') FROM sqlite_master WHERE type IN ('table', 'view')"
     found = {name: (kind, sql) for name, kind, sql in journal.query(statement)}
-    for name, (kind, sql) in sorted(_shipped()[0].items()):
+    for name, (kind, sql) in sorted(_shipped_schema()[0].items()):
         if name not in found:
             yield f"{kind} {name}", "is missing"
         elif found[name] != (kind, sql):
@@ -81,7 +81,7 @@ def storage_problems(journal: JournalReader) -> Iterator[Problem]:
 def type_problems(journal: JournalReader) -> Iterator[Problem]:
     """Yield every row that the schema of this version would have refused for its types."""
     tables = {name for (name,) in journal.query("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    for table, wrong in sorted(_shipped()[1].items()):
+    for table, wrong in sorted(_shipped_schema()[1].items()):
         if table not in tables:
             continue
         rows = journal.query(f"SELECT rowid FROM {table} WHERE {wrong} ORDER BY rowid LIMIT {_SHOWN}")

@@ -50,7 +50,7 @@ def heads_of(journal: JournalReader) -> list[Head]:
     return [Head(run_id, seq, value.hex()) for run_id, seq, value in rows]
 
 
-def written(heads: list[Head]) -> bytes:
+def heads_file(heads: list[Head]) -> bytes:
     """Return heads as a file: canonical JSON and a line feed, the same bytes for the same heads."""
     data: dict[str, Any] = {"format": FORMAT, "version": VERSION}
     data["runs"] = [head._asdict() for head in heads]
@@ -101,7 +101,7 @@ def _checked(data: bytes) -> list[Head] | str:
     if len({item["run_id"] for item in found["runs"]}) != len(found["runs"]):
         return "names a run twice"
     heads = [Head(**item) for item in found["runs"]]
-    if data.strip() != written(heads).strip():
+    if data.strip() != heads_file(heads).strip():
         return "is not as it was written: its digest or form does not fit"
     return heads
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 
 from ..journal.lineage import part_with
-from ..journal.payloads import encoded, salted_digest
+from ..journal.payloads import encode_text, salted_digest
 from ..journal.reader import JournalReader
 from .chain import ChainWalk, Found
 from .references import Columns, documents_of, is_number
@@ -199,7 +199,7 @@ class Contents:
             _, _, digest, salt, body = rows[0]
             found = (
                 digest,
-                None if salt is None or not isinstance(body, str | bytes) else len(encoded(body)),
+                None if salt is None or not isinstance(body, str | bytes) else len(encode_text(body)),
             )
             if len(self._known) >= KNOWN_PAYLOADS:
                 self._known.clear()
@@ -216,7 +216,7 @@ class Contents:
         """Return the text of a payload of an ancestor by its number, nothing when it was erased or is no text."""
         rows = self.reader.query(_SELECT_PAYLOAD, (self._run_of(number) << 32 | number,))
         bodies = [body for *_, body in rows if isinstance(body, str)]
-        return {number: encoded(bodies[0])} if bodies else {}
+        return {number: encode_text(bodies[0])} if bodies else {}
 
     def _say_payload(self, number: int, problem: str) -> None:
         self.found_payloads.append((f"payloads n {number}", problem))

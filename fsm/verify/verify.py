@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from ...states.base.errors import JournalBusy, JournalDamaged, JournalError
 from ...states.run.phase_names import DONE, FAILED
 from ..journal.erasure_log import SELECT_ERASURES, Erasure, erasure_problems
-from ..journal.file import translated
+from ..journal.file import translate_errors
 from ..journal.record import SORTED_COLUMNS, root_hash
 from ..journal.rows import ROOT_COLUMNS
 from .chain import ChainWalk, Found
@@ -95,7 +95,7 @@ def verify_journal(journal: Journal, heads: Sequence[Head] = ()) -> list[Defect]
             return defects  # nothing can be said of values that are not what they claim to be
         add(key_problems(journal))
         add(stray_problems(journal))
-        with translated(journal.path):
+        with translate_errors(journal.path):
             defects.extend(_Verifier(journal, known_view=not schema).defects())
         broken = [(item.run_id, item.place) for item in defects]
         defects += [Defect(run_id, "specs", problem) for run_id, problem in shared_problems(journal, broken)]
@@ -118,7 +118,7 @@ def _tables_changed(defects: list[Defect]) -> bool:
 
 def run_defects(journal: Journal, run: int) -> Iterator[Defect]:
     """Yield what is wrong with run number *run* by itself, in a journal whose schema and types are known to hold."""
-    with translated(journal.path):
+    with translate_errors(journal.path):
         yield from _Verifier(journal, known_view=True, first=run).defects(run)
 
 
@@ -202,14 +202,14 @@ class _Verifier:
             walk.head,
         )
         try:
-            found = self._seen(walk.run)
+            found = self._viewed_run(walk.run)
         except JournalBusy:
             raise
         except JournalError as error:
             return [("view runs", str(error))]
         return [] if found == [expected] else [("view runs", "its derived columns are not what the rows say")]
 
-    def _seen(self, run: int) -> list[tuple[Any, ...]]:
+    def _viewed_run(self, run: int) -> list[tuple[Any, ...]]:
         """Return what the view says of a run."""
         try:
             while self._view is not None and (rows := self._view.take(run + 1)):

@@ -34,7 +34,7 @@ def amendment(old: Spec, new: Spec) -> str:
     return orjson.dumps(data, option=orjson.OPT_SORT_KEYS).decode()
 
 
-def amended(spec: Spec, body: str | bytes | None) -> Spec:
+def amend_spec(spec: Spec, body: str | bytes | None) -> Spec:
     """
     Return *spec* with an amendment.
 
@@ -68,5 +68,5 @@ def in_force(
 ) -> Spec:
     """Return the spec that is in force after *rows*; *body* returns that of a payload by the reference to it."""
     for place in amendments(rows):
-        spec = amended(spec, body(place))
+        spec = amend_spec(spec, body(place))
     return spec

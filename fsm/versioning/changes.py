@@ -19,7 +19,7 @@ from ...states.run.budgets import retries_left, steps_left
 from ...states.run.phase_names import EXECUTING, PLANNING, REVIEWING, SPECIFYING
 from ...states.run.spec import TASK_TOOL, Spec
 from ...states.run.state import Change, Run
-from ...tools.catalog import folded
+from ...tools.catalog import fold_name
 from ..journal.reader import JournalReader
 from ..machine.table import Row, rows_of
 from .fingerprints import UNREADABLE, fingerprints_of, given_fingerprints, row_part
@@ -84,8 +84,8 @@ def changes_of(
     now = fingerprints_of(present)
     if UNREADABLE in (*recorded, *now):  # code cannot be compared: the same version counts as the same code
         recorded, now = _by_version(recorded, run.spec.engine), _by_version(now, VERSION)
-    there = {*map(folded, tools), TASK_TOOL.name}
-    lacking = {f"tool.{tool.name}" for tool in run.spec.tools if folded(tool.name) not in there}
+    there = {*map(fold_name, tools), TASK_TOOL.name}
+    lacking = {f"tool.{tool.name}" for tool in run.spec.tools if fold_name(tool.name) not in there}
     now = {part: digest for part, digest in now.items() if part not in lacking}
     if now == recorded:
         return ()
@@ -352,4 +352,4 @@ class _Ahead:
         named = [memory.selection.tool] if memory.selection is not None else []
         named += [memory.intent.tool] if memory.intent is not None else []
         named += [step.name for step in memory.plan.steps] if memory.plan is not None else []
-        return bool(self.phases & {SPECIFYING, EXECUTING}) and folded(name) in map(folded, named)
+        return bool(self.phases & {SPECIFYING, EXECUTING}) and fold_name(name) in map(fold_name, named)

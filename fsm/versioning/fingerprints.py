@@ -78,7 +78,10 @@ CORE: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "workflow": (
         ("states", "Workflow FlowState"),
-        ("fsm", "Flow Moved read_flow flowed flow_arguments check_listed cursor_of plan_input actions_of"),
+        (
+            "fsm",
+            "Flow Moved read_flow workflow_update flow_arguments check_listed cursor_of plan_input actions_of",
+        ),
     ),
     "expressions": (("fsm", "parse_expression holds template_parts rendered ExpressionError"),),
 }

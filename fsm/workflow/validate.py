@@ -18,7 +18,7 @@ from typing import Any, Literal
 from ...prompts.parsing.plan_data import plan_of
 from ...states.records.plans import STEPS_MAX, Plan, Step
 from ...states.records.workflow import EXEC_ACTION, PLAN_ACTION, Workflow
-from ...tools.catalog import Catalog, folded
+from ...tools.catalog import Catalog, fold_name
 from .defects import FileDefect, defect, in_order
 from .reader import workflow_of
 from .source import Path, SourceError, SourceText, read_source
@@ -202,8 +202,8 @@ def _check_call(step: Step, path: Path, found: _Found, tools: Catalog) -> None:
 
 
 def _no_tool(name: str, tools: Catalog) -> str:
-    names = {folded(tool.name): tool.name for tool in tools}
-    near = get_close_matches(folded(name), list(names), n=1)
+    names = {fold_name(tool.name): tool.name for tool in tools}
+    near = get_close_matches(fold_name(name), list(names), n=1)
     hint = f"did you mean {names[near[0]]}?" if near else f"there are: {', '.join(names.values())}"
     return f"there is no tool {name[:60]!a}; {hint}"
 

@@ -27,7 +27,7 @@ from ...states.records.workflow import EXEC_ACTION, PLAN_ACTION, FlowTask, Workf
 from ...states.run.spec import Spec, ToolSpec
 from ...states.run.state import Run
 from ...states.run.workflow_position import VARIABLES_BYTES_MAX, FlowKind, FlowState
-from ...tools.catalog import folded
+from ...tools.catalog import fold_name
 from .expressions.functions import CHARS_MAX, Misfit, text
 from .navigation import HOPS_MAX, Cursor, Flow, FlowError
 
@@ -264,12 +264,12 @@ def allowed_tools(call: Mapping[str, Any], cursor: Cursor, spec: Spec) -> list[T
         return list(spec.tools)
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise FlowError("tools must be a list of names")
-    known = {folded(tool.name): tool for tool in spec.tools}
-    if unknown := [name for name in names if folded(name) not in known]:
+    known = {fold_name(tool.name): tool for tool in spec.tools}
+    if unknown := [name for name in names if fold_name(name) not in known]:
         raise FlowError(
             f"unknown tool {ascii(unknown[0])[:80]}; there are: {', '.join(t.name for t in spec.tools)}"
         )
-    return list({folded(name): known[folded(name)] for name in names}.values())
+    return list({fold_name(name): known[fold_name(name)] for name in names}.values())
 
 
 def _text(value: Any) -> str:

@@ -19,7 +19,7 @@ from ...states.run.reasons import REASONS
 from ...states.run.spec import Spec, ToolSpec
 from ...states.run.state import Run
 from ..model import PromptMessage
-from .fencing import drafted, fenced, inert
+from .fencing import fence, fence_draft, inert
 from .history import history_text, message_text, newest_lines, result_text
 from .templates import Template, parse_template
 
@@ -127,7 +127,7 @@ class PromptBuilder:
                 "INSTRUCTIONS": inert(task.instructions),
                 "LANGUAGE": self._spec.language,
                 "FORMAT": task.format,
-                "DOCUMENTS": "\n\n".join(fenced(name, text) for name, text in task.documents),
+                "DOCUMENTS": "\n\n".join(fence(name, text) for name, text in task.documents),
             },
         )
 
@@ -200,7 +200,7 @@ class PromptBuilder:
         return {
             "CRITERIA": self._criteria(run),
             "STOP_REASON": REASONS.get(run.counters.stop, ""),
-            "DRAFT_ANSWER": drafted(draft or ""),
+            "DRAFT_ANSWER": fence_draft(draft or ""),
             "OBSERVATION": memory.observation.wire_json() if memory.observation is not None else "",
             "WORKFLOW_HISTORY": self._history(run),
         }

@@ -21,7 +21,7 @@ def inert(text: str) -> str:
     return _SECTION.sub(r"\\", text) if "#" in text or "===" in text else text
 
 
-def fenced(name: str, text: str) -> str:
+def fence(name: str, text: str) -> str:
     """Return *text* between markers that neither it nor *name* can forge: a marker inside them is broken up."""
     title, body = (_MARKER.sub("\\g<0>\u200b", part) for part in (name, text))
     return f"<<<document {' '.join(title.split())}\n{body}\n>>>"
@@ -54,6 +54,6 @@ def without_note(text: str) -> tuple[str, bool]:
     return (text, True) if found is None else (text[: found.start()], False)
 
 
-def drafted(text: str) -> str:
+def fence_draft(text: str) -> str:
     """Return a draft as it stands, between markers when it has headings: what is copied from it must stay as it is."""
-    return fenced(DRAFT, text) if inert(text) != text else text
+    return fence(DRAFT, text) if inert(text) != text else text

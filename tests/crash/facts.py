@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from paor import Engine, Journal, replay
-from paor.fsm.replay.restore import restored
+from paor.fsm.replay.restore import restore_run
 
 from .outside import EFFECT_US
 
@@ -36,7 +36,7 @@ def facts(engine: Engine) -> list[dict[str, Any]]:
 
 
 def _of_run(journal: Journal, run_id: str) -> dict[str, Any]:
-    run, _ = restored(journal, run_id)
+    run, _ = restore_run(journal, run_id)
     counters = run.counters
     stored = journal.documents(run_id)
     rows = _rows(journal, run_id)

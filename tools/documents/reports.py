@@ -46,7 +46,7 @@ def check_report_format(form: str | None) -> None:
         raise MissingExtra(f'reports as {form} need {", ".join(absent)}: pip install "paor[documents]"')
 
 
-def written(text: str, form: str, *, title: str = "", language: str = "en") -> str | bytes:
+def render_report(text: str, form: str, *, title: str = "", language: str = "en") -> str | bytes:
     """
     Return Markdown *text* in a format.
 
@@ -66,7 +66,7 @@ def written(text: str, form: str, *, title: str = "", language: str = "en") -> s
         raise ToolError(
             f"the report has {len(text):,} characters; at most {CHARS_MAX:,} are written as {form}"
         )
-    tokens = parsed(clean(text))
+    tokens = parse_markdown(clean(text))
     tag = language if re.fullmatch(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*", language) else "en"
     if form == "html":
         return _page(tokens, clean(title), tag)
@@ -75,7 +75,7 @@ def written(text: str, form: str, *, title: str = "", language: str = "en") -> s
     return document_of(tokens, clean(title), tag)
 
 
-def parsed(text: str) -> list[Token]:
+def parse_markdown(text: str) -> list[Token]:
     """Return the tokens of Markdown with tables; HTML in it is text."""
     from markdown_it import MarkdownIt
 

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from ...states.base.errors import ToolError
 from ..tool import Document, ToolContext, ToolOutput, tool
-from .reports import ENDINGS, MIMES, written
+from .reports import ENDINGS, MIMES, render_report
 
 EXTRACTED = ".md"
 """What document.extract adds to a file's name: ``contract.pdf`` becomes ``contract.pdf.md``."""
@@ -109,7 +109,7 @@ def generate_report(
             parts.append(f"## {item.title}")
         parts.append(_nested(item.text.strip(), 1 if len(texts) > 1 else 0))
     form = context.final_format or "md"
-    body = written("\n\n".join(parts) + "\n", form, title=heading, language=context.language)
+    body = render_report("\n\n".join(parts) + "\n", form, title=heading, language=context.language)
     return ToolOutput(
         documents=[Document(f"report.{ENDINGS[form]}", body, MIMES[form])],
         notes=[f"report of {len(texts)} documents", *notes],

@@ -13,7 +13,7 @@ from typing import Any
 
 from ...states.base.errors import UsageError
 from ...states.records.actions import Effect
-from ..catalog import folded
+from ..catalog import fold_name
 from ..schema.parameters import ParameterSchema, SchemaError
 from .settings import McpSettings
 
@@ -59,7 +59,7 @@ def prefix_of(settings: McpSettings, own_name: str) -> str:
     name = _fit(own_name, 40) or "mcp"
     if not name[0].isalpha():
         name = f"mcp_{name}"
-    return f"mcp_{name}" if folded(name) in RESERVED else name
+    return f"mcp_{name}" if fold_name(name) in RESERVED else name
 
 
 def entries_of(
@@ -94,7 +94,7 @@ def entries_of(
     taken: defaultdict[str, list[str]] = defaultdict(list)
     names = {tool.name: f"{prefix}.{_fit(tool.name, NAME_CHARS, dots=True) or 'tool'}" for tool in kept}
     for own, name in names.items():
-        taken[folded(name)].append(own)
+        taken[fold_name(name)].append(own)
     for group in taken.values():
         for own in group if len(group) > 1 else ():
             names[own] += f"_{sha256(own.encode('utf-8', 'replace')).hexdigest()[:6]}"

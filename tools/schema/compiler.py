@@ -44,7 +44,7 @@ def _refuse(uri: str) -> NoReturn:
     raise ValueError(f"{uri} is outside the document")
 
 
-def compiled(schema: Node, graph: SchemaGraph) -> Draft202012Validator:
+def compile_schema(schema: Node, graph: SchemaGraph) -> Draft202012Validator:
     """
     Return the validator of a whole document, with patterns that need backtracking bounded.
 

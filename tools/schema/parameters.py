@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .canonical import DEPTH_MAX, NotJson, canonical_arguments, dump, is_plain, plain
-from .compiler import compiled, validator
+from .compiler import compile_schema, validator
 from .problems import Problem, foreign, misfit, missing, problems_of, unknown
 from .references import COMBINED, IN_PLACE, Node, SchemaError, SchemaGraph
 
@@ -69,7 +69,7 @@ class ParameterSchema:
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self.schema: dict[str, Any] = _copied(schema)
         self._graph = SchemaGraph(self.schema)
-        self._validator = compiled(self.schema, self._graph)
+        self._validator = compile_schema(self.schema, self._graph)
         declared = self._graph.parts(self.schema, keys=COMBINED)
         _check_types(self.schema, declared)
         self.names: tuple[str, ...] = _names(declared, "properties")

@@ -90,7 +90,7 @@ class Fetcher:
         """Return the answer at *url* or where it redirects to; *rules*: it is a robots.txt, asked for at once."""
         import httpx
 
-        from .transport import TROUBLE, CheckedBackend, CheckedTransport, told
+        from .transport import TROUBLE, CheckedBackend, CheckedTransport, fault_words
 
         backend = CheckedBackend(policy, deadline, self._resolver)
         headers = {
@@ -113,7 +113,7 @@ class Fetcher:
                     request = answer
         except TROUBLE as error:
             deadline.check()  # of two reasons the one that says how long it took
-            raise ToolError(told(error)) from None
+            raise ToolError(fault_words(error)) from None
         except (ValueError, UnicodeError):  # of a redirect that names no URL
             raise ToolError("the server redirects to something that is no URL") from None
         raise ToolError(f"more than {self.settings.redirects} redirects")

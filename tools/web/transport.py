@@ -163,7 +163,7 @@ TROUBLE = (
 """What a request over `CheckedTransport` can end with."""
 
 
-def told(error: Exception) -> str:
+def fault_words(error: Exception) -> str:
     """Return what went wrong with a request in a few words, without anything that a server said."""
     if isinstance(error, httpx.TimeoutException | httpcore.TimeoutException):
         return "the server did not answer in time"

@@ -15,7 +15,7 @@ from ..fsm.engine import Engine
 from ..fsm.explain.coverage import coverage
 from ..fsm.journal_api import Journal
 from ..fsm.lifecycle.result import Result
-from ..fsm.replay.restore import restored
+from ..fsm.replay.restore import restore_run
 from ..fsm.runtime.tool_results import output_of
 from ..states.base.errors import AnswerNeeded, EffectUnknown, NotStarted, PaorError, UsageError
 from ..states.records.events import RunEnded, TransitionTaken
@@ -274,7 +274,7 @@ def facts(journal: Journal) -> list[dict[str, Any]]:
 
 
 def _facts(journal: Journal, run_id: str) -> dict[str, Any]:
-    run, _ = restored(journal, run_id)
+    run, _ = restore_run(journal, run_id)
     counters = run.counters
     return {
         "objective": run.spec.objective,

@@ -11,7 +11,7 @@ from ..fsm.engine import Engine
 from ..fsm.journal.rows import Transition
 from ..fsm.journal_api import Journal
 from ..fsm.replay.replay import replay
-from ..fsm.replay.restore import restored
+from ..fsm.replay.restore import restore_run
 from ..states.base.errors import ToolError, UsageError
 from ..states.records.actions import Effect, Intent
 from ..states.run.state import Change
@@ -255,7 +255,7 @@ def walk(journal: Journal, run_id: str) -> Walk:
         JournalDamaged: Its rows cannot be read.
     """
     row = journal.run(run_id)
-    run, _ = restored(journal, row.run_id)
+    run, _ = restore_run(journal, row.run_id)
     rows = journal.transitions(row.run_id)
     phases = [*(rows[0].source,)] if rows else []
     phases += [item.dest for item in rows]

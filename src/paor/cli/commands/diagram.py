@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from ...fsm.diagrams.overlays import coverage_of, covered, parted, walk
+from ...fsm.diagrams.overlays import coverage_of, covered, difference_of, walk
 from ...fsm.diagrams.render import Format, Overlay
 from ...fsm.diagrams.render import diagram as picture
 from ...fsm.explain.coverage import Coverage
@@ -148,5 +148,5 @@ def _second(path: str | None) -> Iterator[Journal | None]:
 def _parted(left: str, right: str, journal: str, other: str | None) -> Drawn:
     with reading(journal) as reader, _second(other) as second:
         one, two = find_run(reader, left), find_run(second or reader, right)
-        overlay, found = parted(reader, one.run_id, two.run_id, second)
+        overlay, found = difference_of(reader, one.run_id, two.run_id, second)
     return overlay, {"run_id": one.run_id, "diff": found.wire()}

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from ...fsm.erasure.execute import ErasureResult, unfinished
+from ...fsm.erasure.execute import ErasureResult, unfinished_runs
 from ...fsm.erasure.plan import FIELDS
 from ...fsm.journal_api import Journal
 from ..support.journals import busy_timeout_s, find_run, reading
@@ -97,7 +97,7 @@ def erase(
 
 
 def _finish(writer: Journal, as_json: bool) -> int:
-    runs = unfinished(writer)
+    runs = unfinished_runs(writer)
     writer.finish_erasing()
     if as_json:
         say_json({"runs": runs, "scrubbed": bool(runs)})

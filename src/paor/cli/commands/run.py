@@ -20,7 +20,7 @@ from ...fsm.lifecycle.fallback import is_owed
 from ...fsm.lifecycle.result import Result
 from ...fsm.lifecycle.resume import timed_out
 from ...fsm.lifecycle.subruns import used_tools
-from ...fsm.replay.restore import restored
+from ...fsm.replay.restore import restore_run
 from ...fsm.runtime.ports import SystemClock
 from ...prompts.model import Model
 from ...states.base.errors import MissingExtra, RunChanged, UsageError
@@ -305,7 +305,7 @@ def resume(
         idle = row.status == "waiting" and answer is None and outcome is None
         asked = asking(reader, row)  # of a workflow its waiting task; one whose task waits no more goes on
         settled = row.task == 0 and asked is row
-        ended = row.status in ("done", "failed") and not is_owed(reader, restored(reader, row.run_id)[0])
+        ended = row.status in ("done", "failed") and not is_owed(reader, restore_run(reader, row.run_id)[0])
         if ended or (idle and not settled and not overdue(reader, asked.run_id)):
             if answer is not None or outcome is not None:
                 tell(f"paor: run {row.run_id} has ended; the answer is not needed")
@@ -347,7 +347,7 @@ def report_changes(row: RunRow, error: RunChanged, option: str) -> int:
 
 def overdue(reader: Journal, run_id: str) -> bool:
     """Return whether the question that a run waits for counts as declined by now."""
-    run, _ = restored(reader, run_id)
+    run, _ = restore_run(reader, run_id)
     return timed_out(run, reader.rows(run.number), SystemClock().now_us()) is not None
 
 

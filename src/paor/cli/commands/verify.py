@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from ...fsm.verify.heads import BYTES_MAX, Head, read, written
+from ...fsm.verify.heads import BYTES_MAX, Head, heads_file, read
 from ...fsm.verify.verify import Defect
 from ...states.base.errors import JournalDamaged, UsageError
 from ..support.journals import reading
@@ -63,7 +63,7 @@ def verify(head: str | None, write_head: str | None, journal: str, as_json: bool
     advice = re.compile("; run: paor verify.*")  # is what was done
     defects = [replace(item, problem=advice.sub("", item.problem)) for item in defects]
     if write_head is not None and not defects:
-        write_atomically(Path(write_head), written(now))
+        write_atomically(Path(write_head), heads_file(now))
     if as_json:
         found = [{"run_id": item.run_id, "place": item.place, "problem": item.problem} for item in defects]
         message = {"ok": not defects, "runs": runs, "transitions": transitions, "heads": len(before)}

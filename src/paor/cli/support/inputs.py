@@ -16,8 +16,8 @@ from ...fsm.lifecycle.arguments import (
     mime_of,
     mode_of,
     model_of,
+    offered_tools,
     profile_of,
-    restricted,
     templates_of,
     toolbox,
 )
@@ -251,6 +251,6 @@ def _check(given: RunInput, *, tools_known: bool) -> None:
         templates_of({}, given.prompt_template)
     if tools_known or given.web:
         tools = toolbox(asked_tools(given.app, web=given.web), builtins=True)
-        offered = restricted(tools, given.tools)
+        offered = offered_tools(tools, given.tools)
         if given.workflow is not None:
-            given.workflow.offered(tools, offered)
+            given.workflow.tools_of_workflow(tools, offered)

@@ -20,7 +20,7 @@ from ...states.base.errors import PaorError, UsageError
 from ...states.records.questions import Question
 from ...states.run.reasons import LIMIT_REASONS
 from ...states.run.state import Change
-from ...tools.documents.reports import MIMES, check_report_format, written
+from ...tools.documents.reports import MIMES, check_report_format, render_report
 from .journals import short_id
 from .run_summary import asking
 from .streams import (
@@ -116,7 +116,7 @@ def write_report(result: Result, path: Path) -> str:
     content: str | bytes = result.answer.rstrip("\n") + "\n" if body is None else body
     if isinstance(content, str) and (report is None or body is None or report.mime != MIMES[form]):
         try:
-            content = written(content, form, title=path.stem)
+            content = render_report(content, form, title=path.stem)
         except PaorError as error:
             raise UsageError(f"{path}: not written: {error}") from None
     data = content if isinstance(content, bytes) else content.encode("utf-8", "replace")

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...fsm.replay.replay import replay
-from ...fsm.replay.restore import restored
+from ...fsm.replay.restore import restore_run
 from ...states.run.reasons import REASONS
 from ...states.run.state import Run
 from ...states.settings.policy import ApprovalRule, Policy
@@ -221,7 +221,7 @@ def journal_tells_the_state(world: Observed) -> Iterator[str]:
         seen = world.seen.get(number)
         if seen is None or not seen.rows:
             continue
-        run = restored(world.journal, seen.run_id)[0]
+        run = restore_run(world.journal, seen.run_id)[0]
         if (run.state, run.seq) != (seen.model.phase, seen.model.seq):
             yield f"the journal tells {run.state} at row {run.seq}, the rows {seen.model.phase} at {seen.model.seq}"
         held = world.held

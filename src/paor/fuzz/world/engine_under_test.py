@@ -18,7 +18,7 @@ from ...fsm.engine import Engine
 from ...fsm.journal.rows import RunRow, transition_of
 from ...fsm.journal_api import Journal
 from ...fsm.lifecycle.result import Result, result_of_run
-from ...fsm.replay.restore import restored, run_before
+from ...fsm.replay.restore import restore_run, run_before
 from ...fsm.runtime.ports import SeededIds
 from ...fsm.runtime.run_context import RunContext
 from ...prompts.model import ModelCall
@@ -158,7 +158,7 @@ class SystemUnderTest:
 
     def result_of(self, run_id: str) -> Result:
         """Return the result of a run, from the journal alone."""
-        return result_of_run(restored(self.journal, run_id)[0], self.journal)
+        return result_of_run(restore_run(self.journal, run_id)[0], self.journal)
 
     # -- the outside -----------------------------------------------------------------------------------------------
 
@@ -179,7 +179,7 @@ class SystemUnderTest:
         self._hold_to_cancel(f"{tool.name} was called", rows=0)
         live = self.live
         own = live is not None and live.run_id == context.run_id
-        run = live if own and live is not None else restored(self.journal, context.run_id)[0]
+        run = live if own and live is not None else restore_run(self.journal, context.run_id)[0]
         if not run.counters.formatted:
             spec, intent = run.spec, run.memory.intent
             if denied(spec.policy, spec.task_type, tool.name):

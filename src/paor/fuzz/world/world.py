@@ -21,7 +21,7 @@ from ...fsm.lifecycle.start import new_run
 from ...fsm.lifecycle.subrun_runner import new_workflow
 from ...fsm.lifecycle.subruns import task_to_answer, waiting_task
 from ...fsm.machine.machine import request_of
-from ...fsm.replay.restore import restored
+from ...fsm.replay.restore import restore_run
 from ...fsm.runtime.loop import Steps
 from ...fsm.runtime.run_context import RunContext
 from ...states.base.errors import InvalidAnswer, UsageError
@@ -62,7 +62,7 @@ class World(SystemUnderTest):
         if self.live is not None:
             return self.live
         if self._restored is None:
-            self._restored = restored(self.journal, self.run_id)[0]
+            self._restored = restore_run(self.journal, self.run_id)[0]
         return self._restored
 
     @property
@@ -89,7 +89,7 @@ class World(SystemUnderTest):
         if run is None or run.final or run.waiting_for is None:
             return None
         task = waiting_task(self.journal, self.journal.run(run.run_id))
-        return restored(self.journal, task)[0].waiting_for if task is not None else run.waiting_for
+        return restore_run(self.journal, task)[0].waiting_for if task is not None else run.waiting_for
 
     @property
     def may_be_late(self) -> bool:
