@@ -60,7 +60,7 @@ KEPT = Kept()
 
 
 def say(text: str = "") -> None:
-    """Print one line at once, so that it stands in order with what the tools print; beside other gates keep it."""
+    """Print one line at once, so that it is in order with what the tools print; beside other gates keep it."""
     if KEPT.lines is not None:
         KEPT.lines.append(text)
         return

@@ -26,7 +26,7 @@ class Breakage:
     Attributes:
         what: The edit, for people.
         file: Where, from the root.
-        old: What stands there, exactly once.
+        old: What is there, exactly once.
         new: What is put in its place.
         test: The test that then fails, as ``tests/test_x.py::test_name``, with the parameters of one case where it has some.
     """

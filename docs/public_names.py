@@ -246,7 +246,7 @@ def _home_of(name: str, home: str) -> ModuleType:
 
 
 def _text_after(tree: ast.Module, node: ast.stmt) -> str:
-    """Return the string that stands below an assignment."""
+    """Return the string that is below an assignment."""
     after = tree.body[tree.body.index(node) + 1 :][:1]
     text = after[0].value if after and isinstance(after[0], ast.Expr) else None
     return inspect.cleandoc(str(text.value)) if isinstance(text, ast.Constant) else ""

@@ -2,7 +2,7 @@
 Write the reference from docstrings: one page for each group of public names, under ``docs/reference``.
 
 Signatures are taken from the source text as it stands, not from live objects, so every version of Python writes the
-same pages. What a page says of a name stands in that name's docstring and nowhere else: mend it there.
+same pages. What a page says of a name is in that name's docstring and nowhere else: mend it there.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Group:
 
     Attributes:
         title: Its heading.
-        lead: What stands below it.
+        lead: What is below it.
         names: Public names of `paor`, in the order of the page.
         shapes: What these give back or take and is not public itself, as ``module:Name``.
         module: Module whose ``__all__`` it is, for groups that are a module of their own.
@@ -128,7 +128,7 @@ GROUPS = {
     "testing": Group("The testing kit", "What `paor.testing` has.", module="paor.testing"),
 }
 """
-Every public name stands in exactly one of them. Errors are found by themselves; a name that stands in none comes last on the
+Every public name is in exactly one of them. Errors are found by themselves; a name that is in none comes last on the
 page that `FLOORS` has for its module.
 """
 

@@ -1,7 +1,7 @@
 """
 The one interface between the engine and a language model.
 
-A model answers one call at a time; it keeps no conversation. Everything it may know stands in the messages, and
+A model answers one call at a time; it keeps no conversation. Everything it may know is in the messages, and
 everything that it used comes back in the reply, so that a run can be replayed without it.
 """
 
@@ -38,7 +38,7 @@ FAULT_CODES = (
     "script_exhausted",
     "unexpected",
 )
-"""Why a model could not answer at all; a closed list, since it stands in hashed rows."""
+"""Why a model could not answer at all; a closed list, since it is in hashed rows."""
 
 
 class PromptMessage(Struct, frozen=True):

@@ -14,7 +14,7 @@ class ScriptedModel:
     """
     Answer the n-th model request of a run with the n-th reply.
 
-    The count is the run's own (it stands in the journal), so a script also goes on rightly after a resume in
+    The count is the run's own (it is in the journal), so a script also goes on rightly after a resume in
     another process, and one model serves any number of runs at once.
 
     Args:

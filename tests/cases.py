@@ -130,7 +130,7 @@ OUTCOMES: dict[str, Outcome] = {
 def run_in(
     state: str, of: Spec | None = None, *, counters: Mapping[str, Any] | None = None, **memory: Any
 ) -> Run:
-    """Return a run that stands in *state* with these counters and slots of its memory."""
+    """Return a run that is in *state* with these counters and slots of its memory."""
     start = initial_run("run-1", 1, of if of is not None else spec())
     return replace(
         start,

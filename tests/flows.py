@@ -75,7 +75,7 @@ class Calls:
 
 
 def fixture(name: str) -> str:
-    """Return one of the document's snippets, as it stands there."""
+    """Return one of the document's snippets, as it is there."""
     return (FIXTURES / name).read_text(encoding="utf-8")
 
 

@@ -50,7 +50,7 @@ def paor(folder: Path, *arguments: str, **environment: str) -> subprocess.Comple
 
 
 def run_job(folder: Path, model: str, base_url: str) -> dict[str, Any]:
-    """Run the job with *model* at *base_url* and return its result; the report stands in the folder."""
+    """Run the job with *model* at *base_url* and return its result; the report is in the folder."""
     provider = model.partition(":")[0].upper()
     documents = [
         part for name in ("contract.pdf", "notes.html") for part in ("--document", str(EXAMPLES / name))

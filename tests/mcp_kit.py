@@ -22,7 +22,7 @@ SECRET = "s3cr3t-token-0123456789"
 
 
 def command(script: Path, effects: Path, *more: str) -> list[str]:
-    """Return the command of one of our servers; what it does stands in the file *effects*."""
+    """Return the command of one of our servers; what it does is in the file *effects*."""
     return [sys.executable, str(script), str(effects), *more]
 
 
@@ -148,5 +148,5 @@ def texts(folder: Path) -> dict[str, str | bytes | None]:
 
 
 def bytes_written(folder: Path) -> bytes:
-    """Return everything that stands in a folder's journal files."""
+    """Return everything that is in a folder's journal files."""
     return b"".join(path.read_bytes() for path in sorted(folder.glob("runs.db*")))

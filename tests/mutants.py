@@ -92,7 +92,7 @@ class Mutant:
         file: Where, from the root of the repository; empty for what a spec holds.
         line: Where in it.
         what: The edit in words.
-        place: Function or value that it stands in.
+        place: Function or value that it is in.
         text: The whole file after it, or for a spec the value.
     """
 
@@ -284,7 +284,7 @@ def _is_truth(node: ast.AST) -> bool:
 
 
 def _dropped(node: ast.BoolOp, index: int) -> None:
-    """Leave one term of a condition out; of two the other stands alone, as a conjunction with itself."""
+    """Leave one term of a condition out; of two the other is alone, as a conjunction with itself."""
     kept = [value for place, value in enumerate(node.values) if place != index]
     node.values = kept if len(kept) > 1 else [kept[0], deepcopy(kept[0])]
 

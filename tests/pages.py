@@ -30,8 +30,8 @@ class Block:
         page: File name.
         line: Where its text begins, from 1.
         language: Word after the fence.
-        text: What stands in it.
-        prints: For Python: the text block that follows, if nothing but blank lines stands between.
+        text: What is in it.
+        prints: For Python: the text block that follows, if nothing but blank lines is between.
     """
 
     page: str

@@ -43,7 +43,7 @@ class Edit:
 
     Attributes:
         file: Where, from the root.
-        old: What stands there, exactly once.
+        old: What is there, exactly once.
         new: What is put in its place.
     """
 

@@ -99,7 +99,7 @@ class Replies(EngineMachine):
         )
 
     def check(self, world: World) -> None:
-        """What is denied is not called; what was called was meant, and stands under labels of its own."""
+        """What is denied is not called; what was called was meant, and is under labels of its own."""
         assert not self.called["notes.secret"]
         for row in world.journal.runs():
             labels = [(item.label, item.position) for item in world.journal.documents(row.run_id)]

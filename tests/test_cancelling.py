@@ -278,7 +278,7 @@ def test_a_tool_that_does_not_give_in_has_ended_when_the_run_ends(tmp_path: Path
 
 
 def test_a_task_that_is_itself_cancelled_is_told_from_a_run_that_is(tmp_path: Path) -> None:
-    """asyncio's own cancelling ends the driver, not the run: it stands in doubt and can be resumed."""
+    """asyncio's own cancelling ends the driver, not the run: it is in doubt and can be resumed."""
     log: list[str] = []
     enter = threading.Event()
     with working(tmp_path, "once", is_async=True, log=log, enter=enter) as scripted:

@@ -244,7 +244,7 @@ def test_a_whole_reply_that_is_waited_for_without_a_stream_is_closed_too(tmp_pat
 
 @pytest.mark.parametrize("state", ["stalled", "dripping"])
 def test_who_stops_listening_closes_the_stream_at_once(state: str, tmp_path: Path) -> None:
-    """Also one that says nothing any more; the run stands where it stood and can be resumed."""
+    """Also one that says nothing any more; the run is where it stood and can be resumed."""
     line = Line()
     with model_server() as server, asking(tmp_path, server, CHAT) as engine:
         server.script(getattr(line, state)(CHAT))

@@ -192,7 +192,7 @@ def test_an_import_that_fails_leaves_no_new_journal_behind(shell: Shell) -> None
 
 
 def test_a_file_of_heads_that_is_something_else_is_told_in_one_short_line(shell: Shell) -> None:
-    """Whatever stands in it."""
+    """Whatever is in it."""
     (shell.folder / "heads.json").write_bytes(b"SQLite format 3\0" + bytes(range(256)) * 100)
     assert shell("run", "Say something", "--model", "offline").code in (0, 1)
     said = shell("verify", "--head", "heads.json")

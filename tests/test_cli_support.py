@@ -1,7 +1,7 @@
 """
 What the tests of the command line share: one call of `main` in this process, one in another, scripts and an app.
 
-It holds no tests; it is named so that it stands with them.
+It holds no tests; it is named so that it is with them.
 """
 
 from __future__ import annotations

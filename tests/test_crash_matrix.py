@@ -103,7 +103,7 @@ def test_a_once_tool_that_is_labelled_read_is_found(tmp_path: Path) -> None:
 
 
 def test_a_tool_that_is_not_as_idempotent_as_it_says_is_found_in_the_world(tmp_path: Path) -> None:
-    """Nothing of it stands in the journal."""
+    """Nothing of it is in the journal."""
     near = points_of(tmp_path, "repeating", "tool mail.send, after")
     report = crashed(tmp_path, "repeating", world=f"{AGENTS}:world", points=near)
     assert len(report.failures) == 2 and all("world: " in line for line in report.failures)

@@ -55,7 +55,7 @@ SESSIONS = tuple(
 
 @pytest.mark.parametrize("name", RUN)
 def test_python_of_a_page_runs_and_prints_what_it_shows(name: str, tmp_path: Path) -> None:
-    """All snippets of a page are one program, and each prints what stands below it."""
+    """All snippets of a page are one program, and each prints what is below it."""
     for block, output in run_python(name, tmp_path):
         assert output.strip() == (block.prints or "").strip(), f"{name}:{block.line}"
 
@@ -220,7 +220,7 @@ def test_json_forms_of_the_protocol_are_accepted_by_the_readers() -> None:
 
 
 def test_every_public_name_that_a_page_imports_is_public() -> None:
-    """What a reader copies stands in ``__all__``."""
+    """What a reader copies is in ``__all__``."""
     for name in ("README.md", TUTORIAL, *OWN):
         for block in blocks_of(name):
             for names in re.findall(r"(?m)^from paor import (.+)$", block.text):

@@ -95,7 +95,7 @@ def rows_taken(journal: Journal, run_id: str) -> set[Row]:
 
 
 def abandoned_in(phase: str, world: World) -> str:
-    """Run *world* until it stands in *phase*, and leave it there as a lost process would."""
+    """Run *world* until it is in *phase*, and leave it there as a lost process would."""
     events = world.engine.stream("Read")
     for event in events:
         if isinstance(event, TransitionTaken) and event.dest == phase:

@@ -50,7 +50,7 @@ PIECE = 24
 
 
 def bytes_of(path: Path) -> bytes:
-    """Return everything that stands in a journal's file, its log and its index."""
+    """Return everything that is in a journal's file, its log and its index."""
     return b"".join(file.read_bytes() for file in sorted(path.parent.glob(f"{path.name}*")))
 
 
@@ -237,7 +237,7 @@ def test_an_excerpt_begins_at_its_length() -> None:
 
 
 def test_the_text_of_a_document_that_is_converted_counts_too(tmp_path: Path) -> None:
-    """Of a page: what stands between its tags, cut into one by the conversion."""
+    """Of a page: what is between its tags, cut into one by the conversion."""
     page = "<html><body><p>The par<b>cel was le</b>ft with <i>your</i> neighbour</p></body></html>"
     path = tmp_path / JOURNAL
     with engine(
@@ -364,7 +364,7 @@ def test_a_run_by_itself_that_was_given_the_same_document_is_found_too(tmp_path:
 
 
 def test_a_fork_holds_what_its_parent_holds(tmp_path: Path) -> None:
-    """What it shares stands under its parent: erasing by either asks for the other; afterwards both say so."""
+    """What it shares is under its parent: erasing by either asks for the other; afterwards both say so."""
     with engine(tmp_path, [*READ(1), CONTINUE, *READ(2), STOP, SUCCESS]) as scripted:
         parent = scripted.run("Read the letter", documents=[("letter.txt", LETTER)], context=LETTER).run_id
         fork = scripted.fork(parent, 4).run_id

@@ -327,7 +327,7 @@ def test_what_is_not_json_has_nothing_to_show(value: Any) -> None:
 
 
 def test_names_of_an_expression_are_its_variables() -> None:
-    """Keys after a dot and functions are none; each name stands once."""
+    """Keys after a dot and functions are none; each name is once."""
     assert parse_expression("len(plan.steps) > x && plan.a[y]?.z").names == ("plan", "x", "y")
 
 

@@ -87,7 +87,7 @@ def test_files_under_the_roots_are_opened(path: str, text: str, tree: Path) -> N
     ids=lambda path: ascii(path)[:30],
 )
 def test_what_is_not_a_file_under_the_roots_is_refused_in_one_line(path: str, tree: Path) -> None:
-    """Nothing hangs on a pipe, and the line does not say what stands in the file."""
+    """Nothing hangs on a pipe, and the line does not say what is in the file."""
     with pytest.raises(ToolError) as told:
         open_within(roots(tree), path.format(tree=tree))
     assert "\n" not in str(told.value) and str(told.value).isascii() and "the secret" not in str(told.value)

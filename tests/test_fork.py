@@ -119,7 +119,7 @@ def _begun_once(rows: list[Any], seq: int) -> bool:
 
 
 def test_a_fork_of_a_fork_at_any_row(tmp_path: Path) -> None:
-    """What both share stands under the first run; labels, payloads and documents resolve through all of them."""
+    """What both share is under the first run; labels, payloads and documents resolve through all of them."""
     journey = BY_NAME["documents"]
     with journey.engine(tmp_path) as scripted:
         result = play(journey, scripted)
@@ -174,7 +174,7 @@ def forked(tmp_path: Path) -> Iterator[tuple[Path, str, str]]:
 
 
 def test_nothing_is_copied(forked: tuple[Path, str, str]) -> None:
-    """No row, payload or document of the parent stands under the fork; numbers go on where the shared ones end."""
+    """No row, payload or document of the parent is under the fork; numbers go on where the shared ones end."""
     path, run_id, fork = forked
     with closing(sqlite3.connect(path)) as connection:
         number = connection.execute("SELECT run FROM specs WHERE run_id = ?", (fork,)).fetchone()[0]

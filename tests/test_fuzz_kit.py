@@ -680,7 +680,7 @@ def test_a_case_that_was_found_is_not_lost_when_somebody_stops_its_shrinking(
 
 
 def test_rows_that_were_never_taken_are_told_apart() -> None:
-    """Two rows of one phase and trigger are not one; a row that stands alone needs no guards for its name."""
+    """Two rows of one phase and trigger are not one; a row that is alone needs no guards for its name."""
     found = search(sample_engine, examples=1, number=1)._replace(coverage=Coverage.empty())
     told = " ".join(re.sub(r"\x1b\[\d*m", "", " ".join(_covered(found))).split())
     assert "never taken Planning fail Failed [hard_stop], Planning wait, Planning answer, " in told

@@ -366,7 +366,7 @@ def test_an_edit_of_any_column_is_found_by_both(tmp_path: Path, table: str, colu
     ],
 )
 def test_a_row_removed_or_added_is_found_by_both(tmp_path: Path, statement: str) -> None:
-    """Whatever table it stands in."""
+    """Whatever table it is in."""
     finished(tmp_path / "runs.db")
     assert script_says(tmp_path / "runs.db") == 0
     tampered(tmp_path / "runs.db", tmp_path / "bad.db", statement)

@@ -1,4 +1,4 @@
-"""The house stands as designed: one package behind four links, one version, errors that travel, a light import."""
+"""The house is as designed: one package behind four links, one version, errors that travel, a light import."""
 
 from __future__ import annotations
 

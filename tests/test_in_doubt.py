@@ -101,7 +101,7 @@ def answering(value: Any, asked: list[str], *, is_async: bool) -> Callable[[str]
 def test_a_tools_own_reconciliation_decides_and_the_row_says_so(
     value: Any, status: str, why: str, effects: int, form: str, driver: str, tmp_path: Path
 ) -> None:
-    """Asked once, with the key of the effect; what it said, or why it said nothing, stands in the row."""
+    """Asked once, with the key of the effect; what it said, or why it said nothing, is in the row."""
     asked: list[str] = []
     answer = answering(value, asked, is_async=form != "sync")
     reconcile = (lambda key: answer(key)) if form == "awaitable" else answer

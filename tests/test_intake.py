@@ -181,7 +181,7 @@ def test_documents_are_the_third_argument_of_every_way_to_run() -> None:
 
 @pytest.mark.parametrize(("way", "options"), [(Engine.resume, ResumeOptions), (Engine.fork, ForkOptions)])
 def test_what_the_async_form_takes_by_name_is_what_the_signature_says(way: Any, options: Any) -> None:
-    """It stands in the signature for people and in a TypedDict for the async form; neither may have more or other types."""
+    """It is in the signature for people and in a TypedDict for the async form; neither may have more or other types."""
     parameters = inspect.signature(way).parameters.values()
     named = {item.name: item.annotation for item in parameters if item.kind is item.KEYWORD_ONLY}
     named.pop("drive", None)  # of `afork` an argument of its own

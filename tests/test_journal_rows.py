@@ -265,7 +265,7 @@ def test_A038_labels_are_deterministic_and_unique_within_a_run(tmp_path: Path) -
 
 
 def test_A011_a_label_names_round_task_action_and_the_tools_label(tmp_path: Path) -> None:
-    """The input stands under action 0, what the first action reads under action 1."""
+    """The input is under action 0, what the first action reads under action 1."""
     with engine(tmp_path, [*READ(1), CONTINUE, *READ(2), STOP, SUCCESS]) as scripted:
         run_id = scripted.run("Read", documents=[("a.txt", "a"), ("b.txt", "b")]).run_id
         places = [(item.label, item.position, item.number) for item in scripted.journal.documents(run_id)]

@@ -48,7 +48,7 @@ class Lost(BaseException):
 
 class Priced:
     """
-    A model that does what is asked, and whose n-th request of a run uses what stands at place n.
+    A model that does what is asked, and whose n-th request of a run uses what is at place n.
 
     Args:
         prices: Tokens in, tokens out, and money in millionths; from the start again when they are used up.
@@ -395,7 +395,7 @@ def test_what_a_failed_request_of_a_tool_used_is_settled(tmp_path: Path) -> None
 
 
 def test_without_an_allowance_rows_are_as_they_were(tmp_path: Path) -> None:
-    """No reservation stands in a row, and a budget ends a run only when it is used up."""
+    """No reservation is in a row, and a budget ends a run only when it is used up."""
     model = Priced([(100, 100, 0)])
     with world(tmp_path, model, asking(0), Limits(token_budget=401)) as scripted:
         result = scripted.run("Read")
@@ -490,7 +490,7 @@ def flow(folder: Path, limits: Limits, lost: Callable[[ModelCall], None] = lambd
 def test_the_tasks_of_a_workflow_draw_from_one_budget(
     limits: Limits, reason: str, started: int, is_async: bool, tmp_path: Path
 ) -> None:
-    """Each gets what is left; the sum of all is overspent by the last request at most, and stands in the whole's rows."""
+    """Each gets what is left; the sum of all is overspent by the last request at most, and is in the whole's rows."""
     with flow(tmp_path, limits) as scripted:
         if is_async:
             result = asyncio.run(scripted.arun_workflow("Work", tasks=TASKS, mode="react"))

@@ -347,7 +347,7 @@ def test_A018_the_number_of_refinements_without_gain_can_be_set(tmp_path: Path, 
 
 
 def test_A018_a_gain_of_a_millionth_counts(tmp_path: Path) -> None:
-    """Scores are compared as whole millionths, so that no float stands in a row."""
+    """Scores are compared as whole millionths, so that no float is in a row."""
     with World(
         tmp_path, [*scored(0.5, 0.500001, 0.500002), STOP], limits=Limits(no_improvement_limit=1)
     ) as world:

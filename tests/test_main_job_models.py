@@ -72,7 +72,7 @@ def faults(wire: Wire) -> list[Behaviour]:
     "wire, name", [(CHAT, "openai:local"), (MESSAGES, "anthropic:local")], ids=["openai", "anthropic"]
 )
 def test_the_main_job_with_a_model_and_faults(tmp_path: Path, wire: Wire, name: str) -> None:
-    """Every fault stands in the journal; with the server gone it replays identical."""
+    """Every fault is in the journal; with the server gone it replays identical."""
     with model_server() as server:
         server.script(*faults(wire))
         result = run_job(tmp_path, name, f"{server.url}/v1" if wire is CHAT else server.url)

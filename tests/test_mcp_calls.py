@@ -61,7 +61,7 @@ def test_every_kind_of_content_becomes_a_document(tmp_path: Path) -> None:
     ],
 )
 def test_a_result_is_told_once(tool: str, name: str, text: str, tmp_path: Path) -> None:
-    """Structured content that stands in a text too is one document; prints of a server between messages are none."""
+    """Structured content that is in a text too is one document; prints of a server between messages are none."""
     with faulty(tmp_path) as server:
         called(server, tmp_path, f"f.{tool}")
     assert texts(tmp_path) == {name: text}

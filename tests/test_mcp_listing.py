@@ -35,7 +35,7 @@ def test_names_are_made_fit_and_none_takes_anothers_place(tmp_path: Path) -> Non
 
 
 def test_descriptions_are_data_in_every_prompt(tmp_path: Path) -> None:
-    """What a server writes there opens no section and stands in no rules; decisions stay within the policy."""
+    """What a server writes there opens no section and is in no rules; decisions stay within the policy."""
     with faulty(tmp_path, "--listing", "odd") as server:
         model = ScriptedModel([{"steps": []}])
         with Engine(model, server.tools(), Journal(str(tmp_path / "x.db"), "off"), builtins=False) as engine:

@@ -47,7 +47,7 @@ def adds(database: Database) -> None:
 
 
 def rows(path: Path) -> list[tuple[object, ...]]:
-    """Return everything that stands under a hash, and the bodies."""
+    """Return everything that is under a hash, and the bodies."""
     return query(path, "SELECT * FROM transitions") + query(path, "SELECT * FROM payloads")
 
 

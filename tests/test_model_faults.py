@@ -318,7 +318,7 @@ def test_an_address_that_lacks_its_last_part_is_hinted_at(server: ModelServer) -
     assert unavailable(OpenAIModel("m", base_url=f"{server.url}/v1"), "sync").message == "HTTP 404: Not Found"
 
 
-# -- what is no answer, whatever stands in it ----------------------------------------------------------------------
+# -- what is no answer, whatever is in it ----------------------------------------------------------------------
 
 CALL = {"id": "call_1", "type": "function", "function": {"name": "notes.read", "arguments": '{"page": 1}'}}
 ITEM = {"type": "function_call", "call_id": "call_1", "name": "notes.read", "arguments": '{"page": 1}'}

@@ -455,12 +455,12 @@ def test_a_price_list_with_a_defect_is_refused(text: str, words: str) -> None:
         prices_of(text, "list")
 
 
-# -- what stands in rows -----------------------------------------------------------------------------------------
+# -- what is in rows -----------------------------------------------------------------------------------------
 
 
 @given(value=st.text() | st.integers() | st.none())
 def test_a_request_id_is_a_label_or_nothing(value: object) -> None:
-    """No text of a server stands in a hashed row."""
+    """No text of a server is in a hashed row."""
     label = request_label(value)
     assert label is None or (label == value and label.isascii() and " " not in label and len(label) <= 80)
 

@@ -155,7 +155,7 @@ def test_no_key_in_a_crash_of_the_interpreter(tmp_path: Path) -> None:
 
 
 def test_a_model_is_not_copied_or_pickled_with_its_key() -> None:
-    """It says what it is without it, and without what stands in an address."""
+    """It says what it is without it, and without what is in an address."""
     model = OpenAIModel("m", api_key=KEY, base_url=f"http://user:{KEY}@127.0.0.1:9/v1?key={quote(KEY)}")
     assert repr(model) == "OpenAIModel('m', base_url='http://127.0.0.1:9/v1')"
     for copied in (copy.copy, copy.deepcopy):

@@ -279,7 +279,7 @@ def index(page: int) -> dict[str, Any]:
 
 
 def test_C2_3_a_placeholder_is_replaced_before_the_key_is_taken(tmp_path: Path) -> None:
-    """`$step[N].output.path` keeps its type, stands within texts, and the third equal call is blocked."""
+    """`$step[N].output.path` keeps its type, is within texts, and the third equal call is blocked."""
     calls: list[int] = []
     steps = [STEP("notes.index", page=1), *[STEP(page=page) for page in ("$step[0].output.next", 2, 2)]]
     with World(tmp_path, [PLAN(*steps), NOTHING, SUCCESS], [counted(calls), index]) as world:

@@ -44,7 +44,7 @@ def test_placeholders_are_filled_once() -> None:
 
 @given(x=st.text(), y=st.text())
 def test_no_value_can_change_what_another_one_says(x: str, y: str) -> None:
-    """Whatever stands in the values, each is inserted as it is, in its own place."""
+    """Whatever is in the values, each is inserted as it is, in its own place."""
     assert filled("[{{KEY:X}}|{{KEY:Y}}|{{KEY:X}}]", X=x, Y=y) == (f"[{x}|{y}|{x}]" if x or y else "")
 
 
@@ -58,7 +58,7 @@ def test_a_block_count_does_not_depend_on_the_data(value: str) -> None:
 
 
 def test_A102_a_block_of_empty_placeholders_disappears() -> None:
-    """So that no heading stands above nothing; one that is filled keeps the whole block."""
+    """So that no heading is above nothing; one that is filled keeps the whole block."""
     text = "## One\n{{KEY:A}}\n\n## Two\n{{KEY:B}} and {{KEY:C}}\n\n## Three"
     assert filled(text) == "## Three"
     assert filled(text, C="c") == "## Two\n and c\n\n## Three"
@@ -94,7 +94,7 @@ def test_what_is_no_template_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_shipped_template_knows_its_placeholders(name: str) -> None:
-    """Each one that a builder fills, and no other; the reply format stands in the system part."""
+    """Each one that a builder fills, and no other; the reply format is in the system part."""
     known = {
         "selection": "RULES CATALOG OBJECTIVE CRITERIA LANGUAGE CONTEXT DOCUMENTS_INDEX CONNECTIONS_INDEX IMPROVEMENTS"
         " HINT WORKFLOW_HISTORY FINAL_FORMAT FEEDBACK",
@@ -116,7 +116,7 @@ def test_every_shipped_template_knows_its_placeholders(name: str) -> None:
         )
 
 
-# -- what stands in a prompt -----------------------------------------------------------------------------------------
+# -- what is in a prompt -----------------------------------------------------------------------------------------
 
 
 def test_sections_of_every_request_of_a_run(tmp_path: Path) -> None:

@@ -239,7 +239,7 @@ def test_folders_import_each_other_relatively() -> None:
 
 
 def test_a_line_with_a_reason_is_exempt() -> None:
-    """The exemption holds for what stands on its line, not for the whole statement."""
+    """The exemption holds for what is on its line, not for the whole statement."""
     assert findings("import time  # pure: the type only\n") == []
     assert findings("x = open(  # pure: a reason\n    'x',\n)\n") == []
     assert findings("x = open(\n    'x',\n)  # pure: a reason\n") == [(1, "open")]

@@ -187,7 +187,7 @@ def test_csv(ask: Callable[..., Any]) -> None:
 
 
 def test_json(ask: Callable[..., Any]) -> None:
-    """Exact, no value lost to a name that stands twice, the same bytes each time."""
+    """Exact, no value lost to a name that occurs twice, the same bytes each time."""
     said = ask(f"{HOSTILE}, 1 AS n, 9e999 AS f", "--json")
     assert not set("\x1b\x9b\x7f") & set(said.out)
     assert json.loads(said.out) == [

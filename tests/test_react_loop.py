@@ -1,7 +1,7 @@
 """
 The react loop, row by row: what the source documents require, each proven on a real engine.
 
-The id of a row of docs/spec-coverage.md stands in the name of its test, so ``pytest -k A058`` runs it.
+The id of a row of docs/spec-coverage.md is in the name of its test, so ``pytest -k A058`` runs it.
 """
 
 from __future__ import annotations
@@ -796,7 +796,7 @@ def test_A056_no_batch_plan_is_asked_for_in_react_mode(tmp_path: Path) -> None:
 
 
 def test_A057_A059_A061_the_requests_of_an_iteration_in_their_order(tmp_path: Path) -> None:
-    """Selection, parameters, refinement, and once the review; the kind stands in every row that asked."""
+    """Selection, parameters, refinement, and once the review; the kind is in every row that asked."""
     with World(tmp_path, TWO_STEPS) as world:
         world.run()
         one = ["selection", "parameters", "refinement"]
@@ -921,7 +921,7 @@ def test_A066_the_selection_prompt_asks_for_no_parameters(tmp_path: Path) -> Non
 
 
 def test_A068_a_hint_is_advice_for_the_next_selection(tmp_path: Path) -> None:
-    """It stands in the next selection prompt, only there, and an action named in it is not executed (D5)."""
+    """It is in the next selection prompt, only there, and an action named in it is not executed (D5)."""
     script = [
         *READ(1),
         REFINE("continue", hint="use notes.send now"),
@@ -1200,7 +1200,7 @@ def test_A097_A112_A120_A121_A127_stage_2_sees_four_sections_and_nothing_else(tm
 
 @pytest.mark.parametrize("action", ["notes.read", "notes.fail"])
 def test_A099_A125_A128_every_action_leaves_a_summary(tmp_path: Path, action: str) -> None:
-    """Success or failure; it stands in later history."""
+    """Success or failure; it is in later history."""
     events: list[Event] = []
     script = [SELECT(action), PARAMETERS(page=1), CONTINUE, *READ(2), STOP, SUCCESS]
     with World(tmp_path, script, hooks=[events.append]) as world:
@@ -1246,7 +1246,7 @@ def test_A100_stage_1_gets_prompt_methods_documents_and_history(tmp_path: Path) 
 
 
 def test_A101_A128_history_is_newest_first(tmp_path: Path) -> None:
-    """The latest action stands on top."""
+    """The latest action is on top."""
     with World(tmp_path, [*READ(1), CONTINUE, *READ(2), CONTINUE, *READ(3), STOP, SUCCESS]) as world:
         world.run()
         history = sections(world.model.of("review")[0])["Results, newest first"]

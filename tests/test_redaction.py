@@ -37,7 +37,7 @@ PLAIN = (
 
 
 def exported(folder: Path, secret: str, redact: object, *, cut: int = 400) -> bytes:
-    """Return the export of a run in which a secret stands in a document, an argument, a reply and prompts."""
+    """Return the export of a run in which a secret is in a document, an argument, a reply and prompts."""
     script = [
         SELECT("notes.send", {"text": "string"}, learnings=[f"they wrote {secret[:cut]}"]),
         PARAMETERS(text=f"first {secret}\nthen more"),

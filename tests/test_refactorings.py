@@ -151,7 +151,15 @@ PUBLIC = (
         "first_stop",
         "folded_text",
     ),
-    *("rule_broken", "limits_for", "observation_of", "previews_of", "message_of", "token_budget_used_up", "nothing_stops"),
+    *(
+        "rule_broken",
+        "limits_for",
+        "observation_of",
+        "previews_of",
+        "message_of",
+        "token_budget_used_up",
+        "nothing_stops",
+    ),
     *(
         "limit_reached",
         "prompt_tokens",

@@ -296,7 +296,7 @@ class Altered:
         connection.close()
 
     def replay(self) -> Replay:
-        """Replay what stands in the file now."""
+        """Replay what is in the file now."""
         with Journal(self.path, read_only=True) as journal:
             return replay(journal, journal.runs()[0].run_id)
 
@@ -557,7 +557,7 @@ def test_a_forged_document_is_found_by_the_observation(forged: Altered) -> None:
 
 
 def test_a_forged_objective_is_found_by_the_prompts(forged: Altered) -> None:
-    """Everything that decides a run stands in its spec."""
+    """Everything that decides a run is in its spec."""
     connection = sqlite3.connect(forged.path)
     number, body = connection.execute(
         "SELECT n, body FROM payloads JOIN specs ON n = spec_payload AND payloads.run = specs.run"

@@ -146,7 +146,7 @@ def test_a_word_document_holds_everything() -> None:
 
 
 def test_word_insists_on_the_order_of_properties() -> None:
-    """A shading or border that stands in the wrong place makes Word call the file damaged."""
+    """A shading or border that is in the wrong place makes Word call the file damaged."""
     order = ["pStyle", "keepNext", "keepLines", "numPr", "pBdr", "shd", "spacing", "ind", "jc", "rPr"]
     table_order = ["tblStyle", "tblW", "jc", "tblBorders", "tblLayout", "tblLook"]
     document: Any = docx.Document(io.BytesIO(word()))

@@ -612,7 +612,7 @@ def test_a_cancelled_run_stops_before_its_next_effect(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("after", range(-1, 9))
 def test_a_run_that_nobody_drives_is_cancelled_at_once(after: int, tmp_path: Path) -> None:
-    """Whatever phase it stands in; of a finished run the result comes back."""
+    """Whatever phase it is in; of a finished run the result comes back."""
     world = World(tmp_path)
     world.run_and_die(after)
     with world.engine() as scripted:

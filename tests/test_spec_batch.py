@@ -59,7 +59,7 @@ def test_A087_a_plan_is_asked_once_executed_in_order_and_reviewed_once(tmp_path:
 
 
 def test_A087_a_review_that_says_retry_has_the_plan_made_anew(tmp_path: Path) -> None:
-    """Action 2 fails, the others run; the next plan is asked with the improvements, and the counter stands at 1."""
+    """Action 2 fails, the others run; the next plan is asked with the improvements, and the counter is at 1."""
 
     @tool("notes.read", effect="read", label="page")
     def torn(page: int) -> str:

@@ -202,7 +202,7 @@ def test_C3_20_D21_a_denied_tool_is_denied_under_every_name(tmp_path: Path, spel
 
 
 def test_C3_20_what_is_offered_is_asked_about_again_before_it_is_executed(tmp_path: Path) -> None:
-    """The guard stands in the row that leads to Executing, with its value, beside the one at the selection."""
+    """The guard is in the row that leads to Executing, with its value, beside the one at the selection."""
     with World(tmp_path, ONE_STEP) as world:
         world.run()
     statement = 'SELECT guards ->> ? FROM transitions WHERE "trigger" IN (?, ?)'

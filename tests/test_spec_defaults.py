@@ -144,7 +144,7 @@ def test_A034_A035_C4_30_any_text_gets_known_values(objective: str, criteria: li
 def test_A029_A035_a_time_window_reaches_the_tool_only_where_it_is_implied(
     tmp_path: Path, objective: str, window: str | None
 ) -> None:
-    """The rule stands in the prompt, and code follows it when the model leaves the window out."""
+    """The rule is in the prompt, and code follows it when the model leaves the window out."""
     arguments = searched(tmp_path, objective)
     assert arguments.get("timeRange") == window
     assert ("timeRange" in arguments) is (window is not None)

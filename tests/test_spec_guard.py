@@ -95,7 +95,7 @@ def told(sequence: str, *, consecutive: int = 3, window: int = 8, frequency: int
     Return the blocked calls of *sequence*, from the words of the rule and not from its code.
 
     The executed calls are one text. In a row: it ends in `consecutive - 1` times the call. Frequency: in its last
-    `window` letters the call stands `frequency` times. Alternation: with the call it ends in four times a pair.
+    `window` letters the call is `frequency` times. Alternation: with the call it ends in four times a pair.
     """
     text, blocked = "", []
     for number, key in enumerate(sequence, 1):

@@ -243,7 +243,7 @@ def test_A114_A158_a_hosts_own_selection_template_gets_history_and_indexes(tmp_p
 
 
 def test_A101_A102_A105_history_is_newest_first_with_what_each_action_has(tmp_path: Path) -> None:
-    """Step 3 stands above 2 above 1, each with its own learnings and documents; the failed one has neither."""
+    """Step 3 is above 2 above 1, each with its own learnings and documents; the failed one has neither."""
     script = [
         *[SELECT(learnings=["l-one"]), PARAMETERS(page=1), CONTINUE],
         *[SELECT("notes.torn"), PARAMETERS(page=2), CONTINUE],
@@ -322,7 +322,7 @@ def test_A099_A125_each_source_alone_gives_a_summary_that_is_kept(tmp_path: Path
 
 
 def test_A125_a_call_that_was_refused_has_a_summary_from_its_validation(tmp_path: Path) -> None:
-    """What was wrong with the values stands in later history."""
+    """What was wrong with the values is in later history."""
     script = [SELECT(), PARAMETERS(), PARAMETERS(), CONTINUE, *READ(2), STOP, SUCCESS]
     with World(tmp_path, script) as world:
         world.run()

@@ -74,7 +74,7 @@ def used(own: Tool, desk: Desk, **arguments: Any) -> ToolOutput:
     ["read", "", ".", "notes.", ".read", "no tes.read", "notes.réad", "1notes.read", "notes.read\n", 7],
 )
 def test_a_tools_name_is_a_compound_name(name: Any) -> None:
-    """`method.name`, in ASCII, since it stands in journals and prompts."""
+    """`method.name`, in ASCII, since it is in journals and prompts."""
     with pytest.raises(UsageError):
         Tool(name=name, run=print)
 

@@ -574,7 +574,7 @@ def test_a_value_of_another_type_is_a_defect_and_no_crash(
 
 
 def _schema_of(path: Path, table: str) -> tuple[str, str]:
-    """Return how the table was made, and the same without any check of what stands in it."""
+    """Return how the table was made, and the same without any check of what is in it."""
     with altered(path) as connection:
         query = "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = ?"
         strict = str(connection.execute(query, (table,)).fetchone()[0])
@@ -590,7 +590,7 @@ def _reschema(path: Path, table: str, sql: str) -> None:
 
 @pytest.mark.parametrize("count", ["one", "all", "results"])
 def test_erased_payloads_still_verify(count: str, path: Path, small: bytes) -> None:
-    """Salt and body NULL, and a record: by design, since no free text stands under the hash."""
+    """Salt and body NULL, and a record: by design, since no free text is under the hash."""
     with altered(path) as connection:
         keys = [key for (key,) in connection.execute("SELECT id FROM payloads")]
         if count == "results":
@@ -653,7 +653,7 @@ def test_a_record_of_an_erasure_cannot_be_removed_unseen(path: Path) -> None:
 
 
 def test_erasing_a_file_leaves_no_text_of_it_behind(path: Path) -> None:
-    """What stands in rows says nothing about what was said: after VACUUM the texts are nowhere in the file."""
+    """What is in rows says nothing about what was said: after VACUUM the texts are nowhere in the file."""
     with altered(path) as connection:
         connection.execute("UPDATE payloads SET body = NULL, salt = NULL")
         connection.execute("VACUUM")

@@ -129,7 +129,7 @@ def test_A092_a_policy_may_allow_private_hosts_and_never_users_or_other_schemes(
 
 @given(st.text(max_size=60))
 def test_A092_any_text_gets_a_verdict(text: str) -> None:
-    """Never an exception, whatever stands in a page."""
+    """Never an exception, whatever is in a page."""
     for url in (text, f"http://{text}/", f"http://example.org{text}"):
         reason = unsafe_url(PUBLIC, url)
         assert reason is None or reason

@@ -59,7 +59,7 @@ def answering(value: Any, status: int = 200) -> dict[str, Answer]:
 
 
 def test_tavily_is_asked_with_its_own_names_and_unset_ones_are_left_out() -> None:
-    """As its own client sends them; the key stands in one header only."""
+    """As its own client sends them; the key is in one header only."""
     with Site(answering({"results": RESULTS, "answer": "Yes."})) as site:
         search = TavilySearch(KEY, site.url())
         reply = search.search(FULL)

@@ -39,7 +39,7 @@ FIXTURES = Path(__file__).parent / "fixtures" / "document_004"
 
 
 def fixture(name: str) -> str:
-    """Return one of the document's snippets, as it stands there."""
+    """Return one of the document's snippets, as it is there."""
     return (FIXTURES / name).read_text(encoding="utf-8")
 
 

@@ -236,7 +236,7 @@ def test_a_workflow_that_cannot_be_followed_ends_in_failed(
 
 
 def test_C12_a_step_that_asks_keeps_its_place_and_is_one_result(tmp_path: Path) -> None:
-    """The question is not lost to the next plan; its answer stands once among the results, between the calls."""
+    """The question is not lost to the next plan; its answer is once among the results, between the calls."""
     plan = PLAN(1, 2)
     plan["steps"].insert(1, {"type": "elicitation", "elicitation": {"message": "Go on?"}})
     flow = "after: {action: 'my/tool:summarise', input: {data: '${results}'}}"

@@ -529,7 +529,7 @@ def test_blank_criteria_and_objectives_of_a_models_tasks_do_not_fail_the_task(
 def test_a_detected_language_is_a_code_or_a_name_and_nothing_else(
     told: str, language: str, started: Callable[..., Engine]
 ) -> None:
-    """It stands in the prompts of every task; what is no language cannot open a section there."""
+    """It is in the prompts of every task; what is no language cannot open a section there."""
     with started(Office(task_plan=PLAN | {"languageUserDetected": told})) as engine:
         assert engine.run_workflow("Find both").state == "Done"
         assert engine.journal.spec(engine.journal.runs()[0].run_id).language == language

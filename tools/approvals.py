@@ -32,7 +32,7 @@ def approval_needed(policy: Policy, tool: str, arguments: Mapping[str, Any]) -> 
 
 def approval_id(policy: Policy, tool: str, key: str) -> str:
     """
-    Return the call that an approval is for, as 32 hex digits; that it was given to this run stands beside it.
+    Return the call that an approval is for, as 32 hex digits; that it was given to this run is beside it.
 
     Args:
         policy: In force when the question is asked.
@@ -77,7 +77,7 @@ def _glob(pattern: str) -> re.Pattern[str]:
 
 
 def _values(value: Any, path: list[str]) -> Iterator[str]:
-    """Yield the texts of what stands at *path*, of each element of a list; other values as their JSON."""
+    """Yield the texts of what is at *path*, of each element of a list; other values as their JSON."""
     if isinstance(value, list | tuple):
         for item in value:
             yield from _values(item, path)

@@ -37,7 +37,7 @@ URL_CHARS = 2000
 _LINES = re.compile(r"[\x00-\x1f\x7f]")
 _CONTROL = re.compile(r"[\x00-\x20\x7f]")
 _SEVERAL = re.compile(r"[\s,;|]+(?=[A-Za-z][A-Za-z0-9+.-]*://)")
-"""What stands between two URLs in one text; a tool may take both."""
+"""What is between two URLs in one text; a tool may take both."""
 
 
 @lru_cache(maxsize=4096)

@@ -350,7 +350,7 @@ def _indent(line: str) -> int:
 
 
 def _core(function: Function) -> Any:
-    """Return the plain function that stands behind partials, wrappers, methods and callable objects."""
+    """Return the plain function that is behind partials, wrappers, methods and callable objects."""
     core: Any = function
     while isinstance(core, partial):
         core = core.func

@@ -50,7 +50,7 @@ class Document:
         name: File name, shown to models and people.
         data: Text, or raw bytes.
         mime: Media type, such as ``text/markdown``.
-        label: Where it stands in a run; empty for one that does not stand anywhere yet.
+        label: Where it is in a run; empty for one that does not stand anywhere yet.
         position: Its place under that label, from 0.
     """
 

@@ -123,7 +123,7 @@ _UNTOLD: Mapping[str, Any] = {}
 
 
 def _at(schema: Mapping[str, Any], path: str) -> Mapping[str, Any] | None:
-    """Return the JSON Schema of what stands at *path*, of a list that of its items; None where nothing can stand."""
+    """Return the JSON Schema of what is at *path*, of a list that of its items; None where nothing can stand."""
     current: Any = schema
     for part in path.split("."):
         current = _items(current)

@@ -2,7 +2,7 @@
 The exhaustive exploration of a world: every state that a run can come to, every edge between two of them. Pure.
 
 A state is examined by one real run that is in it, decided by the real `fsm.machine.machine.decide` with the rules that are
-examined. Where the engine's own limit is larger than the world's, a counter that stands at 0 stands for *at least as
+examined. Where the engine's own limit is larger than the world's, a counter that is at 0 stands for *at least as
 far from its limit as the world's is*: an edge that raises it leads to two states, with the counter raised and with the
 counter as it was. So a world holds every behaviour of the larger limits, and perhaps some that they do not have; of
 those that need no such edge each is a real run of the world.

@@ -5,7 +5,7 @@ Let E be the keys of the calls this run has executed (blocked ones are not execu
 the proposed call. Blocked when one of these holds, in this order:
 
 1. consecutive: k stands n times at the end of E, and n + 1 reaches `consecutive_limit`;
-2. frequency: k stands at least `window_freq_limit` times in the last `window_size` of E;
+2. frequency: k is at least `window_freq_limit` times in the last `window_size` of E;
 3. alternation: the last 7 of E and k are 8 keys, exactly two different, each equal to the one two before.
 
 With `Limits.block_repeated_success` one more rule stands before them: the last of E is k and it succeeded. A tool may
@@ -53,7 +53,7 @@ def rule_broken(
     Args:
         key: Of the proposed call.
         window: Keys of the last executed calls, oldest first; at least `window_length` of them if there are so many.
-        same_key: How often the last key of *window* stands at the end of all executed calls.
+        same_key: How often the last key of *window* is at the end of all executed calls.
         limits: The three numbers of the rules, and the flag.
         succeeded: Whether the last executed call did.
     """

@@ -42,7 +42,7 @@ _PLAN_IDS = uuid.UUID("6c6d4c1e-2f0b-5c9f-9d43-0a5a8f6f7a11")
 _SHARED = ("$defs", "definitions")
 
 
-# -- where a run stands in its plan ------------------------------------------------------------------------------
+# -- where a run is in its plan ------------------------------------------------------------------------------
 
 
 def step_of(run: Run) -> Step | None:

@@ -68,7 +68,7 @@ def read_flow(case: Case, kit: RunResources) -> None:
 
 
 def fail(case: Case, error: UsageError) -> None:
-    """End the run since its workflow cannot be followed; *error* stands in the final message."""
+    """End the run since its workflow cannot be followed; *error* is in the final message."""
     case.lost, case.trouble = True, cut(clean(f"The workflow: {error}"), 500)
 
 
@@ -289,7 +289,7 @@ def _move_to(
     plan: Plan | None,
     before: FlowState | None = None,
 ) -> Moved:
-    """Return where a run stands at *task*, with the action that this is."""
+    """Return where a run is at *task*, with the action that this is."""
     run = case.run
     state = state_at(flow, cursor, task, run.spec, before if before is not None else run.memory.flow)
     answer = cursor.variables.get("answer")

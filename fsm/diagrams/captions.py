@@ -1,4 +1,4 @@
-"""What a diagram says in words: its caption, and what stands beside it; every line is plain text on one line."""
+"""What a diagram says in words: its caption, and what is beside it; every line is plain text on one line."""
 
 from __future__ import annotations
 

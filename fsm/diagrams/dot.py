@@ -1,4 +1,4 @@
-"""The DOT form, for Graphviz; every text of somebody's stands in a quoted string."""
+"""The DOT form, for Graphviz; every text of somebody's is in a quoted string."""
 
 from __future__ import annotations
 

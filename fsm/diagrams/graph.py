@@ -198,7 +198,7 @@ class Graph:
         return frozenset(stands.union(*((edge.source, edge.dest) for edge in self.edges if edge.walked)))
 
     def look_of(self, phase: str) -> str:
-        """Return how a phase is drawn: empty, ``seen``, ``unseen``, or the status of the run that stands there."""
+        """Return how a phase is drawn: empty, ``seen``, ``unseen``, or the status of the run that is there."""
         if self.overlay is None:
             return ""
         looks = {status_of(walk) for walk in walks_of(self.overlay) if walk.state == phase}

@@ -1,5 +1,5 @@
 """
-What stands below the picture: every row with its guards in the order in which they are tried, or why two runs part.
+What is below the picture: every row with its guards in the order in which they are tried, or why two runs part.
 
 The rows of each phase are a block; blocks fill columns from left to right, as evenly as their order allows.
 """
@@ -50,7 +50,7 @@ class _Block:
 
 
 def panel_of(graph: Graph, width: float, top: float) -> Panel:
-    """Return what stands below a picture of this *width* that ends at *top*; nothing below a single run."""
+    """Return what is below a picture of this *width* that ends at *top*; nothing below a single run."""
     overlay = graph.overlay
     if isinstance(overlay, RunWalk) or not graph.phases:
         return Panel(top, ())

@@ -210,7 +210,7 @@ def _swatch(name: str) -> str:
 
 
 def _box(graph: Graph, phase: str, box: Rect) -> str:
-    """Return one phase; below its name, of two runs, where they part and which of them stands here."""
+    """Return one phase; below its name, of two runs, where they part and which of them is here."""
     look = f"phase {graph.look_of(phase)}".rstrip()
     x, y = box.middle
     inner = _rect("inner", box, 4, 7) if phase in graph.final else ""
@@ -223,7 +223,7 @@ def _box(graph: Graph, phase: str, box: Rect) -> str:
 
 
 def _below(graph: Graph, phase: str, box: Rect, y: float) -> str:
-    """Return the second line of a phase's box: where two runs part, and which of them stands there."""
+    """Return the second line of a phase's box: where two runs part, and which of them is there."""
     overlay = graph.overlay
     if not isinstance(overlay, Parted):
         return ""

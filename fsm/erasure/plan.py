@@ -270,7 +270,7 @@ def plan_field(plan: ErasurePlan, run: int, name: str) -> None:
 
 
 def _plan_spec_field(plan: ErasurePlan, run: int, keys: tuple[str, ...]) -> None:
-    """A text of the spec stands in the spec, and in every prompt."""
+    """A text of the spec is in the spec, and in every prompt."""
     place = spec_payload(plan.journal, run)
     spec = json_of(plan.journal, run, place) or {}
     plan.doom(run, [place])
@@ -324,7 +324,7 @@ def _prompts(plan: ErasurePlan, run: int, row: _Row) -> None:
 
 
 def _replies(plan: ErasurePlan, run: int, row: _Row) -> None:
-    """What a model said stands in its reply and, read, in the change of the same row."""
+    """What a model said is in its reply and, read, in the change of the same row."""
     said = [*row.replies, *row.told]
     if said:
         plan.search(row.texts(said))

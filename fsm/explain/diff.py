@@ -66,7 +66,7 @@ class RunDiff:
         field: What of it differs first: ``request.prompt``, ``outcome.reply``, ``guards.steps_left`` and so on.
         line: Which line of it, from 1.
         cause: A key of `fsm.explain.divergence.CAUSES`; empty for identical runs.
-        parts: What it stands in: names within the spec or of what was used, the tool, the model.
+        parts: What it is in: names within the spec or of what was used, the tool, the model.
         detail: One sentence.
         decision_seq: First row from there that is another transition, None when all are the same.
         same_end: Whether both have ended in the same state for the same reason.

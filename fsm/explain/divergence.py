@@ -89,7 +89,7 @@ def _fields(left: Spec, right: Spec) -> Iterator[ComparedPart]:
                     )
         elif name == "tools":
             yield _tools(left, right)
-        elif name == "fingerprints":  # of what stands in the spec itself nothing new
+        elif name == "fingerprints":  # of what is in the spec itself nothing new
             before, after = _of_code(one, left), _of_code(other, right)
             if before != after:
                 yield ComparedPart("code", name, before, after, _whole(name, other))

@@ -143,7 +143,7 @@ def alike(one: Any, other: Any) -> bool:
 
 
 def first_place(one: Any, other: Any, name: str = "") -> tuple[str, Any, Any]:
-    """Return the place of the first difference within two comparable values, and what stands there."""
+    """Return the place of the first difference within two comparable values, and what is there."""
     if isinstance(one, dict) and isinstance(other, dict):
         for key in sorted({*one, *other}, key=_rank):
             if key not in one or key not in other or not alike(one[key], other[key]):

@@ -2,7 +2,7 @@
 Why: what decided one row of a run, guard by guard, and what kept the run from another phase.
 
 The values are those that the row recorded. What each guard looked at is derived again by the pure fold, offline; where it
-cannot be, since it was erased, the guard's own sentence stands in its place.
+cannot be, since it was erased, the guard's own sentence is in its place.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ Query = Callable[[str, tuple[Any, ...]], list[tuple[Any, ...]]]
 
 class SharedPart(NamedTuple):
     """
-    One stretch of a run's walk: what of it stands under one run's number.
+    One stretch of a run's walk: what of it is under one run's number.
 
     Attributes:
         run, run_id: The run under which it stands.

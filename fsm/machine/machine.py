@@ -93,7 +93,7 @@ class GuardedTransition(Transition):
         return tuple(named)
 
     def execute(self, event_data: EventData) -> bool:
-        """Return whether the conditions hold; if so, the model stands in the destination afterwards."""
+        """Return whether the conditions hold; if so, the model is in the destination afterwards."""
         walker = event_data.model
         assert isinstance(walker, Walker), "the machine of the table walks Walkers"
         guards = walker.guards

@@ -1,4 +1,4 @@
-"""What a row says of its outcome: kinds, codes, digests and whole numbers, so that no foreign text stands in a row."""
+"""What a row says of its outcome: kinds, codes, digests and whole numbers, so that no foreign text is in a row."""
 
 from __future__ import annotations
 

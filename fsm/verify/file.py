@@ -2,7 +2,7 @@
 The file as a whole: is SQLite content with it, is its schema the one of this version, do all rows belong to a run?
 
 SQLite checks types (STRICT), keys and constraints when a row is written, and again for ``integrity_check``, but by the
-schema that stands as text in the file: whoever can edit it can take the checks away, write what he likes and put them
+schema that is as text in the file: whoever can edit it can take the checks away, write what he likes and put them
 back. So the schema is compared with the shipped one. Where both say that all is well, every value has the type of its
 column; otherwise each row is looked at, to name the ones that are wrong.
 """

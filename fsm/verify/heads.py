@@ -63,7 +63,7 @@ def read(data: bytes, name: str) -> list[Head]:
     Return the heads that a file holds.
 
     Args:
-        data: What stands in it.
+        data: What is in it.
         name: Of the file, for messages.
 
     Raises:
@@ -127,7 +127,7 @@ def _no_number(text: str) -> Any:
 
 
 def head_problem(journal: JournalReader, head: Head) -> str | None:
-    """Return what has become of a run since its head was taken, None when it still stands in its chain."""
+    """Return what has become of a run since its head was taken, None when it is still in its chain."""
     found = journal.query(
         "SELECT run, coalesce(parent_seq, -1), root_hash FROM specs WHERE run_id = ?", (head.run_id,)
     )

@@ -145,7 +145,7 @@ class _Verifier:
                     yield Defect(named["run_id"], f"specs run {run}", "its number is out of range")
 
     def _run(self, run: int, root: bytes, columns: dict[str, Any]) -> Iterator[Defect]:
-        """Yield what is wrong with one run, whatever stands in its rows."""
+        """Yield what is wrong with one run, whatever is in its rows."""
         run_id = columns["run_id"]
         for stream in (self._rows, self._payloads, self._documents, self._erasures):
             while stream.take(run << 32):

@@ -24,7 +24,7 @@ AMENDABLE = (
 
 _REQUEST = 7
 _MARK = '"spec":{'
-"""How the reference stands in a row's ``request``, in which no free text does."""
+"""How the reference is in a row's ``request``, in which no free text does."""
 
 
 def amendment(old: Spec, new: Spec) -> str:

@@ -1,5 +1,5 @@
 """
-Fingerprints: one short digest for every part that decides a run, as it stands in the run's spec.
+Fingerprints: one short digest for every part that decides a run, as it is in the run's spec.
 
 The parts, by the beginning of their names:
 

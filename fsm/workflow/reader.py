@@ -135,7 +135,7 @@ def _laid_over(changes: dict[str, Any], base: dict[str, Any]) -> tuple[dict[str,
     """
     Return *base* with *changes*, and where each changed part of it came from.
 
-    The second is a mapping from a path of the result to a path of the changes; what stands below is found by
+    The second is a mapping from a path of the result to a path of the changes; what is below is found by
     replacing the one with the other.
     """
     result = dict(base)
@@ -164,7 +164,7 @@ def _variables(base: Mapping[str, Any], changes: Mapping[str, Any]) -> Any:
 
 
 def _homes(tasks: Mapping[str, Any], path: Path) -> dict[str, Path]:
-    """Return for each task of a base the path of what holds it; the last one's stands last."""
+    """Return for each task of a base the path of what holds it; the last one's is last."""
     found: dict[str, Path] = {}
     for name, task in tasks.items():
         found[name] = path

@@ -2,7 +2,7 @@
 ``$step[N].output.path`` in the arguments of a plan's step: what an earlier step of the same plan gave.
 
 ``$step[0].output`` is the whole output of the first step, ``$step[0].output.items[0].url`` a part of it; a key that is
-no word stands in brackets, ``["a key"]``, a negative index counts from the end. ``.result`` is another word for
+no word is in brackets, ``["a key"]``, a negative index counts from the end. ``.result`` is another word for
 ``.output``. A text that is nothing but one placeholder becomes the value with its type, elsewhere the value is put into
 the text; ``$$step[`` stands for a plain ``$step[``. Placeholders are found in texts at any depth, in objects and lists,
 never in keys, and never in what they are replaced by. An output that is JSON as text is read when a path leads into it.
@@ -65,7 +65,7 @@ class StepOutput:
 
 @dataclass(frozen=True, slots=True)
 class _Reference:
-    """One placeholder: where it stands in a text, and what it names; *step* is None when it cannot be read."""
+    """One placeholder: where it is in a text, and what it names; *step* is None when it cannot be read."""
 
     start: int
     end: int

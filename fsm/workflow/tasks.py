@@ -46,7 +46,7 @@ class TaskReader:
         self.reads: list[tuple[str, Path]] = []
 
     def place(self, path: Path) -> tuple[Path, Place]:
-        """Return where something stands in the file: its path there, and line and column."""
+        """Return where something is in the file: its path there, and line and column."""
         for size in range(len(path), -1, -1):
             if path[:size] in self.origin:
                 path = (*self.origin[path[:size]], *path[size:])

@@ -230,6 +230,6 @@ def _workflow_report(source: SourceText, tools: Catalog | None) -> Report:
 
 
 def _path_in(source: SourceText, dotted: str) -> Path:
-    """Return where a task stands in the file: below the stage, or at the top of a file of changes."""
+    """Return where a task is in the file: below the stage, or at the top of a file of changes."""
     path: Path = ("stage", *dotted.split("."))
     return path if path in source.places else path[-1:]

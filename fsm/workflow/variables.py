@@ -2,7 +2,7 @@
 The variables of a run's workflow: folded from its rows, or kept; and what its planner is given. Pure.
 
 ``results``, ``transcript``, ``plan``, ``answer`` and ``elicitation`` are read from the run's memory, ``query``, ``context``,
-``model`` and ``promptTemplate`` from its spec; only what is left stands in the row that moves the workflow, within
+``model`` and ``promptTemplate`` from its spec; only what is left is in the row that moves the workflow, within
 `states.run.workflow_position.VARIABLES_BYTES_MAX` bytes. ``results`` are the last 50, each cut to 2,000 characters but for the newest one
 in the input of a task that calls a tool.
 

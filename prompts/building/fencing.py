@@ -1,7 +1,7 @@
 """
 What others have said, made harmless for a prompt: it can open no section and close no fence.
 
-Documents and tools' texts stand between markers; what stands in a section of its own, such as a hint or an objective, has a
+Documents and tools' texts stand between markers; what is in a section of its own, such as a hint or an objective, has a
 backslash before every line that would be a heading.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 DRAFT = "draft answer"
-"""Title of a draft that stands between markers."""
+"""Title of a draft that is between markers."""
 
 _MARKER = re.compile("<(?=<<)|>(?=>>)")
 _SECTION = re.compile(r"(?:(?<=[\n\r\v\f\x85\u2028\u2029])|\A)(?=[ \t]*(?:#{1,6}(?:\s|\Z)|={3}))")
@@ -34,7 +34,7 @@ def beginning(text: str, chars_max: int) -> str:
     """
     Return *text* within *chars_max* characters.
 
-    One that is longer ends with a note of how much of it stands here, unless there is no room for the note (about 100
+    One that is longer ends with a note of how much of it is here, unless there is no room for the note (about 100
     characters), and before that with the last line or sentence that ends within the last thousand characters, if one does.
     """
     if len(text) <= chars_max:

@@ -3,7 +3,7 @@ Templates: plain Markdown files with placeholders, and nothing else.
 
 A template has a system part and a user part, divided by a line ``=== user ===``. A placeholder is
 ``{{KEY:NAME}}`` (document 003's form). A block of lines between blank lines disappears when it holds placeholders
-and all of them are empty, so a heading never stands above nothing. Values are inserted once and never scanned
+and all of them are empty, so a heading never is above nothing. Values are inserted once and never scanned
 again: text from a document or a tool cannot become a placeholder.
 """
 

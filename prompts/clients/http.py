@@ -204,7 +204,7 @@ def _place(error: httpx2.TransportError) -> str:
 
 
 def _reason(error: BaseException) -> str:
-    """Return what the system said, which stands below what the libraries make of it."""
+    """Return what the system said, which is below what the libraries make of it."""
     seen, place = error, error
     for _ in range(10):
         below = place.__cause__ or place.__context__

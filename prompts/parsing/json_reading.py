@@ -157,7 +157,7 @@ class _Reader:
         few: It has so few brackets that they cannot be nested deeper than allowed: pieces may be parsed at once.
         depth_max: See `read_object`.
         limit: No line before this position, and behind the last piece, starts with a fence mark.
-        found: What was found, by rank and text; a repeated piece stands once.
+        found: What was found, by rank and text; a repeated piece is once.
     """
 
     __slots__ = ("body", "depth_max", "few", "found", "limit")
@@ -296,7 +296,7 @@ def _nothing(body: str) -> Unreadable:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Build one object; refuse a key that stands twice."""
+    """Build one object; refuse a key that occurs twice."""
     built = dict(pairs)
     if len(built) == len(pairs):
         return built

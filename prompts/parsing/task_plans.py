@@ -19,7 +19,7 @@ from .plan_data import kind_of, short
 from .replies import Invalid
 
 _LANGUAGE = re.compile(r"\w+([ _-]\w+)*")
-"""A code or a name; it stands in the prompts of every task, so that nothing else may be said with it."""
+"""A code or a name; it is in the prompts of every task, so that nothing else may be said with it."""
 
 
 def read_task_plan(text: str, *, chars_max: int) -> TaskPlan | Invalid:

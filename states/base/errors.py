@@ -115,7 +115,7 @@ class AnswerNeeded(ToolError):
     Args:
         message: The question, for a person.
         schema: JSON Schema of the answer; empty for any.
-        state: What the tool wants back; JSON. It stands in the journal: no secrets.
+        state: What the tool wants back; JSON. It is in the journal: no secrets.
     """
 
     def __init__(self, message: str, schema: Mapping[str, Any] | None = None, state: Any = None) -> None:
@@ -153,7 +153,7 @@ class JournalDamaged(JournalError):
 
 
 class JournalConflict(JournalDamaged):
-    """What is to be imported and what stands in the file tell the same run differently; nothing was imported."""
+    """What is to be imported and what is in the file tell the same run differently; nothing was imported."""
 
 
 class Erased(JournalError, UsageError):

@@ -1,3 +1,3 @@
-"""The version of paor; the one place where it stands in code."""
+"""The version of paor; the one place where it is in code."""
 
 VERSION = "0.1.0"

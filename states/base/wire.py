@@ -107,7 +107,7 @@ def _plain(value: Any) -> Any:
 
 
 def _embedded(value: object) -> msgspec.Raw:
-    """Return a pydantic record within a stored one as it stands in the journal: what is set, under its wire names."""
+    """Return a pydantic record within a stored one as it is in the journal: what is set, under its wire names."""
     if isinstance(value, Wire):
         to_json = value.__pydantic_serializer__.to_json
         return msgspec.Raw(to_json(value, by_alias=True, exclude_unset=True))
@@ -115,7 +115,7 @@ def _embedded(value: object) -> msgspec.Raw:
 
 
 def _revived(kind: type, value: object) -> Any:
-    """Return a pydantic record that stands within a stored one."""
+    """Return a pydantic record that is within a stored one."""
     if issubclass(kind, Wire):
         return kind.model_validate(value)
     raise TypeError(f"a {kind.__name__} cannot be read back")

@@ -105,7 +105,7 @@ class StoredText(Stored, frozen=True, gc=False):
     bytes: int
 
     def wire(self) -> dict[str, Any]:
-        """Return the reference as it stands in rows."""
+        """Return the reference as it is in rows."""
         return {"n": self.n, "digest": self.digest, "bytes": self.bytes}
 
 

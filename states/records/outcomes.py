@@ -136,7 +136,7 @@ Doubt = Literal[
     "shared_intent",
     "tool_unsure",
 ]
-"""Why nobody knows of an effect whether it happened; a closed list, since it stands in hashed rows."""
+"""Why nobody knows of an effect whether it happened; a closed list, since it is in hashed rows."""
 
 
 class InDoubt(Struct, frozen=True, gc=False):

@@ -48,7 +48,7 @@ class Elicitation(Wire):
         message: The question.
         requested_schema: JSON Schema of the answer; empty: any answer.
         schema_text: The same as text, which is how document 004 has it; both are read and written. A text
-            that is no JSON object stands here alone.
+            that is no JSON object is here alone.
     """
 
     message: str = ""

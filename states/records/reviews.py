@@ -9,7 +9,7 @@ from pydantic import Field
 from ..base.wire import Wire
 
 SCORE_UNIT = 1_000_000
-"""Scores are kept as whole millionths, so that no float stands in a hashed row."""
+"""Scores are kept as whole millionths, so that no float is in a hashed row."""
 
 
 class CriterionCheck(Wire):

@@ -8,8 +8,8 @@ Limits are read at entry to Reviewing and before every model request; the counte
 starts with are those of the row that led to it, so the answer is the same live, on resume and on replay.
 
 The ledger reserves, then settles. What a request may need is reserved before it is made, from its prompt and the run's
-limits alone; what it did use stands in the row of its outcome, and the sum of those rows is all that counts. A request
-that was lost with its process stands in no row: it is made again, and counts once.
+limits alone; what it did use is in the row of its outcome, and the sum of those rows is all that counts. A request
+that was lost with its process is in no row: it is made again, and counts once.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class Counters(Struct, frozen=True, gc=False):
         plans: Plans accepted so far.
         refused: Calls refused for their parameters in a row.
         review_retries: Spent in this iteration.
-        same_key: How often the last executed call stands at the end of the list of executed calls.
+        same_key: How often the last executed call is at the end of the list of executed calls.
         stale: Refinements in a row whose score did not rise.
         stop: Why the run stops, from `REASONS`; empty while it goes on.
     """

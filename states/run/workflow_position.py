@@ -1,4 +1,4 @@
-"""Where a run stands in its workflow file; kept small, since a row that moves it holds it whole."""
+"""Where a run is in its workflow file; kept small, since a row that moves it holds it whole."""
 
 from __future__ import annotations
 

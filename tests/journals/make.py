@@ -153,7 +153,7 @@ def make(folder: Path) -> dict[str, Path]:
         connection.execute("VACUUM")
         connection.execute(
             "PRAGMA journal_mode=DELETE"
-        )  # so that no log stands beside it; a writer makes it WAL again
+        )  # so that no log is beside it; a writer makes it WAL again
     write_digests(folder)
     return {"db": path, "jsonl": text}
 

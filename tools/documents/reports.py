@@ -1,7 +1,7 @@
 """
 Reports: Markdown as a web page or a Word document, the same bytes for the same text.
 
-One parser reads the Markdown for both. What stands in it is data: HTML in it is shown as text, links lead to http,
+One parser reads the Markdown for both. What is in it is data: HTML in it is shown as text, links lead to http,
 https and mail addresses only, pictures are named and not fetched, and the page forbids everything active by its own
 policy. No clock is looked at: neither file says when it was made.
 """

@@ -32,7 +32,7 @@ ROUNDS_MAX = 10
 """Rounds of one call without a person in between. Source: the default of the ``mcp`` package's own client."""
 
 QUESTION_BYTES = 1_000_000
-"""Most that a question with its schema and the server's own state may have: it stands in the journal, and a person reads it."""
+"""Most that a question with its schema and the server's own state may have: it is in the journal, and a person reads it."""
 
 _SAMPLES_MAX = 10
 _META_KEY = "paor/idempotencyKey"
@@ -139,7 +139,7 @@ class McpCall:
         return await self._rounds(session, responses, dialogue.request_state)
 
     def answered(self, answer: dict[str, Any]) -> None:
-        """Take the answer to the question that stands first."""
+        """Take the answer to the question that is first."""
         dialogue = self.dialogue
         if not dialogue.pending:
             return

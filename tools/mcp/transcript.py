@@ -1,4 +1,4 @@
-"""What a call and its server have said to each other so far, in the form in which it stands in the journal. Pure."""
+"""What a call and its server have said to each other so far, in the form in which it is in the journal. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import orjson
 @dataclass(slots=True)
 class Dialogue:
     """
-    What a call has asked so far, as it stands in the journal between two processes.
+    What a call has asked so far, as it is in the journal between two processes.
 
     Attributes:
         way: ``rounds`` (the server answered that it needs input), ``open`` (it asked in the middle of an open call), or

@@ -117,7 +117,7 @@ def _kind(error: ValidationError) -> str:
 
 
 def _forbidden(place: Sequence[str | int], path: list[str | int], found: object) -> Iterator[Problem]:
-    """Return the problems of a value under a schema that is ``false``; *place* is where that stands in the schema."""
+    """Return the problems of a value under a schema that is ``false``; *place* is where that is in the schema."""
     if place[-1] == "additionalProperties" and isinstance(found, dict):
         yield from (unknown([*path, name]) for name in found)
     elif len(place) > 1 and place[-2] in ("properties", "patternProperties"):

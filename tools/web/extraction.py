@@ -169,7 +169,7 @@ def _plain(source: str) -> Converted:
 
 
 def _whole(fetched: Fetched, name: str) -> Converted:
-    """Return everything that stands on a page."""
+    """Return everything that is on a page."""
     found = convert(name, fetched.data, mime=f"text/html; charset={_charset(fetched)}")
     return Converted(found.text, "text/markdown", found.title, notes=found.notes)
 
@@ -206,7 +206,7 @@ def links_of(page: Page, count_max: int) -> list[str]:
 
 
 def _around(anchor: Any) -> bool:
-    """Whether a link stands in what is around the text: menus, headers, footers."""
+    """Whether a link is in what is around the text: menus, headers, footers."""
     return any(parent.tag in _AROUND for parent in anchor.iterancestors())
 
 

@@ -39,7 +39,7 @@ class Cache(Generic[Value]):
         self._lock = threading.Lock()
 
     def get(self, key: object) -> Value | None:
-        """Return what stands under *key*, or None when there is nothing or it is too old."""
+        """Return what is under *key*, or None when there is nothing or it is too old."""
         with self._lock:
             found = self._values.get(key)
             if found is None:

@@ -118,7 +118,7 @@ def parse_expression(text: str) -> Expression:
 
 
 def _unwrapped(text: str) -> tuple[str, int]:
-    """Return what stands in a ``${...}`` that is the whole text, and where that begins."""
+    """Return what is in a ``${...}`` that is the whole text, and where that begins."""
     start = len(text) - len(text.lstrip())
     body = text.strip()
     if body.startswith("${") and body.endswith("}"):

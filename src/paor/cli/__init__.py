@@ -137,7 +137,7 @@ def _group() -> click.Group:
         """
         LLM agent loops as an explicit state machine, journaled to SQLite.
 
-        Every step of a run is a guarded transition that stands in the journal before anything else happens; so a run
+        Every step of a run is a guarded transition that is in the journal before anything else happens; so a run
         can be looked at, resumed after a crash, and replayed for an audit.
 
         \b

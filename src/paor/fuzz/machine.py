@@ -70,7 +70,7 @@ class EngineMachine(RuleBasedStateMachine):
         on_disk: Whether the journal is a file, opened anew after every crash, instead of memory; several times slower.
         vary_limits: Whether runs also have smaller limits and budgets than the engine's own.
         vary_policy: Whether runs also have tighter policies than the engine's own.
-        app: What to put after ``--app`` to name this engine, or this class; it stands in saved cases.
+        app: What to put after ``--app`` to name this engine, or this class; it is in saved cases.
         repro_folder: Where the shortest failing case is saved; None: nowhere.
         failure: The last violation that any example has found.
         TestCase: The same as a `unittest.TestCase`; its attribute ``settings`` takes those of hypothesis.

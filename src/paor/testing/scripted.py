@@ -164,7 +164,7 @@ _ANY = {"type": "object", "additionalProperties": True}
 
 
 def _text(context: ToolContext) -> None:
-    """Ask for a text; what a tool made of a failed one stands in its outcome."""
+    """Ask for a text; what a tool made of a failed one is in its outcome."""
     try:
         context.ask("a text")
     except ToolError:

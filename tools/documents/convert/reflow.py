@@ -146,7 +146,7 @@ class _Usual:
         self._length = {size: sorted(found)[int(len(found) * 0.9)] for size, found in lengths.items()}
 
     def joint(self, above: PageLine, below: PageLine) -> str:
-        """Return what stands between two lines of one page: nothing, a space, one line break or two."""
+        """Return what is between two lines of one page: nothing, a space, one line break or two."""
         leading = self._leading.get(round(below.size), below.size * 1.2)
         gap = above.y - below.y
         apart = not -0.5 * below.size < gap < _GAP * leading
@@ -252,7 +252,7 @@ def drop_running_heads(pages: Sequence[Page]) -> tuple[list[Page], int]:
     """
     Leave out what is printed on page after page: headers, footers and page numbers.
 
-    A line near the top or bottom counts when it stands there on most pages, or as the outermost line at
+    A line near the top or bottom counts when it is there on most pages, or as the outermost line at
     one height on three pages or more. Numbers in it must be the same each time or, in an outermost line,
     count the pages. An outermost line also counts when its page number goes on from page to page, whatever
     else it says. Large type is a title: it must stand on most pages, word for word.

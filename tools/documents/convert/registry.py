@@ -162,7 +162,7 @@ def convert(name: str, data: bytes, *, mime: str | None = None, size_max: int = 
 
 
 def _converted(name: str, data: bytes, mime: str | None, size_max: int, depth: int) -> Converted:
-    """Convert a document that stands in *depth* mails."""
+    """Convert a document that is in *depth* mails."""
     _check_input(name, data, size_max)
     kind, charset = _kind(name, data, mime)
     reader = _READERS.get(kind)

@@ -24,7 +24,7 @@ def check(app: str | None, mode: str | None, journal: str, as_json: bool) -> int
     Check an engine: its policy, and by exhaustive exploration its machine.
 
     Of the policy: rules that can never fire; tools that it keeps from every run are noted. Of the machine, with the engine's limits:
-    every phase is reached and can reach an end, whatever comes back is taken by one row, no row stands in vain, every loop
+    every phase is reached and can reach an end, whatever comes back is taken by one row, no row is useless, every loop
     uses up a bound, Done follows a review, and nothing is executed unchecked. Without --app the engine of the command line
     is checked. Nothing is run, and no journal is opened.
 

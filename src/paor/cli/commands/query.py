@@ -117,7 +117,7 @@ def _error(error: Exception, path: str) -> BaseException:
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
-    """Return column names with a number behind each that stands there before, so that no value is lost in JSON."""
+    """Return column names with a number behind each that is there before, so that no value is lost in JSON."""
     found: list[str] = []
     for name in names:
         count, own = 1, name

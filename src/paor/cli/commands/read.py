@@ -101,7 +101,7 @@ def runs(limit: int | None, journal: str, as_json: bool) -> int:
 
 
 def mark_of(row: RunRow) -> str:
-    """Return where a run stands in its workflow or was forked, nothing for a run by itself."""
+    """Return where a run is in its workflow or was forked, nothing for a run by itself."""
     if row.parent_seq is not None:
         return f"[fork at row {row.parent_seq}] "
     if row.task == 0:

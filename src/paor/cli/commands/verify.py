@@ -84,7 +84,7 @@ def verify(head: str | None, write_head: str | None, journal: str, as_json: bool
 
 def _bytes(name: str) -> bytes:
     """
-    Return what stands in a file, a byte more than is allowed at most.
+    Return what is in a file, a byte more than is allowed at most.
 
     Raises:
         UsageError: It is missing, a directory, or cannot be read.

@@ -17,7 +17,7 @@ TRIGGER_STYLES = {"finish": "good", "fail": "bad", "wait": "warn"} | dict.fromke
 
 
 FAULT_CELLS = 200
-"""Cells of a model's fault that are shown; the rest stands in the journal."""
+"""Cells of a model's fault that are shown; the rest is in the journal."""
 
 
 def row_columns(*, narrow: bool, arrow: str) -> list[Column]:

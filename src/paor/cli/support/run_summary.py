@@ -82,7 +82,7 @@ def question_of(journal: Journal, row: RunRow, change: Change) -> Question | Non
 @dataclass(frozen=True, slots=True)
 class RunHead:
     """
-    What stands above the rows of a run.
+    What is above the rows of a run.
 
     Attributes:
         row: Its line of the view ``runs``.

@@ -2,7 +2,7 @@
 A run as a reader of the table expects it: thirty lines that share no code with the engine.
 
 The engine is held beside it row by row. What it claims can be checked by eye against docs/machine.md: phases, the end,
-what a step is, what may be asked again and how often. Everything else stands in `invariants`.
+what a step is, what may be asked again and how often. Everything else is in `invariants`.
 """
 
 from __future__ import annotations

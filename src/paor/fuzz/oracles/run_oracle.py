@@ -168,7 +168,7 @@ def unsafe_values_reach_no_tool(seen: Seen) -> bool:
 
 
 def texts_in(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
-    """Yield every text in *value*, at any depth, with the name that it stands under."""
+    """Yield every text in *value*, at any depth, with the name that it is under."""
     if isinstance(value, str):
         yield name, value
     elif isinstance(value, Mapping):

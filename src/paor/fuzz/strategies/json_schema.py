@@ -205,7 +205,7 @@ class _Drawing:
         self._known = known
 
     def value(self, schema: Any, depth: int, name: str = "") -> SearchStrategy[Any]:
-        """Return values of *schema*, which stands under *name*, those that are known most of the time."""
+        """Return values of *schema*, which is under *name*, those that are known most of the time."""
         drawn = self._value(schema, depth, name)
         known = self._known.get(name)
         return weighted((3, st.sampled_from(known)), (1, drawn)) if known else drawn
