@@ -181,8 +181,8 @@ def _deciding(tree: ast.Module) -> Iterator[tuple[ast.AST, str]]:
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
             continue
         if isinstance(node, ast.Assign) and any(
-            isinstance(t, ast.Name) and t.id == "__all__" for t in node.targets
-        ):
+            isinstance(t, ast.Name) and t.id in ("__all__", "_STOPS") for t in node.targets
+        ):  # what a module gives away, and the words of stops for people
             continue
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             place = node.name

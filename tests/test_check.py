@@ -128,7 +128,7 @@ def test_a_walk_survives_json() -> None:
     finding = found(defect, FEW)[0]
     assert finding.path is not None and finding.path.loop is not None
     data = json.loads(json.dumps(finding.wire()))["path"]
-    steps = tuple(paor.fsm.check.findings.Step(**step) for step in data["steps"])
+    steps = tuple(paor.fsm.check.findings.PathStep(**step) for step in data["steps"])
     again = paor.fsm.check.findings.Path(data["world"], steps, data["loop"])
     assert again == finding.path and rerun(again, defect.rules) == rerun(finding.path, defect.rules)
     assert list(again.replies) == data["replies"] and len(again.replies) > 1

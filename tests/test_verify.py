@@ -531,7 +531,7 @@ def test_rows_as_they_are_written_today_are_read_quickly(
 
     with journey.engine(tmp_path) as scripted:
         play(journey, scripted)
-        monkeypatch.setattr("paor.fsm.verify.chain.Walk._read_slowly", slowly)
+        monkeypatch.setattr("paor.fsm.verify.chain.ChainWalk._read_slowly", slowly)
         monkeypatch.setattr("paor.fsm.verify.references._documents_slowly", slowly)
         assert scripted.journal.verify() == []
 

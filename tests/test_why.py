@@ -21,13 +21,17 @@ from paor import (
     why,
     why_not,
 )
+from paor.fsm.decision.case import Case, Moved
 from paor.fsm.decision.run_resources import RunResources
 from paor.fsm.machine.guards import GUARDS, WORDS, words_of
 from paor.fsm.machine.stop_rules import read_case
 from paor.fsm.machine.table import rows_of
-from paor.states.run.phase_names import FINAL, PHASES
+from paor.states.records.actions import Selection
+from paor.states.records.outcomes import NoOutcome
+from paor.states.run.phase_names import FINAL, PHASES, REVIEWING
+from paor.states.run.workflow_position import FlowState
 
-from .cases import OUTCOMES
+from .cases import OUTCOMES, run_in
 from .journeys import JOURNEYS, Journey, play
 from .test_machine import RUNS
 from .worlds import ANSWER, CONTINUE, JOURNAL, PARAMETERS, READ, REVIEW, SELECT, STOP, SUCCESS, engine
@@ -254,3 +258,15 @@ def test_wrong_arguments_and_damage_are_told(tmp_path: Path) -> None:
         assert why(journal, run_id, 1).trigger == "specify"
         with pytest.raises(JournalDamaged):
             why(journal, run_id, 4)
+
+
+@pytest.mark.parametrize(
+    ("tool", "told"), [("a.b", "the workflow names a.b"), (None, "the workflow names no action")]
+)
+def test_the_words_of_a_workflows_next_action(tool: str | None, told: str) -> None:
+    """`plan_has_steps` looks at the workflow first, where there is one."""
+    selection = None if tool is None else Selection(tool=tool, objective="x")
+    moved = Moved(FlowState(at=1, kind="tool", variables={}), None, None, selection)
+    case = Case(run_in(REVIEWING), NoOutcome(), moved=moved)
+    assert words_of(GUARDS["plan_has_steps"], case) == told
+    assert GUARDS["plan_has_steps"](case) is (tool is not None)
