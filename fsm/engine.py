@@ -25,16 +25,16 @@ from ..tools.tool import Tool
 from .journal_api import Journal
 from .lifecycle.acceptance import changes_now
 from .lifecycle.arguments import OPTIONS, DocumentLike, ForkOptions, ResumeOptions, RunOptions, hooks_of
-from .lifecycle.fork import forked
+from .lifecycle.fork import fork_acquisition
 from .lifecycle.result import Result, result_of_run
 from .lifecycle.resume import aresume, resume
-from .lifecycle.runner import Acquisition, Runner, compiled
+from .lifecycle.runner import Acquisition, Runner, compile_catalogs
 from .lifecycle.settings import EngineSettings, settings_of
 from .lifecycle.start import new_run
 from .lifecycle.subrun_runner import SubrunDriver, new_round, new_workflow
 from .lifecycle.subruns import Task, task_options, unfinished_tasks, with_question
 from .replay.restore import restore_run
-from .runtime.loop import cancelled, steps
+from .runtime.loop import cancel_steps, steps
 from .runtime.ports import Clock, Ids, RandomIds, SystemClock
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Engine:
         rules: Sequence[str] | None = None,
     ) -> None:
         settings = settings_of(model, tools, limits, policy, prompts, rules, builtins=builtins)
-        catalogs, listeners = compiled(settings), hooks_of(hooks)
+        catalogs, listeners = compile_catalogs(settings), hooks_of(hooks)
         # the journal is opened last: an argument that cannot be used leaves no file and no connection behind
         self.journal = journal if isinstance(journal, Journal) else Journal(journal or "paor.db")
         self._runner = Runner(
@@ -346,7 +346,7 @@ class Engine:
             InvalidAnswer: The answer does not fit; nothing was created.
             JournalDamaged: The chain of the shared rows is broken.
         """
-        acquire = forked(
+        acquire = fork_acquisition(
             self._runner,
             run_id,
             at_seq,
@@ -371,7 +371,7 @@ class Engine:
         for name in options:
             if name not in ForkOptions.__annotations__:
                 raise TypeError(f"afork() got an unexpected keyword argument {name!r}")
-        acquire = forked(self._runner, run_id, at_seq, **options)
+        acquire = fork_acquisition(self._runner, run_id, at_seq, **options)
         if not drive:
             return self._runner.created_only(acquire)
         return await self._runner.aresult(acquire, resumed=True)
@@ -466,7 +466,7 @@ class Engine:
         except LeaseHeld:
             return result_of_run(restore_run(self.journal, row.run_id)[0], self.journal)
         drive.cancelled = True
-        walk = cancelled(drive) if drive.run.waiting_for is not None else steps(drive)
+        walk = cancel_steps(drive) if drive.run.waiting_for is not None else steps(drive)
         return self._runner.result(lambda: (drive, walk), resumed=True)
 
     def current_spec(self, spec: Spec) -> Spec:

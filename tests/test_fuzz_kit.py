@@ -495,7 +495,7 @@ def test_invariants_of_effects_fail(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert broken(lost) == ""
     with monkeypatch.context() as patch:
-        patch.setattr("paor.fsm.runtime.tool_calls._settled", certain)
+        patch.setattr("paor.fsm.runtime.tool_calls._settle_doubt", certain)
         assert broken(lost) == "once_never_repeats"
     from paor.fuzz.world.test_doubles import WatchedTool
 

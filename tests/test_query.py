@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from paor import Journal, JournalError
-from paor.fsm.journal.database import allowed
+from paor.fsm.journal.database import authorize
 
 from .pages import environment
 from .stored import query
@@ -101,7 +101,7 @@ def test_the_authorizer_alone_refuses(tmp_path: Path) -> None:
     """Also of a file that may be written: none of the three locks leans on another."""
     with closing(sqlite3.connect(tmp_path / "open.db", isolation_level=None)) as connection:
         connection.execute("CREATE TABLE unscrubbed (run)")
-        connection.set_authorizer(allowed)
+        connection.set_authorizer(authorize)
         for statement in ("INSERT INTO unscrubbed VALUES (1)", "ATTACH 'x.db' AS x", "PRAGMA user_version=3"):
             with pytest.raises(sqlite3.DatabaseError, match="not authorized"):
                 connection.execute(statement)

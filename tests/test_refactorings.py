@@ -295,7 +295,7 @@ SMALL: dict[str, tuple[tuple[str, str, str], ...]] = {
         (J, "    met = list(run.counters.criteria)", "    met: list[str] = list(run.counters.criteria)"),
     ),
     "a constant has another annotation": (
-        (C, "def _failed(case: Case, reason: str) -> Update:", "def _failed(case: Any, reason: Any) -> Any:"),
+        (C, "def _fail_update(case: Case, reason: str) -> Update:", "def _fail_update(case: Any, reason: Any) -> Any:"),
     ),
     "parentheses and lines": (
         (
@@ -466,8 +466,8 @@ MEANING: tuple[tuple[str, str, str, str], ...] = (
     (
         "phase.Specifying",
         C,
-        "refused=_counted_on(case, counters.refused",
-        "refused=_counted_on(case, counters.errors",
+        "refused=_failures_in_row(case, counters.refused",
+        "refused=_failures_in_row(case, counters.errors",
     ),
     # another order of checks
     (

@@ -23,7 +23,7 @@ from paor import (
     Tool,
     replay,
 )
-from paor.fsm.lifecycle.resume import taken_up
+from paor.fsm.lifecycle.resume import take_up
 from paor.fsm.replay.restore import restore_run
 from paor.fsm.versioning import fingerprints
 from paor.fsm.versioning.amendments import AMENDABLE, amend_spec, in_force
@@ -324,7 +324,7 @@ def test_what_was_accepted_once_is_no_change_the_next_time(tmp_path: Path) -> No
 
     def one_row(**given: Any) -> None:
         with again(tmp_path, **given) as scripted:
-            drive, walk = taken_up(scripted._runner, run_id, accept_changes=True)
+            drive, walk = take_up(scripted._runner, run_id, accept_changes=True)
             events = scripted._runner.drive(lambda: (drive, walk), resumed=True)  # type: ignore[arg-type, return-value]
             next(event for event in events if event.kind == "transition")
             events.close()  # type: ignore[attr-defined]
@@ -350,7 +350,7 @@ def test_an_acceptance_counts_only_with_its_row(tmp_path: Path) -> None:
     """A process that ends before the row was written has accepted nothing."""
     run_id = interrupted(tmp_path, 4)
     with again(tmp_path, prompts=OTHER) as scripted:
-        drive, _ = taken_up(scripted._runner, run_id, accept_changes=True)
+        drive, _ = take_up(scripted._runner, run_id, accept_changes=True)
         scripted.journal.leases.release(drive.run.number, drive.fence)
     with again(tmp_path, prompts=OTHER) as scripted:
         assert "prompt.selection" in refused(scripted, run_id)

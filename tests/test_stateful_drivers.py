@@ -36,7 +36,7 @@ from paor import (
     tool,
 )
 from paor.fsm.journal.leases import current_owner
-from paor.fsm.lifecycle.resume import taken_up
+from paor.fsm.lifecycle.resume import take_up
 from paor.states.run.phase_names import FINAL
 
 from .test_lease import alter
@@ -116,11 +116,11 @@ class TwoDrivers(RuleBasedStateMachine):
         engine, other = self.engines[which], self.holder()
         if other is not None:
             with pytest.raises((LeaseHeld, InvalidAnswer)):
-                drive, walk = taken_up(engine._runner, self.run_id, **given)
+                drive, walk = take_up(engine._runner, self.run_id, **given)
                 assert walk is None, "somebody else drives it"
                 raise LeaseHeld
             return
-        drive, walk = taken_up(engine._runner, self.run_id, **given)
+        drive, walk = take_up(engine._runner, self.run_id, **given)
         if walk is not None:
             self.drivers[which] = driver = engine._runner.drive(lambda: (drive, walk), resumed=True)
             next(driver)

@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import Any
 
 from ...states.records.questions import Answer
-from ...states.run.budgets import all_met, spent
+from ...states.run.budgets import all_met, exhausted_budget
 from ...states.run.phase_names import EXECUTING, OBSERVING, PHASES, PLANNING, REVIEWING, SPECIFYING
 from ...states.run.state import Run
 from .bounded_specs import BOUNDS
@@ -41,7 +41,7 @@ def state_of(run: Run) -> State:
         counters.concluded,
         counters.stop == "no_improvement",
         all_met(counters.criteria),
-        spent(run.spec.limits, counters) is not None,
+        exhausted_budget(run.spec.limits, counters) is not None,
         counters.best_score is None,
         made_text(run) is not None,
         question.kind if question is not None else None,

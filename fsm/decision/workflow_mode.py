@@ -335,7 +335,7 @@ def flow_arguments(case: Case, kit: RunResources, selection: Selection) -> dict[
             assert call is not None, "only a task with a hook calls it"
         else:
             call = flow.call(cursor, task)
-        return fitted(call.input, kit.tool(selection), kit)
+        return fit_arguments(call.input, kit.tool(selection), kit)
     except UsageError as error:
         fail(case, error)
         return None
@@ -363,7 +363,7 @@ def failed_step(run: Run) -> tuple[dict[str, Any], str]:
     return {**step, "name": message.tool, "args": message.arguments or {}}, message.told_error
 
 
-def fitted(given: dict[str, Any], tool: ToolSpec, kit: RunResources) -> dict[str, Any]:
+def fit_arguments(given: dict[str, Any], tool: ToolSpec, kit: RunResources) -> dict[str, Any]:
     """Return an input as the tool takes it: null left out where it need not be, data as JSON where text is wanted."""
     schema = kit.schema(tool)
     declared = tool.parameters.get("properties")

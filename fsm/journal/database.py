@@ -47,7 +47,7 @@ CODE = frozenset(("load_extension", "fts3_tokenizer"))
 """Functions that could bring code into the process."""
 
 
-def allowed(
+def authorize(
     action: int, first: str | None, second: str | None, _place: str | None, _inner: str | None
 ) -> int:
     """Answer SQLite's question whether a statement may do *action*; see `sqlite3.Connection.set_authorizer`."""
@@ -123,5 +123,5 @@ class DatabaseOfJournal:
                 self._path, busy_timeout_s=self._busy_timeout_s, place=self._place
             )
         connection.execute("PRAGMA query_only=ON")
-        connection.set_authorizer(allowed)  # last: it refuses the line above
+        connection.set_authorizer(authorize)  # last: it refuses the line above
         return Database(connection, recursive_triggers=False, execute_plugins=False)

@@ -165,7 +165,7 @@ def _problem(item: Erasure, told: list[tuple[int, int]], count: int) -> str:
     if before:
         told.sort()
         if any(one[1] >= other[0] for one, other in pairwise(told)):
-            told[:] = _joined(told)
+            told[:] = _merge_ranges(told)
             return "names a payload that was erased before"
     if not isinstance(rule, dict) or rule.get("by") not in RULES:
         return f"its rule is none of {', '.join(RULES)}"
@@ -174,7 +174,7 @@ def _problem(item: Erasure, told: list[tuple[int, int]], count: int) -> str:
     return ""
 
 
-def _joined(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _merge_ranges(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return sorted stretches without overlaps."""
     found: list[tuple[int, int]] = []
     for first, last in pairs:

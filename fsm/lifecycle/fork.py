@@ -179,7 +179,7 @@ def answer_at(run: Run, answer: Any, outcome: str | None, result: Any) -> Answer
     return answer_of(run.waiting_for, answer, outcome, result)
 
 
-def forked(runner: Runner, run_id: str, at_seq: int, **options: Unpack[ForkOptions]) -> Acquisition:
+def fork_acquisition(runner: Runner, run_id: str, at_seq: int, **options: Unpack[ForkOptions]) -> Acquisition:
     """
     Check everything that a fork takes, and return what creates it; the options are those of `fsm.engine.Engine.fork`.
 
@@ -213,7 +213,7 @@ def forked(runner: Runner, run_id: str, at_seq: int, **options: Unpack[ForkOptio
     check_priced(chosen, (spec or parent).limits)
 
     def create() -> tuple[RunContext, Steps]:
-        drive = _created(runner, point, own, spec)
+        drive = _create_fork(runner, point, own, spec)
         drive.model = chosen
         drive.connections.update(connections or {})
         return drive, steps(drive) if reply is None else runner.answered(drive, reply)
@@ -221,7 +221,7 @@ def forked(runner: Runner, run_id: str, at_seq: int, **options: Unpack[ForkOptio
     return create
 
 
-def _created(runner: Runner, point: ForkPoint, run_id: str, spec: Spec | None) -> RunContext:
+def _create_fork(runner: Runner, point: ForkPoint, run_id: str, spec: Spec | None) -> RunContext:
     """Create a fork, which takes its lease; with *spec* it has its own, without its parent's."""
     journal, parent = runner.journal, point.run
     if spec is None:

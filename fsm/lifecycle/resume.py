@@ -65,7 +65,7 @@ async def aresume(runner: Runner, run_id: str, **options: Unpack[ResumeOptions])
 
 def continuation(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> Continuation | Result:
     """Return how a run goes on, or its result when there is nothing to do."""
-    drive, walk = taken_up(runner, run_id, **options)
+    drive, walk = take_up(runner, run_id, **options)
     if walk is not None:
         return Continuation(lambda: (drive, walk), resumed=True)
     if (again := runner.owed_fallback(drive)) is not None:
@@ -73,9 +73,7 @@ def continuation(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) 
     return result_of_run(drive.run, runner.journal)
 
 
-def taken_up(
-    runner: Runner, run_id: str, **options: Unpack[ResumeOptions]
-) -> tuple[RunContext, Steps | None]:
+def take_up(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> tuple[RunContext, Steps | None]:
     """
     Return the drive of a run and what to walk: None when there is nothing to do, and then no lease is held.
 
@@ -92,11 +90,11 @@ def taken_up(
         raise InvalidAnswer("a reason comes with an answer or with the outcome of an effect in doubt")
     if row.task == 0 and row.status == "waiting" and not given:
         task = waiting_task(journal, row)
-        if task is None or _timed_out(runner, restore_run(journal, task)[0]) is not None:
+        if task is None or _timeout_answer(runner, restore_run(journal, task)[0]) is not None:
             outcome, given = "retry", True  # its task waits no more: the workflow goes on
     if row.status in ("done", "failed") or (row.status == "waiting" and not given):
         run, head = restore_run(journal, row.run_id)
-        if _timed_out(runner, run) is None:
+        if _timeout_answer(runner, run) is None:
             stager = Stager(journal.next_payload(row.run), runner.ids.salt)
             return runner.hold(run, head, 0, RunResources(run.spec), chosen, stager, connections), None
     if given and row.status != "waiting":
@@ -109,7 +107,7 @@ def taken_up(
         check_priced(chosen, drive.run.spec.limits)
         check_unchanged(runner, drive, accept_changes=options.get("accept_changes", False))
         if not given:
-            declined = _timed_out(runner, drive.run)
+            declined = _timeout_answer(runner, drive.run)
             return drive, steps(drive) if declined is None else runner.answered(drive, declined)
         question = (
             drive.run.waiting_for
@@ -123,11 +121,11 @@ def taken_up(
     return drive, runner.answered(drive, reply)
 
 
-def _timed_out(runner: Runner, run: Run) -> Answer | None:
+def _timeout_answer(runner: Runner, run: Run) -> Answer | None:
     """Return the decline that a run's unanswered question counts as by now, None while it may wait."""
     if run.waiting_for is None or run.spec.limits.elicitation_timeout_s is None:
         return None
-    return timed_out(run, runner.journal.rows(run.number), runner.clock.now_us())
+    return timeout_answer(run, runner.journal.rows(run.number), runner.clock.now_us())
 
 
 def answer_of(
@@ -190,7 +188,7 @@ def _problems(question: Question, answer: Answer) -> list[str]:
     return [problem.message for problem in whole.check({"answer": answer.content})]
 
 
-def timed_out(run: Run, rows: Sequence[tuple[Any, ...]], now_us: int) -> Answer | None:
+def timeout_answer(run: Run, rows: Sequence[tuple[Any, ...]], now_us: int) -> Answer | None:
     """
     Return the decline that an unanswered question counts as (`Limits.elicitation_timeout_s`), None before its time.
 

@@ -50,7 +50,7 @@ CATALOGS_MAX = 64
 """Compiled selections of tools that are kept."""
 
 
-def compiled(settings: EngineSettings) -> Catalogs:
+def compile_catalogs(settings: EngineSettings) -> Catalogs:
     """
     Return the catalog of all tools of an engine, compiled.
 
@@ -71,7 +71,7 @@ class Runner:
         clock, ids: Ports.
         hooks: Called with every event, after its row is durable.
         tasks: Makes what drives the tasks of a workflow, given this runner.
-        catalogs: As `compiled` gives them for the settings' tools.
+        catalogs: As `compile_catalogs` gives them for the settings' tools.
     """
 
     def __init__(

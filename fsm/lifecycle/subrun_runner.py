@@ -60,13 +60,13 @@ class SubrunDriver:
     def drive_task(self, workflow: RunContext, call: TaskCall) -> Result:
         """Drive one task of a workflow to its end, or until it waits."""
         if call.known is not None:
-            return resume(self._runner, call.known, **_inherited(workflow))
+            return resume(self._runner, call.known, **_inherited_options(workflow))
         return self._runner.result(self._started(workflow, call), resumed=False)
 
     async def adrive_task(self, workflow: RunContext, call: TaskCall) -> Result:
         """Do the same as `drive_task` on the running event loop."""
         if call.known is not None:
-            return await aresume(self._runner, call.known, **_inherited(workflow))
+            return await aresume(self._runner, call.known, **_inherited_options(workflow))
         return await self._runner.aresult(self._started(workflow, call), resumed=False)
 
     def _started(self, workflow: RunContext, call: TaskCall) -> Acquisition:
@@ -93,7 +93,7 @@ class SubrunDriver:
         return begin
 
 
-def _inherited(workflow: RunContext) -> ResumeOptions:
+def _inherited_options(workflow: RunContext) -> ResumeOptions:
     """Return what a task is resumed with: what its workflow was given."""
     return {
         "connections": workflow.connections,
@@ -160,12 +160,12 @@ def new_round(runner: Runner, run_id: str, text: str, options: RunOptions) -> Ne
         whole = task_options(given, position.options)
         return new_workflow(runner, text, (), documents, None, whole, position)
     same = spec.workflow is not None and given.get("mode") in (None, spec.mode)
-    last = (_followed(spec) if same else {}) | runner.settings.bounds_of(spec)
+    last = (_workflow_options(spec) if same else {}) | runner.settings.bounds_of(spec)
     own = task_options(given, last)
     return new_run(runner.settings, runner.ids.salt, text, (), documents, position=position, **own)
 
 
-def _followed(spec: Spec) -> dict[str, Any]:
+def _workflow_options(spec: Spec) -> dict[str, Any]:
     """Return the options with which a next round follows the workflow file of a run; its reader is imported on first use."""
     from .workflow_start import next_round_options
 

@@ -197,13 +197,13 @@ def task_tool(driver: TaskDriver, drive: RunContext, *, is_async: bool = False) 
 
     def run_task(context: ToolContext, **arguments: Any) -> ToolOutput:
         call = _task_call(driver, drive, context, arguments)
-        with _settled_later(call.position.task_id):
+        with _wait_for_lease(call.position.task_id):
             result = driver.drive_task(drive, call)
         return _output_of(result, call.position, drive.journal, context)
 
     async def arun_task(context: ToolContext, **arguments: Any) -> ToolOutput:
         call = _task_call(driver, drive, context, arguments)
-        with _settled_later(call.position.task_id):
+        with _wait_for_lease(call.position.task_id):
             result = await driver.adrive_task(drive, call)
         return _output_of(result, call.position, drive.journal, context)
 
@@ -235,7 +235,7 @@ def _task_call(
     options: dict[str, Any] = dict(workflow.children)
     if "limits" in options:
         options["limits"] = Limits.model_validate(options["limits"])
-    if left := left_of(drive.run):
+    if left := remaining_budgets(drive.run):
         own = options.get("limits") or driver.limits_of(options.get("mode", "react"))
         options["limits"] = own.model_copy(update=left)
     if "profile" in options:
@@ -256,7 +256,7 @@ def _task_call(
 
 
 @contextmanager
-def _settled_later(name: str) -> Iterator[None]:
+def _wait_for_lease(name: str) -> Iterator[None]:
     """Let the workflow wait, instead of counting the task as failed, while another driver has it."""
     try:
         yield
@@ -270,7 +270,7 @@ def _labels(spec: Spec) -> list[str]:
     return list(dict.fromkeys(document.label for document in spec.documents))
 
 
-def left_of(run: Run) -> dict[str, Any]:
+def remaining_budgets(run: Run) -> dict[str, Any]:
     """
     Return what is left of a workflow's budgets, as fields of `Limits`; none for a budget that it does not have.
 

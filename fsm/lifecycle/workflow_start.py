@@ -136,16 +136,16 @@ def given_workflow(
         return given
     checked = _variables(variables)
     if isinstance(given, Workflow):
-        return GivenWorkflow(_checked(given), Path(), checked)
+        return GivenWorkflow(_check_names(given), Path(), checked)
     if isinstance(given, Mapping):
-        return GivenWorkflow(_checked(load_workflow(_json(given, "workflow"))), Path(), checked)
+        return GivenWorkflow(_check_names(load_workflow(_json(given, "workflow"))), Path(), checked)
     if not isinstance(given, str | os.PathLike):
         raise UsageError(f"workflow: expected a path, a text or a Workflow, not {type(given).__name__}")
     path = _path_of(given)
     if path is None:
-        return GivenWorkflow(_checked(load_workflow(str(given))), Path(), checked)
+        return GivenWorkflow(_check_names(load_workflow(str(given))), Path(), checked)
     return GivenWorkflow(
-        _checked(load_workflow(text_of_file(path, 4 * CHARS_MAX), name=str(path))), path.parent, checked
+        _check_names(load_workflow(text_of_file(path, 4 * CHARS_MAX), name=str(path))), path.parent, checked
     )
 
 
@@ -187,7 +187,7 @@ def _variables(given: Mapping[str, Any] | None) -> dict[str, Any]:
     return found
 
 
-def _checked(workflow: Workflow) -> Workflow:
+def _check_names(workflow: Workflow) -> Workflow:
     """Return *workflow* when it leaves the variables alone that the run's rows tell."""
     places = [(f"init.{name}", name, value) for name, value in workflow.init.items()]
     for task in workflow.walk():

@@ -41,7 +41,7 @@ def words_of(guard: Guard, case: Case) -> str:
     return WORDS[guard.__name__](case, guard(case))
 
 
-def _used(run: Run, counter: str, limit: str, what: str) -> str:
+def _usage_words(run: Run, counter: str, limit: str, what: str) -> str:
     return f"{what} {getattr(run.counters, counter):,} of {limit} {getattr(run.spec.limits, limit):,}"
 
 
@@ -62,9 +62,9 @@ def _budgets(run: Run) -> str:
 def _patience(run: Run) -> str:
     return ", ".join(
         (
-            _used(run, "blocked", "max_blocked_calls", "blocked calls"),
-            _used(run, "refused", "max_consecutive_refused", "refused in a row"),
-            _used(run, "errors", "max_consecutive_errors", "errors in a row"),
+            _usage_words(run, "blocked", "max_blocked_calls", "blocked calls"),
+            _usage_words(run, "refused", "max_consecutive_refused", "refused in a row"),
+            _usage_words(run, "errors", "max_consecutive_errors", "errors in a row"),
         )
     )
 
@@ -120,7 +120,7 @@ def elicitations_left(case: Case) -> bool:
 
 @words(elicitations_left)
 def _(case: Case, holds: bool) -> str:
-    return _used(case.run, "elicitations", "max_elicitations", "questions asked")
+    return _usage_words(case.run, "elicitations", "max_elicitations", "questions asked")
 
 
 def answer_present(case: Case) -> bool:
@@ -169,9 +169,11 @@ def steps_left(case: Case) -> bool:
 
 @words(steps_left)
 def _(case: Case, holds: bool) -> str:
-    told = _used(case.run, "step", "max_steps", "step")
+    told = _usage_words(case.run, "step", "max_steps", "step")
     return (
-        told if case.run.spec.mode == "react" else f"{told}, {_used(case.run, 'plans', 'max_plans', 'plan')}"
+        told
+        if case.run.spec.mode == "react"
+        else f"{told}, {_usage_words(case.run, 'plans', 'max_plans', 'plan')}"
     )
 
 
@@ -192,7 +194,7 @@ def selection_retries_left(case: Case) -> bool:
 
 @words(selection_retries_left)
 def _(case: Case, holds: bool) -> str:
-    return _used(case.run, "selection_retries", "selection_retries", "asked again")
+    return _usage_words(case.run, "selection_retries", "selection_retries", "asked again")
 
 
 def approval_needed(case: Case) -> bool:
@@ -270,18 +272,18 @@ def _(case: Case, holds: bool) -> str:
 
 def parameter_retries_left(case: Case) -> bool:
     """The parameters may be asked again in this step; those that code settled cannot."""
-    return not _settled_by_code(case) and budgets.parameter_retries_left(case.run)
+    return not _is_settled_by_code(case) and budgets.parameter_retries_left(case.run)
 
 
-def _settled_by_code(case: Case) -> bool:
+def _is_settled_by_code(case: Case) -> bool:
     return case.selection is not None and case.selection.arguments is not None
 
 
 @words(parameter_retries_left)
 def _(case: Case, holds: bool) -> str:
-    if _settled_by_code(case):
+    if _is_settled_by_code(case):
         return "the arguments were settled by code, so nobody is asked again"
-    return _used(case.run, "parameter_retries", "parameter_retries", "asked again")
+    return _usage_words(case.run, "parameter_retries", "parameter_retries", "asked again")
 
 
 def in_doubt(case: Case) -> bool:
@@ -370,7 +372,7 @@ def review_retries_left(case: Case) -> bool:
 
 @words(review_retries_left)
 def _(case: Case, holds: bool) -> str:
-    return _used(case.run, "review_retries", "review_retries", "asked again")
+    return _usage_words(case.run, "review_retries", "review_retries", "asked again")
 
 
 def stop_reached(case: Case) -> bool:
@@ -430,7 +432,7 @@ def _(case: Case, holds: bool) -> str:
 def budget_used_up(case: Case) -> bool:
     """A token, time or cost budget is used up, or what is left of it is too little for the next request."""
     return isinstance(case.outcome, Unaffordable) or (
-        budgets.spent(case.run.spec.limits, case.run.counters) is not None
+        budgets.exhausted_budget(case.run.spec.limits, case.run.counters) is not None
     )
 
 
@@ -468,7 +470,7 @@ def retries_left(case: Case) -> bool:
 
 @words(retries_left)
 def _(case: Case, holds: bool) -> str:
-    told = _used(case.run, "retries", "max_retries", "reviews that said retry")
+    told = _usage_words(case.run, "retries", "max_retries", "reviews that said retry")
     barred = case.run.counters.stop == "no_improvement"
     return told + (", after no_improvement none is allowed" if barred else "")
 

@@ -279,7 +279,7 @@ Compiled = dict[tuple[str, bool], list[tuple[Row, tuple[tuple[str, bool, Callabl
 """Per phase, and whether the run waits, the rows that are tried, each with its guards and what they must be."""
 
 
-def _compiled(table: tuple[Row, ...], waiting: tuple[Row, ...], guards: Mapping[str, Guard]) -> Compiled:
+def _compile(table: tuple[Row, ...], waiting: tuple[Row, ...], guards: Mapping[str, Guard]) -> Compiled:
     return {
         (phase.name, waits): [
             (
@@ -296,7 +296,7 @@ def _compiled(table: tuple[Row, ...], waiting: tuple[Row, ...], guards: Mapping[
     }
 
 
-_COMPILED = _compiled(TABLE, WAITING, GUARDS)
+_COMPILED = _compile(TABLE, WAITING, GUARDS)
 
 
 class Rules:
@@ -327,7 +327,7 @@ class Rules:
         """The rows as `decide` tries them; of paor's own what this process decides by."""
         if (self.table, self.waiting) == (TABLE, WAITING) and self.guards is GUARDS:
             return _COMPILED
-        return _compiled(self.table, self.waiting, self.guards)
+        return _compile(self.table, self.waiting, self.guards)
 
     @cached_property
     def machine(self) -> Machine:

@@ -260,7 +260,7 @@ Compiled = dict[tuple[str, str], tuple[tuple[str, tuple[tuple[Predicate, bool], 
 """By guard and phase the reasons in order, each with its predicates and what they must be."""
 
 
-def _compiled(stops: tuple[Stop, ...]) -> Compiled:
+def _compile(stops: tuple[Stop, ...]) -> Compiled:
     def needed(stop: Stop) -> tuple[tuple[Predicate, bool], ...]:
         return tuple((PREDICATES[name.removeprefix("not ")], name in PREDICATES) for name in stop.when)
 
@@ -273,4 +273,4 @@ def _compiled(stops: tuple[Stop, ...]) -> Compiled:
     }
 
 
-_COMPILED = _compiled(STOPS)
+_COMPILED = _compile(STOPS)

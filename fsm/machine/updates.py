@@ -155,7 +155,7 @@ def _refuse(case: Case) -> Update:
         counters,
         action=counters.action + 1,
         blocked=counters.blocked + (code == "duplicate_call_blocked" and selection.origin != "hook"),
-        refused=_counted_on(case, counters.refused, failed=refused),
+        refused=_failures_in_row(case, counters.refused, failed=refused),
     )
 
 
@@ -186,13 +186,13 @@ def _execute(case: Case) -> Update:
     same = counters.same_key + 1 if window and window[-1] == intent.key else 1
     return Change(result=result, reply=None), replace(
         counters,
-        errors=_counted_on(case, counters.errors, failed=not result.ok),
+        errors=_failures_in_row(case, counters.errors, failed=not result.ok),
         same_key=same,
         documents=counters.documents + len(result.documents),
     )
 
 
-def _counted_on(case: Case, count: int, *, failed: bool) -> int:
+def _failures_in_row(case: Case, count: int, *, failed: bool) -> int:
     """Return how many failed in a row; the call of a hook is none of them."""
     selection = case.run.memory.selection
     if selection is not None and selection.origin == "hook":
@@ -442,7 +442,7 @@ def _fail(case: Case) -> Update:
     """A run fails: for its hard stop, else for the reason that the table of stops has for the phase's last ``fail``."""
     if case.stop is not None:
         return _fail_stopped(case)
-    return _failed(case, first_stop(case, LAST_FAIL) or "internal_error")
+    return _fail_update(case, first_stop(case, LAST_FAIL) or "internal_error")
 
 
 def _fail_reviewing(case: Case) -> Update:
@@ -451,7 +451,7 @@ def _fail_reviewing(case: Case) -> Update:
     return change, replace(counters, criteria=case.criteria)
 
 
-def _failed(case: Case, reason: str) -> Update:
+def _fail_update(case: Case, reason: str) -> Update:
     answer = final_answer(case, reason, done=False)
     if case.trouble:
         answer = f"{answer}\n\n{case.trouble}"
@@ -459,7 +459,7 @@ def _failed(case: Case, reason: str) -> Update:
 
 
 def _fail_stopped(case: Case) -> Update:
-    change, counters = _failed(case, case.stop or "internal_error")
+    change, counters = _fail_update(case, case.stop or "internal_error")
     if isinstance(case.outcome, ModelFault) and case.outcome.message.strip():
         told = f"{change.answer}\n\nThe model: {cut(line(case.outcome.message), TURN_CHARS)}"
         return Change(answer=told, question=None), counters

@@ -25,7 +25,7 @@ from ..machine.machine import Decision, Moment, decide
 from ..machine.table import rows_of
 from ..versioning.amendments import amend_spec
 from .payload_window import PayloadWindow
-from .restore import handed_over
+from .restore import continue_with
 from .row_comparison import compare_decision, compare_request
 from .run_comparison import Divergence, short
 from .walk import (
@@ -146,7 +146,7 @@ class _Derivation:
             self._run = None
             return
         spec = self._derived()
-        self._run, self._kit = handed_over(self._run, part, spec), RunResources(spec)
+        self._run, self._kit = continue_with(self._run, part, spec), RunResources(spec)
 
     def _derived(self) -> Spec:
         """Return what rows are derived with: the engine's say begins behind the last amendment."""

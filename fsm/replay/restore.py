@@ -44,8 +44,8 @@ def restore_run(journal: JournalReader, run_id: str, last: int = 2**32 - 1) -> t
     for part, end in zip(parts, ends, strict=True):
         rows = journal.own_rows(part.run, part.first_seq, end)
         spec = in_force(journal.spec(part.run_id), rows, partial(_body, journal, part.run))
-        run = handed_over(run, part, spec)
-        head = checked_chain(part.run_id, journal.root(part.run, head), rows)
+        run = continue_with(run, part, spec)
+        head = check_chain(part.run_id, journal.root(part.run, head), rows)
         run = restore(run, rows, partial(journal.change, part.run))
     assert run is not None, "every run has at least its own part"
     return run, head
@@ -70,13 +70,13 @@ def run_before(journal: JournalReader, run_id: str, seq: int) -> Run:
     parts = journal.lineage(journal.run(run_id).run)
     part = part_with(parts, "first_seq", seq)
     if seq == 0:
-        return handed_over(None, part, journal.spec(part.run_id))
+        return continue_with(None, part, journal.spec(part.run_id))
     before = part_with(parts, "first_seq", seq - 1)
     run, _ = restore_run(journal, before.run_id, seq - 1)
-    return run if before is part else handed_over(run, part, journal.spec(part.run_id))
+    return run if before is part else continue_with(run, part, journal.spec(part.run_id))
 
 
-def handed_over(run: Run | None, part: SharedPart, spec: Spec) -> Run:
+def continue_with(run: Run | None, part: SharedPart, spec: Spec) -> Run:
     """Return the run that goes on with *part*: what it remembers stays, the spec and the name are the part's."""
     if run is None:
         return initial_run(part.run_id, part.run, spec)
@@ -93,7 +93,7 @@ def stager_of(journal: JournalReader, run: int, salt: Callable[[], bytes]) -> St
     return stager
 
 
-def checked_chain(run_id: str, root: bytes, rows: Sequence[tuple[Any, ...]]) -> bytes:
+def check_chain(run_id: str, root: bytes, rows: Sequence[tuple[Any, ...]]) -> bytes:
     """
     Return the hash of the last of *rows* after recomputing all of them.
 

@@ -29,7 +29,7 @@ from ..machine.machine import Decision, Moment, decide, request_of
 from ..versioning.amendments import amend_spec
 from ..versioning.changes import ChangedPart, changes_of
 from .payload_window import PayloadWindow
-from .restore import handed_over
+from .restore import continue_with
 from .row_comparison import Texts, compare_decision, compare_request
 from .run_comparison import (
     Divergence,
@@ -177,7 +177,7 @@ class ReplayWalk:
         part, self.recorded = self.parts[number]
         self.found.extend(compare_fingerprints(seq, self.recorded))
         self._derive()
-        return handed_over(run, part, self.spec)
+        return continue_with(run, part, self.spec)
 
     def _derive(self) -> None:
         """Before the last amendment rows belong to what was in force then, and no engine of now has a say in them."""

@@ -14,9 +14,9 @@ from ...states.run.budgets import (
     Allowance,
     Reservation,
     allowance,
+    exhausted_budget,
     refusal,
     reservation,
-    spent,
 )
 from ...states.run.state import Counters
 from ...states.settings.limits import Limits
@@ -68,7 +68,7 @@ class CallLedger:
             limits, used, held = self._limits, self._used(), NO_RESERVATION
             for other in self._held:
                 held = Reservation(held.tokens + other.tokens, held.cost_micro + other.cost_micro)
-            reason = spent(limits, used, held)
+            reason = exhausted_budget(limits, used, held)
             if reason is not None:
                 raise ToolError(f"the {_words(reason)} is used up")
             wanted = reservation(limits, used, prompt_bytes)

@@ -51,16 +51,16 @@ def perform(steps: Steps, journal: JournalStore) -> Iterator[Event]:
         elif isinstance(effect, Emit):
             yield effect.event
         elif not isinstance(effect, Reconcile) and effect.place is not None and speaks(effect):
-            value = yield from live(effect, partial(_came_to, watch=watch))
+            value = yield from live(effect, partial(_perform_call, watch=watch))
         else:
-            value = _came_to(effect, watch)
+            value = _perform_call(effect, watch)
 
 
-def _came_to(effect: AskModel | UseTool | Reconcile, watch: CancelWatch) -> Any:
-    return _asked(effect, watch) if isinstance(effect, AskModel) else _used(effect, watch)
+def _perform_call(effect: AskModel | UseTool | Reconcile, watch: CancelWatch) -> Any:
+    return _ask_model(effect, watch) if isinstance(effect, AskModel) else _use_tool(effect, watch)
 
 
-def _asked(effect: AskModel, watch: CancelWatch) -> Reply | BaseException:
+def _ask_model(effect: AskModel, watch: CancelWatch) -> Reply | BaseException:
     model, call = effect.model, effect.call
     try:
         if getattr(model, "stops", False):
@@ -78,11 +78,11 @@ def _stoppable(call: ModelCall, is_cancelled: Callable[[], bool]) -> ModelCall:
     return replace(call, is_cancelled=lambda: (before is not None and before()) or is_cancelled())
 
 
-def _used(effect: UseTool | Reconcile, watch: CancelWatch) -> Returned | BaseException:
+def _use_tool(effect: UseTool | Reconcile, watch: CancelWatch) -> Returned | BaseException:
     try:
         if _is_async(effect):
-            return Returned(_in_new_loop(lambda: breakable(watch, effect.run, _begun(effect))))
-        value = _begun(effect)
+            return Returned(_in_new_loop(lambda: breakable(watch, effect.run, _invoke(effect))))
+        value = _invoke(effect)
         if inspect.isawaitable(value):
             value = _in_new_loop(lambda: breakable(watch, effect.run, value))
         return Returned(value)
@@ -90,7 +90,7 @@ def _used(effect: UseTool | Reconcile, watch: CancelWatch) -> Returned | BaseExc
         return error
 
 
-def _begun(effect: UseTool | Reconcile) -> Any:
+def _invoke(effect: UseTool | Reconcile) -> Any:
     """Call the tool's function, or its reconciliation; of an async one this is the coroutine."""
     if isinstance(effect, UseTool):
         own = copy.deepcopy(
@@ -208,10 +208,10 @@ async def aperform(steps: Steps, writer: AsyncWriter) -> AsyncIterator[Event]:
 
 
 async def _acame_to(effect: AskModel | UseTool | Reconcile, watch: CancelWatch) -> Any:
-    return await (_aasked(effect, watch) if isinstance(effect, AskModel) else _aused(effect, watch))
+    return await (_aask_model(effect, watch) if isinstance(effect, AskModel) else _ause_tool(effect, watch))
 
 
-async def _aasked(effect: AskModel, watch: CancelWatch) -> Reply | BaseException:
+async def _aask_model(effect: AskModel, watch: CancelWatch) -> Reply | BaseException:
     try:
         return checked_reply(await breakable(watch, effect.run, effect.model.aask(effect.call), plain=True))
     except (Exception, SystemExit) as error:
@@ -222,15 +222,15 @@ async def _aasked(effect: AskModel, watch: CancelWatch) -> Reply | BaseException
         return error
 
 
-async def _aused(effect: UseTool | Reconcile, watch: CancelWatch) -> Returned | BaseException:
+async def _ause_tool(effect: UseTool | Reconcile, watch: CancelWatch) -> Returned | BaseException:
     if not _is_async(effect):
         return await asyncio.to_thread(
-            _used, effect, watch
+            _use_tool, effect, watch
         )  # errors as values: a future cannot hold a StopIteration
     try:
         if effect.tool.name == TASK_TOOL.name:  # the task is a run of its own, and is cancelled as one
-            return Returned(await _begun(effect))
-        return Returned(await breakable(watch, effect.run, _begun(effect)))
+            return Returned(await _invoke(effect))
+        return Returned(await breakable(watch, effect.run, _invoke(effect)))
     except (Exception, SystemExit) as error:
         return error
     except asyncio.CancelledError as error:

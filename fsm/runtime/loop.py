@@ -40,8 +40,8 @@ from ..machine.machine import Decision, Moment, decide, request_of
 from .effects import AskModel, Commit, Effect, Emit
 from .logs import log_transition
 from .run_context import RunContext, place_of_next, recall
-from .tool_calls import reconciled, use
-from .tool_results import told_by
+from .tool_calls import reconcile_outcome, use
+from .tool_results import message_of
 
 Steps = Generator[Effect, Any, None]
 
@@ -50,7 +50,7 @@ def steps(drive: RunContext) -> Steps:
     """Drive the run until it ends or waits; yields effects, is sent what they came to."""
     while (run := drive.run).state not in FINAL and (run.memory.question is None or drive.cancelled):
         if drive.cancelled:  # also when its last row is a wait: nobody is to be asked any more
-            yield from cancelled(drive)
+            yield from cancel_steps(drive)
             continue
         request = request_of(run)
         if isinstance(request, ModelRequest):
@@ -58,11 +58,11 @@ def steps(drive: RunContext) -> Steps:
         elif isinstance(request, ToolRequest):
             asked, outcome = yield from use(drive, request.intent)
         else:
-            asked, outcome = _known(drive, request)
+            asked, outcome = _known_outcome(drive, request)
         yield from transition(drive, asked, outcome, request)
 
 
-def cancelled(drive: RunContext) -> Steps:
+def cancel_steps(drive: RunContext) -> Steps:
     """End the run, between two calls: only one that another driver began, or that waits for its outcome, is in doubt."""
     intent, question = drive.run.memory.intent, drive.run.waiting_for
     begun = drive.resumed if question is None else question.kind == "in_doubt"
@@ -70,7 +70,7 @@ def cancelled(drive: RunContext) -> Steps:
     yield from transition(drive, {"kind": "none"}, Cancelled(doubt))
 
 
-def _known(drive: RunContext, request: Nothing | Recall) -> tuple[dict[str, Any], Outcome]:
+def _known_outcome(drive: RunContext, request: Nothing | Recall) -> tuple[dict[str, Any], Outcome]:
     """Return what the row says of a request that needs nobody, and what it came to."""
     if isinstance(request, Recall):
         bodies = [recall(drive, place) for place in request.payloads]
@@ -78,7 +78,7 @@ def _known(drive: RunContext, request: Nothing | Recall) -> tuple[dict[str, Any]
         return {"kind": "recall", "payloads": [place.n for place in request.payloads]}, Recalled(texts)
     reply = drive.run.memory.reply
     if drive.run.state == EXECUTING and reply is not None:
-        return {"kind": "none"}, reconciled(drive, reply.action, reply.content)
+        return {"kind": "none"}, reconcile_outcome(drive, reply.action, reply.content)
     return {"kind": "none"}, NoOutcome()
 
 
@@ -137,7 +137,7 @@ def _fault(drive: RunContext, error: object) -> ModelFault:
     if isinstance(error, ModelUnavailable):
         fault = error
     else:
-        fault = ModelUnavailable("unexpected", f"{type(error).__name__}: {told_by(error)}")
+        fault = ModelUnavailable("unexpected", f"{type(error).__name__}: {message_of(error)}")
     payload = drive.stager.stage(fault.message)
     usage = fault.usage if fault.usage is not None else NO_USAGE
     return ModelFault(fault.code, fault.message, payload, usage, fault.request_id)
@@ -153,7 +153,7 @@ def transition(
     drive.mark_us = active
     if drive.amended is not None:
         asked, drive.amended = {**asked, "spec": drive.amended.wire()}, None
-    decision = _decided(drive, outcome, moment, request)
+    decision = _decide(drive, outcome, moment, request)
     row, counters = decision.row, decision.counters
     change = drive.stager.stage(decision.change.wire_json(), JSON, always=True)
     after = apply(
@@ -195,7 +195,7 @@ def transition(
             yield Emit(event)
 
 
-def _decided(drive: RunContext, outcome: Outcome, moment: Moment, request: Request | None) -> Decision:
+def _decide(drive: RunContext, outcome: Outcome, moment: Moment, request: Request | None) -> Decision:
     """Return the decision; a cancel that was asked for before an end is written counts, with the last request's usage."""
     run = drive.run
     decision = decide(run, outcome, moment, drive.kit, request)

@@ -94,14 +94,14 @@ def _uuid(number: int) -> str:
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
-def _forked() -> None:
+def _after_fork() -> None:
     RandomIds.forks += 1
     RandomIds._lock = (
         threading.Lock()
     )  # another thread of the parent may have held it; nobody here would release it
 
 
-os.register_at_fork(after_in_child=_forked)
+os.register_at_fork(after_in_child=_after_fork)
 
 
 class SteppingClock:

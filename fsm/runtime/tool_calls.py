@@ -19,7 +19,7 @@ from .call_budget import CallLedger
 from .effects import Effect, EffectPending, Reconcile, Returned, UseTool
 from .run_context import RunContext, place_of_next, recall
 from .tool_context import CallContext
-from .tool_results import ERROR_CHARS, asked_by, error_of, is_empty, output_of, result_of, told_by
+from .tool_results import ERROR_CHARS, error_of, is_empty, message_of, output_of, question_from, result_of
 
 
 def use(drive: RunContext, intent: Intent) -> Generator[Effect, Any, tuple[dict[str, Any], Outcome]]:
@@ -33,7 +33,7 @@ def use(drive: RunContext, intent: Intent) -> Generator[Effect, Any, tuple[dict[
     resumed, drive.resumed = drive.resumed, False
     sure = False
     if resumed and intent.effect == "once":
-        settled = yield from _settled(drive, tool, intent)
+        settled = yield from _settle_doubt(drive, tool, intent)
         if settled is not None:
             return asked, settled
         sure = True
@@ -53,14 +53,14 @@ def use(drive: RunContext, intent: Intent) -> Generator[Effect, Any, tuple[dict[
         return asked, Cancelled(intent.effect == "once", *used)
     if isinstance(came_to, AnswerNeeded):
         try:
-            return asked, asked_by(came_to, run.spec.limits, drive.stager)
+            return asked, question_from(came_to, run.spec.limits, drive.stager)
         except Exception as error:  # a tool may ask in any form
             came_to = error
     if isinstance(came_to, EffectUnknown) and intent.effect == "once":
-        told = cut(line(told_by(came_to)), ERROR_CHARS)
+        told = cut(line(message_of(came_to)), ERROR_CHARS)
         if tool.reconcile is None:
             return asked, InDoubt("tool_unsure", told, drive.stager.stage(told))
-        settled = yield from _settled(drive, tool, intent)
+        settled = yield from _settle_doubt(drive, tool, intent)
         if settled is not None:
             return asked, settled
         came_to = NotStarted(told)
@@ -125,7 +125,7 @@ def _context(drive: RunContext, intent: Intent) -> CallContext:
     )
 
 
-def _settled(drive: RunContext, tool: Tool, intent: Intent) -> Generator[Effect, Any, Outcome | None]:
+def _settle_doubt(drive: RunContext, tool: Tool, intent: Intent) -> Generator[Effect, Any, Outcome | None]:
     """
     Return what is known of a once effect that another driver began; None when it certainly did not happen.
 
@@ -137,19 +137,19 @@ def _settled(drive: RunContext, tool: Tool, intent: Intent) -> Generator[Effect,
     if isinstance(came_to, Interrupted):
         return Cancelled(in_doubt=True)
     if not isinstance(came_to, Returned):
-        told = cut(line(f"{type(came_to).__name__}: {told_by(came_to)}"), ERROR_CHARS)
+        told = cut(line(f"{type(came_to).__name__}: {message_of(came_to)}"), ERROR_CHARS)
         return InDoubt("reconcile_failed", told, drive.stager.stage(told))
     try:
         output_of(came_to.value)
     except (Exception, SystemExit):  # a value that no journal can hold says nothing
         return InDoubt("reconcile_unreadable")
     if came_to.value is not None:
-        return reconciled(drive, "done", came_to.value, asked="done")
+        return reconcile_outcome(drive, "done", came_to.value, asked="done")
     own = intent.idempotency_key.startswith(f"{drive.run.run_id}-")
     return None if own else InDoubt("shared_intent")  # a fork's parent may be about to do it
 
 
-def reconciled(drive: RunContext, action: str, content: Any, asked: Literal["", "done"] = "") -> Ended:
+def reconcile_outcome(drive: RunContext, action: str, content: Any, asked: Literal["", "done"] = "") -> Ended:
     """Return the outcome that a reconciliation gives to an effect in doubt, the tool's own (*asked*) or a person's."""
     run, intent = drive.run, drive.run.memory.intent
     assert intent is not None, "only an effect can be reconciled"

@@ -174,7 +174,7 @@ def _clean_document(document: Document) -> Document:
     return dataclasses.replace(document, name=name, mime=mime, data=data)
 
 
-def asked_by(error: AnswerNeeded, limits: Limits, stager: Stager) -> Asked:
+def question_from(error: AnswerNeeded, limits: Limits, stager: Stager) -> Asked:
     """
     Return what a tool asks in the form of the journal, staged.
 
@@ -197,7 +197,7 @@ def asked_by(error: AnswerNeeded, limits: Limits, stager: Stager) -> Asked:
     return Asked(read, stager.stage(text, JSON))
 
 
-def told_by(error: object) -> str:
+def message_of(error: object) -> str:
     """Return an exception's words; none when its class, a host's own, cannot say them."""
     try:
         return str(error)
@@ -207,7 +207,7 @@ def told_by(error: object) -> str:
 
 def error_of(intent: Intent, error: BaseException, *, code: str = "tool_error") -> ToolResult:
     """Return the result of a call that raised *error*: one line, no traceback."""
-    name, text = type(error).__name__, told_by(error)
+    name, text = type(error).__name__, message_of(error)
     text = cut(line(text if isinstance(error, ToolError) else f"{name}: {text}"), ERROR_CHARS) or name
     retryable = isinstance(error, NotStarted) or intent.effect != "once"
     return ToolResult(tool=intent.tool, ok=False, error=text, error_code=code, retryable=retryable)

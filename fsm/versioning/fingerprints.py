@@ -67,7 +67,7 @@ CORE: dict[str, tuple[tuple[str, str], ...]] = {
         ("prompts", "PromptBuilder TextTask PlanInput tool_text parse_template default_templates"),
         ("prompts", "single_stage_templates"),
     ),
-    "results": (("fsm", "result_of error_of asked_by is_empty CallContext"),),
+    "results": (("fsm", "result_of error_of question_from is_empty CallContext"),),
     "schemas": (("tools", "Catalog ParameterSchema compiled_schema canonical_arguments"),),
     "plans": (
         ("prompts", "read_plan read_task_plan native_reply"),

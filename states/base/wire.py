@@ -60,7 +60,7 @@ class Stored(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc
             ValueError: It is not JSON, or a field is missing or of another type.
         """
         try:
-            return msgspec.json.decode(text, type=cls, dec_hook=_revived)
+            return msgspec.json.decode(text, type=cls, dec_hook=_decode_embedded)
         except msgspec.MsgspecError as error:
             raise ValueError(str(error)) from None
 
@@ -73,7 +73,7 @@ class Stored(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc
             ValueError: A field is missing or of another type.
         """
         try:
-            return data if isinstance(data, cls) else msgspec.convert(data, cls, dec_hook=_revived)
+            return data if isinstance(data, cls) else msgspec.convert(data, cls, dec_hook=_decode_embedded)
         except msgspec.MsgspecError as error:
             raise ValueError(str(error)) from None
 
@@ -106,7 +106,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _embedded(value: object) -> msgspec.Raw:
+def _encode_embedded(value: object) -> msgspec.Raw:
     """Return a pydantic record within a stored one as it is in the journal: what is set, under its wire names."""
     if isinstance(value, Wire):
         to_json = value.__pydantic_serializer__.to_json
@@ -114,11 +114,11 @@ def _embedded(value: object) -> msgspec.Raw:
     raise TypeError(f"a {type(value).__name__} has no JSON form")
 
 
-def _revived(kind: type, value: object) -> Any:
+def _decode_embedded(kind: type, value: object) -> Any:
     """Return a pydantic record that is within a stored one."""
     if issubclass(kind, Wire):
         return kind.model_validate(value)
     raise TypeError(f"a {kind.__name__} cannot be read back")
 
 
-_ENCODER = msgspec.json.Encoder(enc_hook=_embedded)
+_ENCODER = msgspec.json.Encoder(enc_hook=_encode_embedded)

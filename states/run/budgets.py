@@ -139,7 +139,7 @@ def cost_budget_used_up(limits: Limits, used: Counters, held: Reservation = NO_R
     return budget is not None and used.cost_micro + held.cost_micro >= budget
 
 
-def spent(
+def exhausted_budget(
     limits: Limits, used: Counters, held: Reservation = NO_RESERVATION
 ) -> Literal["token_budget", "time_budget", "cost_budget"] | None:
     """
@@ -219,4 +219,8 @@ def limit_reached(run: Run) -> bool:
     """
     if run.counters.formatted:
         return False
-    return calls_refused(run) or errors_in_a_row(run) or spent(run.spec.limits, run.counters) is not None
+    return (
+        calls_refused(run)
+        or errors_in_a_row(run)
+        or exhausted_budget(run.spec.limits, run.counters) is not None
+    )

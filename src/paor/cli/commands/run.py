@@ -18,7 +18,7 @@ from ...fsm.journal_api import Journal
 from ...fsm.lifecycle.arguments import model_of
 from ...fsm.lifecycle.fallback import is_owed
 from ...fsm.lifecycle.result import Result
-from ...fsm.lifecycle.resume import timed_out
+from ...fsm.lifecycle.resume import timeout_answer
 from ...fsm.lifecycle.subruns import used_tools
 from ...fsm.replay.restore import restore_run
 from ...fsm.runtime.ports import SystemClock
@@ -348,7 +348,7 @@ def report_changes(row: RunRow, error: RunChanged, option: str) -> int:
 def overdue(reader: Journal, run_id: str) -> bool:
     """Return whether the question that a run waits for counts as declined by now."""
     run, _ = restore_run(reader, run_id)
-    return timed_out(run, reader.rows(run.number), SystemClock().now_us()) is not None
+    return timeout_answer(run, reader.rows(run.number), SystemClock().now_us()) is not None
 
 
 def model_of_run(journal: Journal, row: RunRow) -> Model:
