@@ -77,6 +77,7 @@ def elsewhere(folder: Path, run_id: str) -> str:
 # -- at every boundary ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.rotates(data=["fsm/runtime/", "fsm/lifecycle/", "fsm/journal/"])
 @DRIVERS
 @pytest.mark.parametrize("journey", JOURNEYS, ids=[journey.name for journey in JOURNEYS])
 def test_a_run_that_is_cancelled_after_any_row_ends_with_the_next(

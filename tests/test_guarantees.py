@@ -191,6 +191,7 @@ def killed(path: Path, after: int, action: str) -> None:
     assert ended.returncode == -signal.SIGKILL, ended.stderr
 
 
+@pytest.mark.rotates(data=["fsm/runtime/", "fsm/lifecycle/", "fsm/journal/"])
 @pytest.mark.parametrize("after", range(11))
 def test_a_run_killed_after_any_row_is_resumed_to_the_same_end(tmp_path: Path, after: int) -> None:
     """Final state, counters, answer, documents and history equal those of the run that nobody killed."""

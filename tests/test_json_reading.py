@@ -337,6 +337,7 @@ ADVERSARIAL = [
 ]
 
 
+@pytest.mark.rotates(data=["prompts/parsing/"])
 @pytest.mark.parametrize("part", ADVERSARIAL)
 def test_a_megabyte_of_one_pattern_is_read_to_an_end(part: str) -> None:
     """A pass that went back would need hours for these: they take seconds at most."""

@@ -95,6 +95,7 @@ def test_a_meeting_and_a_price_list(tmp_path: Path) -> None:
     look_at(tmp_path)
 
 
+@pytest.mark.rotates(data=["prompts/offline/", "tools/documents/"])
 @pytest.mark.download
 @pytest.mark.parametrize(
     ("names", "objective", "least"),

@@ -14,6 +14,7 @@ def real(name: str) -> Converted:
     return convert(name, fetch(name).read_bytes())
 
 
+@pytest.mark.rotates(data=["tools/documents/"])
 @pytest.mark.download
 def test_a_real_manual_gives_whole_sentences_on_the_right_page() -> None:
     """133 pages by pdfTeX: prose, lists, code, running heads that change with each chapter."""
@@ -31,6 +32,7 @@ def test_a_real_manual_gives_whole_sentences_on_the_right_page() -> None:
     assert "4 of 133 pages hold no text" in manual.notes
 
 
+@pytest.mark.rotates(data=["tools/documents/"])
 @pytest.mark.download
 def test_a_real_law_summary_can_be_quoted() -> None:
     """Encrypted with an empty password, footnotes, letters set apart at line ends."""
@@ -42,6 +44,7 @@ def test_a_real_law_summary_can_be_quoted() -> None:
     assert "Copyright Office Summary December 1998 Page" not in law.text
 
 
+@pytest.mark.rotates(data=["tools/documents/"])
 @pytest.mark.download
 def test_a_real_paper_in_two_columns_reads_column_by_column() -> None:
     """Hyphenated words are whole and the second column follows the first."""
@@ -54,6 +57,7 @@ def test_a_real_paper_in_two_columns_reads_column_by_column() -> None:
     assert len(real("columns.pdf").page_starts) == 50
 
 
+@pytest.mark.rotates(data=["tools/documents/"])
 @pytest.mark.download
 def test_other_real_documents_convert() -> None:
     """A hand-written page, a generated page, and files saved by Word."""

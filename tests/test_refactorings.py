@@ -69,6 +69,7 @@ FORM: dict[str, Callable[[str], str]] = {
 }
 
 
+@pytest.mark.rotates(data=["fsm/versioning/"])
 @pytest.mark.parametrize("name", FORM)
 def test_the_form_of_all_deciding_modules_changes_nothing(name: str) -> None:
     """Every module at once, and each of them is another text than before."""
@@ -132,6 +133,7 @@ RENAMINGS: dict[str, tuple[Callable[[], tuple[Edits, int]], int]] = {
 }
 
 
+@pytest.mark.rotates(data=["fsm/versioning/"])
 @pytest.mark.parametrize("name", RENAMINGS)
 def test_names_and_places_in_all_deciding_modules_change_nothing(name: str) -> None:
     """All of them at once; how many there are at least is beside it."""
@@ -224,6 +226,7 @@ MODULES: dict[str, Callable[[], Mapping[str, str | None]]] = {
 }
 
 
+@pytest.mark.rotates(data=["fsm/versioning/"])
 @pytest.mark.parametrize("name", MODULES)
 def test_modules_have_no_say(name: str) -> None:
     """What a module is called, which room it is in and what else it defines changes nothing."""
@@ -295,7 +298,11 @@ SMALL: dict[str, tuple[tuple[str, str, str], ...]] = {
         (J, "    met = list(run.counters.criteria)", "    met: list[str] = list(run.counters.criteria)"),
     ),
     "a constant has another annotation": (
-        (C, "def _fail_update(case: Case, reason: str) -> Update:", "def _fail_update(case: Any, reason: Any) -> Any:"),
+        (
+            C,
+            "def _fail_update(case: Case, reason: str) -> Update:",
+            "def _fail_update(case: Any, reason: Any) -> Any:",
+        ),
     ),
     "parentheses and lines": (
         (
@@ -562,6 +569,7 @@ MEANING: tuple[tuple[str, str, str, str], ...] = (
 )
 
 
+@pytest.mark.rotates(data=["fsm/versioning/"])
 @pytest.mark.parametrize("number", range(len(MEANING)))
 def test_a_change_of_meaning_is_seen_in_its_part(number: int) -> None:
     """Another comparison, constant, default, attribute, order, argument."""

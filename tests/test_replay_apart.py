@@ -173,6 +173,7 @@ def check_surroundings(corpus: list[Path], processes: int, runs: int) -> None:
     assert total >= processes * runs * 3 // 4
 
 
+@pytest.mark.rotates(data=["fsm/replay/", "fsm/decision/"])
 def test_no_surroundings_give_a_false_alarm(corpus: list[Path]) -> None:
     """Fifteen processes, more than three hundred replays: any seed of hashing, time zone and language."""
     check_surroundings(corpus, 15, 24)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from .pages import blocks_of, matches, run_sessions, stable
 
 PAGE = "docs/testing.md"
 
 
+@pytest.mark.rotates(data=["docs/testing.md", "src/paor/testing/"])
 def test_files_of_the_page_give_the_sessions_that_it_shows(tmp_path: Path) -> None:
     """Each Python block says the name of its file in its first line; sessions run in order, where all of them are."""
     blocks = blocks_of(PAGE)
