@@ -150,6 +150,8 @@ def exhausted_budget(
         used: What was settled.
         held: What requests that are still open have reserved.
     """
+    if limits.token_budget is None and limits.time_budget_s is None and limits.cost_budget is None:
+        return None  # most runs; asked several times in each transition
     if token_budget_used_up(limits, used, held):
         return "token_budget"
     if time_budget_used_up(limits, used):
