@@ -41,8 +41,9 @@ class ErasureResult:
     Attributes:
         run_id: The run that was named.
         erased: Number of payloads erased, by run id.
-        kept: Ids of other runs that hold text of it still.
-        scrubbed: Whether the file holds none of it any more; False for a journal in memory or when nothing was erased.
+        kept: Ids of other runs that still contain text of it.
+        scrubbed: Whether the file no longer contains any of it; False for a journal in memory or if nothing was
+            erased.
     """
 
     run_id: str

@@ -197,7 +197,7 @@ class RemoteModel(Connection):
         Answer as `Model.ask` says; raise `ModelUnavailable` when that is not possible.
 
         Raises:
-            CallStopped: `ModelCall.is_cancelled` has become true; the exchange is closed.
+            CallStopped: `ModelCall.is_cancelled` became true; the request is closed.
         """
         if call.is_cancelled is not None and not self._has_given:
             return BACKGROUND.wait(self.aask(call), call.is_cancelled)
@@ -392,12 +392,12 @@ class RemoteModel(Connection):
 
     @property
     def price(self) -> Price | None:
-        """What the model costs, None if that is not known; the shipped list is that of the providers' own servers."""
+        """Price of the model, None if unknown; the shipped list is valid for the providers' own servers only."""
         return self._prices.price(self.name) if self.official or self._prices.own else None
 
     @property
     def is_priced(self) -> bool:
-        """Whether costs are known; a run with `Limits.cost_budget` is not begun without."""
+        """Whether the price is known; without it a run with `Limits.cost_budget` cannot start."""
         return self.price is not None
 
     def _tell(self, call: ModelCall, notice: Notice, told: str) -> None:

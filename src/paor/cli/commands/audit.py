@@ -144,7 +144,8 @@ def diff(left: str, right: str, other: str | None, coded: bool, journal: str, as
     Compare two runs: the first difference, its cause, and how they end.
 
     Ids, times and salts are no differences. The cause is what first was not the same: what a model, a tool or a person
-    said, a prompt, the code, a setting, the policy, a budget, the clock, a crash. What was erased counts as the same.
+    said, a prompt, the code, a setting, the policy, a budget, the clock, a crash. Erased content counts as the
+    same.
 
     Exit codes: 0 compared, identical or not; with --exit-code 3 when they differ; 2 no such run or journal.
     """
