@@ -220,9 +220,8 @@ def _claim(journal: JournalStore, connection: sqlite3.Connection, run: int, forc
         UsageError: It has not ended, and that is not meant.
     """
     (run_id,) = connection.execute("SELECT run_id FROM specs WHERE run = ?", (run,)).fetchone()
-    driver = journal.leases.revoke(
-        connection, run
-    )  # undone with the transaction if anything is refused below
+    # undone with the transaction if anything is refused below
+    driver = journal.leases.revoke(connection, run)
     if driver is not None:
         raise LeaseHeld(
             f"run {run_id} is driven by {driver}; nothing was erased: cancel it, or wait for its end"

@@ -203,6 +203,7 @@ class RemoteModel(Connection):
             return BACKGROUND.wait(self.aask(call), call.is_cancelled)
         plan, came = self._plan(call), None
         while True:
+            # before each attempt, so also after each wait: a run that was cancelled during it sends nothing more
             if call.is_cancelled is not None and call.is_cancelled():
                 raise CallStopped("the run is cancelled")
             try:
@@ -253,6 +254,8 @@ class RemoteModel(Connection):
             came: tuple[ParsedReply | AttemptFault, str | None] = yield Attempt(body, max(left, 0.001), call)
             result, request_id = came
             progress.request_id = request_id or progress.request_id
+            # before it is decided whether to ask again: `_fits` must know what this attempt used, or the next one exceeds
+            # the token budget
             self._add_usage(call, progress, result.usage)
             if isinstance(result, ParsedReply):
                 turn = {"role": "assistant", "content": result.paused}
@@ -352,7 +355,7 @@ class RemoteModel(Connection):
     # -- answering -------------------------------------------------------------------------------------------------
 
     def _replied(self, call: ModelCall, progress: CallProgress, parsed: ParsedReply) -> Reply:
-        text = self._scrub(progress.said + parsed.text)
+        text = self._scrub(progress.said + parsed.text)  # joined first: a key may be split over two turns
         usage = parsed.usage
         if usage is None or not (
             usage.tokens_in or usage.tokens_out
