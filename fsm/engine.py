@@ -117,7 +117,7 @@ class Engine:
         Args:
             mode: ``react``, ``batch`` or ``planner``; a planner may take 1,000 steps by default, the others 5.
 
-        Source: docs/spec-coverage.md, D14.
+        Source: docs/spec-coverage.md, row D14: steps are always bounded.
         """
         return self._runner.settings.limits_of(mode)
 
