@@ -17,7 +17,7 @@ def planted_table() -> str:
     bugs: list[dict[str, Any]] = tomllib.loads(BUGS.read_text(encoding="utf-8"))["bug"]
     measured: dict[str, Any] = json.loads(MEASURED.read_text(encoding="utf-8"))
     lines = [
-        "| area | what is wrong | what does not hold any more | seen by | examples | rows |",
+        "| area | what is wrong | promise that it breaks | seen by | examples | rows |",
         "|---|---|---|---|---|---|",
     ]
     for bug in bugs:

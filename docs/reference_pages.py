@@ -65,8 +65,8 @@ GROUPS = {
     ),
     "tools": Group(
         "Tools",
-        "Tools of a host, the built-in ones, the web's and those of MCP servers. How to make one: "
-        "[own tools](../howto/tools.md).",
+        "Your own tools, the built-in ones, web tools and tools of MCP servers. How to write one: "
+        "[write your own tools](../howto/tools.md).",
         (
             *("tool", "Tool", "ToolContext", "ToolOutput", "Document", "WebFact", "Resumption"),
             *("builtin_tools", "open_within", "web_tools", "WebSettings", "SearchBackend", "SearchQuery"),
@@ -75,8 +75,8 @@ GROUPS = {
     ),
     "models": Group(
         "Models",
-        "What is asked, and what a model of your own has to be. How to set one up: [models](../models.md), "
-        "[own model](../howto/model.md).",
+        "The shipped models, and the protocol for a model of your own. How to set one up: [models](../models.md), "
+        "[connect your own model](../howto/model.md).",
         (
             *("OpenAIModel", "AnthropicModel", "OfflineModel", "ScriptedModel", "Model", "ModelCall"),
             *("PromptMessage", "Reply", "Notice", "ModelUnavailable"),
@@ -84,7 +84,7 @@ GROUPS = {
     ),
     "journal": Group(
         "Journal, replay, diff and why",
-        "What reads a journal, and what it says. How to use it: [audit](../howto/audit.md); what stands in the file: "
+        "Reading, checking and comparing journals. How to use it: [audit](../howto/audit.md). The contents of the file: "
         "[the journal's format](../journal-format.md).",
         (
             *(
@@ -111,21 +111,21 @@ GROUPS = {
     ),
     "ports": Group(
         "Time and ids",
-        "The only sources of time and chance; with ports of your own a journal is the same every time.",
+        "The only sources of time and randomness; with your own ports a journal is the same every time.",
         ("Clock", "Ids", "SystemClock", "RandomIds", "SteppingClock", "SeededIds"),
     ),
     "machine": Group(
         "Checks, coverage and diagrams of the machine",
-        "What proves, measures and draws the machine and its runs.",
+        "Prove, measure and draw the machine and its runs.",
         ("check", "Check", "Finding", "coverage", "Coverage", "diagram"),
     ),
     "errors": Group("Errors", ""),
     "fuzz": Group(
         "The fuzz kit",
-        'What `paor.fuzz` has; it needs `pip install "paor[fuzz]"`.',
+        'The contents of `paor.fuzz`; it needs `pip install "paor[fuzz]"`.',
         module="paor.fuzz",
     ),
-    "testing": Group("The testing kit", "What `paor.testing` has.", module="paor.testing"),
+    "testing": Group("The testing kit", "The contents of `paor.testing`.", module="paor.testing"),
 }
 """
 Every public name is in exactly one of them. Errors are found by themselves; a name that is in none comes last on the
@@ -191,7 +191,7 @@ def _page(group: Group, names: tuple[str, ...]) -> str:
     for name in names:
         entries += _entry(described(name), 2)
     if group.shapes:
-        entries += ["## Values within them", "", "Not imported by name; what the above give back.", ""]
+        entries += ["## Values within them", "", "Returned by the names above; not imported by name.", ""]
         for name in group.shapes:
             entries += _entry(described(name), 3)
     if group.title != "Errors":
@@ -372,8 +372,8 @@ FAULTS = {
     "UsageError": "the caller's",
     "ModelError": "the model's",
     "ToolError": "the tool's",
-    "JournalError": "the file's, or of who writes it",
-    "ReplayDiverged": "of who changed the journal, the prompts or the code",
+    "JournalError": "the file's, or its writers'",
+    "ReplayDiverged": "a change of the journal, the prompts or the code",
     "InternalError": "paor's own",
 }
 

@@ -50,12 +50,12 @@ class Engine:
         model: A model, or ``offline`` / ``script:FILE`` / ``auto`` (default).
         tools: The host's tools, offered beside the built-in ones.
         journal: Path of the journal, or a `Journal`; default ``paor.db``.
-        limits: Bounds of every run unless a run brings its own.
+        limits: Limits of every run that is started without its own.
         policy: What runs may do.
         prompts: Templates by name that replace the shipped ones.
         rules: One to seven business rules of one line each, instead of the shipped five in selection prompts.
         hooks: Functions called with every event, after its row is durable; an exception in one is logged.
-        clock, ids: Ports for time, ids and salts; by default the machine's clocks and random ids.
+        clock, ids: Sources of time, ids and salts; by default the system's clocks and random ids.
         builtins: Whether the built-in tools are offered.
 
     Raises:
@@ -93,7 +93,7 @@ class Engine:
 
     @property
     def model(self) -> Model:
-        """What runs that bring no model of their own ask."""
+        """The model of every run that is started without its own."""
         return self._runner.settings.model
 
     @model.setter
@@ -102,7 +102,7 @@ class Engine:
 
     @property
     def limits(self) -> Limits:
-        """Bounds of every run unless it brings its own."""
+        """The limits of every run that is started without its own."""
         return self._runner.settings.limits
 
     @property
@@ -112,12 +112,12 @@ class Engine:
 
     def limits_of(self, mode: Mode) -> Limits:
         """
-        Return the bounds of a run that brings none: the engine's own, else the defaults of its mode.
+        Return the limits of a run that is started without its own: the engine's, else the defaults of its mode.
 
         Args:
             mode: ``react``, ``batch`` or ``planner``; a planner may take 1,000 steps by default, the others 5.
 
-        Source: docs/spec-coverage.md, D14.
+        Source: docs/spec-coverage.md, row D14: steps are always bounded.
         """
         return self._runner.settings.limits_of(mode)
 
@@ -201,7 +201,8 @@ class Engine:
             task_type: A key of `Policy.task_types`.
             mode: ``react`` (default): one action at a time; ``batch``: one plan, reviewed when its steps are used up;
                 ``planner``: plans until one is empty.
-            react_mode, workflow_mode: The same under other names: True or ``React``, False or ``Actionplan`` for batch.
+            react_mode, workflow_mode: Other names for ``mode``: True or ``React`` for react, False or
+                ``Actionplan`` for batch.
             connections: Values by label; only labels reach prompts and journal.
             context: Extra context for selection prompts.
             tools: Names of the tools this run may use; None offers all.
@@ -210,13 +211,16 @@ class Engine:
             transcript: The conversation before, for a planner: mappings with ``role`` and ``content``.
             final_format: ``md``, ``txt``, ``html`` or ``docx``: one last formatting action after a successful review.
             limits: Instead of the engine's.
-            profile: ``lenient`` (default) takes every form of a reply that the documents have, ``strict`` one; or a
+            profile: ``lenient`` (default) accepts every documented form of a reply, ``strict`` only one; or a
                 `Profile`. For react mode.
-            stage: ``two_stage`` (default) asks for the action with its objective and inputs, ``single`` for the bare choice.
-            fallback: ``batch``: when this react run fails (not cancelled, out of budget or without its model), the task
-                is started once more as a batch run of the same workflow, whose result counts. Each has its own bounds.
+            stage: ``two_stage`` (default) asks for the action with its objective and inputs, ``single`` only for
+                the choice of the action.
+            fallback: ``batch``: if this react run fails, the task is started again as a batch run of the same
+                workflow, and its result counts. Each run has its own limits. A run that was cancelled, ran out of
+                budget or lost its model is not started again.
             workflow: A workflow file, its text, or a `Workflow`; implies the mode ``planner``.
-            variables: Values of the workflow's variables, JSON; they win over those of the file.
+            variables: Values of the workflow's variables, as JSON data; they take precedence over those of the
+                file.
 
         Raises:
             UsageError: A bad argument; nothing was started.
@@ -269,20 +273,21 @@ class Engine:
             result: What the effect returned, for ``done``; for ``fail`` a text that says what went wrong.
             connections: Values by label, as for `run`; they are never in the journal.
             model: Instead of the engine's, for a run that was started with its own.
-            reason: Why the answer or outcome is what it is, and who says so; kept in the journal beside it.
-            accept_changes: Go on also when parts that decide the run are other ones than it was recorded with. The next
-                row says so, and from it on this engine's prompts, tools and policy are in force (`changes` lists them).
+            reason: Why this answer or outcome was chosen, and by whom; stored in the journal with it.
+            accept_changes: Continue even if parts that decide the run have changed since it was recorded. The next
+                row records this, and from it on this engine's prompts, tools and policy apply (`changes` lists the
+                parts).
 
         Returns:
-            The result. Of a finished run it is read, and of a run that waits without an answer the status is
-            ``waiting``; in both cases nothing is appended. A question that is older than
-            `Limits.elicitation_timeout_s` is declined instead, and the run goes on. A run that failed, and whose
-            fallback a crash has kept from starting, is now started once more.
+            The result. For a finished run it is read from the journal; for a run that still waits, the status is
+            ``waiting``. In both cases nothing is appended. A question that is older than
+            `Limits.elicitation_timeout_s` counts as declined, and the run continues. If a crash prevented the
+            fallback of a failed run, the fallback is started now.
 
         Raises:
-            UnknownRun: There is none.
+            UnknownRun: There is no such run.
             LeaseHeld: Another driver is alive.
-            InvalidAnswer: The answer does not fit; the run goes on waiting.
+            InvalidAnswer: The answer does not fit; the run keeps waiting.
             RunChanged: Prompts, tools, policy or paor's own decisions have changed in parts that matter to the run.
             JournalDamaged: The run's chain is broken.
         """
@@ -319,25 +324,27 @@ class Engine:
         drive: bool = True,
     ) -> Result:
         """
-        Start a new run that shares the rows of another one up to *at_seq*, and drive it from there.
+        Start a new run that shares the rows of another one up to *at_seq*, and continue it from there.
 
-        The shared rows are referred to, not copied; the fork's root hash commits to the last of them. Steps, tokens,
-        cost and time go on from their values there. What the fork does, it does itself, with effects of its own:
-        a call whose intent is shared and whose end is not counts as begun by a driver that is gone. A `once` effect is
-        then in doubt, also when its tool says that it did not happen, since the parent may be about to do it.
+        The fork refers to the shared rows and does not copy them; its root hash covers the last of them. Steps,
+        tokens, cost and time continue from their values there. The fork makes its own calls. If it shares the
+        intent of a call but not its outcome, the call counts as interrupted: a `once` effect is then in doubt, even
+        if its tool says that it did not happen, because the parent may be about to make the call.
 
         Args:
             run_id: Id of the parent, or an unambiguous prefix; it may still be running.
             at_seq: Number of the last row to share, from 0; not the row that ended the parent.
-            answer, outcome, result, connections: As for `resume`, where the parent waited at this row.
-            model: Instead of the engine's; another name than the parent's is recorded in the fork's own spec.
-            limits, policy, prompt_template: Instead of the parent's, for the fork's own rows; of the limits also those
-                alone that change, such as ``{"max_steps": 9}``.
-            current: Take this engine's prompts, rules, tool schemas and policy instead of those the parent has recorded.
-            drive: Whether to go on at once; else it is only created, and `resume` goes on.
+            answer, outcome, result, connections: As for `resume`, if the parent waited at this row.
+            model: Used instead of the engine's; if its name differs from the parent's, the fork's own spec records
+                it.
+            limits, policy, prompt_template: Used instead of the parent's for the fork's own rows; a mapping of
+                limits may have only those that change, such as ``{"max_steps": 9}``.
+            current: Take this engine's prompts, rules, tool schemas and policy instead of those that the parent
+                recorded.
+            drive: Whether to continue at once; otherwise the fork is only created, and `resume` continues it.
 
         Returns:
-            The result of the fork; ``running`` or ``waiting`` when it was only created.
+            The result of the fork; ``running`` or ``waiting`` if it was only created.
 
         Raises:
             UnknownRun: There is no such run.
@@ -393,12 +400,12 @@ class Engine:
             success_criteria: Statements that must hold when all tasks are done.
             documents: What every task gets.
             tasks: The tasks, if the host knows them; None: the model plans them.
-            **options: See `stream`; they are those of each task. Without a language it is the one that the model
-                detects in the objective.
+            **options: See `stream`; they apply to each task. Without ``language`` the model detects it in the
+                objective.
 
         Returns:
-            The result of the whole; its documents are those of the tasks. ``waiting`` when a task waits: `resume` of
-            either run takes the answer.
+            The result of the whole, with the documents of all tasks. If a task waits, the status is ``waiting``;
+            `resume` of either run takes the answer.
 
         Raises:
             UsageError: A bad argument; nothing was started.
@@ -416,7 +423,7 @@ class Engine:
         tasks: Sequence[Task] | None = None,
         **options: Unpack[RunOptions],
     ) -> Result:
-        """Do the same as `run_workflow` on the running event loop; its tasks are driven there, too."""
+        """Do the same as `run_workflow` on the running event loop; its tasks run there, too."""
         runner, own = self._runner, task_options(options)
         new = new_workflow(runner, objective, success_criteria, documents, tasks, own)
         return with_question(self.journal, await runner.aresult(runner.creation(new), resumed=False))
@@ -441,17 +448,18 @@ class Engine:
         """
         Ask a run to stop, from any thread or process.
 
-        A run that is driven stops before its next effect; one that nobody drives ends at once in
-        Failed(cancelled). With a workflow its unfinished tasks are cancelled.
+        A run with a driver stops before its next effect; a run without one ends at once in Failed(cancelled).
+        Cancelling a workflow cancels its unfinished tasks.
 
         Args:
             run_id: Its id, or an unambiguous prefix.
 
         Returns:
-            The result as it is now: of a finished run unchanged, of one that another process drives perhaps ``running``.
+            The result as it is now: for a finished run unchanged; perhaps ``running`` if another process has the
+            run.
 
         Raises:
-            UnknownRun: There is none.
+            UnknownRun: There is no such run.
         """
         row = self.journal.run(run_id)
         if row.status in ("done", "failed"):
@@ -480,7 +488,8 @@ class Engine:
 
     def changes(self, run: Run | str) -> tuple[ChangedPart, ...]:
         """
-        Return the parts in which this engine would decide a run otherwise than it was recorded, those that matter first.
+        Return the parts of this engine that differ from those a run was recorded with, those that matter to it
+        first.
 
         Args:
             run: Its id, or the run as it is now.
@@ -489,11 +498,11 @@ class Engine:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """The tools that a run is offered unless it names some, a host's own before the built-in ones."""
+        """The tools that a run can use unless it names some: the host's own, then the built-in ones."""
         return tuple(self._runner.settings.tools.values())
 
     def close(self) -> None:
-        """Close the journal, also one that was passed in, and end the writer threads."""
+        """Close the journal, including one that was passed in, and end the writer threads."""
         self._runner.close()
         self.journal.close()
 

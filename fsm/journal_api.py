@@ -33,7 +33,7 @@ class Journal(JournalStore):
         path: Of the SQLite file; created with the first run. ``:memory:`` keeps it in this process.
         durability: ``full`` survives a power loss (one fsync a transition), ``normal`` a killed process, ``off`` is
             for tests.
-        lease_s: Seconds after which an owner that cannot be proven dead is replaced.
+        lease_s: Seconds without renewal after which a driver is replaced even if it may still be alive.
         busy_timeout_s: Seconds to wait for another process's write lock.
         read_only: Never write, never create a file.
 
@@ -48,19 +48,19 @@ class Journal(JournalStore):
         The journal as a `sqlite_utils.Database` that can only read, for its tables and the views ``v_runs``, ``v_steps``,
         ``v_actions`` and ``v_usage``: ``journal.db["v_runs"].rows``, ``journal.db.query("SELECT ...")``.
 
-        It has a connection of its own, so it reads beside runs that go on; of a journal in memory it is a copy. Ask for
-        it anew instead of keeping it: of a file that nobody has open it shows the state at that moment. Writing,
+        It has its own connection, so it can read while runs continue; for a journal in memory it is a copy. Do not
+        keep it, get it again: for a file that nobody else has open it shows the state at that moment. Writing,
         attaching files and loading extensions raise `sqlite3.DatabaseError`. Closed with the journal.
         """
         return self._database.get()
 
     def verify(self, heads: Sequence[Head] = ()) -> list[Any]:
         """
-        Return every defect of the file, empty when chain, payloads and derived columns hold.
+        Return every defect of the file: of its chain, payloads and derived columns.
 
         Args:
-            heads: What `heads` returned earlier, kept elsewhere: a cut end, a missing run and one that was made anew
-                are defects then too. Runs that have grown since, and new ones, are none.
+            heads: What `heads` returned earlier, kept elsewhere. A truncated, missing or rebuilt run is then a
+                defect, too; new runs, and runs that have grown, are not.
         """
         from .verify.verify import verify_journal
 
@@ -70,14 +70,14 @@ class Journal(JournalStore):
         raise JournalBusy(f"{self.path}: was written again and again while it was read; verify it later")
 
     def heads(self) -> list[Head]:
-        """Return where every run ends now, for `verify` to be held against later; see `fsm.verify.heads`."""
+        """Return where every run ends now, so that `verify` can compare it later; see `fsm.verify.heads`."""
         from .verify.heads import heads_of
 
         return heads_of(self)
 
     def erasures(self, run_id: str) -> list[Erasure]:
         """
-        Return the records of what was erased of a run, oldest first.
+        Return the records of a run's erasures, oldest first.
 
         Args:
             run_id: Its id, or a prefix of at least 4 characters that fits only one.
@@ -98,30 +98,31 @@ class Journal(JournalStore):
         at: int | None = None,
     ) -> ErasureResult:
         """
-        Erase texts of a run; everything that is left still verifies. Without documents, fields and payloads, all of it.
+        Erase texts of a run; the rest still verifies. Without documents, fields and payloads, erase all of them.
 
         Args:
             run_id: The run, or a prefix of its id.
-            documents: Labels, ``LABEL#POSITION`` or numbers: their bodies, everything that holds an
-                excerpt of them, and what calls have made of them.
-            fields: Names from `fsm.erasure.plan.FIELDS`: what belongs to them, and everything that holds an excerpt.
+            documents: Labels, ``LABEL#POSITION`` or numbers: their bodies, everything that contains an excerpt of
+                them, and results that calls derived from them.
+            fields: Names from `fsm.erasure.plan.FIELDS`: what belongs to them, and everything that contains an
+                excerpt.
             payloads: Numbers of single payloads.
-            others: When other runs hold text of it too: ``refuse`` names them and erases nothing, ``erase`` erases
-                there too, ``keep`` leaves them and names them in the result.
-            reason: A code that is recorded with it, such as a ticket's number; never a sentence.
-            force: Also of a run that has not ended; it cannot be resumed then.
+            others: What to do if other runs contain the same text: ``refuse`` erases nothing and names them in an
+                error, ``erase`` erases it there, too, ``keep`` leaves it and names them in the result.
+            reason: A code to record, such as a ticket number; not a sentence.
+            force: Erase even if the run has not ended; it cannot be resumed afterwards.
             dry_run: Erase nothing, only tell what would be.
             at: Microseconds since the epoch, for the record; default now.
 
         Returns:
-            How many payloads were erased, by run, and who holds text of it still.
+            The number of erased payloads by run, and the runs that still contain the text.
 
         Raises:
-            UnknownRun: There is none.
+            UnknownRun: There is no such run.
             UsageError: Something that cannot be erased, or a choice that is missing; nothing was erased.
-            LeaseHeld: Somebody drives the run; nothing was erased.
-            JournalBusy: It is erased and recorded, but others have the file open, and old copies are still in it:
-                `finish_erasing` when they have closed it.
+            LeaseHeld: The run has a driver; nothing was erased.
+            JournalBusy: The texts are erased and the erasure is recorded, but other processes have the file open,
+                and it still contains old copies; call `finish_erasing` when they have closed it.
         """
         from .erasure.execute import erase
 
@@ -170,19 +171,19 @@ class Journal(JournalStore):
 
     def import_lines(self, lines: Iterable[bytes]) -> tuple[Imported, ...]:
         """
-        Take in what `export` or ``paor export`` gave, all of it or nothing; a run that is here already stays as it is.
+        Import the lines of `export` or ``paor export``, completely or not at all; a known run is kept, or extended.
 
         Args:
             lines: Of one or more exports, as bytes; a file opened for reading bytes will do.
 
         Returns:
-            What became of every run, in the order of the lines.
+            What was done with each run, in the order of the lines.
 
         Raises:
-            UsageError: A line that is none, with its number, or a version that this paor does not know.
-            JournalDamaged: The lines do not prove themselves: a hash, a digest or a reference does not hold.
-            JournalConflict: A run here has other rows than the one that is imported.
-            LeaseHeld: A run that would be extended is being driven.
+            UsageError: An invalid line, with its number, or a version that this paor does not know.
+            JournalDamaged: A hash, a digest or a reference in the lines is wrong.
+            JournalConflict: The file has the run with other rows.
+            LeaseHeld: A run that would be extended has a driver.
         """
         from .transfer.importer import import_lines
 

@@ -64,7 +64,7 @@ class Notice(Struct, frozen=True):
 
     Attributes:
         kind: See `NoticeKind`.
-        code: The fault that is answered by another attempt, else what is left out or unknown.
+        code: The fault that causes another attempt, else what is left out or unknown.
         text: One line without secrets.
         attempt: Number of the attempt that failed, from 1; 0 where there is none.
         wait_us: Microseconds until the next one.
@@ -86,15 +86,16 @@ class ModelCall(Struct, frozen=True):
         messages: System message first, then the user's.
         number: How many model requests the run has made before this one.
         schema: JSON Schema that the reply should satisfy, for models that can enforce one; None for free text.
-        timeout_s: Seconds the model may take, its own repeated attempts included; None for the client's own default.
-        on_text: Called with each piece of text as it streams in; None when nobody listens. Only models that say
-            ``streams = True`` get one, and theirs may be called in a thread of its own.
-        on_notice: Called with what the model does of its own accord; None when nobody listens.
+        timeout_s: Seconds the model may take, including its own further attempts; None for the client's own
+            default.
+        on_text: To be called with each piece of text as it arrives; None without a listener. Only models with
+            ``streams = True`` get one; those may be asked in a separate thread.
+        on_notice: To be called with what the model does by itself; None without a listener.
         max_tokens: Most tokens that the reply may have, its reasoning included; None for the client's own limit.
-        tokens_left: Tokens of the run's budget that are left for this request, repeated attempts included; None without
-            a budget.
-        is_cancelled: Whether the run is to be cancelled; a sync model that says ``stops = True`` asks now and then while
-            it waits, gives up when it is true, and raises `CallStopped`. None where the call itself is cancelled.
+        tokens_left: Tokens of the run's budget that are left for this request, including further attempts; None
+            without a budget.
+        is_cancelled: Whether the run is being cancelled. A sync model with ``stops = True`` calls it regularly
+            while it waits, and raises `CallStopped` when it returns true. None if the call itself is cancelled.
         run_id, seq, step: Which run asks, the number of the row that will hold the reply, and the step, for logs.
     """
 
@@ -121,8 +122,8 @@ class Reply(Struct, frozen=True):
         text: The raw text, unread.
         usage: What it used; None lets the engine estimate four characters a token.
         finish: Why it ended: ``stop``, ``length``, ``refusal``, ``content_filter``, ``tool_calls``.
-        request_id: The provider's id of the exchange; kept if it is a label, see `request_label`.
-        attempts: How often the model was asked, failed attempts before this reply included.
+        request_id: The provider's id of the request; stored if it has a valid form, see `request_label`.
+        attempts: How often the model was asked, including failed attempts before this reply.
     """
 
     text: str
@@ -133,7 +134,7 @@ class Reply(Struct, frozen=True):
 
 
 class CallStopped(Exception):
-    """Raised by a model that has given up since `ModelCall.is_cancelled` became true."""
+    """Raised by a model that gave up because `ModelCall.is_cancelled` became true."""
 
 
 class ModelUnavailable(ModelError):
@@ -143,7 +144,7 @@ class ModelUnavailable(ModelError):
     Attributes:
         code: One of `FAULT_CODES`.
         usage: What the failed attempts used, as far as known.
-        request_id: The provider's id of the last exchange.
+        request_id: The provider's id of the last request.
     """
 
     def __init__(
@@ -176,10 +177,10 @@ class Model(Protocol):
             call: What is asked; see `ModelCall`.
 
         Returns:
-            The reply; a plain text counts as one, too.
+            The reply, or its text.
 
         Raises:
-            ModelUnavailable: There is no answer. The run then ends in Failed(model_error); so it does after any other
+            ModelUnavailable: There is no answer. The run then ends in Failed(model_error), as after any other
                 exception.
         """
         ...

@@ -14,8 +14,8 @@ class ScriptedModel:
     """
     Answer the n-th model request of a run with the n-th reply.
 
-    The count is the run's own (it is in the journal), so a script also goes on rightly after a resume in
-    another process, and one model serves any number of runs at once.
+    The count is the run's own (it is in the journal), so a script continues correctly after a resume in another
+    process, and one model serves any number of concurrent runs.
 
     Args:
         replies: Texts, JSON-able mappings (sent as JSON), `Reply` values, or exceptions to raise.

@@ -55,7 +55,7 @@ def test_a_document_is_erased_and_the_journal_says_so(shell: Shell) -> None:
     replayed = shell("replay")
     assert replayed.code == 0
     assert (
-        "holds as far as it was not erased" in replayed.out
+        "identical as far as it was not erased" in replayed.out
         and "not checked since it was erased" in replayed.out
     )
     found = shell("replay", "last", "--json").json

@@ -161,7 +161,7 @@ def test_a_tool_that_ends_the_process_leaves_its_case(shell: Shell, shop: str) -
     assert case["violated"]["told"] == "the process ended while shop.leave was called, or soon after it"
     assert case["script"][-1]["happened"][-1]["do"] == "call" and case["app"] == app
     again = shell.process("replay", "--repro", file, "--app", app)
-    assert (again.code, again.out) == (7, "") and "if no word follows, this process has ended" in again.err
+    assert (again.code, again.out) == (7, "") and "if nothing follows, this process has ended" in again.err
     whole = shell("fuzz", "--app", f"{shop}:make", "--examples", "2", "--save", "cases")
     assert whole.code == 0 and f"a search did not end, or still runs: {file} holds the case" in whole.err
     assert [path.name for path in Path(shell.folder, "cases").iterdir()] == [name]

@@ -155,7 +155,7 @@ def test_ctrl_c_at_any_event(shell: Shell, monkeypatch: pytest.MonkeyPatch, afte
     said = shell.run()
     assert (said.code, said.out) == (130, "")
     if after == 0:
-        assert said.err == "\npaor: interrupted while starting; what there is, shows: paor runs\n"
+        assert said.err == "\npaor: interrupted while starting; to see what was started: paor runs\n"
     else:
         assert re.search(r"go on with: paor resume [0-9a-f-]+\n", said.err)
     monkeypatch.setattr(Watch, "__call__", usual)

@@ -50,7 +50,7 @@ class Document:
         name: File name, shown to models and people.
         data: Text, or raw bytes.
         mime: Media type, such as ``text/markdown``.
-        label: Where it is in a run; empty for one that does not stand anywhere yet.
+        label: Its label within a run; empty before it belongs to one.
         position: Its place under that label, from 0.
     """
 
@@ -92,10 +92,10 @@ class Resumption:
     What a tool that raised `AnswerNeeded` gets back when it is called again.
 
     Attributes:
-        state: What it wanted back.
-        accepted: Whether its question was answered; False when somebody declined, or nobody answered in time.
+        state: The state that it passed to ``AnswerNeeded``.
+        accepted: Whether its question was answered; False if a person declined, or nobody answered in time.
         content: The answer, as the question's schema has it.
-        again: Whether somebody has decided since then that an effect in doubt may be tried again.
+        again: Whether a person has since decided to retry an effect in doubt.
     """
 
     state: Any
@@ -118,8 +118,8 @@ class ToolContext(Protocol):
         answer: The run's answer so far; empty before there is one.
         connection: The value that the host gave for the selected connection, or None.
         policy: The run's policy, for tools that fetch URLs of their own.
-        final_format: Ending that the run's final report is to have, while that is made; None for any other call.
-        resumption: What this call has asked before, with the answer; None when it has asked nothing.
+        final_format: Format of the run's final report, during the call that writes it; None for any other call.
+        resumption: The question that this call asked before, with the answer; None if it asked nothing.
     """
 
     run_id: str
@@ -179,8 +179,8 @@ class Tool:
         effect: ``read`` and ``idempotent`` run again after a crash; ``once`` (default) never silently.
         label: Label for its documents.
         repeat_allowed: A polling tool: exempt from the duplicate guard.
-        duplicate_limits: Bounds of the duplicate guard for this tool's calls instead of the run's: ``consecutive_limit``
-            and ``window_freq_limit``, as `Limits` has them.
+        duplicate_limits: Limits of the duplicate guard for this tool's calls instead of the run's:
+            ``consecutive_limit`` and ``window_freq_limit``, as `Limits` has them.
         retries: How often it is tried again within a step when it raises; ``once`` only after `NotStarted`.
         reconcile: ``reconcile(idempotency_key)``, sync or async, says after a crash whether the effect happened: returns
             the tool's result, or None when it certainly did not happen; raises when it cannot say.

@@ -43,7 +43,7 @@ FORCED = frozenset(("cancelled", "fault", "unaffordable"))
 
 def check(engine: Engine, rules: Rules | None = None, *, modes: Iterable[Mode] = MODES) -> Check:
     """
-    Prove of an engine's machine that every run ends well or for a reason; name what is wrong. Nothing is run.
+    Prove that every run of an engine ends well or for a reason, and report what is wrong. Nothing is run.
 
     Args:
         engine: Its policy, tools and limits are examined.
@@ -51,7 +51,7 @@ def check(engine: Engine, rules: Rules | None = None, *, modes: Iterable[Mode] =
         modes: Modes of a run that are explored; default all three.
 
     Returns:
-        The findings, each with a walk that shows it, and how many states and edges were explored.
+        The findings, each with a path that leads to it, and how many states and edges were explored.
     """
     worlds = worlds_of({mode: engine.limits_of(mode) for mode in modes})
     policy = policy_findings(engine.policy, [tool.spec() for tool in engine.tools])

@@ -117,7 +117,7 @@ class Finding:
         code: From `CODES`.
         place: Where, such as ``policy.deny[0]`` or ``Planning.select``.
         message: One line.
-        path: A shortest walk that shows it; None for what is wrong by itself, without a run.
+        path: A shortest path to it; None for a defect that needs no run.
     """
 
     code: str
@@ -169,12 +169,11 @@ class Check:
     What was found.
 
     Attributes:
-        findings: What is wrong; empty when everything that is examined is proven.
-        states, edges: Of all worlds together.
+        findings: What is wrong; empty if everything examined is proven.
+        states, edges: Their number in all worlds together.
         worlds: Each of them.
-        unused: Rows that no run of this engine takes and that some other engine's does, as ``Planning.wait``.
-        notes: What is worth knowing and may well be meant (code ``never_allowed``): tools that are offered and that the
-            policy keeps from every run.
+        unused: Rows that no run of this engine takes, but runs with other settings do, such as ``Planning.wait``.
+        notes: Tools that are offered but that no run may use (code ``never_allowed``); that may be intended.
     """
 
     findings: tuple[Finding, ...]

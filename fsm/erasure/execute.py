@@ -41,8 +41,9 @@ class ErasureResult:
     Attributes:
         run_id: The run that was named.
         erased: Number of payloads erased, by run id.
-        kept: Ids of other runs that hold text of it still.
-        scrubbed: Whether the file holds none of it any more; False for a journal in memory or when nothing was erased.
+        kept: Ids of other runs that still contain text of it.
+        scrubbed: Whether the file no longer contains any of it; False for a journal in memory or if nothing was
+            erased.
     """
 
     run_id: str
@@ -219,9 +220,8 @@ def _claim(journal: JournalStore, connection: sqlite3.Connection, run: int, forc
         UsageError: It has not ended, and that is not meant.
     """
     (run_id,) = connection.execute("SELECT run_id FROM specs WHERE run = ?", (run,)).fetchone()
-    driver = journal.leases.revoke(
-        connection, run
-    )  # undone with the transaction if anything is refused below
+    # undone with the transaction if anything is refused below
+    driver = journal.leases.revoke(connection, run)
     if driver is not None:
         raise LeaseHeld(
             f"run {run_id} is driven by {driver}; nothing was erased: cancel it, or wait for its end"

@@ -118,10 +118,10 @@ class Coverage:
     @classmethod
     def empty(cls, rows: Sequence[Row] = ROWS) -> Self:
         """
-        Return the coverage of no run: what sums begin with.
+        Return the coverage of no run, the start of a sum.
 
         Args:
-            rows: Of the table that is measured; default: paor's own.
+            rows: The table that is measured; default: paor's own.
         """
         return cls(
             tuple(
@@ -266,8 +266,8 @@ def coverage(transitions: Iterable[TakenRow], *, rows: Sequence[Row] = ROWS) -> 
     Return what *transitions* cover of a table.
 
     Args:
-        transitions: Records of any number of runs, in any order, as `Journal.transitions` gives them. A fork's contain
-            those that it shares with its parent; leave them out where both are counted.
+        transitions: Records of any number of runs, in any order, as `Journal.transitions` gives them. Those of a
+            fork include the ones that it shares with its parent; leave them out if both are counted.
         rows: The table; the engine's own by default.
 
     Returns:

@@ -31,7 +31,7 @@ LINE_CHARS = 400
 @dataclass(frozen=True, slots=True)
 class Side:
     """
-    How one of the runs goes on from where they part, and how it ends.
+    One of the two runs: how it continues after the first difference, and how it ends.
 
     Attributes:
         run_id, state, status, reason: As in the view ``runs``.
@@ -55,20 +55,20 @@ class Side:
 @dataclass(frozen=True, slots=True)
 class RunDiff:
     """
-    What tells two runs apart.
+    The difference of two runs.
 
     Attributes:
         left, right: The runs.
         identical: Whether nothing differs but ids, times and salts.
-        shared: Rows that both have by reference, the same rows in the journal; 0 for runs that are no relatives.
+        shared: Rows of the journal that both share, as a fork and its parent do; 0 for unrelated runs.
         seq: First row that differs, None for identical runs.
         source: Phase in which it is decided.
-        field: What of it differs first: ``request.prompt``, ``outcome.reply``, ``guards.steps_left`` and so on.
-        line: Which line of it, from 1.
+        field: The first field that differs: ``request.prompt``, ``outcome.reply``, ``guards.steps_left`` and so on.
+        line: The line of the field, from 1.
         cause: A key of `fsm.explain.divergence.CAUSES`; empty for identical runs.
-        parts: What it is in: names within the spec or of what was used, the tool, the model.
+        parts: Where the cause is: names within the spec or of what was used, the tool, the model.
         detail: One sentence.
-        decision_seq: First row from there that is another transition, None when all are the same.
+        decision_seq: First row from there on with another transition, None if all are the same.
         same_end: Whether both have ended in the same state for the same reason.
         same_answer: Whether the last message is the same.
         others: Other parts of the specs that differ, without being the cause.
@@ -110,7 +110,7 @@ class _Found:
 
 def diff(journal: JournalReader, left: str, right: str, other: JournalReader | None = None) -> RunDiff:
     """
-    Compare two runs: where they part, and what made them.
+    Compare two runs: the first difference and its cause.
 
     Args:
         journal: That holds them.
@@ -118,7 +118,7 @@ def diff(journal: JournalReader, left: str, right: str, other: JournalReader | N
         other: The journal that holds *right*, if it is another one.
 
     Returns:
-        The first difference with its cause, and a summary of what follows. What was erased counts as the same.
+        The first difference with its cause, and a summary of what follows. Erased content counts as the same.
 
     Raises:
         UnknownRun: There is no such run.

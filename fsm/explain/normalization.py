@@ -38,7 +38,7 @@ class Reader:
     One run as comparable rows.
 
     Args:
-        journal: That holds it.
+        journal: The journal that holds it.
         run_id: Its whole id.
     """
 

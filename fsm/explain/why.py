@@ -80,13 +80,13 @@ class Why:
 
     Attributes:
         run_id: The run.
-        seq: The row; of one that is not decided yet the number that it will have.
+        seq: Number of the row, also of one that is not decided yet.
         decided: Whether it is decided.
         source: Phase in which it is decided.
         waiting: Whether the run waits for an answer there.
         request: What was asked for, in a few words.
-        outcome: What came back, in a few words; empty before.
-        trigger, dest: The transition that was taken; empty before.
+        outcome: The outcome in a few words; empty before it is decided.
+        trigger, dest: The transition that was taken; empty before it is decided.
         candidates: Every row of the table that was tried or would have been, in order.
         note: What could not be derived, and why.
     """
@@ -116,7 +116,7 @@ class WhyNot:
     Attributes:
         phase: The phase that was asked about.
         answer: One sentence.
-        candidates: The rows of the table that lead there from where the run stood, in order.
+        candidates: The rows of the table that lead there from the run's phase, in order.
     """
 
     phase: str
@@ -133,10 +133,10 @@ def why(journal: JournalReader, run_id: str, seq: int | None = None) -> Why:
     Explain one row of a run.
 
     Args:
-        journal: That holds it.
+        journal: The journal that holds it.
         run_id: Its id, or an unambiguous prefix.
-        seq: The row; None means the last one, of a run without rows the first to come. One more than the last is the
-            row that is not decided yet.
+        seq: The row; None means the last one, or the first to come if there is none. The number after the last row
+            is the row that is not decided yet.
 
     Raises:
         UnknownRun: There is no such run.

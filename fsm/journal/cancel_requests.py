@@ -104,6 +104,7 @@ class CancelWatch:
         while True:
             self._some.wait()
             self._hurry.wait(POLL_S)
+            # cleared before the look: a request that is written during it sets the event again, and is seen at once
             self._hurry.clear()
             if self._closed:
                 return
@@ -118,6 +119,7 @@ class CancelWatch:
         found: set[int] = set()
         while batch := tuple(islice(chosen, 500)):
             found |= self.runs_to_cancel(*batch)
+        # looked up again: a call that ended while the file was read is not watched any more, and must not be broken off
         with self._lock:
             numbers = [number for number, (run, _) in self._watched.items() if run in found]
             return [self._watched.pop(number)[1] for number in numbers]
@@ -163,6 +165,7 @@ async def breakable(watch: CancelWatch, run: int, call: Awaitable[Any], *, plain
             raise Interrupted from None
         raise
     finally:
+        # a `cancel` that is scheduled already runs after this: it must not break off the next call
         over = True
         watch.remove(number)
         if fired:

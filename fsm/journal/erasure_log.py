@@ -39,7 +39,7 @@ class Erasure(NamedTuple):
         at: Microseconds since the epoch.
         rule: JSON object: ``by``, and what it named.
         payloads: JSON list of pairs: first and last number of payloads that were erased.
-        reason: Code that whoever erased gave, or None.
+        reason: Code that was given with the erasure, or None.
         hash: The chain, 32 bytes.
     """
 
@@ -52,7 +52,7 @@ class Erasure(NamedTuple):
 
     @property
     def by(self) -> str:
-        """What was erased by: one of `RULES`, empty when the rule cannot be read."""
+        """What selected the texts: one of `RULES`, empty if the rule cannot be read."""
         try:
             by = orjson.loads(self.rule)["by"]
         except (ValueError, TypeError, LookupError):

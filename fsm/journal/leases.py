@@ -242,7 +242,7 @@ class LeaseBook:
         """Ask whoever drives a run to stop; seen with its next row."""
         with self._committer.lock, translate_errors(self.path):
             self._committer.connection.execute("UPDATE leases SET cancel = 1 WHERE run = ?", (run,))
-        self.watch.hurry()
+        self.watch.hurry()  # after the write: a look before it would find nothing, and the next one waits `POLL_S`
 
     def cancel_requested(self, run: int) -> bool:
         """Return whether somebody asked to cancel the run."""
@@ -264,9 +264,8 @@ class LeaseBook:
             until = self._until()
             held = list(self._held)
             with self._committer.lock:
-                if (
-                    self._closed.is_set()
-                ):  # under the lock, since `close` of the journal closes the connection under it
+                # asked under the lock: `close` of the journal closes the connection under it
+                if self._closed.is_set():
                     return
                 try:
                     with transaction(self._committer.connection):

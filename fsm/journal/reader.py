@@ -65,10 +65,10 @@ class JournalReader:
     @contextmanager
     def snapshot(self) -> Iterator[JournalReader]:
         """
-        Give a reader that shows one moment of this file, whatever is written meanwhile.
+        Give a reader that shows one snapshot of this file, whatever is written meanwhile.
 
         Raises:
-            JournalBusy: From its methods: the file was not open anywhere, and then was written all the same.
+            JournalBusy: From its methods: no process had the file open, and then one wrote to it.
         """
         if self.path in ("", ":memory:"):
             with self._committer.lock:
@@ -248,15 +248,15 @@ class JournalReader:
 
     def intact(self, run: int, n: int, digest: str | None = None) -> str | bytes | None:
         """
-        Return the body of a payload that something goes on with, None once erased.
+        Return the checked body of a payload, None once erased.
 
         Args:
             run: Number of the run within this file, `RunRow.run`.
             n: Number of the payload within the run.
-            digest: As hex, with which a row of the chain refers to it, where that is known.
+            digest: The digest in hex with which a row of the chain refers to it, if known.
 
         Raises:
-            JournalDamaged: There is none, or it is not what was written.
+            JournalDamaged: It is missing, or was changed.
         """
         payload = self.payload(run, n)
         if not payload.fits(digest):

@@ -69,7 +69,7 @@ def fork_point(journal: JournalReader, run_id: str, at_seq: int) -> ForkPoint:
     Return the state of a run after one of its rows, for a fork to go on with.
 
     Args:
-        journal: That holds it.
+        journal: The journal that holds it.
         run_id: Its id, or an unambiguous prefix. It may be driven by somebody at the same time.
         at_seq: Number of the last row to share. A row that the run itself shares belongs to its parent: then that is
             what is forked.

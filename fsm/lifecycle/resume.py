@@ -109,9 +109,8 @@ def take_up(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> tu
         if not given:
             declined = _timeout_answer(runner, drive.run)
             return drive, steps(drive) if declined is None else runner.answered(drive, declined)
-        question = (
-            drive.run.waiting_for
-        )  # as read under the lease: of two who answer at once the second is refused here
+        # as read under the lease: of two who answer at once the second is refused here
+        question = drive.run.waiting_for
         if question is None:
             raise InvalidAnswer(f"run {row.run_id} waits for nothing any more; somebody else has answered")
         reply = answer_of(question, answer, outcome, options.get("result"), reason)

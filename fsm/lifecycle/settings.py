@@ -53,7 +53,7 @@ class EngineSettings:
         return self.given_policy if self.given_policy is not None else Policy()
 
     def limits_of(self, mode: Mode) -> Limits:
-        """Return the bounds of a run that brings none: the engine's own, else the defaults of its mode."""
+        """Return the limits of a run that is started without its own: the engine's, else the defaults of its mode."""
         if self.given_limits is None and mode == "planner":
             return Limits(max_steps=PLANNER_STEPS)
         return self.limits

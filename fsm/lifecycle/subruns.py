@@ -53,12 +53,12 @@ _LISTS = ("tools", "transcript")
 @dataclass(frozen=True, slots=True)
 class Task:
     """
-    One task of a workflow whose tasks the host knows, so that no model has to plan them.
+    One task of a workflow that the host plans itself, without a model.
 
     Attributes:
-        objective: What it is to reach.
+        objective: What the task has to achieve.
         success_criteria: What must hold at its end.
-        dependencies: Ids of earlier tasks whose documents it gets; none: it gets those of all earlier tasks.
+        dependencies: Ids of earlier tasks whose documents it gets; empty: those of all earlier tasks.
         id: Unique within the workflow; empty: ``task_1`` and so on.
     """
 

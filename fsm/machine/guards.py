@@ -163,7 +163,7 @@ def _(case: Case, holds: bool) -> str:
 
 
 def steps_left(case: Case) -> bool:
-    """Another action may be started, and with it, where a planner is asked, another plan."""
+    """Another action may be started and, if a planner is asked, another plan made."""
     return budgets.steps_left(case.run) and budgets.plans_left(case.run)
 
 
@@ -271,7 +271,7 @@ def _(case: Case, holds: bool) -> str:
 
 
 def parameter_retries_left(case: Case) -> bool:
-    """The parameters may be asked again in this step; those that code settled cannot."""
+    """The parameters may be asked again in this step; those that code has set cannot."""
     return not _is_settled_by_code(case) and budgets.parameter_retries_left(case.run)
 
 
@@ -299,7 +299,7 @@ def _(case: Case, holds: bool) -> str:
 
 
 def input_required(case: Case) -> bool:
-    """The tool cannot go on without somebody's answer."""
+    """The tool needs an answer before it can continue."""
     return isinstance(case.outcome, Asked)
 
 
@@ -392,7 +392,7 @@ def _(case: Case, holds: bool) -> str:
 
 
 def concluded(case: Case) -> bool:
-    """The stop is decided already; only the completion review is left."""
+    """The stop is already decided; only the completion review is left."""
     return bool(case.run.counters.concluded)
 
 

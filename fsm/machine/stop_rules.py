@@ -87,7 +87,7 @@ def first_stop(case: Case, guard: str) -> str | None:
 
 
 def unaskable(case: Case) -> bool:
-    """Somebody has to be asked, and the run's questions are used up."""
+    """A question has to be asked, and the run may ask no more."""
     return case.unaskable
 
 
@@ -97,7 +97,7 @@ def workflow_lost(case: Case) -> bool:
 
 
 def cancelled(case: Case) -> bool:
-    """Somebody asked to cancel the run, or cancelled where it waited for an answer."""
+    """Somebody cancelled the run, or answered its question with a cancellation."""
     outcome = case.outcome
     return isinstance(outcome, Cancelled) or (
         isinstance(outcome, Answered) and outcome.answer.action == "cancel"
@@ -139,12 +139,12 @@ def cost_used_up(case: Case) -> bool:
 
 
 def formatting(case: Case) -> bool:
-    """Only the final formatting is left, which is beyond all limits."""
+    """Only the final formatting is left, to which no limit applies."""
     return bool(case.run.counters.formatted)
 
 
 def waiting(case: Case) -> bool:
-    """The run waits for somebody, and asks nothing of a model."""
+    """The run waits for an answer, and makes no request to a model."""
     return case.run.memory.question is not None
 
 
@@ -182,14 +182,14 @@ def refinement_unreadable(case: Case) -> bool:
 
 
 def plan_is_done(case: Case) -> bool:
-    """A batch has no steps left in its plan, or the workflow has come to its end."""
+    """A batch has no steps left in its plan, or the workflow has ended."""
     if case.moved is not None:
         return case.moved.state.kind == "end"
     return _between_steps(case) and case.run.spec.mode == "batch" and not steps_left_in_plan(case.run)
 
 
 def plan_wanted(case: Case) -> bool:
-    """A planner has no steps left in its plan; while there are steps left in the run, it would make another."""
+    """A planner's plan has no steps left, but the run has, so it would plan again."""
     run = case.run
     if not _between_steps(case) or run.spec.mode != "planner" or steps_left_in_plan(run):
         return False
@@ -208,10 +208,10 @@ def stale(case: Case) -> bool:
 
 def step_wanted(case: Case) -> bool:
     """
-    Another action would be started, which counts as a step.
+    The run would start another action that counts as a step.
 
-    After a refinement always; of a plan while it has steps, and for a planner's next one; of a workflow until its end,
-    but the call of a hook does not count.
+    In react mode after each refinement; with a plan while it has steps left, a planner also after it; in a workflow until
+    its end, except for the call of a hook.
     """
     moved, run = case.moved, case.run
     if moved is not None:
@@ -235,7 +235,7 @@ def _between_steps(case: Case) -> bool:
 
 
 def improved_nothing(case: Case) -> bool:
-    """The run concluded since its scores did not rise any more."""
+    """The run concluded because its scores no longer rose."""
     return case.run.counters.stop == "no_improvement"
 
 

@@ -30,7 +30,7 @@ def replay(journal: JournalReader, run_id: str, engine: SpecSource | None = None
         Every difference; `Replay.raise_if_diverged` turns the first into an error.
 
     Raises:
-        UnknownRun: There is none.
+        UnknownRun: There is no such run.
         JournalDamaged: Its spec cannot be read.
     """
     if not isinstance(journal, JournalReader):

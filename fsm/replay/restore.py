@@ -30,12 +30,12 @@ def restore_run(journal: JournalReader, run_id: str, last: int = 2**32 - 1) -> t
     Each part of a fork's walk is folded with the spec of the run that it belongs to.
 
     Args:
-        journal: That holds it.
+        journal: The journal that holds it.
         run_id: Its id.
         last: Seq of the last row to take, if not all; one of the run itself.
 
     Raises:
-        UnknownRun: There is none.
+        UnknownRun: There is no such run.
         JournalDamaged: A hash does not fit, or a text that the run goes on with is not what was written.
     """
     parts = journal.lineage(journal.run(run_id).run)
@@ -60,7 +60,7 @@ def run_before(journal: JournalReader, run_id: str, seq: int) -> Run:
     Return a run as it stood when one of its rows was decided, with the spec and the name that decided it.
 
     Args:
-        journal: That holds it.
+        journal: The journal that holds it.
         run_id: Its id.
         seq: Of the row; one more than the last for the row that comes next.
 

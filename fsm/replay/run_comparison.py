@@ -32,7 +32,7 @@ class Divergence:
         field: What differs: ``trigger``, ``guards``, ``request.prompt``, ``change``, ``step`` and so on.
         expected: As recorded.
         found: As derived now.
-        where: Of a prompt, whose message it is and the template that it comes from.
+        where: For a prompt: the message and its template.
     """
 
     seq: int

@@ -42,7 +42,7 @@ from .run_comparison import (
 @dataclass(frozen=True, slots=True)
 class Unchecked:
     """
-    What a replay cannot say, because a text was erased.
+    Something that a replay could not compare, because a text was erased.
 
     Attributes:
         seq: Row; -1 for the spec.
@@ -65,10 +65,10 @@ class Replay:
         run_id: The run.
         transitions: Rows compared.
         identical: Whether everything was compared and nothing differs.
-        divergences: Every difference, in order; after the first row that decides otherwise the record is followed.
-        unchecked: What could not be compared, because it or what it follows from was erased.
-        changed: Parts that are other ones now than when the run was recorded; that alone is no difference.
-        accepted: Rows from which on such changes were accepted, each with the parts that it was about.
+        divergences: Every difference, in order; after the first different decision the record is followed.
+        unchecked: What could not be compared, because texts were erased.
+        changed: Parts that have changed since the run was recorded; that alone is not a difference.
+        accepted: Rows from which on changes were accepted, each with the changed parts.
     """
 
     run_id: str

@@ -155,6 +155,8 @@ def transition(
         asked, drive.amended = {**asked, "spec": drive.amended.wire()}, None
     decision = _decide(drive, outcome, moment, request)
     row, counters = decision.row, decision.counters
+    # staged last: forks and `verify` take `change.n + 1` for the number of payloads up to this row, so one that was staged
+    # after it would belong to no row, and a fork would give its number to a payload of its own
     change = drive.stager.stage(decision.change.wire_json(), JSON, always=True)
     after = apply(
         run,
@@ -186,6 +188,8 @@ def transition(
     )
     head = chain_hash(drive.head, values)
     entry = _entry(drive, (*values, drive.head, head), row.trigger)
+    # everything below comes after the commit: a crash or a lost lease in it must leave no event, log line or effect of a
+    # row that is not in the file
     yield Commit(entry)
     drive.cancelled = drive.cancelled or entry.cancelled
     drive.run, drive.head = after, head

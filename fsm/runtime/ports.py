@@ -110,7 +110,7 @@ class SteppingClock:
 
     Args:
         start_us: First wall-clock reading.
-        step_us: Between two readings.
+        step_us: Microseconds between two readings.
     """
 
     def __init__(self, start_us: int = 1_767_225_600_000_000, step_us: int = 1000) -> None:

@@ -30,6 +30,8 @@ def use(drive: RunContext, intent: Intent) -> Generator[Effect, Any, tuple[dict[
     if tool is None or tool.run is None:
         error = RuntimeError(f"the tool {intent.tool} is not there any more")
         return asked, Ended(error_of(intent, error))
+    # cleared with the first call: only that one can have been begun by the driver before; the intents of later calls are
+    # this driver's own, and must not be taken for effects in doubt
     resumed, drive.resumed = drive.resumed, False
     sure = False
     if resumed and intent.effect == "once":
@@ -38,8 +40,10 @@ def use(drive: RunContext, intent: Intent) -> Generator[Effect, Any, tuple[dict[
             return asked, settled
         sure = True
     context = _context(drive, intent)
+    # asked after `reconcile`, which may take long: no call begins once a cancel is in the file
     if drive.journal.leases.watch.runs_to_cancel(run.number):
         return {"kind": "none"}, Cancelled()
+    # right before the call: the guards saw only the text of a path, and a link in it may have changed while the run waited
     if (reason := outside(run.spec.policy, intent.arguments)) is not None:
         return asked, Ended(
             replace(error_of(intent, ToolError(reason), code="unsafe_parameters"), retryable=False)

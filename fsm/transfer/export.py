@@ -43,7 +43,7 @@ def export_runs(
         redaction: What is left out, as erased; None: nothing.
 
     Raises:
-        UnknownRun: There is none.
+        UnknownRun: There is no such run.
         JournalBusy: The file was written meanwhile in a way that hides that moment; try again.
     """
     with journal.snapshot() as still:

@@ -50,11 +50,11 @@ _COPIED = ("transitions", "payloads", "documents", "erasures")
 @dataclass(frozen=True, slots=True)
 class Imported:
     """
-    What became of one run.
+    What was done with one imported run.
 
     Attributes:
         run_id: Its id.
-        how: ``new``; ``extended``: the rows after those that were here; ``known``: all of it is here, nothing was written.
+        how: ``new``; ``extended``: later rows were added; ``known``: the file had all of it, nothing was written.
         transitions: Rows written.
     """
 

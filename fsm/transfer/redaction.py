@@ -56,7 +56,7 @@ class Redaction:
     Rules by name.
 
     Args:
-        rules: Of the user; they are added to the shipped ones, or replace one of the same name.
+        rules: Your own rules; they are added to the shipped ones, or replace one of the same name.
 
     Raises:
         UsageError: A name or a pattern that cannot be used.

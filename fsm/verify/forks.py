@@ -37,7 +37,7 @@ def beginning_of(journal: JournalReader, run: int, columns: dict[str, Any]) -> C
     Return the walk of a fork after the last row that it shares.
 
     Args:
-        journal: That holds it.
+        journal: The journal that holds it.
         run: Its number.
         columns: Those that never change, by name.
 

@@ -31,12 +31,12 @@ _SHOWN = 6
 @dataclass(frozen=True, slots=True)
 class ChangedPart:
     """
-    A part that is another one now than it was when the run was recorded.
+    A part that has changed since the run was recorded.
 
     Attributes:
         part: Such as ``prompt.selection`` or ``guard.retries_left``.
-        recorded: Digest that the run was recorded with; empty for a part that it did not have.
-        present: Digest of now; empty for a part that is not there any more.
+        recorded: Digest when the run was recorded; empty for a new part.
+        present: Digest now; empty for a part that no longer exists.
         visited: Rows that have used it.
         may_visit: Whether rows to come may use it.
     """
@@ -75,7 +75,7 @@ def changes_of(
     Return the parts that decide a run otherwise than when it was recorded, those that matter to it first.
 
     Args:
-        journal: That holds it.
+        journal: The journal that holds it.
         run: As it stands, with the spec in force.
         present: That spec as the engine would write it now.
         tools: Names of the engine's tools; one that is missing matters where the run has called it or will.

@@ -53,10 +53,10 @@ def load_workflow(text: str, *, name: str = "workflow") -> Workflow:
 
     Args:
         text: YAML or JSON; empty for the default workflow.
-        name: Of the file, for the error's message.
+        name: Name of the file, for error messages.
 
     Raises:
-        WorkflowError: It has defects; the message is the first, in one line, with how many more there are.
+        WorkflowError: The file has defects; the message names the first in one line, and the number of others.
     """
     workflow, defects = workflow_of_text(text)
     errors = [item for item in defects if item.severity == "error"]

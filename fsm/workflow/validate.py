@@ -63,11 +63,11 @@ def validate(text: str, *, kind: Kind | None = None, tools: Catalog | None = Non
 
     Args:
         text: YAML or JSON.
-        kind: What it must be; None: what its keys say.
+        kind: The expected kind; None: determined by its keys.
         tools: Tools that its names and arguments are checked against; None: they are not.
 
     Returns:
-        A report; anything is answered, nothing is raised.
+        A report, for any input; nothing is raised.
     """
     try:
         source = read_source(text)

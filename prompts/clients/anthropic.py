@@ -15,14 +15,14 @@ class AnthropicModel(RemoteModel):
 
     Args:
         model: Its name there.
-        api_key: Default: ``ANTHROPIC_API_KEY``, else ``ANTHROPIC_AUTH_TOKEN``; servers of one's own need none.
+        api_key: Default: ``ANTHROPIC_API_KEY``, else ``ANTHROPIC_AUTH_TOKEN``; your own servers need none.
         base_url: The server, such as ``http://127.0.0.1:8080``; default: ``ANTHROPIC_BASE_URL``, else Anthropic.
         api: ``messages`` or ``auto``, which is the same.
         max_tokens: Most tokens of a reply, thinking included; default 16,000 at Anthropic, 4,096 elsewhere.
         temperature: Sent if given; Anthropic's newer models refuse it.
         effort: How much it thinks, such as ``low``; sent if given.
-        structured: How a reply's schema is sent: ``schema``, ``tool`` (a call of a tool is forced, for servers that pass
-            over ``output_config``), ``none``, or ``auto`` (default): ``schema`` until the server refuses it.
+        structured: How a reply's schema is sent: ``schema``, ``tool`` (a forced tool call, for servers that ignore
+            ``output_config``), ``none``, or ``auto`` (default): ``schema`` until the server refuses it.
         timeout_s, retries, wait_max_s, stream, prices, extra, headers, port, client, async_client: As for `OpenAIModel`.
 
     Raises:

@@ -197,12 +197,13 @@ class RemoteModel(Connection):
         Answer as `Model.ask` says; raise `ModelUnavailable` when that is not possible.
 
         Raises:
-            CallStopped: `ModelCall.is_cancelled` has become true; the exchange is closed.
+            CallStopped: `ModelCall.is_cancelled` became true; the request is closed.
         """
         if call.is_cancelled is not None and not self._has_given:
             return BACKGROUND.wait(self.aask(call), call.is_cancelled)
         plan, came = self._plan(call), None
         while True:
+            # before each attempt, so also after each wait: a run that was cancelled during it sends nothing more
             if call.is_cancelled is not None and call.is_cancelled():
                 raise CallStopped("the run is cancelled")
             try:
@@ -253,6 +254,8 @@ class RemoteModel(Connection):
             came: tuple[ParsedReply | AttemptFault, str | None] = yield Attempt(body, max(left, 0.001), call)
             result, request_id = came
             progress.request_id = request_id or progress.request_id
+            # before it is decided whether to ask again: `_fits` must know what this attempt used, or the next one exceeds
+            # the token budget
             self._add_usage(call, progress, result.usage)
             if isinstance(result, ParsedReply):
                 turn = {"role": "assistant", "content": result.paused}
@@ -352,7 +355,7 @@ class RemoteModel(Connection):
     # -- answering -------------------------------------------------------------------------------------------------
 
     def _replied(self, call: ModelCall, progress: CallProgress, parsed: ParsedReply) -> Reply:
-        text = self._scrub(progress.said + parsed.text)
+        text = self._scrub(progress.said + parsed.text)  # joined first: a key may be split over two turns
         usage = parsed.usage
         if usage is None or not (
             usage.tokens_in or usage.tokens_out
@@ -392,12 +395,12 @@ class RemoteModel(Connection):
 
     @property
     def price(self) -> Price | None:
-        """What the model costs, None if that is not known; the shipped list is that of the providers' own servers."""
+        """Price of the model, None if unknown; the shipped list is valid for the providers' own servers only."""
         return self._prices.price(self.name) if self.official or self._prices.own else None
 
     @property
     def is_priced(self) -> bool:
-        """Whether costs are known; a run with `Limits.cost_budget` is not begun without."""
+        """Whether the price is known; without it a run with `Limits.cost_budget` cannot start."""
         return self.price is not None
 
     def _tell(self, call: ModelCall, notice: Notice, told: str) -> None:

@@ -16,7 +16,7 @@ class OpenAIModel(RemoteModel):
 
     Args:
         model: Its name there.
-        api_key: Default: ``OPENAI_API_KEY``; servers of one's own need none.
+        api_key: Default: ``OPENAI_API_KEY``; your own servers need none.
         base_url: The server, such as ``http://127.0.0.1:8080/v1``; default: ``OPENAI_BASE_URL``, else OpenAI.
         api: ``responses``, ``chat``, or ``auto`` (default): Responses at OpenAI, Chat Completions elsewhere.
         max_tokens: Most tokens of a reply, reasoning included; default 16,000 at OpenAI, 4,096 elsewhere.
@@ -25,14 +25,14 @@ class OpenAIModel(RemoteModel):
         structured: How a reply's schema is sent: ``schema``, ``object`` (JSON mode), ``none``, or ``auto`` (default): the
             best that the server takes.
         timeout_s: Seconds of one attempt.
-        retries: Attempts after the first one that failed for a reason that may pass.
-        wait_max_s: Longest wait between two; a server that asks for more ends the call.
-        stream: Whether replies are streamed; None (default): when somebody listens.
+        retries: Further attempts after a temporary failure.
+        wait_max_s: Longest wait between two attempts, in seconds; if a server asks for more, the call ends.
+        stream: Whether replies are streamed; None (default): if there is a listener.
         prices: A price list as data or a file; default: ``PAOR_PRICES``, else the shipped one.
-        extra: More members of every request's body.
-        headers: More headers of every request; their values are kept secret like the key.
-        port: Time and chance, for tests.
-        client, async_client: Clients of the SDK that you have made, for what they can do; their retries are turned off.
+        extra: Further members of every request's body.
+        headers: Further headers of every request; their values are kept secret like the key.
+        port: Clock and randomness, for tests.
+        client, async_client: Your own clients of the SDK; their retries are turned off.
 
     Raises:
         UsageError: A value that cannot be used, or no key where one is needed.
@@ -50,7 +50,7 @@ class OpenAIModel(RemoteModel):
 
     @property
     def api(self) -> str:
-        """Which interface it speaks, ``chat`` or ``responses``."""
+        """The API that it uses, ``chat`` or ``responses``."""
         if self._api != "auto":
             return self._api
         return "responses" if self.official else "chat"

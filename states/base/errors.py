@@ -58,7 +58,7 @@ class IllegalEvent(UsageError):
 
 
 class InvalidAnswer(UsageError):
-    """The answer does not fit what the run waits for; the run goes on waiting."""
+    """The answer does not fit what the run waits for; the run keeps waiting."""
 
 
 class InvalidFork(UsageError):
@@ -101,7 +101,8 @@ class EffectUnknown(ToolError):
     """
     Raised by a tool: the call was begun, and nobody knows whether its effect happened.
 
-    Of a ``once`` tool the run then waits for somebody to say (question ``in_doubt``); of any other tool it is an error.
+    With a ``once`` tool the run then waits until a person says (question ``in_doubt``); with any other tool it is
+    an error.
     """
 
 
@@ -153,7 +154,7 @@ class JournalDamaged(JournalError):
 
 
 class JournalConflict(JournalDamaged):
-    """What is to be imported and what is in the file tell the same run differently; nothing was imported."""
+    """The import and the file have different rows for the same run; nothing was imported."""
 
 
 class Erased(JournalError, UsageError):
@@ -169,7 +170,7 @@ class LeaseHeld(JournalError, UsageError):
 
 
 class ReplayDiverged(PaorError):
-    """A replay derived something else than the journal holds."""
+    """A replay derived something other than the journal records."""
 
 
 class InternalError(PaorError):

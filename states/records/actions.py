@@ -139,9 +139,9 @@ class WebFact(Stored, frozen=True, gc=False):
 
     Attributes:
         url: The page.
-        relevance_score: How well it fits the query, from 0 to 1; None when nobody has judged.
+        relevance_score: How well it fits the query, from 0 to 1; None if it was not judged.
         key_points: Sentences that say the most.
-        entities: Names that stand in it.
+        entities: Names that occur on it.
 
     Source: the names of PowerOn's protocol; its older ones are accepted, see docs/spec-coverage.md.
     """

@@ -17,12 +17,12 @@ from .questions import Question
 @dataclass(frozen=True, slots=True)
 class RunStarted:
     """
-    A run was created, or goes on after a resume.
+    A run was created, or continues after a resume.
 
     Attributes:
         run_id: The run.
         objective: What it is for, in the user's words.
-        resumed: Whether it goes on rather than begins.
+        resumed: Whether it continues a run that existed before.
         kind: Always ``start``.
     """
 
@@ -107,13 +107,13 @@ class RunWaiting:
 @dataclass(frozen=True, slots=True)
 class ModelText:
     """
-    A piece of a reply as it comes in, from models that stream.
+    A piece of a reply as it arrives, from models that stream.
 
     Attributes:
         run_id: The run.
-        seq: Number of the row that will hold the whole reply, if it comes to one.
+        seq: Number of the row that will hold the whole reply, if there is one.
         request: What the model was asked for, such as ``selection`` or ``text``.
-        text: What came. After a `ModelNotice` whose notice is ``retry`` the reply begins anew.
+        text: The piece. After a `ModelNotice` whose notice is ``retry`` the reply begins again.
         kind: Always ``model_text``.
     """
 
@@ -127,14 +127,14 @@ class ModelText:
 @dataclass(frozen=True, slots=True)
 class ModelNotice:
     """
-    What a model does of its own accord while it answers.
+    Something that a model client does by itself while it answers.
 
     Attributes:
         run_id: The run.
         seq, request: As in `ModelText`.
-        notice: ``retry``: an attempt failed and is made again; ``fallback``: the server lacks something and is asked
-            without it; ``prices``: the model has no price, so its cost is not counted.
-        code: The fault behind a retry, else what is left out or unknown.
+        notice: ``retry``: an attempt failed and is made again; ``fallback``: the server does not support something
+            and is asked without it; ``prices``: the model has no price, so its cost is not counted.
+        code: The fault that caused a retry, else what is left out or unknown.
         text: One line.
         attempt: Number of the attempt that failed, from 1; 0 where there is none.
         wait_us: Microseconds until the next one.

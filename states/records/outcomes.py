@@ -43,7 +43,7 @@ class Usage(Struct, frozen=True, gc=False):
         return Usage(*map(add, astuple(self), astuple(other)))
 
     def details(self) -> dict[str, int]:
-        """Return what cache and reasoning took, by name, without the zeros."""
+        """Return the cached and reasoning tokens by name, without zeros."""
         if self.tokens_cached or self.tokens_cache_write or self.tokens_reasoning:
             return {name: value for name in DETAILS if (value := getattr(self, name))}
         return {}

@@ -176,7 +176,7 @@ class PlannedTask(Wire):
 
     Attributes:
         id: Unique within its plan, such as ``task_1``.
-        objective: What it is to reach.
+        objective: What the task has to achieve.
         dependencies: Ids of tasks whose documents it needs.
         success_criteria: What must hold at its end.
         estimated_complexity: How much work it is likely to be.

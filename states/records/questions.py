@@ -14,13 +14,14 @@ class Question(Wire):
     What a waiting run needs.
 
     Attributes:
-        kind: ``elicitation`` (the planner, or a tool that has begun, needs the user), ``approval`` (a tool needs a yes), ``argument`` (a step
-            lacks one), ``in_doubt`` (a `once` effect may or may not have happened).
+        kind: ``elicitation`` (the planner, or a tool that has begun, needs the user), ``approval`` (a call needs
+            approval), ``argument`` (a step lacks one), ``in_doubt`` (a `once` effect may or may not have happened).
         message: The question, for a person.
         answer_schema: JSON Schema of the answer (``requestedSchema`` on the wire).
         tool: The tool concerned, if any.
         key: Idempotency key of the effect in doubt, if any.
-        approval: Of an approval the call that it is for: tool, arguments and policy (`tools.approvals.approval_id`).
+        approval: For an approval: identifies the call, by tool, arguments and policy
+            (`tools.approvals.approval_id`).
     """
 
     kind: Literal["elicitation", "approval", "argument", "in_doubt"]

@@ -98,8 +98,8 @@ class Workflow(Wire):
     Attributes:
         name: For people.
         description: For people.
-        init: Variables before the first task (``vars`` is another word for it), each a template over the
-            inputs; an input of the same name wins.
+        init: Variables before the first task (``vars`` is another word for it), each a template over the inputs; an
+            input of the same name takes precedence.
         tasks: In order.
     """
 

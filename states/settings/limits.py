@@ -12,7 +12,7 @@ GUARD_CEILING = 10_000
 
 class Limits(Settings):
     """
-    Bounds and budgets of one run; a loop without a bound is a bug.
+    Limits and budgets of one run.
 
     Attributes:
         max_steps: Actions a run may start, from 1 to 1,000,000. On the last one the refinement and the completion
@@ -36,9 +36,9 @@ class Limits(Settings):
             prompt and this many tokens fit into what is left of the budgets; None: a request is made as long as no
             budget is used up.
         consecutive_limit: The n-th identical call in a row is blocked.
-        window_size: Executed calls that the frequency rule looks back on.
+        window_size: How many executed calls the frequency rule considers.
         window_freq_limit: Identical calls within the window after which the next one is blocked.
-        block_repeated_success: Whether a call is blocked at once when the same call was the last one and succeeded.
+        block_repeated_success: Whether a call is blocked at once if the same call was the last one and succeeded.
         observation_chars: Characters of an observation's JSON.
         snippet_chars: Characters of one preview's snippet.
         note_chars: Characters of one note.

@@ -18,9 +18,10 @@ class ApprovalRule(Settings):
 
     Attributes:
         tool: Pattern of tool names.
-        arguments: For the path of an argument (``amount``, ``to.address``) a pattern of its text with ``*`` for any run of
-            characters; numbers and other values are compared as JSON, of a list one element is enough. A leading ``!``
-            turns it round: a value that does not fit, or none. The rule concerns a call when all of them hold.
+        arguments: Patterns by the path of an argument (``amount``, ``to.address``), with ``*`` for any characters.
+            Numbers and other values are compared as JSON; in a list one matching element is enough. A leading ``!``
+            negates a pattern: the value does not match, or is missing. The rule applies to a call if all patterns
+            hold.
 
     Raises:
         UsageError: No pattern, or an unknown name.
@@ -41,15 +42,16 @@ class Policy(Settings):
         deny: Patterns that are never executed, whatever else allows them.
         task_types: For a task type, the patterns it may use; a type that is not listed here is not restricted.
         approvals: Patterns of tools, or `ApprovalRule` values, whose calls need a typed approval, one for each call.
-        approval_valid_s: Seconds for which an approval holds; the call that was not begun by then is asked about again.
+        approval_valid_s: Seconds for which an approval is valid; if the call has not begun by then, paor asks
+            again.
         url_schemes: Schemes a URL argument may have.
-        file_roots: Absolute folders under which arguments named like a path must lie, after every link; a relative one is
-            looked for in the first. Empty: such arguments are only held to their form.
-        private_hosts: Whether URL arguments may name private, loopback or link-local hosts; those of clouds' metadata
-            services, which give credentials to whoever asks, never may.
+        file_roots: Absolute folders. Arguments whose names look like paths must lie under one of them, with links
+            resolved; relative paths start at the first. Empty: only the form of such arguments is checked.
+        private_hosts: Whether URL arguments may name private, loopback or link-local hosts. Metadata services of
+            clouds, which give credentials to any caller, are never allowed.
 
     Raises:
-        UsageError: Something that is no list of patterns, or an unknown name.
+        UsageError: A value that is not a list of patterns, or an unknown name.
 
     Source: the specification in docs/spec-coverage.md, on policies and on "Security Considerations".
     """

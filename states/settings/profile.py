@@ -11,14 +11,14 @@ Stage = Literal["two_stage", "single"]
 
 class Profile(Settings):
     """
-    The form of replies that a run in react mode asks for, and how much else it takes.
+    Which form of replies a run in react mode asks for, and which other forms it accepts.
 
     Attributes:
-        strict: Take exactly the form of *stage*. ``two_stage``: `action` is one text ``method.name``, Stage 2 names its
-            schema ``parameters_v1``, fields have no type ``array`` and no `values`. ``single``: `action` is an object of
-            `method` and `name`, neither holding the other. Otherwise all of these are read.
-        stage: ``two_stage`` asks for the action with its objective, inputs and parameters' schema, ``single`` for the bare choice
-            ``{"method", "name"}``; Stage 2 follows both.
+        strict: Accept exactly the form of *stage*. ``two_stage``: `action` is one text ``method.name``, Stage 2
+            names its schema ``parameters_v1``, fields have no type ``array`` and no `values`. ``single``: `action`
+            is an object of `method` and `name`, neither holding the other. Otherwise all of these are accepted.
+        stage: ``two_stage`` asks for the action with its objective, inputs and parameters' schema, ``single`` only
+            for the choice ``{"method", "name"}``; Stage 2 follows both.
         forbidden: Whether the names that Stage 2 may not set are dropped with a note, or make its reply invalid.
         force_stage_2: Ask Stage 2 also for an action to which Stage 1 gave no fields.
 

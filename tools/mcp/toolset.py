@@ -37,7 +37,7 @@ _OPEN: weakref.WeakSet[McpServer] = weakref.WeakSet()
 
 class McpServer:
     """
-    One server; its connection is opened by `tools` or the first call, and again when it was lost.
+    One MCP server. `tools` or the first call opens the connection; if it is lost, the next call opens it again.
 
     Args:
         target: Command as a text (split like a shell's words, without a shell) or a list of words; a URL; or an object
@@ -81,13 +81,13 @@ class McpServer:
 
     @property
     def changed(self) -> bool:
-        """Whether the server has told since the last listing that its tools have changed."""
+        """Whether the server has reported since the last listing that its tools have changed."""
         session = self._session
         return session is not None and session.changed
 
     def tools(self) -> tuple[Tool, ...]:
         """
-        Return the server's tools; it is connected to when this is first called.
+        Return the server's tools; the first call connects to the server.
 
         Raises:
             ToolError: It cannot be reached, or does not speak the protocol.
@@ -105,7 +105,7 @@ class McpServer:
 
     def rename(self, name: str) -> tuple[Tool, ...]:
         """
-        Return the tools under another first part of their names; for two servers that call themselves the same.
+        Return the tools with another first part of their names; for two servers with the same name.
 
         Args:
             name: The first part.

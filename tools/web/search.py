@@ -22,10 +22,10 @@ class SearchQuery:
         query: What to look for.
         max_results: Most results.
         depth: ``advanced`` where the back end knows it.
-        time_range: Only what is that new; None for all times.
+        time_range: Only results that are at most this old; None for any age.
         topic: Kind of sources.
-        include_domains: Only these and what is below them.
-        exclude_domains: None of these.
+        include_domains: Only these domains and their subdomains.
+        exclude_domains: Not these domains and their subdomains.
         language: Such as ``de``; None for any.
         include_answer: Also a short answer, where the back end writes one.
         include_raw_content: Also the text of the pages, where the back end has it.
@@ -100,7 +100,7 @@ class SearchReply:
 
     Attributes:
         hits: Results, best first.
-        answer: An answer of the search itself; empty when there is none.
+        answer: An answer that the search engine wrote; empty without one.
     """
 
     hits: tuple[SearchHit, ...] = ()
@@ -119,12 +119,12 @@ class SearchBackend(Protocol):
 
     def search(self, query: SearchQuery) -> SearchReply:
         """
-        Return what there is; nothing is an empty reply.
+        Return the results; an empty reply if there are none.
 
         Args:
             query: What to search for, with its bounds.
 
         Raises:
-            ToolError: The search failed; the text is shown to the model, so no key may stand in it.
+            ToolError: The search failed; the text is shown to the model, so it must not contain a key.
         """
         ...

@@ -14,29 +14,29 @@ PRODUCT = "paor"
 @dataclass(frozen=True, slots=True)
 class WebSettings:
     """
-    Bounds of the web tools; every one of them holds for any page, however it behaves.
+    Limits of the web tools. Each holds for every page, however a server behaves.
 
     Attributes:
-        user_agent: What servers are told; should name a way to reach you. Rules for ``paor`` in robots.txt count.
+        user_agent: The header ``User-Agent``; should name a way to reach you. In robots.txt the rules for ``paor`` apply.
         robots: Whether robots.txt is honoured.
-        call_s: Seconds of one tool call with all its requests.
-        request_s: Seconds to connect, and without a byte from a server.
-        page_s: Seconds of one page with its redirects.
+        call_s: Largest duration of one tool call with all its requests, in seconds.
+        request_s: Longest wait for a connection, and for the next byte from a server, in seconds.
+        page_s: Largest duration of one page with its redirects, in seconds.
         redirects: Redirects followed for one page.
-        bytes_max: Bytes of one answer, packed and unpacked.
-        html_bytes: Bytes of one page that is taken apart; a larger one is refused.
+        bytes_max: Largest response in bytes, compressed and decompressed.
+        html_bytes: Largest HTML page that is parsed, in bytes; a larger one is refused.
         text_chars: Characters kept of one page's text; the rest is cut, with a note.
-        pages: Pages that one call fetches.
+        pages: Most pages that one call fetches.
         host_interval_s: Seconds between two requests to one host; a longer Crawl-delay wins, up to `delay_max_s`.
-        delay_max_s: Longest Crawl-delay that is waited for.
+        delay_max_s: Longest Crawl-delay that is respected, in seconds.
         workers: Pages fetched at the same time, on different hosts.
         cache_pages: Pages kept in memory.
         cache_bytes: Bytes kept in memory.
-        cache_s: Seconds that a page, and robots.txt, is kept.
-        enrich_top: Pages that are enriched and reranked, where that is on.
+        cache_s: Seconds for which a page or robots.txt is kept.
+        enrich_top: Pages that are enriched and reranked, if that is on.
 
     Raises:
-        UsageError: A number that is negative, zero where none is meant, or not finite.
+        UsageError: A number is negative, not finite, or zero where zero is not allowed.
     """
 
     user_agent: str = f"Mozilla/5.0 (compatible; {PRODUCT}; agent tool)"

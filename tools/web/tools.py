@@ -41,14 +41,14 @@ def web_tools(
     resolver: Resolver = resolve,
 ) -> tuple[Tool, ...]:
     """
-    Return the three web tools for ``Engine(tools=[...])``; they share one cache and one pace.
+    Return the three web tools for ``Engine(tools=[...])``; they share a cache and rate limits.
 
     Args:
-        search: A back end, or the name of one: ``tavily``, ``searxng``, ``ddgs``. None, the default, takes what the
-            environment has: ``TAVILY_API_KEY``, else ``SEARXNG_URL``, else the keyless ``ddgs``.
-        settings: Sizes, times and manners; see `WebSettings`.
-        enrich: True adds relevance, key points and entities by URL and puts the best pages first; a function does so
-            in its own way. False, the default, calls nothing.
+        search: A search engine, or the name of one: ``tavily``, ``searxng``, ``ddgs``. None, the default, uses the
+            first that the environment has: ``TAVILY_API_KEY``, else ``SEARXNG_URL``, else the keyless ``ddgs``.
+        settings: Limits; see `WebSettings`.
+        enrich: True adds relevance, key points and entities by URL and puts the best pages first; a function
+            computes them in its own way. False, the default, adds nothing.
         resolver: Finds the addresses of a host; the system's by default.
 
     Raises:

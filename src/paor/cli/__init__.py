@@ -80,7 +80,7 @@ def _invoked(arguments: list[str]) -> int:
 
 COMMANDS = {
     "run": ("run", "Run an objective to its end."),
-    "resume": ("run", "Go on with a run, or answer what it waits for."),
+    "resume": ("run", "Continue a run, or answer its question."),
     "cancel": ("run", "Stop a run."),
     "fork": ("fork", "Start a new run from a row of another one."),
     "runs": ("read", "List the runs of a journal."),
@@ -88,17 +88,17 @@ COMMANDS = {
     "verify": ("verify", "Check that a journal is whole and unaltered."),
     "replay": ("read", "Derive runs again and compare with the record."),
     "why": ("audit", "Explain what decided a row of a run."),
-    "diff": ("audit", "Compare two runs: where they part, and why."),
+    "diff": ("audit", "Compare two runs: the first difference and its cause."),
     "query": ("query", "Ask the journal a question in SQL."),
     "export": ("transfer", "Print runs as JSON lines."),
-    "import": ("transfer", "Take runs from JSON lines into a journal."),
+    "import": ("transfer", "Import runs from JSON lines into a journal."),
     "erase": ("erase", "Erase what runs hold; the journal still verifies."),
     "diagram": ("diagram", "Draw the machine, or what runs did on it."),
     "validate": ("validate", "Check a plan or workflow file."),
     "check": ("check", "Prove that every run ends, and find rules that can never fire."),
-    "fuzz": ("fuzz", "Search for a way in which an engine goes wrong."),
+    "fuzz": ("fuzz", "Search for cases in which an engine goes wrong."),
     "tools": ("doctor", "List the tools that runs can use."),
-    "doctor": ("doctor", "Tell whether everything needed is here."),
+    "doctor": ("doctor", "Check that everything needed is there."),
 }
 """Every command, in the order in which one meets them: its module, and what it does. Loaded when it is used."""
 
@@ -137,8 +137,8 @@ def _group() -> click.Group:
         """
         LLM agent loops as an explicit state machine, journaled to SQLite.
 
-        Every step of a run is a guarded transition that is in the journal before anything else happens; so a run
-        can be looked at, resumed after a crash, and replayed for an audit.
+        Every step of a run is a guarded transition that is in the journal before anything else happens. So a run
+        can be inspected, resumed after a crash, and replayed for an audit.
 
         \b
         Start:   paor run "Summarise the obligations" --document contract.pdf

@@ -117,14 +117,15 @@ def search(
 
     Args:
         make: Returns the engine for a journal; or a subclass of `EngineMachine`.
-        examples: How many worlds to try.
-        steps: Most rules that are taken in one of them.
-        number: Seed; the same one gives the same search. None: by the name of the machine, so the same one each time.
-        app: What the engine is called on the command line, for the repro file.
+        examples: Number of examples to try.
+        steps: Largest number of rules in one example.
+        number: Seed; the same seed gives the same search. None: derived from the machine's name, so the same each
+            time.
+        app: The value of ``--app`` for the engine, for the repro file.
         progress: Called after every example.
         shrink: Whether to look for a smaller case once one has failed.
-        unfinished: File that holds the case being tried while a tool is called, for a tool that ends the process; gone
-            when the search has ended. None: no file.
+        unfinished: File for the current case while a tool is called, in case the tool ends the process; deleted
+            when the search ends. None: no file.
     """
     for name in _LOADED:
         import_module(f"..{name}", __package__)

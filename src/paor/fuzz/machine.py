@@ -60,17 +60,18 @@ class EngineMachine(RuleBasedStateMachine):
         TestShop = Shop.TestCase
 
     Attributes:
-        fakes: Patterns of tools whose functions are never called: drawn results stand in for theirs. ``("*",)`` for all.
-        faults: Whether tools may fail in ways that are not their own: time out, raise anything, ask in the middle.
+        fakes: Patterns of tools whose functions are never called; they get generated results. ``("*",)`` for all.
+        faults: Whether tools may also fail in ways that are not their own: time out, raise anything, ask a
+            question.
         modes: Modes that runs are started in; ``workflow`` for a plan of tasks. By default all, react most often.
-        objective, criteria, documents: Of every run; of the criteria any number is taken.
-        values: Values of arguments that mean something to your tools, by name: ids that exist, for example. Most calls
-            have them.
-        runs: Most runs of one example, one after the other in one journal; at most 100.
-        on_disk: Whether the journal is a file, opened anew after every crash, instead of memory; several times slower.
+        objective, criteria, documents: The same for every run; a run gets any number of the criteria.
+        values: Argument values that your tools know, by argument name, such as existing ids. Most calls use them.
+        runs: Largest number of runs in one example, in sequence on one journal; at most 100.
+        on_disk: Whether the journal is a file, opened again after every crash, instead of memory; several times
+            slower.
         vary_limits: Whether runs also have smaller limits and budgets than the engine's own.
         vary_policy: Whether runs also have tighter policies than the engine's own.
-        app: What to put after ``--app`` to name this engine, or this class; it is in saved cases.
+        app: The value of ``--app`` for this engine or class; saved cases contain it.
         repro_folder: Where the shortest failing case is saved; None: nowhere.
         failure: The last violation that any example has found.
         TestCase: The same as a `unittest.TestCase`; its attribute ``settings`` takes those of hypothesis.
@@ -105,10 +106,10 @@ class EngineMachine(RuleBasedStateMachine):
         return sample_engine(journal)
 
     def prepare(self) -> None:
-        """Make what outlives a crash, before the first engine: the database behind your tools, for example."""
+        """Create what outlives a crash, before the first engine: the database behind your tools, for example."""
 
     def check(self, world: World) -> None:
-        """Assert what must hold of your own things; called after every step, by default it asserts nothing."""
+        """Assert your own invariants; called after every step. By default it asserts nothing."""
 
     # -- one example -----------------------------------------------------------------------------------------------
 

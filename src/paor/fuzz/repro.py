@@ -82,8 +82,8 @@ class Repro(NamedTuple):
         Write the file; the same case has the same name and the same bytes.
 
         Args:
-            folder: Where; it is made if it is not there.
-            name: Of the file; default by what is violated and by the steps.
+            folder: The folder; it is created if it is missing.
+            name: Name of the file; by default derived from the violation and the steps.
 
         Raises:
             UsageError: It cannot be written.
@@ -100,11 +100,11 @@ class Repro(NamedTuple):
 
     def run(self, make: Make | type[Any], *, rows_max: int | None = None) -> Violation | None:
         """
-        Take the steps again; return what they violate now, None for nothing.
+        Repeat the steps; return what they violate now, None for nothing.
 
         Args:
             make: Returns the engine for a journal; or a subclass of `EngineMachine`, whose own claims are checked, too.
-            rows_max: Most rows that are written, all without it; steps that lead to more violate nothing.
+            rows_max: Largest number of rows to write; None: no limit. Steps that lead to more violate nothing.
 
         Raises:
             UsageError: A step cannot be taken with this engine.
@@ -170,10 +170,10 @@ def _fault_text(happening: Mapping[str, Any]) -> str:
 
 def load(path: str | Path) -> Repro:
     """
-    Read a file and check everything that it says.
+    Read a saved case and check all of its content.
 
     Raises:
-        UsageError: It is missing, too large, no JSON, of another kind or version, or a step in it is none.
+        UsageError: It is missing, too large, not JSON, of another kind or version, or has an invalid step.
     """
     try:
         data = Path(path).read_bytes()[: FILE_MAX + 1]

@@ -26,13 +26,13 @@ def regression_test(journal: Journal, run_id: str, redaction: Redaction | None =
     Return the source of a test that plays a run again.
 
     Args:
-        journal: That holds it.
+        journal: The journal that holds it.
         run_id: Its id.
         redaction: Rules of what must not stand in it; None: those that are shipped.
 
     Raises:
         UsageError: The run cannot be written as a script, and why.
-        UnknownRun: There is none.
+        UnknownRun: There is no such run.
     """
     row = journal.run(run_id)
     _check(journal, row.run_id)

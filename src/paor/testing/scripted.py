@@ -97,7 +97,7 @@ class Asks:
 
     Attributes:
         times: How many texts.
-        outcome: What comes after.
+        outcome: The outcome after them.
     """
 
     times: int
@@ -179,7 +179,7 @@ class Call:
     Attributes:
         tool: Its name.
         arguments: What it got.
-        ok: Whether it returned; None when it asked somebody, was cancelled, or nobody knows.
+        ok: Whether it returned a result; None if it asked a question, was cancelled, or is in doubt.
         error: What went wrong, else None.
         output: The first document that it returned, None for none or once erased.
     """
@@ -210,13 +210,13 @@ class Asked:
 @dataclass(frozen=True, slots=True)
 class Walk:
     """
-    What a run did, as its journal tells it.
+    What a run did, as recorded in its journal.
 
     Attributes:
         run_id: The run.
-        state, status, reason, answer: How it stands; the reason of an end only.
+        state, status, reason, answer: As in ``Result``.
         triggers: The transitions taken.
-        phases: The phases walked, each change once.
+        phases: The phases visited, each change once.
         calls: Calls of tools, in order; each attempt is one.
         asked: Requests to the model, those of tools included.
     """
@@ -247,11 +247,11 @@ def walk(journal: Journal, run_id: str) -> Walk:
     Return what a run did.
 
     Args:
-        journal: That holds it.
+        journal: The journal that holds it.
         run_id: Its id, or an unambiguous prefix.
 
     Raises:
-        UnknownRun: There is none.
+        UnknownRun: There is no such run.
         JournalDamaged: Its rows cannot be read.
     """
     row = journal.run(run_id)
@@ -316,14 +316,14 @@ def _call(journal: Journal, row: Transition, change: Change, intent: Intent | No
 
 def problems(journal: Journal, run_ids: Iterable[str] | None = None) -> list[str]:
     """
-    Return everything in which a journal does not hold: its chain and payloads, and the replay of its runs.
+    Return all defects of a journal: of its chain and payloads, and of the replay of its runs.
 
     Args:
-        journal: Which one.
+        journal: The journal.
         run_ids: Runs to replay; None: all.
 
     Returns:
-        One line for each defect or difference, empty when all holds.
+        One line for each defect or difference; empty if there is none.
     """
     found = [str(defect) for defect in journal.verify()]
     for run_id in [row.run_id for row in journal.runs()] if run_ids is None else run_ids:
@@ -336,12 +336,12 @@ def play(engine: Engine, run: Mapping[str, Any], answers: Sequence[Mapping[str, 
     Run to the end, giving an answer each time the run waits, and return what it did.
 
     Args:
-        engine: Which drives it.
+        engine: The engine that runs it.
         run: Arguments of `Engine.run`.
         answers: Arguments of `Engine.resume`, one for each time it waits; ``{"cancel": True}`` cancels the run instead.
 
     Raises:
-        AssertionError: It waits less or more often than there are answers.
+        AssertionError: It waits less often or more often than there are answers.
     """
     result = engine.run(**run)
     for number, given in enumerate(answers, 1):

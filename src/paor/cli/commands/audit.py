@@ -42,8 +42,8 @@ def why(name: str | None, seq: int | None, phase: str | None, journal: str, as_j
     """
     Explain what decided one row of a run: every candidate row of the table with its guards.
 
-    Without SEQ the last row; one more than that is the row that is not decided yet. The values of the guards are those
-    in the journal; what each looked at is derived again, and nothing is asked or performed.
+    Without SEQ it is the last row; the next number is the row that is not decided yet. The values of the guards are
+    those in the journal. What each guard examined is derived again; no model and no tool is called.
 
     Exit codes: 0 explained, 2 no such run, row or phase, 4 the row cannot be read.
     """
@@ -143,8 +143,9 @@ def diff(left: str, right: str, other: str | None, coded: bool, journal: str, as
     """
     Compare two runs: the first difference, its cause, and how they end.
 
-    Ids, times and salts are no differences. The cause is what first was not the same: what a model, a tool or a person
-    said, a prompt, the code, a setting, the policy, a budget, the clock, a crash. What was erased counts as the same.
+    Ids, times and salts do not count. The cause is the first input that was not the same: the output of a model, a
+    tool or a person, a prompt, the code, a setting, the policy, a budget, the clock, a crash. Erased content counts
+    as the same.
 
     Exit codes: 0 compared, identical or not; with --exit-code 3 when they differ; 2 no such run or journal.
     """

@@ -23,12 +23,12 @@ def check(app: str | None, mode: str | None, journal: str, as_json: bool) -> int
     """
     Check an engine: its policy, and by exhaustive exploration its machine.
 
-    Of the policy: rules that can never fire; tools that it keeps from every run are noted. Of the machine, with the engine's limits:
-    every phase is reached and can reach an end, whatever comes back is taken by one row, no row is useless, every loop
-    uses up a bound, Done follows a review, and nothing is executed unchecked. Without --app the engine of the command line
-    is checked. Nothing is run, and no journal is opened.
+    Policy: it finds rules that can never fire, and notes tools that no run can use. Machine, with the engine's
+    limits: every phase is reached and can reach an end, every outcome has a row, no row is useless, every loop
+    has a limit, Done follows a review, and nothing is executed unchecked. Without --app the engine of the
+    command line is checked. Nothing is run, and no journal is opened.
 
-    Exit codes: 0 nothing found; 2 with a line for each finding, and below it a walk that shows it.
+    Exit codes: 0 nothing found; 2 with a line for each finding, and below it a path that leads to it.
     """
     with Journal(":memory:") as nowhere:
         engine = engine_of(app, nowhere) if app is not None else Engine("offline", journal=nowhere)

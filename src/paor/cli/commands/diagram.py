@@ -57,10 +57,11 @@ def diagram(
     """
     Draw the state machine, or what runs did on it.
 
-    Without RUN the machine itself, and no journal is read. With RUN the way it took: how often each edge, and in which
-    order. With --coverage what several runs have covered, every run of the journal without RUN or with the word all: rows
-    never taken and guard outcomes never seen stand out. A RUN that ends in .json is then a coverage file, as --json of
-    this command and the pytest plugin write them; what several say is added up. With --diff where two runs part, and why.
+    Without RUN it draws the machine and reads no journal. With RUN it draws the path of that run: how often it took
+    each edge, and in which order. --coverage draws what several runs have covered (without RUN, or with the word
+    all, every run of the journal): rows never taken and guard outcomes never seen stand out. With it a RUN that
+    ends in .json is a coverage file, as --json of this command and the pytest plugin write it; several are added
+    up. --diff draws where two runs differ, and why.
 
     Exit codes: 0 drawn, 2 no such run or file, or nothing to draw, 4 a row cannot be read.
     """

@@ -38,7 +38,7 @@ SQLITE_NEEDED = (3, 38, 0)
 
 
 @command("tools", "paor tools", "paor tools --app shop:engine --json")
-@click.option("--web", is_flag=True, help="Also those that paor run --web offers.")
+@click.option("--web", is_flag=True, help="Also list the tools that paor run --web offers.")
 @mcp_options
 @click.option("--app", metavar="MODULE:ENGINE", help=APP_HELP)
 def tools(web: bool, app: str | None, journal: str, as_json: bool, **flags: Any) -> int:
@@ -85,15 +85,15 @@ def _tools_of(app: str | None, *, web: bool, extra: Sequence[Tool] = ()) -> list
 @command(
     "doctor", "paor doctor", "paor doctor --journal runs.db --json", "paor doctor --ask --model openai:NAME"
 )
-@click.option("--model", metavar="M", help="Look at this model instead of the one that a run would use.")
+@click.option("--model", metavar="M", help="Check this model instead of the one that a run would use.")
 @click.option("--ask", is_flag=True, help="Also ask the model one question of a few tokens; may cost money.")
 def doctor(model: str | None, ask: bool, journal: str, as_json: bool) -> int:
     """
-    Tell whether everything that paor needs is here, and which model a run would use.
+    Check that paor has everything it needs, and show which model a run would use.
 
-    Nothing is asked over a network without --ask.
+    The network is used only with --ask.
 
-    Exit codes: 0 paor can work, also without optional parts and without a journal; 2 or 4 when it cannot.
+    Exit codes: 0 paor can work, also without optional parts and without a journal; 2 or 4 if it cannot.
     """
     findings = list(_findings(journal, model, ask=ask))
     code = next((item.code for item in findings if item.state == "bad"), OK)

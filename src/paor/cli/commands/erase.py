@@ -22,13 +22,13 @@ from ..support.text import count
     "paor erase --finish",
 )
 @click.argument("name", metavar="[RUN]", required=False)
-@click.option("--all", "everything", is_flag=True, help="All that the run holds.")
+@click.option("--all", "everything", is_flag=True, help="All content of the run.")
 @click.option(
     "--document",
     "documents",
     metavar="LABEL|NUMBER",
     multiple=True,
-    help="A document, what quotes it, and what calls have made of it.",
+    help="A document, what quotes it, and what calls have derived from it.",
 )
 @click.option(
     "--field",
@@ -43,11 +43,13 @@ from ..support.text import count
 @click.option(
     "--others",
     type=click.Choice(["erase", "keep"]),
-    help="What becomes of other runs that hold text of it; without it nothing is erased if there are any.",
+    help="What to do with other runs that contain the text; if there are any, nothing is erased without this option.",
 )
-@click.option("--reason", metavar="CODE", help="Recorded with it: a ticket's number, never a sentence.")
-@click.option("--force", is_flag=True, help="Also a run that has not ended; it cannot be resumed then.")
-@click.option("--dry-run", is_flag=True, help="Erase nothing, only tell what would be.")
+@click.option("--reason", metavar="CODE", help="A code to record, such as a ticket number; not a sentence.")
+@click.option(
+    "--force", is_flag=True, help="Erase even if the run has not ended; it cannot be resumed afterwards."
+)
+@click.option("--dry-run", is_flag=True, help="Erase nothing; only show what would be erased.")
 @click.option("--finish", is_flag=True, help="Remove the old copies that an interrupted erasure has left.")
 def erase(
     name: str | None,
@@ -64,13 +66,13 @@ def erase(
     as_json: bool,
 ) -> int:
     """
-    Erase what a run holds, for good, and record that it was done; everything that is left still verifies.
+    Erase content of a run for good, and record the erasure; the rest still verifies.
 
-    Afterwards no table, log or free page of the file holds the texts or their salts. Copies elsewhere, such as exports
-    and backups, and what a model has said in words of its own stay; --all takes the latter too.
+    Afterwards no table, log or free page of the file holds the texts or their salts. Copies elsewhere, such as
+    exports and backups, remain. So does what a model has said in its own words about a text, except with --all.
 
-    Exit codes: 0 erased, or nothing was there; 2 a run that is driven, has not ended, or shares text with others; and
-    a file that others have open: then it is recorded, and --finish completes it.
+    Exit codes: 0 erased, or nothing was there; 2 the run has a driver, has not ended, or shares text with other
+    runs; 2 also if other processes have the file open: then the erasure is recorded, and --finish completes it.
     """
     chosen = sum((everything, bool(documents), bool(fields), bool(payloads), finish))
     if chosen != 1:
@@ -117,4 +119,4 @@ def _show(done: ErasureResult, as_json: bool, *, dry_run: bool) -> None:
     if not done.erased:
         say(f"run {done.run_id}  nothing is left to erase")
     for run_id in done.kept:
-        tell(f"run {run_id} holds text of it {'too' if dry_run else 'still'}")
+        tell(f"run {run_id} {'also' if dry_run else 'still'} holds text of it")

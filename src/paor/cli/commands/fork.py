@@ -38,9 +38,11 @@ BOUNDS = ("max_steps", "token_budget", "time_budget_s")
 @click.option(
     "--at", "at_seq", type=int, required=True, metavar="SEQ", help="Last row to share; see paor show."
 )
-@click.option("--answer", metavar="JSON", help="To what the run waited for at this row.")
+@click.option("--answer", metavar="JSON", help="Answer to the question that the run asked at this row.")
 @click.option(
-    "--outcome", type=click.Choice(["done", "retry", "fail"]), help="Of an effect in doubt at this row."
+    "--outcome",
+    type=click.Choice(["done", "retry", "fail"]),
+    help="Outcome of an effect in doubt at this row.",
 )
 @click.option("--result", "returned", metavar="JSON", help="What the effect returned, with --outcome done.")
 @click.option(
@@ -52,8 +54,8 @@ BOUNDS = ("max_steps", "token_budget", "time_budget_s")
 @click.option("--token-budget", type=int, metavar="N", help="The same; shared tokens count.")
 @click.option("--time-budget", "time_budget_s", type=float, metavar="S", help="The same; shared time counts.")
 @click.option("--prompt-template", metavar="FILE", help="Instead of the run's planning prompt.")
-@click.option("--current", is_flag=True, help="Prompts, tool schemas, rules and policy as they are now.")
-@click.option("--no-run", is_flag=True, help="Only create it; paor resume goes on with it.")
+@click.option("--current", is_flag=True, help="Use prompts, tool schemas, rules and policy as they are now.")
+@click.option("--no-run", is_flag=True, help="Only create it; paor resume continues it.")
 @click.option("--output", metavar="FILE", help="Write the final report: .md, .txt, .html or .docx.")
 @click.option("--web", is_flag=True, help=WEB_HELP)
 @mcp_options
@@ -76,10 +78,10 @@ def fork(
     **bounds: Any,
 ) -> int:
     """
-    Start a new run that shares the rows of RUN up to SEQ, and go on from there.
+    Start a new run that shares the rows of RUN up to SEQ, and continue from there.
 
-    Nothing is copied: the new run refers to the shared rows, and its hash chain commits to the last of them. RUN stays as
-    it is, and may still be running. What the new run does, it does itself: calls that RUN made after SEQ may be made
+    Nothing is copied: the new run refers to the shared rows, and its hash chain continues theirs. RUN does not
+    change, and may still be running. The new run makes its own calls, so calls that RUN made after SEQ may be made
     again.
 
     Exit codes: those of paor run; with --no-run 0.
@@ -103,7 +105,7 @@ def fork(
         again = calls_after(reader, row.run_id, at_seq)
     if again:
         message = ", ".join(dict.fromkeys(again))
-        tell(f"paor: after row {at_seq} run {row.run_id} has called {message}; the fork may do so once more")
+        tell(f"paor: after row {at_seq} run {row.run_id} has called {message}; the fork may do so again")
     watch = Watch()
     with (
         mcp_offered(mcp, app) as extra,

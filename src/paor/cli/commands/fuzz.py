@@ -65,24 +65,25 @@ def _folder(context: click.Context, option: click.Parameter, value: str) -> str:
     help=f"Steps of an example; default {STEPS}.",
 )
 @click.option(
-    "--seed", type=click.IntRange(0, 2**64 - 1), metavar="S", default=0, help="Another search; default 0."
+    "--seed", type=click.IntRange(0, 2**64 - 1), metavar="S", default=0, help="Seed of the search; default 0."
 )
 @click.option(
     "--save",
     metavar="FOLDER",
     default=FOLDER,
     callback=_folder,
-    help=f"Where a failing case goes; default {FOLDER}.",
+    help=f"Folder for a failing case; default {FOLDER}.",
 )
 def fuzz(
     app: str | None, examples: int, steps: int, seed: int, save: str, journal: str, as_json: bool
 ) -> int:
     """
-    Search for a way in which an engine goes wrong: replies, tool outcomes, answers, crashes, clocks drawn by hypothesis.
+    Search for cases in which an engine goes wrong: with replies, tool outcomes, answers, crashes and clocks that
+    hypothesis generates.
 
-    Its tools, policy and limits are its own, and its tools are really called; model, clock, ids and journal are stood in
-    for, so no model is asked and no journal is written. After every row what always holds is checked. The first case that
-    fails is made as small as can be and saved. Needs paor[fuzz].
+    The engine keeps its tools, policy and limits, and its tools are really called. Its model, clock, ids and
+    journal are replaced, so no model is asked and no journal is written. After every row the invariants are
+    checked. The first failing case is shrunk and saved. Needs paor[fuzz].
 
     Exit codes: 0 nothing found, 1 a failing case was found and saved, 2 usage.
     """
@@ -155,7 +156,7 @@ def _shown(examples: int) -> Iterator[Callable[[SearchProgress], None] | None]:
     with Console(file=sys.stderr, highlight=False).status("starting") as status:
 
         def show(seen: SearchProgress) -> None:
-            words = "a case was found, making it smaller" if seen.failed else f"of {examples:,} examples"
+            words = "a case was found, shrinking it" if seen.failed else f"of {examples:,} examples"
             status.update(f"{seen.examples:,} {words}, {count(seen.rows, 'row')}")
 
         yield show
@@ -260,7 +261,7 @@ def replay_repro(path: str, app: str | None, *, as_json: bool) -> int:
             f"{path}: violates the claim of an EngineMachine, so --app has to name one, not {app or 'nothing'}"
         )
     if repro.invariant == PROCESS:
-        tell("paor replay: if no word follows, this process has ended, too")
+        tell("paor replay: if nothing follows, this process has ended, too")
     with redirect_stdout(sys.stderr):  # tools are a host's own, and may print
         violation = repro.run(make)
     same = violation is not None and violation.invariant == repro.invariant

@@ -57,11 +57,12 @@ _NOT_RAW = re.compile("[\x7f-\x9f\ud800-\udfff]")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV with a line of column names.")
 def query(sql: str, as_csv: bool, journal: str, as_json: bool) -> int:
     """
-    Print the rows that a SELECT gives; made for the views v_runs, v_steps, v_actions and v_usage.
+    Print the rows of a SELECT, for example from the views v_runs, v_steps, v_actions and v_usage.
 
-    It can only read, also while runs go on: a statement that would write, attach a file or load code is refused before
-    it begins. For people a table of at most 1,000 rows, with long texts cut and a large blob told by its size. With
-    --csv and --json every row, as it is read, blobs in hex; control characters are replaced in CSV and escaped in JSON.
+    It can only read, also while runs continue: a statement that would write, attach a file or load code is refused
+    before it begins. The default is a table of at most 1,000 rows, with long texts cut and large blobs replaced by
+    their size. --csv and --json print every row as it is read, with blobs in hex; control characters are replaced
+    in CSV and escaped in JSON.
     """
     if as_csv and as_json:
         raise click.UsageError("--csv and --json exclude each other")

@@ -140,19 +140,20 @@ def run_columns(row: RunRow) -> dict[str, Any]:
 @click.option(
     "--app", metavar="MODULE:ENGINE", help=f"Compare with its prompts, schemas and policy. {APP_HELP}"
 )
-@click.option("--repro", metavar="FILE", help="A case that paor fuzz has saved; its steps are taken again.")
+@click.option("--repro", metavar="FILE", help="A case that paor fuzz has saved; its steps are repeated.")
 def replay(name: str | None, app: str | None, repro: str | None, journal: str, as_json: bool) -> int:
     """
     Derive a run again from its recorded outcomes and compare every field with the record.
 
-    Offline: nothing is asked and nothing is performed. Without RUN, every run of the journal. Without --app, with
-    the run's own prompts, schemas and policy. Of a run of which something was erased, what is left is compared, and
-    what cannot be checked is named.
+    Offline: no model and no tool is called. Without RUN it replays every run of the journal, without --app with the
+    run's own prompts, schemas and policy. If content was erased, the rest is compared, and what cannot be
+    checked is named.
 
     The first difference is shown, with --json all of them. Parts that have changed since the run was recorded are
-    named, too; alone they are no difference.
+    named, too; alone they do not count as a difference.
 
-    With --repro no journal is read: a case that paor fuzz has saved is taken again, with the engine that --app names.
+    With --repro no journal is read: the steps of a case that paor fuzz has saved are repeated, with the engine that
+    --app names.
 
     Exit codes: 0 identical, or no longer fails; 3 diverged, or still fails; 4 a run whose record cannot be read.
     """
@@ -191,7 +192,7 @@ def _replay_lines(row: RunRow, item: Replay | str) -> list[str]:
         return [f"run {row.run_id}  {styled('not readable', 'bad')}", f"  {one_line(item)}"]
     verdict = styled("identical", "good") if item.identical else styled("diverged", "bad")
     if item.unchecked and not item.divergences:
-        verdict = styled("holds as far as it was not erased", "warn")
+        verdict = styled("identical as far as it was not erased", "warn")
     lines = [f"run {row.run_id}  {verdict}  {count(item.transitions, 'transition')}"]
     if item.divergences:
         lines += _first_lines(item.divergences[0])

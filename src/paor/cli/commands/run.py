@@ -71,9 +71,9 @@ from ..support.text import STATE_STYLES, one_line, styled
     metavar="MODE",
     help="react (default): one action at a time; planner: plans until one is empty; batch (legacy): one plan.",
 )
-@click.option("--fallback", metavar="MODE", help="batch: when a react run fails, once more as one plan.")
+@click.option("--fallback", metavar="MODE", help="batch: if a react run fails, start it again as one plan.")
 @click.option(
-    "--profile", metavar="NAME", help="lenient (default) or strict: which forms of replies are taken."
+    "--profile", metavar="NAME", help="lenient (default) or strict: which forms of replies are accepted."
 )
 @click.option("--stage", metavar="NAME", help="two_stage (default) or single: what Stage 1 is asked for.")
 @click.option(
@@ -100,7 +100,7 @@ from ..support.text import STATE_STYLES, one_line, styled
 )
 @click.option("--output", metavar="FILE", help="Write the final report: .md, .txt, .html or .docx.")
 @click.option("--context", metavar="TEXT", help="Extra context for choosing actions.")
-@click.option("--durability", metavar="D", help="full (default), normal or off: what a power loss may take.")
+@click.option("--durability", metavar="D", help="full (default), normal or off: what survives a power loss.")
 @click.option("--app", metavar="MODULE:ENGINE", help=APP_HELP)
 @click.option("--input", "source", metavar="JSON|FILE|-", help="The same fields as one JSON object.")
 def run(
@@ -114,7 +114,7 @@ def run(
     """
     Run an objective to its end, or until it waits for an answer.
 
-    OBJECTIVE is what to reach, in your words; - reads it from standard input. The answer goes to standard output,
+    OBJECTIVE is the task, in your words; - reads it from standard input. The answer goes to standard output,
     everything else to standard error.
 
     Exit codes: 0 Done, 1 Failed, 2 bad input or journal, 5 waiting for an answer, 6 Failed by a limit.
@@ -207,7 +207,7 @@ def driven(
     except KeyboardInterrupt:
         tell("")
         if watch.run_id is None:
-            tell("paor: interrupted while starting; what there is, shows: paor runs")
+            tell("paor: interrupted while starting; to see what was started: paor runs")
         else:
             flags = journal_flag(engine.journal.path) + (f" --app {app}" if app else "")
             name = short_id(engine.journal, watch.run_id)
@@ -247,11 +247,13 @@ def given_answer(answer: str | None, outcome: str | None, returned: str | None) 
     'paor resume last --outcome done --result \'"sent"\' --reason "in the outbox" --app shop:engine',
 )
 @click.argument("name", metavar="RUN")
-@click.option("--answer", metavar="JSON", help="What the run waits for.")
-@click.option("--outcome", type=click.Choice(["done", "retry", "fail"]), help="Of an effect in doubt.")
+@click.option("--answer", metavar="JSON", help="The answer to the run's question.")
+@click.option(
+    "--outcome", type=click.Choice(["done", "retry", "fail"]), help="Outcome of an effect in doubt."
+)
 @click.option("--result", "returned", metavar="JSON", help="What the effect returned, with --outcome done.")
 @click.option(
-    "--reason", metavar="TEXT", help="Why, and who says so; kept with --answer or --outcome in the journal."
+    "--reason", metavar="TEXT", help="Who decided, and why; kept with --answer or --outcome in the journal."
 )
 @click.option(
     "--model",
@@ -260,7 +262,7 @@ def given_answer(answer: str | None, outcome: str | None, returned: str | None) 
 )
 @click.option("--output", metavar="FILE", help="Write the final report: .md, .txt, .html or .docx.")
 @click.option(
-    "--accept-changes", is_flag=True, help="Go on although prompts, tools, policy or code have changed."
+    "--accept-changes", is_flag=True, help="Continue although prompts, tools, policy or code have changed."
 )
 @click.option("--web", is_flag=True, help=WEB_HELP)
 @mcp_options
@@ -281,13 +283,14 @@ def resume(
     **flags: Any,
 ) -> int:
     """
-    Go on with a run where its journal ends.
+    Continue a run where its journal ends.
 
-    RUN is an id, an unambiguous start of one, or "last". Of a finished run the result is printed again, and of one
-    that waits without an answer the question; in both cases nothing is written.
+    RUN is an id, an unambiguous start of one, or "last". For a finished run the result is printed again; for a
+    waiting run without an answer, the question. In both cases nothing is written.
 
-    A run whose prompts, tools, policy or rules of decision have changed since is refused, with a line for each part
-    that says which rows have used it and whether later ones may. --accept-changes goes on and journals that.
+    If prompts, tools, policy or decision rules of the run have changed since, it is refused. A line for each
+    changed part says which rows have used it and whether later ones may. --accept-changes continues and journals
+    that.
 
     Exit codes: those of paor run; 2 also for a run that has changed.
     """
@@ -392,8 +395,8 @@ def cancel(name: str, app: str | None, journal: str, as_json: bool) -> int:
     """
     Stop a run.
 
-    A run that another process drives stops before its next effect; one that nobody drives ends at once as
-    Failed (cancelled). A finished run stays as it is.
+    A run with a driver stops before its next effect; a run without one ends at once as Failed (cancelled). A
+    finished run does not change.
 
     Exit codes: 0 also for the cancelled run; 2 no such run or journal.
     """
@@ -405,7 +408,7 @@ def cancel(name: str, app: str | None, journal: str, as_json: bool) -> int:
     with driving(app, journal, model=model_of("offline")) as engine, redirect_stdout(sys.stderr):
         result = engine.cancel(before.run_id)
     if result.status in ("done", "failed"):
-        return _report_cancel(result, "nobody drove it, so it ended at once", as_json)
+        return _report_cancel(result, "it had no driver, so it ended at once", as_json)
     return _report_cancel(result, "asked to stop; its driver does so before the next effect", as_json)
 
 

@@ -45,9 +45,9 @@ POLL_S = 0.2
 )
 @click.argument("name", metavar="[RUN]", required=False)
 @click.option("--steps", is_flag=True, help="One line for each action.")
-@click.option("--documents", is_flag=True, help="The documents it was given and produced.")
+@click.option("--documents", is_flag=True, help="Its input documents and those that it produced.")
 @click.option("--content", metavar="LABEL#POSITION|NUMBER", help="Print one document as it is.")
-@click.option("--follow", is_flag=True, help="Print rows as they come, until the run ends or waits.")
+@click.option("--follow", is_flag=True, help="Print rows as they are written, until the run ends or waits.")
 def show(
     name: str | None,
     steps: bool,
@@ -58,7 +58,7 @@ def show(
     as_json: bool,
 ) -> int:
     """
-    Show what a run did: its head, then every transition with what decided it.
+    Show what a run did: a summary, then every transition with what decided it.
 
     RUN is an id, an unambiguous start of one, or "last"; without it the newest run.
     """

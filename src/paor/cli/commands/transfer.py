@@ -45,7 +45,7 @@ from ..support.text import count
     "--redact",
     metavar="FILE|default",
     multiple=True,
-    help="Leave out payloads with keys, tokens and passwords; FILE adds rules, NAME: REGULAR EXPRESSION a line.",
+    help="Leave out payloads with keys, tokens and passwords; FILE adds rules, one NAME: REGULAR EXPRESSION per line.",
 )
 @click.option(
     "--pytest", "as_test", is_flag=True, help="Print the run as a regression test, a Python file for pytest."
@@ -63,12 +63,12 @@ def export(
     """
     Print runs as JSON lines: of each its header, payloads, rows, documents, erasures and head.
 
-    The same bytes for the same runs, with or without --json; nothing of a host or process is in it. Without RUN the
-    newest. Before a fork stand the runs whose rows it shares. What --redact leaves out is exported as erased, with the names of the rules, so that the rest still
-    verifies.
+    The same bytes for the same runs, with or without --json, and nothing about the host or process. Without RUN it
+    is the newest. The runs whose rows a fork shares come before it. Payloads that --redact leaves out are exported
+    as erased, with the names of the rules, so that the rest still verifies.
 
-    With --pytest one run is written as a test that plays it again with scripted model and tools, without secrets: what
-    --redact knows is replaced, the shipped rules always. A run that cannot be written so is refused with the reason.
+    --pytest writes one run as a test that repeats it with a scripted model and tools. Secrets are replaced by the
+    rules of --redact; the shipped rules always apply. A run that cannot become a test is refused with the reason.
     """
     if everything and names:
         raise click.UsageError("--all goes without RUN")
@@ -121,13 +121,13 @@ def _redaction(given: tuple[str, ...]) -> Redaction | None:
 @click.argument("file", metavar="FILE|-")
 def import_(file: str, journal: str, as_json: bool) -> int:
     """
-    Take runs from JSON lines, as paor export prints them, into a journal: all of them or none.
+    Import runs from JSON lines, as paor export prints them: all of them or none.
 
-    Everything is verified first. A run that is here already is not written again; a longer version of it adds the
-    rows after those that are here.
+    Everything is verified first. A run that the journal has already is not written again; if the import has more
+    rows of it, these are added.
 
-    Exit codes: 0 imported or known; 2 a line that is none; 4 lines that do not prove themselves, or a run that is
-    told otherwise here.
+    Exit codes: 0 imported or known; 2 an invalid line; 4 lines that do not verify, or a run of which the journal
+    has other rows.
     """
     if os.path.isdir(journal):
         raise UsageError(f"{journal}: is a directory, expected a journal file")

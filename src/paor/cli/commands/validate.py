@@ -27,7 +27,9 @@ BYTES_MAX = 4 * CHARS_MAX
     "paor validate flow.yaml --app shop:engine",
 )
 @click.argument("file")
-@click.option("--kind", type=click.Choice(["plan", "workflow"]), help="Default: what its keys say.")
+@click.option(
+    "--kind", type=click.Choice(["plan", "workflow"]), help="Kind of the file; by default its keys decide."
+)
 @click.option("--app", metavar="MODULE:ENGINE", help=f"Check against its tools. {APP_HELP}")
 def validate(file: str, kind: Kind | None, app: str | None, journal: str, as_json: bool) -> int:
     """

@@ -33,16 +33,18 @@ from ..support.text import count, one_line, styled
     "paor verify --head heads.json",
     "paor verify --journal runs.db --json",
 )
-@click.option("--head", metavar="FILE", help="Heads of before: each must still stand in its chain.")
-@click.option("--write-head", metavar="FILE", help="Write the heads of all runs there, if everything holds.")
+@click.option("--head", metavar="FILE", help="Earlier heads: each must still be in its chain.")
+@click.option(
+    "--write-head", metavar="FILE", help="Write the heads of all runs there, if there are no defects."
+)
 def verify(head: str | None, write_head: str | None, journal: str, as_json: bool) -> int:
     """
     Check a whole journal: every hash, payload digest and derived column of every run.
 
-    What a chain cannot show by itself: that its end or a whole run is missing, or that it was made anew. Keep the heads
+    A chain alone does not show that its end or a whole run is missing, or that it was rebuilt. Keep the heads
     elsewhere (--write-head) and compare with them later (--head).
 
-    Exit codes: 0 everything holds, 4 with a line for each defect, 2 not a paor journal or no file of heads.
+    Exit codes: 0 no defects, 4 with a line for each defect, 2 not a paor journal or not a file of heads.
     """
     before = read(_bytes(head), one_line(head)) if head is not None else []
     if write_head is not None:

@@ -49,7 +49,7 @@ def find_run(journal: Journal, name: str | None) -> RunRow:
 
     Raises:
         UsageError: The name is empty, as of a variable that was never set.
-        UnknownRun: There is none.
+        UnknownRun: There is no such run.
     """
     if name is not None and not name.strip():
         raise UsageError('RUN is empty; give an id, the start of one, or "last"')

@@ -54,15 +54,17 @@ def mcp_options(function: _Command) -> _Command:
             "--mcp-env",
             multiple=True,
             metavar="NAME",
-            help="Variable of the environment that the command gets.",
+            help="Environment variable to pass to the command.",
         ),
         click.option(
             "--mcp-header",
             multiple=True,
             metavar="NAME=VARIABLE",
-            help="Header for the URL, from a variable.",
+            help="Header for the URL, its value from an environment variable.",
         ),
-        click.option("--mcp-trust", is_flag=True, help="Believe the servers' hints that tools only read."),
+        click.option(
+            "--mcp-trust", is_flag=True, help="Trust the servers' hints about the effects of tools."
+        ),
     )
     for option in reversed(options):
         function = option(function)

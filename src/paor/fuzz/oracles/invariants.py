@@ -278,4 +278,4 @@ OTHERS = (
 """What a world holds itself, at the moment in which it could break."""
 
 INVARIANTS: tuple[str, ...] = tuple(sorted({*MODELLED, *ROW, *REST, *OTHERS, "rows_never_change", "check"}))
-"""The names of all that is held."""
+"""The names of all invariants."""

@@ -73,11 +73,11 @@ def weighted(*parts: tuple[int, SearchStrategy[Any]]) -> SearchStrategy[Any]:
 
 def arguments(schema: Mapping[str, Any], known: Known = NOTHING_KNOWN) -> SearchStrategy[dict[str, Any]]:
     """
-    Return a strategy of arguments that fit *schema*; it may draw nothing where none can be found.
+    Return a strategy of arguments that fit *schema*; it may generate nothing if none can be found.
 
     Args:
         schema: JSON Schema of the arguments as one object.
-        known: Values that stand for most of those that are drawn, by name.
+        known: Values to use for most arguments, by name.
     """
     return _arguments(*_texts(schema, known))
 

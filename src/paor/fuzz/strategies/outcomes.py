@@ -28,7 +28,7 @@ FAULTS: SearchStrategy[dict[str, Any]] = st.one_of(
 RESULTS: SearchStrategy[dict[str, Any]] = st.sampled_from(sorted(RETURNED)).map(
     lambda what: {"do": "return", "what": what}
 )
-"""Values of every kind that stand in for a tool's own."""
+"""Values of every kind that replace a tool's own results."""
 
 _PLAIN_RESULTS: SearchStrategy[dict[str, Any]] = st.sampled_from(["text", "data", "documents"]).map(
     lambda what: {"do": "return", "what": what}
@@ -37,11 +37,11 @@ _PLAIN_RESULTS: SearchStrategy[dict[str, Any]] = st.sampled_from(["text", "data"
 
 def outcomes(*, fake: bool, faults: bool = True) -> SearchStrategy[dict[str, Any]]:
     """
-    Return what happens in a call of a tool, most of it good.
+    Return a strategy of outcomes of a tool call, most of them successful.
 
     Args:
-        fake: Whether its function is never called, and something stands in for its result.
-        faults: Whether anything may go wrong that the tool itself does not do.
+        fake: Whether its function is never called, and a generated result is used.
+        faults: Whether failures may occur that are not the tool's own.
     """
     usual: SearchStrategy[dict[str, Any]] = _PLAIN_RESULTS if fake else st.just(CALL)
     return weighted((6, usual), (int(fake), RESULTS), (int(faults), FAULTS))
@@ -53,7 +53,7 @@ def tool_faults(names: Sequence[str] = tuple(sorted(RAISED))) -> SearchStrategy[
 
 
 def answers(question: Question) -> SearchStrategy[Any]:
-    """Return what people answer: what fits the question, most of the time; declines; what does not fit."""
+    """Return a strategy of answers to a question: most fit, others decline or do not fit."""
     wrong: list[Any] = [
         "yes",
         {"approve": "yes"},
@@ -90,7 +90,7 @@ settlements: SearchStrategy[dict[str, Any]] = st.sampled_from(
         {"outcome": "perhaps"},
     ]
 )
-"""What people find out about an effect in doubt."""
+"""Outcomes that people give for an effect in doubt."""
 
 _SECOND, _DAY = 1_000_000, 86_400_000_000
 jumps: SearchStrategy[dict[str, int]] = st.one_of(
@@ -98,7 +98,7 @@ jumps: SearchStrategy[dict[str, int]] = st.one_of(
     st.sampled_from([-400, 1, 400, 4000]).map(lambda days: {"wall_us": days * _DAY, "active_us": 0}),
     st.sampled_from([1, 30, 5000]).map(lambda seconds: {"wall_us": 0, "active_us": seconds * _SECOND}),
 )
-"""Jumps of the wall clock, backwards too, and of the clock that budgets are held to."""
+"""Jumps of the wall clock, also backwards, and of the clock for time budgets."""
 
 LIMITS: SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {"max_steps": st.integers(1, 5)},
@@ -121,7 +121,7 @@ LIMITS: SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "elicitation_timeout_s": st.sampled_from([0.5, 60.0]),
     },
 )
-"""Small bounds, so that short runs meet them."""
+"""Small limits, so that short runs reach them."""
 
 BUDGETS: SearchStrategy[dict[str, Any]] = st.one_of(
     st.integers(1, 200).map(lambda tokens: {"token_budget": tokens}),

@@ -73,7 +73,7 @@ def replies(kind: str, setting: Setting = ANY, aim: str = "") -> SearchStrategy[
 
     Args:
         kind: One of `reply_builder.KINDS`.
-        setting: What the run that asks is about.
+        setting: The run that asks.
         aim: A trigger of `AIMS`; empty for any, most of them good.
     """
     if aim:
@@ -84,7 +84,7 @@ def replies(kind: str, setting: Setting = ANY, aim: str = "") -> SearchStrategy[
 
 
 def near_misses(kind: str, setting: Setting = ANY) -> SearchStrategy[Said]:
-    """Return good replies of a *kind* that something has happened to, of every family."""
+    """Return a strategy of near misses of a *kind* of reply, of every family."""
     names = sorted(families(kind))
     return st.builds(near_miss, _good(kind, setting), st.sampled_from(names))
 
@@ -104,7 +104,7 @@ def texts() -> SearchStrategy[str]:
 
 
 def faults(kind: str) -> SearchStrategy[Said]:
-    """Return what stands for models that cannot answer."""
+    """Return a strategy of faults of the model."""
     return st.sampled_from(FAULT_CODES).map(lambda code: faulty(kind, code))
 
 

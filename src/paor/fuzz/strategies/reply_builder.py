@@ -29,12 +29,12 @@ class Said(NamedTuple):
         kind: What was asked.
         text: The raw reply.
         family: Name of its family of near misses; ``good`` for none.
-        good: Whether it must be accepted as far as its form goes; False: it must not; None: nobody knows.
+        good: Whether its form must be accepted; False: it must not; None: unknown.
         means: What a good one says, as a few plain keys: ``action``, ``decision``, ``status``, ``met``.
         tokens: Input and output tokens that the model reports.
         cost_micro: Cost that it reports, in millionths.
         finish: How the reply ended.
-        fault: Instead of the reply the model cannot answer, with this code.
+        fault: The code of a fault instead of the reply; empty for none.
     """
 
     kind: str
@@ -48,7 +48,7 @@ class Said(NamedTuple):
     fault: str = ""
 
     def wire(self) -> dict[str, Any]:
-        """Return the JSON form; what is as usual is left out."""
+        """Return the JSON form, without defaults."""
         usual = Said(self.kind, self.text)
         kept = {name: value for name, value in self._asdict().items() if value != getattr(usual, name)}
         return {"kind": self.kind, "text": self.text} | kept

@@ -12,7 +12,7 @@ from .json_schema import NOTHING_KNOWN, Known
 
 class Setting(NamedTuple):
     """
-    What a reply may know of the run that asks.
+    What a generated reply can use of the run that asks.
 
     Attributes:
         tools: The tools that are offered.
@@ -21,7 +21,7 @@ class Setting(NamedTuple):
         labels: Labels of documents that exist, with how many there are.
         tool: The selected tool, for its parameters.
         parameters: Schema of those, as the request has it.
-        known: Values that are known to mean something, by the name of an argument.
+        known: Argument values that the tools know, by argument name.
         strict_paths: Whether the policy has folders of its own, so that no path is known to be safe.
     """
 
@@ -36,7 +36,7 @@ class Setting(NamedTuple):
 
     @property
     def usable(self) -> tuple[ToolSpec, ...]:
-        """The tools that a selection can name and be accepted."""
+        """The tools that a selection may name."""
         return tuple(
             tool
             for tool in self.tools

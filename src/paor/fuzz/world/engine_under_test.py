@@ -233,10 +233,10 @@ class SystemUnderTest:
 
     def moved(self) -> list[RunRow]:
         """
-        Return the runs that have rows since the whole journal was last held to everything.
+        Return the runs with new rows since the whole journal was last checked.
 
-        What is derived from rows and payloads alone says the same of the others again, for `chain_verifies` and
-        `rows_never_change` hold all of them to be as they were.
+        Checks of rows and payloads alone need no repetition for the others: `chain_verifies` and
+        `rows_never_change` check that those did not change.
         """
         return [row for row in self.journal.runs() if self._held_at.get(row.run) != row.head_seq]
 

@@ -84,7 +84,7 @@ class World(SystemUnderTest):
 
     @property
     def question(self) -> Question | None:
-        """What somebody is asked; of a workflow what its task asks."""
+        """The question that the run waits for; of a workflow that of its task."""
         run = self.run
         if run is None or run.final or run.waiting_for is None:
             return None
@@ -93,7 +93,7 @@ class World(SystemUnderTest):
 
     @property
     def may_be_late(self) -> bool:
-        """Whether what somebody is asked counts as declined after a time."""
+        """Whether the question counts as declined after some time."""
         run = self.run
         return (
             self.need == "question" and run is not None and run.spec.limits.elicitation_timeout_s is not None
@@ -171,7 +171,7 @@ class World(SystemUnderTest):
             self.do({name: value for name, value in step.items() if name not in ("said", "happened")})
 
     def close(self) -> None:
-        """Let go of the run and the journal."""
+        """Release the run and close the journal."""
         self._drop()
         self.journal.discard()
 
