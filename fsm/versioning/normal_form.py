@@ -333,10 +333,6 @@ class _Writer:
 
     # single kinds of nodes
 
-    def identifier(self, node: ast.Name) -> None:
-        """Write a name."""
-        self.name(node.id)
-
     def access(self, node: ast.Attribute) -> None:
         """Write the access of an attribute; of a module it is what the module defines."""
         origin = self.dotted(node)
@@ -390,7 +386,7 @@ _WRITERS: dict[type[ast.AST], Callable[[_Writer, Any], None]] = {
     **dict.fromkeys(_COMPREHENSIONS, _Writer.comprehension),
     ast.ClassDef: _Writer.class_,
     ast.Lambda: _Writer.lambda_,
-    ast.Name: _Writer.identifier,
+    ast.Name: lambda writer, node: writer.name(node.id),
     ast.Attribute: _Writer.access,
     ast.Call: _Writer.call,
     ast.AnnAssign: _Writer.annotated,
