@@ -173,14 +173,11 @@ def _table_findings(rules: Rules) -> Iterator[Finding]:
                     (row.trigger, row.dest, set(row.guards)) == (other.trigger, other.dest, set(other.guards))
                     for other in tried[:number]
                 )
-                code = "duplicate_row" if same else "shadowed_row"
-                yield Finding(code, places[id(row)], _SHADOWED[code])
-
-
-_SHADOWED = {
-    "duplicate_row": "the same row stands before it",
-    "shadowed_row": "whenever its guards hold, an earlier row is taken",
-}
+                if same:
+                    yield Finding("duplicate_row", places[id(row)], "the same row stands before it")
+                else:
+                    words = "whenever its guards hold, an earlier row is taken"
+                    yield Finding("shadowed_row", places[id(row)], words)
 
 
 def _row_findings(row: Row, place: str, rules: Rules) -> Iterator[Finding]:

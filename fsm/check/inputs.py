@@ -117,7 +117,6 @@ def moves_of(run: Run, request: Request, world: BoundedSpec) -> Iterator[Move]:
 
 
 def _answers(run: Run, kind: str) -> Iterator[Move]:
-    """Yield the answers to a question of a kind."""
     given: list[Any] = [{}]
     if kind == "approval":
         given = [{"approve": True}, {"approve": False}]
@@ -136,7 +135,6 @@ def _answers(run: Run, kind: str) -> Iterator[Move]:
 
 
 def _ends(run: Run, request: ToolRequest, world: BoundedSpec) -> Iterator[Move]:
-    """Yield how the call can end."""
     yield {"move": "result", "kind": "result", "ok": True}
     if run.memory.plan is not None:
         yield {"move": "empty result", "kind": "result", "ok": True, "retryable": True}

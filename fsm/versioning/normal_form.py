@@ -211,7 +211,6 @@ class _Writer:
         self.put(")")
 
     def put(self, piece: Piece) -> None:
-        """Add one piece to the form."""
         self.form.pieces.append(piece)
 
     # names
@@ -234,11 +233,9 @@ class _Writer:
         return scope.numbers[name]
 
     def name(self, name: str) -> None:
-        """Write a name that is used or bound."""
         self.origin(self.meaning(name))
 
     def origin(self, origin: str | Attribute | Origin) -> None:
-        """Write what a name means."""
         self.put(f"<{origin[0]}>" if isinstance(origin, Module | Outside) else origin)
 
     def dotted(self, node: ast.expr) -> Origin | None:
@@ -246,11 +243,12 @@ class _Writer:
         if isinstance(node, ast.Name):
             found = self.meaning(node.id)
             return None if isinstance(found, str | Attribute) else found
-        base = self.dotted(node.value) if isinstance(node, ast.Attribute) else None
-        if isinstance(node, ast.Attribute) and isinstance(base, Module):
-            return self._names.member(base.name, node.attr)
-        if isinstance(node, ast.Attribute) and isinstance(base, Outside):
-            return Outside(f"{base.dotted}.{node.attr}")
+        if isinstance(node, ast.Attribute):
+            base = self.dotted(node.value)
+            if isinstance(base, Module):
+                return self._names.member(base.name, node.attr)
+            if isinstance(base, Outside):
+                return Outside(f"{base.dotted}.{node.attr}")
         return None
 
     # scopes
@@ -279,11 +277,9 @@ class _Writer:
         return scope
 
     def function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-        """Write a function."""
         self._callable(node, [ast.Name(node.name, ast.Store()), node.decorator_list], node.body)
 
     def lambda_(self, node: ast.Lambda) -> None:
-        """Write a lambda."""
         self._callable(node, [], [node.body])
 
     def _callable(self, node: Any, outer: list[Any], body: Sequence[ast.AST]) -> None:
