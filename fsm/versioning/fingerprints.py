@@ -41,6 +41,7 @@ from .source_digests import (
     Package,
     UnknownDefinition,
     digest_of,
+    function_digest,
     short_digest,
 )
 
@@ -285,9 +286,14 @@ def _replaced() -> dict[str, str]:
 
 
 def _foreign_digest(function: Any) -> str:
-    """Return the digest of a function that is none of paor's, in its compiled form: its source may be out of reach."""
-    code = getattr(function, "__code__", None)
-    return digest_of(_compiled_form(code) if isinstance(code, CodeType) else (repr(type(function)),))
+    """Return the digest of a function that is none of paor's: of its source, else of its compiled form."""
+    import inspect
+
+    try:
+        return function_digest(inspect.getsource(function))
+    except (OSError, TypeError, SyntaxError):
+        code = getattr(function, "__code__", None)
+        return digest_of(_compiled_form(code) if isinstance(code, CodeType) else (repr(type(function)),))
 
 
 def _compiled_form(code: CodeType) -> Iterator[str]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ast
 import re
+import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -370,3 +371,18 @@ def digest_of(texts: Iterable[str]) -> str:
 def short_digest(data: bytes) -> str:
     """Return the short digest of bytes."""
     return sha256(data).hexdigest()[:_DIGITS]
+
+
+def function_digest(source: str) -> str:
+    """
+    Return the short digest of a function's own *source*, which may be indented.
+
+    Raises:
+        SyntaxError: It is no Python by itself.
+    """
+    tree = ast.parse(textwrap.dedent(source))
+    package = Package(Files(Path(), {"function.py": ast.unparse(tree).encode()}))
+    name = next(iter(getattr(package.source("function"), "definitions", ())), None)
+    if name is None:
+        raise SyntaxError("it defines nothing")
+    return package.digests([("function", name)])["function", name][:_DIGITS]
