@@ -114,11 +114,6 @@ def cut_limits(limits: Limits, *, full: bool) -> Limits:
     return Limits(**kept)
 
 
-def cap_limits(limits: Limits) -> Limits:
-    """Return *limits* with every bound cut to its cap."""
-    return limits.model_copy(update={name: min(cap, getattr(limits, name)) for name, cap in CAPS.items()})
-
-
 def worlds_of(limits: Mapping[Mode, Limits]) -> tuple[BoundedSpec, ...]:
     """
     Return the worlds that stand for every run of an engine, two for each mode.
@@ -128,16 +123,17 @@ def worlds_of(limits: Mapping[Mode, Limits]) -> tuple[BoundedSpec, ...]:
     """
     found = []
     for mode, own in limits.items():
-        beyond = tuple((name, getattr(own, name)) for name, cap in CAPS.items() if getattr(own, name) > cap)
+        beyond = {name: getattr(own, name) for name, cap in CAPS.items() if getattr(own, name) > cap}
+        capped = own.model_copy(update={name: CAPS[name] for name in beyond})
         for full in (False, True):
-            name = f"{mode}, full" if full else mode
-            found.append(BoundedSpec(name, mode, cut_limits(cap_limits(own), full=full), full, beyond=beyond))
+            name, cut = f"{mode}, full" if full else mode, cut_limits(capped, full=full)
+            found.append(BoundedSpec(name, mode, cut, full, beyond=tuple(beyond.items())))
     return tuple(found)
 
 
-def spec_of_world(world: BoundedSpec) -> Spec:
-    """Return what a run of *world* is started with."""
-    return Spec(
+def kit_of_world(world: BoundedSpec) -> RunResources:
+    """Return the kit of a world's runs, with the spec that they are started with."""
+    spec = Spec(
         objective="check the machine",
         success_criteria=(CRITERION,) if world.full else (),
         mode=world.mode,
@@ -153,8 +149,4 @@ def spec_of_world(world: BoundedSpec) -> Spec:
         workflow_id="check",
         key_salt="00",
     )
-
-
-def kit_of_world(world: BoundedSpec) -> RunResources:
-    """Return the kit of a world's runs."""
-    return RunResources(spec_of_world(world))
+    return RunResources(spec)

@@ -104,55 +104,59 @@ def prove(
         findings += [item for item in found if item not in findings]
         phases |= {run.state for run in graph.runs}
         explored.append(_figures(graph, rules))
-    own = {number for item in explored for number in item.rows}
-    told = {item.place for item in findings if item.code in ("shadowed_row", "duplicate_row")}
-    never = [
-        number for number, row in enumerate(rows) if number not in own and place_of(row, rows) not in told
-    ]
-    unused = []
+    taken = {number for item in explored for number in item.rows}
+    useless = {item.place for item in findings if item.code in ("shadowed_row", "duplicate_row")}
+    places = [_places(rules)[id(row)] for row in rows]
+    never = {number for number, place in enumerate(places) if place not in useless} - taken
+    left = set(never)
     for world in others:
-        if never and world not in worlds:
+        if left and world not in worlds:
             graph = explore(world, rules)
             phases |= {run.state for run in graph.runs}
-            taken = _figures(graph, rules).rows
-            unused += [number for number in never if number in taken]
-            never = [number for number in never if number not in taken]
-    for number in never:
-        findings.append(
-            Finding("row_never_taken", place_of(rows[number], rows), "no run comes to take this row")
-        )
-    for phase in PHASES:
-        if phase not in phases:
-            findings.append(Finding("unreachable_phase", phase, "no run comes to this phase"))
-    states, edges = (sum(getattr(item, name) for item in explored) for name in ("states", "edges"))
-    places = tuple(place_of(rows[number], rows) for number in sorted(unused))
-    return Check(tuple(findings), states, edges, tuple(explored), places)
+            left.difference_update(_figures(graph, rules).rows)
+    findings += [
+        Finding("row_never_taken", places[number], "no run comes to take this row") for number in sorted(left)
+    ]
+    findings += [
+        Finding("unreachable_phase", phase, "no run comes to this phase")
+        for phase in PHASES
+        if phase not in phases
+    ]
+    unused = tuple(places[number] for number in sorted(never - left))
+    states, edges = sum(item.states for item in explored), sum(item.edges for item in explored)
+    return Check(tuple(findings), states, edges, tuple(explored), unused)
 
 
-def place_of(row: Row, rows: Sequence[Row]) -> str:
-    """Return how a finding names a row: ``Planning.select``, and which one where there are several."""
-    same = [other for other in rows if (other.source, other.trigger) == (row.source, row.trigger)]
-    number = next(index for index, other in enumerate(same) if other is row)
-    return f"{row.source}.{row.trigger}" + (f"[{number}]" if len(same) > 1 else "")
+def _places(rules: Rules) -> dict[int, str]:
+    """Return by a row's id how a finding names it: ``Planning.select``, and which one where there are several."""
+    found: dict[int, str] = {}
+    for row in rules.table + rules.waiting:
+        same = [id(other) for other in rules.table + rules.waiting if _key(other) == _key(row)]
+        number = f"[{same.index(id(row))}]" if len(same) > 1 else ""
+        found[id(row)] = f"{row.source}.{row.trigger}{number}"
+    return found
+
+
+def _key(row: Row) -> tuple[str, str]:
+    return row.source, row.trigger
 
 
 def _figures(graph: StateGraph, rules: Rules) -> Explored:
-    numbers = {id(row): number for number, row in enumerate(rules.table + rules.waiting)}
-    taken = sorted({numbers[id(edge.row)] for edge in graph.edges})
-    return Explored(
-        graph.world.name, len(graph.runs), len(graph.edges), tuple(taken), dict(graph.world.beyond)
-    )
+    taken = {id(edge.row) for edge in graph.edges}
+    numbers = (number for number, row in enumerate(rules.table + rules.waiting) if id(row) in taken)
+    world = graph.world
+    return Explored(world.name, len(graph.runs), len(graph.edges), tuple(numbers), dict(world.beyond))
 
 
-# -- the table as it stands --------------------------------------------------------------------------------------
+# -- the table as it is ------------------------------------------------------------------------------------------
 
 
 def _table_findings(rules: Rules) -> Iterator[Finding]:
-    rows = rules.table + rules.waiting
+    rows, places = rules.table + rules.waiting, _places(rules)
     for row in rows:
-        yield from _row_findings(row, rows, rules)
+        yield from _row_findings(row, places[id(row)], rules)
     for source, trigger in rules.changes:
-        if not any((row.source, row.trigger) == (source, trigger) for row in rows):
+        if (source, trigger) not in map(_key, rows):
             yield Finding("missing_row", f"{source}.{trigger}", "the table has no such row")
     named = {name for row in rows for name in (*row.conditions, *row.unless)}
     for name in rules.guards:
@@ -161,18 +165,29 @@ def _table_findings(rules: Rules) -> Iterator[Finding]:
     for phase in PHASES:
         for waits in (False, True):
             tried = rows_of(phase, waiting=waits, table=rules.table, answers=rules.waiting)
-            yield from _shadow_findings(tried, rows, waits=waits)
+            for number in find_shadowed(tried):
+                row = tried[number]
+                if waits and row.guards == ("hard_stop",):
+                    continue  # said for the phase that does not wait
+                same = any(
+                    (row.trigger, row.dest, set(row.guards)) == (other.trigger, other.dest, set(other.guards))
+                    for other in tried[:number]
+                )
+                if same:
+                    yield Finding("duplicate_row", places[id(row)], "the same row stands before it")
+                else:
+                    words = "whenever its guards hold, an earlier row is taken"
+                    yield Finding("shadowed_row", places[id(row)], words)
 
 
-def _row_findings(row: Row, rows: Sequence[Row], rules: Rules) -> Iterator[Finding]:
-    place = place_of(row, rows)
+def _row_findings(row: Row, place: str, rules: Rules) -> Iterator[Finding]:
     for phase in (row.source, row.dest):
         if phase not in PHASES:
             yield Finding("unknown_name", place, f"there is no phase {phase!a}")
     for name in (*row.conditions, *row.unless):
         if name not in rules.guards:
             yield Finding("unknown_name", place, f"there is no guard {name!a}")
-    if (row.source, row.trigger) not in rules.changes:
+    if _key(row) not in rules.changes:
         yield Finding("no_effect", place, "nothing says what this row sets")
     if row.source in FINAL:
         yield Finding("final_row", place, f"{row.source} is final, and this row leads out of it")
@@ -180,28 +195,12 @@ def _row_findings(row: Row, rows: Sequence[Row], rules: Rules) -> Iterator[Findi
         yield Finding("done_elsewhere", place, f"it leads to Done from {row.source}")
 
 
-def _shadow_findings(tried: Sequence[Row], rows: Sequence[Row], *, waits: bool) -> Iterator[Finding]:
-    for number in find_shadowed(tried):
-        row, place = tried[number], place_of(tried[number], rows)
-        if waits and row.guards == ("hard_stop",):
-            continue  # told for the phase that does not wait
-        if any(_same(row, other) for other in tried[:number]):
-            yield Finding("duplicate_row", place, "the same row stands before it")
-        else:
-            yield Finding("shadowed_row", place, "whenever its guards hold, an earlier row is taken")
-
-
-def _same(row: Row, other: Row) -> bool:
-    return (row.trigger, row.dest, sorted(row.guards)) == (other.trigger, other.dest, sorted(other.guards))
-
-
 def _with_walk(finding: Finding, graph: StateGraph, rules: Rules) -> Finding:
     """Return what is wrong with a row with a walk that shows it: it is taken, or another one in its place."""
-    rows = rules.table + rules.waiting
-    row = next((row for row in rows if place_of(row, rows) == finding.place), None)
+    places = _places(rules)
+    row = next((row for row in rules.table + rules.waiting if places[id(row)] == finding.place), None)
     if finding.path is not None or row is None:
         return finding
-    way: list[StateEdge] | None = None
     if row.source in FINAL:
         ends = (number for number, run in enumerate(graph.runs) if run.state == row.source)
         way = next((graph.way(number) for number in ends), None)
@@ -225,14 +224,12 @@ def _instead(edge: StateEdge, row: Row) -> bool:
 
 def _explore_world(rules: Rules, world: BoundedSpec, states_max: int) -> tuple[StateGraph, list[Finding]]:
     """Return an explored world, and what is wrong in it."""
-    rows = rules.table + rules.waiting
+    places = _places(rules)
     broken: dict[tuple[str, str], tuple[str, int, PathStep]] = {}
 
     def watch(taken: AppliedDecision, number: int, step: PathStep) -> None:
         for code, told in broken_promises(taken):
-            key = (code, place_of(taken.row, rows))
-            if key not in broken:
-                broken[key] = (told, number, step)
+            broken.setdefault((code, places[id(taken.row)]), (told, number, step))
 
     graph = explore(world, rules, watch, states_max=states_max)
     findings = [
@@ -250,15 +247,14 @@ def _explore_world(rules: Rules, world: BoundedSpec, states_max: int) -> tuple[S
 def _stuck_findings(graph: StateGraph, rules: Rules) -> Iterator[Finding]:
     seen = set[tuple[str, str]]()
     for stuck in graph.stuck:
-        code, phase = "broken_effect" if stuck.error else "uncovered_case", stuck.step.phase
-        if (code, phase) in seen:
-            continue
-        seen.add((code, phase))
-        told = f"no row takes {stuck.step.move['move']!a}"
+        move, phase = stuck.step.move["move"], stuck.step.phase
+        code, told = "uncovered_case", f"no row takes {move!a}"
         if stuck.error:
-            told = f"after {stuck.step.move['move']!a}: {ascii(stuck.error)[1:-1][:120]}"
-        path = path_of(graph, graph.way(stuck.source), rules, last=stuck.step)
-        yield Finding(code, phase, told, path)
+            code, told = "broken_effect", f"after {move!a}: {ascii(stuck.error)[1:-1][:120]}"
+        if (code, phase) not in seen:
+            seen.add((code, phase))
+            path = path_of(graph, graph.way(stuck.source), rules, last=stuck.step)
+            yield Finding(code, phase, told, path)
 
 
 def _end_findings(graph: StateGraph, rules: Rules) -> Iterator[Finding]:
@@ -303,13 +299,12 @@ def _loop_findings(graph: StateGraph, rules: Rules) -> Iterator[Finding]:
     seen = set[str]()
     for part in unbounded_parts(graph.edges, outside=_is_asked_again):
         loop = endless_walk(part)
-        way = graph.way(loop[0].source)
         place = ", ".join(dict.fromkeys(f"{edge.row.source}.{edge.row.trigger}" for edge in loop))
-        if place in seen:
-            continue
-        seen.add(place)
-        path = path_of(graph, [*way, *loop], rules, loop=len(way))
-        yield Finding("endless_loop", place, f"{len(loop)} steps that no bound ends", path)
+        if place not in seen:
+            seen.add(place)
+            way = graph.way(loop[0].source)
+            path = path_of(graph, [*way, *loop], rules, loop=len(way))
+            yield Finding("endless_loop", place, f"{len(loop)} steps that no bound ends", path)
 
 
 def _is_asked_again(edge: StateEdge) -> bool:

@@ -49,6 +49,12 @@ CODES = {
 """Every code that a finding can have, and what it means."""
 
 
+def _data(item: Any, **others: Any) -> dict[str, Any]:
+    """Return the fields of a value, *others* in place of them or beside them, in the order of their names."""
+    own = {name: getattr(item, name) for name in item.__slots__}
+    return dict(sorted((own | others).items()))
+
+
 @dataclass(frozen=True, slots=True)
 class PathStep:
     """
@@ -69,13 +75,7 @@ class PathStep:
 
     def wire(self) -> dict[str, Any]:
         """Return the step as JSON data."""
-        return {
-            "dest": self.dest,
-            "guards": dict(sorted(self.guards.items())),
-            "move": self.move,
-            "phase": self.phase,
-            "trigger": self.trigger,
-        }
+        return _data(self, guards=dict(sorted(self.guards.items())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +100,7 @@ class Path:
 
     def wire(self) -> dict[str, Any]:
         """Return the path as JSON data."""
-        return {
-            "loop": self.loop,
-            "replies": list(self.replies),
-            "steps": [step.wire() for step in self.steps],
-            "world": self.world,
-        }
+        return _data(self, replies=list(self.replies), steps=[step.wire() for step in self.steps])
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +125,8 @@ class Finding:
 
     def wire(self) -> dict[str, Any]:
         """Return the finding as JSON data."""
-        told: dict[str, Any] = {"code": self.code, "message": self.message, "place": self.place}
-        return told if self.path is None else {**told, "path": self.path.wire()}
+        data: dict[str, Any] = {"code": self.code, "message": self.message, "place": self.place}
+        return data if self.path is None else {**data, "path": self.path.wire()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,13 +149,7 @@ class Explored:
 
     def wire(self) -> dict[str, Any]:
         """Return the figures as JSON data."""
-        return {
-            "beyond": dict(sorted(self.beyond.items())),
-            "edges": self.edges,
-            "rows": len(self.rows),
-            "states": self.states,
-            "world": self.world,
-        }
+        return _data(self, beyond=dict(sorted(self.beyond.items())), rows=len(self.rows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,12 +179,7 @@ class Check:
 
     def wire(self) -> dict[str, Any]:
         """Return the check as JSON data."""
-        return {
-            "edges": self.edges,
-            "findings": [item.wire() for item in self.findings],
-            "notes": [item.wire() for item in self.notes],
-            "ok": self.ok,
-            "states": self.states,
-            "unused": list(self.unused),
-            "worlds": [item.wire() for item in self.worlds],
+        lists = {
+            name: [item.wire() for item in getattr(self, name)] for name in ("findings", "notes", "worlds")
         }
+        return _data(self, ok=self.ok, unused=list(self.unused), **lists)

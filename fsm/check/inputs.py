@@ -8,7 +8,7 @@ document, the name of an error. `outcome_of` gives the real outcome, which `fsm.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -78,26 +78,24 @@ def _replied(text: str, tokens: int) -> Replied:
 
 
 def _ended(move: Move, run: Run) -> Ended:
-    intent = run.memory.intent
-    tool = intent.tool if intent is not None else CALL
+    intent, again = run.memory.intent, bool(move.get("retryable"))
+    tool, label = (intent.tool, intent.label) if intent is not None else (CALL, "result")
     usage = Usage(1, BUDGET, 0) if move.get("spends") else Usage()
-    again = bool(move.get("retryable"))
     if not move["ok"]:
-        return Ended(
-            ToolResult(tool, ok=False, error="it failed", error_code="tool_error", retryable=again), usage
-        )
-    label = intent.label if intent is not None else "result"
+        failed = ToolResult(tool, ok=False, error="it failed", error_code="tool_error", retryable=again)
+        return Ended(failed, usage)
     document = DocumentRef(run.counters.documents, label, 0, "result.txt", "text/plain", PLACE)
     return Ended(ToolResult(tool, ok=True, documents=(document,), retryable=again), usage)
 
 
 def moves_of(run: Run, request: Request, world: BoundedSpec) -> Iterator[Move]:
-    """Yield every move from where *run* stands; a cancellation last."""
-    question = run.memory.question
+    """Yield every move from where *run* is; a cancellation last."""
+    question, reply = run.memory.question, run.memory.reply
     if question is not None:
         yield from _answers(run, question.kind)
     elif isinstance(request, ModelRequest):
-        for name, text, may_spend in _replies(run, request.kind, world):
+        for name, data, may_spend in _replies(run, request.kind, world):
+            text = data if isinstance(data, str) else json.dumps(data)
             yield {"move": name, "kind": "reply", "text": text}
             if may_spend and world.full:
                 yield {"move": f"{name}, budget spent", "kind": "reply", "text": text, "spends": True}
@@ -109,36 +107,34 @@ def moves_of(run: Run, request: Request, world: BoundedSpec) -> Iterator[Move]:
     elif isinstance(request, Recall):
         yield {"move": "recalled", "kind": "recalled", "texts": len(request.payloads)}
     elif isinstance(request, Nothing) and run.state == EXECUTING:
-        reply = run.memory.reply
         done = reply is not None and reply.action == "done"
         yield {"move": "reconciled", "kind": "result", "ok": done}
     else:
         yield {"move": "nothing", "kind": "none"}
-        if run.state == SPECIFYING and run.memory.reply is not None:
+        if run.state == SPECIFYING and reply is not None:
             yield {"move": "nothing, much later", "kind": "none", "late": True}
     yield {"move": "cancelled", "kind": "cancelled"}
 
 
 def _answers(run: Run, kind: str) -> Iterator[Move]:
-    """Yield the answers to a question of a kind."""
-    contents: list[tuple[str, Any]] = [("accept", {})]
+    given: list[Any] = [{}]
     if kind == "approval":
-        contents = [("accept", {"approve": True}), ("accept", {"approve": False})]
+        given = [{"approve": True}, {"approve": False}]
     elif kind == "argument":
-        contents += [("accept", {"text": text}) for _, text in _texts(run)]
+        given += [{"text": text} for _, text in _texts(run)]
     elif kind == "elicitation":
-        contents += [("accept", {"words": "given"})]
-    else:
-        contents = [("done", "it happened"), ("retry", None), ("fail", "it did not")]
-    for action, content in contents:
-        told = f"{action} {json.dumps(content)}"
-        yield {"move": told, "kind": "answer", "action": action, "content": content}
+        given += [{"words": "given"}]
+    answers = [("accept", content) for content in given]
+    if kind == "in_doubt":
+        answers = [("done", "it happened"), ("retry", None), ("fail", "it did not")]
+    for action, content in answers:
+        name = f"{action} {json.dumps(content)}"
+        yield {"move": name, "kind": "answer", "action": action, "content": content}
     for action in ("cancel",) if kind == "in_doubt" else ("decline", "cancel"):
         yield {"move": action, "kind": "answer", "action": action}
 
 
 def _ends(run: Run, request: ToolRequest, world: BoundedSpec) -> Iterator[Move]:
-    """Yield how the call can end."""
     yield {"move": "result", "kind": "result", "ok": True}
     if run.memory.plan is not None:
         yield {"move": "empty result", "kind": "result", "ok": True, "retryable": True}
@@ -151,53 +147,48 @@ def _ends(run: Run, request: ToolRequest, world: BoundedSpec) -> Iterator[Move]:
     yield {"move": "tool asks", "kind": "asked"}
 
 
-def _replies(run: Run, kind: str, world: BoundedSpec) -> Iterator[tuple[str, str, bool]]:
-    """Yield name, text, and whether it may use up the budget, of every kind of reply to a request."""
+Reply = tuple[str, dict[str, Any] | str, bool]
+"""Name, JSON data or text, and whether it may use up the budget, of a kind of reply."""
+
+
+def _replies(run: Run, kind: str, world: BoundedSpec) -> Iterator[Reply]:
+    """Yield every kind of reply to a request."""
+    met = {"criteria": [{"criterion": CRITERION, "met": True}]}
     if kind == "selection":
-        yield "select", _text(_select(CALL)), True
-        yield "select without parameters", _text({**_select(CALL), "parametersSchema": {"fields": []}}), False
-        yield "select a denied tool", _text(_select(DENIED)), False
-        yield "answer", _text({"action": None, "answer": "It is known."}), True
+        yield "select", _select(CALL, _FIELDS), True
+        yield "select without parameters", _select(CALL, []), False
+        yield "select a denied tool", _select(DENIED, _FIELDS), False
+        yield "answer", {"action": None, "answer": "It is known."}, True
         yield "invalid reply", "no JSON", True
     elif kind == "parameters":
-        yield from _parameters(run)
+        for name, text in _texts(run):
+            yield f"{name} call", _given(text=text), name == "new"
+        yield "unsafe parameters", _given(text="x", url="file:///etc/passwd"), False
+        yield "invalid parameters", _given(), True
+        yield "invalid reply", "no JSON", False
     elif kind == "plan":
         yield from _plans(run)
     elif kind == "refinement":
-        yield from _refinements(run, world)
-    else:
-        checks = {"criteria": [{"criterion": CRITERION, "met": True}]} if world.full else {}
-        for status in ("success", "retry", "failed"):
-            yield f"review {status}", _text({"status": status, "improvements": []}), True
+        go_on, best = {"decision": "continue", "reason": "more to do"}, run.counters.best_score or 0
+        yield "continue", go_on, True
+        if not world.full:
+            yield "continue, the score rises", {**go_on, "score": best // SCORE_UNIT + 1}, False
+            yield "continue, the score does not rise", {**go_on, "score": best // SCORE_UNIT}, False
+        yield "stop", {"decision": "stop", "reason": "done"}, True
         if world.full:
-            yield "review retry, criteria met", _text({"status": "retry", "improvements": [], **checks}), True
+            yield "continue, criteria met", {**go_on, **met}, True
+        yield "invalid reply", "no JSON", True
+    else:
+        for status in ("success", "retry", "failed"):
+            yield f"review {status}", {"status": status, "improvements": []}, True
+        if world.full:
+            yield "review retry, criteria met", {"status": "retry", "improvements": [], **met}, True
         yield "invalid reply", "no JSON", True
 
 
-def _refinements(run: Run, world: BoundedSpec) -> Iterator[tuple[str, str, bool]]:
-    go_on = {"decision": "continue", "reason": "more to do"}
-    yield "continue", _text(go_on), True
-    if not world.full:
-        best = (run.counters.best_score or 0) // SCORE_UNIT
-        yield "continue, the score rises", _text({**go_on, "score": best + 1}), False
-        yield "continue, the score does not rise", _text({**go_on, "score": best}), False
-    yield "stop", _text({"decision": "stop", "reason": "done"}), True
-    if world.full:
-        met = {"criteria": [{"criterion": CRITERION, "met": True}]}
-        yield "continue, criteria met", _text({**go_on, **met}), True
-    yield "invalid reply", "no JSON", True
-
-
-def _parameters(run: Run) -> Iterator[tuple[str, str, bool]]:
-    for name, text in _texts(run):
-        yield f"{name} call", _text(_given({"text": text})), name == "new"
-    yield "unsafe parameters", _text(_given({"text": "x", "url": "file:///etc/passwd"})), False
-    yield "invalid parameters", _text(_given({})), True
-    yield "invalid reply", "no JSON", False
-
-
-def _plans(run: Run) -> Iterator[tuple[str, str, bool]]:
+def _plans(run: Run) -> Iterator[Reply]:
     new = f"n{run.counters.action}"
+    asks = {"message": "Which?", "requestedSchema": {}}
     for name, text in _texts(run):
         yield f"plan {name} call", _plan(_step(CALL, text=text)), name == "new"
     yield "plan two calls", _plan(_step(CALL, text=new), _step(CALL, text=f"{new} $step[0].output")), False
@@ -205,13 +196,12 @@ def _plans(run: Run) -> Iterator[tuple[str, str, bool]]:
     yield "plan a denied call", _plan(_step(DENIED, text=new)), False
     yield "plan an unsafe call", _plan(_step(CALL, text="x", url="file:///etc/passwd")), False
     yield "plan a call without its argument", _plan(_step(CALL)), False
-    asks = {"type": "elicitation", "elicitation": {"message": "Which?", "requestedSchema": {}}}
-    yield "plan a question", _plan(asks), False
+    yield "plan a question", _plan({"type": "elicitation", "elicitation": asks}), False
     yield "plan to abort", _plan({"type": "abort", "reason": "no use"}), False
     yield "plan nothing, then a call", _plan({"type": "noop"}, _step(CALL, text=new)), False
-    yield "ask", _text({"steps": [], "elicitation": {"message": "Which?", "requestedSchema": {}}}), True
-    yield "empty plan", _text({"steps": []}), True
-    yield "invalid reply", _text({"steps": "none"}), True
+    yield "ask", {"steps": [], "elicitation": asks}, True
+    yield "empty plan", {"steps": []}, True
+    yield "invalid reply", {"steps": "none"}, True
 
 
 def _texts(run: Run) -> Iterator[tuple[str, str]]:
@@ -225,10 +215,8 @@ def _texts(run: Run) -> Iterator[tuple[str, str]]:
 
 def made_text(run: Run) -> str | None:
     """Return the argument of a call that *run* has executed, None before the first."""
-    window = run.memory.window
-    if not window:
-        return None
-    return next((text for text in NEW_TEXTS[: 2 * run.counters.action] if key_of_call(text) in window), None)
+    texts, window = NEW_TEXTS[: 2 * run.counters.action], run.memory.window
+    return next((text for text in texts if key_of_call(text) in window), None)
 
 
 @lru_cache(maxsize=4096)
@@ -237,24 +225,19 @@ def key_of_call(text: str) -> str:
     return duplicate_key("00", CALL, {"text": text})
 
 
-@lru_cache(maxsize=256)
-def _select_text(tool: str) -> str:
-    fields = [{"name": "text", "type": "string", "required": True}, {"name": "url", "type": "string"}]
-    return json.dumps(
-        {
-            "action": tool,
-            "actionObjective": "check",
-            "requiredInputDocuments": [],
-            "parametersSchema": {"fields": fields},
-        }
-    )
+_FIELDS = [{"name": "text", "type": "string", "required": True}, {"name": "url", "type": "string"}]
 
 
-def _select(tool: str) -> dict[str, Any]:
-    return dict(json.loads(_select_text(tool)))
+def _select(tool: str, fields: Sequence[object]) -> dict[str, Any]:
+    return {
+        "action": tool,
+        "actionObjective": "check",
+        "requiredInputDocuments": [],
+        "parametersSchema": {"fields": fields},
+    }
 
 
-def _given(values: dict[str, Any]) -> dict[str, Any]:
+def _given(**values: str) -> dict[str, Any]:
     return {"schema": "parameters_v1", "parameters": values}
 
 
@@ -262,9 +245,5 @@ def _step(tool: str, **args: Any) -> dict[str, Any]:
     return {"type": "tool", "name": tool, "args": args}
 
 
-def _plan(*steps: dict[str, Any]) -> str:
-    return _text({"id": "p", "intention": "check", "steps": list(steps)})
-
-
-def _text(data: dict[str, Any]) -> str:
-    return json.dumps(data)
+def _plan(*steps: dict[str, Any]) -> dict[str, Any]:
+    return {"id": "p", "intention": "check", "steps": list(steps)}

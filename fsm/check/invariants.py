@@ -16,7 +16,6 @@ from ...states.records.outcomes import Answered, Asked, InDoubt
 from ...states.run.budgets import plans_left, steps_left
 from ...states.run.phase_names import DONE, EXECUTING, FAILED, OBSERVING, PLANNING, REVIEWING, SPECIFYING
 from ...states.run.state import Run
-from ..decision.case import Case
 from ..decision.plan_mode import step_of
 from ..machine import guards as own
 from .bounded_specs import BOUNDS
@@ -101,14 +100,15 @@ def _call(taken: AppliedDecision) -> str | None:
     case = taken.case
     if (taken.before.state, taken.after.state) != (SPECIFYING, EXECUTING):
         return None
-    wrong = [
-        (not own.parameters_valid(case), "its parameters are not valid"),
-        (not own.parameters_safe(case), "its parameters are not safe"),
-        (not own.action_allowed(case), "the action is not allowed"),
-        (own.duplicate(case), "it is a duplicate"),
-        (case.approval, "nobody has approved it"),
-    ]
-    return next((told for holds, told in wrong if holds), None)
+    if not own.parameters_valid(case):
+        return "its parameters are not valid"
+    if not own.parameters_safe(case):
+        return "its parameters are not safe"
+    if not own.action_allowed(case):
+        return "the action is not allowed"
+    if own.duplicate(case):
+        return "it is a duplicate"
+    return "nobody has approved it" if case.approval else None
 
 
 def _refusal(taken: AppliedDecision) -> str | None:
@@ -159,34 +159,26 @@ def _reason(taken: AppliedDecision) -> str | None:
     case, run, reason = taken.case, taken.before, taken.after.counters.stop
     if taken.after.state != FAILED or case.stop is not None:
         return None
-    holds = _HOLDS.get((run.state, reason))
-    if holds is not None and holds(case):
-        return None
-    return f"{reason or 'no reason'} does not hold"
-
-
-def _no_selection(case: Case) -> bool:
-    again = own.selection_retries_left(case) and not own.selection_ok(case)
-    usable = own.selection_ok(case) or own.answer_present(case) or own.elicitation_requested(case)
-    return not (again or usable)
-
-
-_HOLDS: dict[tuple[str, str], Callable[[Case], bool]] = {
-    (PLANNING, "selection_invalid"): _no_selection,
-    (PLANNING, "max_steps"): lambda case: not steps_left(case.run),
-    (PLANNING, "max_plans"): lambda case: not plans_left(case.run),
-    (REVIEWING, "max_steps"): lambda case: own.review_retry(case) and not steps_left(case.run),
-    (REVIEWING, "max_plans"): lambda case: own.review_retry(case) and not plans_left(case.run),
-    (REVIEWING, "no_improvement"): lambda case: (
-        own.review_retry(case) and case.run.counters.stop == "no_improvement"
-    ),
-    (REVIEWING, "retries_exhausted"): lambda case: own.review_retry(case) and not own.retries_left(case),
-    (REVIEWING, "review_failed"): lambda case: (
-        (case.review is not None and case.review.status == "failed")
-        or (own.reply_invalid(case) and own.concluded(case) and not own.review_retries_left(case))
-    ),
-}
-"""Where no hard stop holds: by phase and reason what must be so for a run to fail for it."""
+    again = run.state == PLANNING or own.review_retry(case)
+    holds = {
+        (PLANNING, "selection_invalid"): lambda: (
+            not (
+                own.selection_ok(case)
+                or own.selection_retries_left(case)
+                or own.answer_present(case)
+                or own.elicitation_requested(case)
+            )
+        ),
+        (run.state, "max_steps"): lambda: again and not steps_left(run),
+        (run.state, "max_plans"): lambda: again and not plans_left(run),
+        (REVIEWING, "no_improvement"): lambda: again and run.counters.stop == "no_improvement",
+        (REVIEWING, "retries_exhausted"): lambda: again and not own.retries_left(case),
+        (REVIEWING, "review_failed"): lambda: (
+            (case.review is not None and case.review.status == "failed")
+            or (own.reply_invalid(case) and own.concluded(case) and not own.review_retries_left(case))
+        ),
+    }.get((run.state, reason))
+    return None if holds is not None and holds() else f"{reason or 'no reason'} does not hold"
 
 
 def _ready(taken: AppliedDecision) -> str | None:

@@ -29,14 +29,13 @@ def policy_findings(policy: Policy, tools: Sequence[ToolSpec]) -> tuple[Finding,
 
 def _findings(policy: Policy, tools: Sequence[ToolSpec]) -> Iterator[Finding]:
     names = [tool.name for tool in tools]
-    denied = [name for name in names if matches(name, policy.deny)]
-    shut = [name for name in names if policy.allow and not matches(name, policy.allow)]
+    denied = {name: "denied" for name in names if matches(name, policy.deny)}
+    shut = {name: "not allowed" for name in names if policy.allow and not matches(name, policy.allow)}
     yield from _patterns("policy.deny", policy.deny, names, {})
-    yield from _patterns("policy.allow", policy.allow, names, dict.fromkeys(denied, "denied"))
+    yield from _patterns("policy.allow", policy.allow, names, denied)
     for kind, patterns in policy.task_types.items():
-        closed = dict.fromkeys(shut, "not allowed") | dict.fromkeys(denied, "denied")
-        yield from _patterns(f"policy.task_types[{kind!a}]", patterns, names, closed)
-    yield from _approvals(policy, tools, denied, shut)
+        yield from _patterns(f"policy.task_types[{kind!a}]", patterns, names, shut | denied)
+    yield from _approvals(policy, tools, shut | denied)
     for name in names:
         if name in denied or name in shut:
             why = "policy.deny forbids it" if name in denied else "policy.allow does not name it"
@@ -71,51 +70,41 @@ def _covers(wider: str, pattern: str, names: Sequence[str]) -> bool:
     return bool(found) and all(matches(name, (wider,)) for name in found)
 
 
-def _approvals(
-    policy: Policy, tools: Sequence[ToolSpec], denied: Sequence[str], shut: Sequence[str]
-) -> Iterator[Finding]:
+def _approvals(policy: Policy, tools: Sequence[ToolSpec], closed: Mapping[str, str]) -> Iterator[Finding]:
     names = [tool.name for tool in tools]
-    closed = dict.fromkeys(shut, "not allowed") | dict.fromkeys(denied, "denied")
     rules = [rule if isinstance(rule, ApprovalRule) else ApprovalRule(tool=rule) for rule in policy.approvals]
     for index, rule in enumerate(rules):
         place = f"policy.approvals[{index}]"
         yield from _reach(place, rule.tool, names, closed)
+        fitting = [tool for tool in tools if matches(tool.name, (rule.tool,))]
         for path, wanted in rule.arguments.items():
-            having = [
-                tool for tool in tools if matches(tool.name, (rule.tool,)) and _has(tool.parameters, path)
-            ]
-            if not having and any(matches(name, (rule.tool,)) for name in names):
-                yield Finding(
-                    "unknown_argument",
-                    place,
-                    f"no tool that {rule.tool!a} fits has the argument {path!a}",
+            having = {
+                tool.name: schema for tool in fitting if (schema := _at(tool.parameters, path)) is not None
+            }
+            choices = [_choices(schema) for schema in having.values()]
+            if fitting and not having:
+                words = f"no tool that {rule.tool!a} fits has the argument {path!a}"
+                yield Finding("unknown_argument", place, words)
+            elif having and not any(some is None or _fits_one(wanted, some) for some in choices):
+                words = (
+                    f"{wanted!a} fits no value that the argument {path!a} of {_listed([*having])} can have"
                 )
-            choices = [_choices(tool.parameters, path) for tool in having]
-            if having and not any(some is None or _fits_one(wanted, some) for some in choices):
-                told = f"{wanted!a} fits no value that the argument {path!a} of {_listed([tool.name for tool in having])} can have"
-                yield Finding("never_fits", place, told)
-        for other in range(len(rules)):
-            whole = not rules[other].arguments and other != index and (rule.arguments or other < index)
-            if whole and _covers(rules[other].tool, rule.tool, names):
-                yield Finding(
-                    "covered", place, f"policy.approvals[{other}] asks for all of its calls already"
-                )
+                yield Finding("never_fits", place, words)
+        for other, wider in enumerate(rules):
+            whole = not wider.arguments and other != index and (rule.arguments or other < index)
+            if whole and _covers(wider.tool, rule.tool, names):
+                words = f"policy.approvals[{other}] asks for all of its calls already"
+                yield Finding("covered", place, words)
                 break
 
 
-def _has(schema: Mapping[str, Any], path: str) -> bool:
-    """Return whether a call can have an argument at *path*, as far as its JSON Schema tells."""
-    return _at(schema, path) is not None
-
-
-def _choices(schema: Mapping[str, Any], path: str) -> Sequence[Any] | None:
-    """Return the values that an argument at *path* can have, None where its JSON Schema does not list them."""
-    place = _at(schema, path) or {}
-    if isinstance(place.get("enum"), list):
-        return list(place["enum"])
-    if "const" in place:
-        return [place["const"]]
-    return [True, False] if place.get("type") == "boolean" else None
+def _choices(schema: Mapping[str, Any]) -> Sequence[Any] | None:
+    """Return the values that an argument can have, None where its JSON Schema does not list them."""
+    if isinstance(schema.get("enum"), list):
+        return list(schema["enum"])
+    if "const" in schema:
+        return [schema["const"]]
+    return [True, False] if schema.get("type") == "boolean" else None
 
 
 _UNTOLD: Mapping[str, Any] = {}

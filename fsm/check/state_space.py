@@ -197,10 +197,7 @@ class StateWalker:
         was, now = _VALUES(before), _VALUES(after)
         values: dict[str, Any] = {name: value + 1 for name, value in zip(COUNTERS, was, strict=True)}
         second = replace(case, run=replace(case.run, counters=replace(before, **values)))
-        own = self._own[decision.row.source, decision.row.trigger]
-        again = _VALUES(own(second)[1])
-        if was == now and again == tuple(values.values()):
-            return ()
+        again = _VALUES(self._own[decision.row.source, decision.row.trigger](second)[1])
         compared = zip(COUNTERS, was, now, again, strict=True)
         return tuple(name for name, old, new, more in compared if new < old or more < old + 1)
 
@@ -218,22 +215,22 @@ def explore(
         states_max: Exploration ends there, with `StateGraph.full` False.
     """
     walker, graph = StateWalker(world, rules), StateGraph(world)
+    limits = {counter: getattr(world.limits, limit) for counter, limit in BOUNDS.items()}
+    limits["step_retries"] = max(world.step_retries, PLANNED_RETRIES)
+    larger = {"step_retries"} | {name for name, limit in BOUNDS.items() if limit in dict(world.beyond)}
     numbers: dict[State, int] = {}
     heap: list[tuple[int, int, int]] = []
-    cost: list[tuple[int, int]] = []
 
-    def visit(run: Run, edge_cost: tuple[int, int]) -> int:
+    def visit(run: Run, kept: int, length: int) -> int:
         state = state_of(run)
-        number = numbers.get(state)
-        if number is None:
-            number = numbers[state] = len(graph.runs)
+        if state not in numbers:
+            numbers[state] = len(graph.runs)
             graph.runs.append(run)
             graph.via.append(None)
-            cost.append(edge_cost)
-            heapq.heappush(heap, (*edge_cost, number))
-        return number
+            heapq.heappush(heap, (kept, length, numbers[state]))
+        return numbers[state]
 
-    visit(walker.start(), (0, 0))
+    visit(walker.start(), 0, 0)
     while heap:
         kept, length, number = heapq.heappop(heap)
         run = graph.runs[number]
@@ -243,15 +240,18 @@ def explore(
             graph.full = False
             break
         for taken, decision, move in _expand(walker, graph, number, run, watch):
-            raised, lowered = _counters_raised_by(world, run.counters, taken.after.counters), taken.lowered
-            for held in _holds(world, run.counters, raised):
+            moved = zip(COUNTERS, _VALUES(run.counters), _VALUES(taken.after.counters), strict=True)
+            raised = tuple(name for name, old, new in moved if old < new and old < limits[name])
+            far = [name for name in raised if name in larger and not getattr(run.counters, name)]
+            for choice in product(*[(None, name) for name in far]):  # first that none of them stays as it was
+                held = tuple(name for name in choice if name is not None)
                 after = taken.after
                 if held:
                     back: dict[str, Any] = {name: getattr(run.counters, name) for name in held}
                     after = replace(after, counters=replace(after.counters, **back))
                 count = len(graph.runs)
-                dest = visit(after, (kept + len(held), length + 1))
-                edge = StateEdge(number, dest, move, taken.row, decision.guards, raised, lowered, held)
+                dest = visit(after, kept + len(held), length + 1)
+                edge = StateEdge(number, dest, move, taken.row, decision.guards, raised, taken.lowered, held)
                 graph.edges.append(edge)
                 if dest == count:
                     graph.via[dest] = edge
@@ -262,21 +262,20 @@ def _expand(
     walker: StateWalker, graph: StateGraph, number: int, run: Run, watch: Any
 ) -> Iterator[tuple[AppliedDecision, Decision, Move]]:
     """Yield what every move from a state comes to; what none takes goes into the graph."""
+
+    def stick(move: Move, error: Exception) -> None:
+        words = "" if isinstance(error, IllegalEvent) else f"{type(error).__name__}: {error}"
+        graph.stuck.append(Stuck(number, PathStep(run.state, move, "", "", {}), words))
+
     try:
         moves = list(walker.moves(run))
     except Exception as error:  # noqa: BLE001 - an edited table can bring a run where its phase cannot even ask
-        step = PathStep(run.state, {"move": "request", "kind": "none"}, "", "", {})
-        graph.stuck.append(Stuck(number, step, f"{type(error).__name__}: {error}"))
-        return
+        return stick({"move": "request", "kind": "none"}, error)
     for move in moves:
         try:
             taken, decision = walker.take(run, move)
-        except IllegalEvent:
-            graph.stuck.append(Stuck(number, PathStep(run.state, move, "", "", {}), ""))
-            continue
         except Exception as error:  # noqa: BLE001 - an edited effect can raise anything
-            told = f"{type(error).__name__}: {error}"
-            graph.stuck.append(Stuck(number, PathStep(run.state, move, "", "", {}), told))
+            stick(move, error)
             continue
         if watch is not None:
             row = taken.row
@@ -285,33 +284,3 @@ def _expand(
 
 
 _VALUES = attrgetter(*COUNTERS)
-
-
-def _counters_raised_by(world: BoundedSpec, before: Counters, after: Counters) -> tuple[str, ...]:
-    """Return the counters that a row raises while they are within their limit."""
-    was, now = _VALUES(before), _VALUES(after)
-    if was == now:
-        return ()
-    moved = zip(COUNTERS, was, now, strict=True)
-    return tuple(name for name, old, new in moved if old < new and old < _limit(world, name))
-
-
-def _limit(world: BoundedSpec, counter: str) -> int:
-    """Return the limit of a counter; of retries within a step the most that a tool and a plan of a world allow."""
-    if counter == "step_retries":
-        return max(world.step_retries, PLANNED_RETRIES)
-    return int(getattr(world.limits, BOUNDS[counter]))
-
-
-def _holds(world: BoundedSpec, before: Counters, raised: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """Return which of the raised counters may stay: none first, then every choice of those that are far from a limit."""
-    far = [name for name in raised if getattr(before, name) == 0 and _is_beyond(world, name)]
-    if not far:
-        return [()]
-    choices = product(*[(None, name) for name in far])
-    return [tuple(name for name in choice if name is not None) for choice in choices]
-
-
-def _is_beyond(world: BoundedSpec, counter: str) -> bool:
-    """Return whether the engine's limit of a counter is larger than the world's."""
-    return counter == "step_retries" or any(name == BOUNDS[counter] for name, _ in world.beyond)

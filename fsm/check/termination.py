@@ -12,7 +12,8 @@ A part is looked at by its edges alone, so this holds for any graph; `fsm.check.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 
@@ -53,59 +54,49 @@ def unbounded_parts(arcs: Iterable[A], *, outside: Callable[[A], bool] = lambda 
     found: list[list[A]] = []
     open_parts = [[arc for arc in arcs if not outside(arc)]]
     while open_parts:
-        for part in parts_of(open_parts.pop()):
-            lowered = {name for arc in part for name in arc.lowered}
-            falling = {name for arc in part for name in arc.raised} - lowered
-            if falling:
-                open_parts.append([arc for arc in part if falling.isdisjoint(arc.raised)])
+        for part in _parts_of(open_parts.pop()):
+            if rising := _rising_counters(part):
+                open_parts.append([arc for arc in part if not set(rising).intersection(arc.raised)])
             else:
                 found.append(part)
     return found
 
 
-def parts_of(arcs: Sequence[A]) -> list[list[A]]:
-    """Return the edges within each strongly connected part that holds a loop (Tarjan's algorithm, without recursion)."""
-    leads: dict[int, list[int]] = {}
+def _parts_of(arcs: Sequence[A]) -> list[list[A]]:
+    """Return the edges within each strongly connected part that holds a loop (Kosaraju's algorithm, without recursion)."""
+    leads, comes = defaultdict[int, list[int]](list), defaultdict[int, list[int]](list)
     for arc in arcs:
-        leads.setdefault(arc.source, []).append(arc.dest)
+        leads[arc.source].append(arc.dest)
+        comes[arc.dest].append(arc.source)
     part: dict[int, int] = {}
-    index: dict[int, int] = {}
-    low: dict[int, int] = {}
-    stack: list[int] = []
-    on_stack: set[int] = set()
-    for root, following_ones in leads.items():
-        if root in index:
-            continue
-        work = [(root, iter(following_ones))]
-        index[root] = low[root] = len(index)
-        stack.append(root)
-        on_stack.add(root)
-        while work:
-            node, rest = work[-1]
-            following = next(rest, None)
-            if following is None:
-                work.pop()
-                if work:
-                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
-                if low[node] == index[node]:
-                    while True:
-                        member = stack.pop()
-                        on_stack.discard(member)
-                        part[member] = node
-                        if member == node:
-                            break
-            elif following not in index:
-                index[following] = low[following] = len(index)
-                stack.append(following)
-                on_stack.add(following)
-                work.append((following, iter(leads.get(following, ()))))
-            elif following in on_stack:
-                low[node] = min(low[node], index[following])
-    within: dict[int, list[A]] = {}
+    for root in reversed(_left_in_order(leads)):
+        line = [root]
+        while line:
+            node = line.pop()
+            if node not in part:
+                part[node] = root
+                line += comes[node]
+    within = defaultdict[int, list[A]](list)
     for arc in arcs:
         if part[arc.source] == part[arc.dest]:
-            within.setdefault(part[arc.source], []).append(arc)
+            within[part[arc.source]].append(arc)
     return list(within.values())
+
+
+def _left_in_order(leads: Mapping[int, list[int]]) -> list[int]:
+    """Return all nodes in the order in which a search in depth leaves them."""
+    found: set[int] = set()
+    left: list[int] = []
+    line = [(node, False) for node in leads]
+    while line:
+        node, is_done = line.pop()
+        if is_done:
+            left.append(node)
+        elif node not in found:
+            found.add(node)
+            line.append((node, True))
+            line += ((following, False) for following in leads.get(node, ()))
+    return left
 
 
 def endless_walk(arcs: Sequence[A]) -> list[A]:
@@ -114,9 +105,9 @@ def endless_walk(arcs: Sequence[A]) -> list[A]:
 
     It is a shortest loop; and for every counter that it raises it also goes by an edge that lowers it.
     """
-    leads: dict[int, list[A]] = {}
+    leads = defaultdict[int, list[A]](list)
     for arc in arcs:
-        leads.setdefault(arc.source, []).append(arc)
+        leads[arc.source].append(arc)
     loops = (_way(start, start, leads) for start in sorted(leads))
     walk = min((loop for loop in loops if loop), key=len)
     start = walk[0].source
@@ -124,18 +115,18 @@ def endless_walk(arcs: Sequence[A]) -> list[A]:
         back = next(arc for arc in arcs if risen[0] in arc.lowered)
         there = _way(start, back.source, leads) if back.source != start else []
         home = _way(back.dest, start, leads) if back.dest != start else []
-        walk = [*walk, *(there or []), back, *(home or [])]
+        walk = [*walk, *there, back, *home]
     return walk
 
 
-def _rising_counters(walk: Sequence[A]) -> list[str]:
-    """Return the counters that a walk raises and does not lower."""
-    lowered = {name for arc in walk for name in arc.lowered}
-    return sorted({name for arc in walk for name in arc.raised} - lowered)
+def _rising_counters(arcs: Sequence[Arc]) -> list[str]:
+    """Return the counters that some edge raises and none lowers."""
+    lowered = {name for arc in arcs for name in arc.lowered}
+    return sorted({name for arc in arcs for name in arc.raised} - lowered)
 
 
-def _way(start: int, end: int, leads: dict[int, list[A]]) -> list[A] | None:
-    """Return a shortest way of at least one edge, None when there is none."""
+def _way(start: int, end: int, leads: Mapping[int, list[A]]) -> list[A]:
+    """Return a shortest way of at least one edge, no edges when there is none."""
     via: dict[int, A] = {}
     line = [start]
     for node in line:
@@ -148,4 +139,4 @@ def _way(start: int, end: int, leads: dict[int, list[A]]) -> list[A] | None:
             if arc.dest not in via and arc.dest != start:
                 via[arc.dest] = arc
                 line.append(arc.dest)
-    return None
+    return []

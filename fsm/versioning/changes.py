@@ -8,24 +8,28 @@ possible, so nothing that is used later was called irrelevant.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
 from ...states.base.version import VERSION
+from ...states.records.actions import Selection
 from ...states.run.budgets import retries_left, steps_left
 from ...states.run.phase_names import EXECUTING, PLANNING, REVIEWING, SPECIFYING
 from ...states.run.spec import TASK_TOOL, Spec
-from ...states.run.state import Change, Run
+from ...states.run.state import Run
 from ...tools.catalog import fold_name
 from ..journal.reader import JournalReader
 from ..machine.table import Row, rows_of
 from .fingerprints import UNREADABLE, fingerprints_of, given_fingerprints, row_part
 
-Load = Callable[[str], Change]
 _SHOWN = 6
+_CHOOSING = frozenset((PLANNING, SPECIFYING))
+_PROMPTED = frozenset(("selection", "parameters", "refinement", "review", "plan", "task_plan"))
+_CODE_PHASES = {"plans": _CHOOSING, "schemas": _CHOOSING, "results": frozenset((EXECUTING,))}
+"""Phases in which a part of the shared code is used; any other is used in all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +60,11 @@ class ChangedPart:
         what = (
             "is not there any more" if not self.present else "is new" if not self.recorded else "has changed"
         )
-        told = [f"{self.part} {what}"]
-        if self.visited:
-            rows = ", ".join(map(str, self.visited[:_SHOWN])) + (
-                ", ..." if len(self.visited) > _SHOWN else ""
-            )
-            told.append(f"used by {'row' if len(self.visited) == 1 else 'rows'} {rows}")
-        told.append("may be used again" if self.visited else "may be used")
-        if not self.may_visit:
-            told[-1] = "cannot be used again" if self.visited else "never used by this run"
-        return "; ".join(told)
+        if not self.visited:
+            return f"{self.part} {what}; {'may be used' if self.may_visit else 'never used by this run'}"
+        rows = ", ".join(map(str, self.visited[:_SHOWN])) + (", ..." if len(self.visited) > _SHOWN else "")
+        used = f"used by {'row' if len(self.visited) == 1 else 'rows'} {rows}"
+        return f"{self.part} {what}; {used}; {'may' if self.may_visit else 'cannot'} be used again"
 
 
 def changes_of(
@@ -76,7 +75,7 @@ def changes_of(
 
     Args:
         journal: The journal that holds it.
-        run: As it stands, with the spec in force.
+        run: As it is, with the spec in force.
         present: That spec as the engine would write it now.
         tools: Names of the engine's tools; one that is missing matters where the run has called it or will.
     """
@@ -86,62 +85,22 @@ def changes_of(
         recorded, now = _by_version(recorded, run.spec.engine), _by_version(now, VERSION)
     there = {*map(fold_name, tools), TASK_TOOL.name}
     lacking = {f"tool.{tool.name}" for tool in run.spec.tools if fold_name(tool.name) not in there}
+    offered = lacking - {f"tool.{name}" for name in _at_work(run)}
     now = {part: digest for part, digest in now.items() if part not in lacking}
-    if now == recorded:
-        return ()
-    rows = journal.rows(run.number)
-    found = changed_parts(run, rows, recorded, now, lambda column: journal.change(run.number, column))
-    offered = {part for part in lacking if not _needs(run, part.removeprefix("tool."))}
-    return tuple(item for item in found if item.part not in offered or item.visited)
-
-
-def _needs(run: Run, tool: str) -> bool:
-    """Whether what a run works on names a tool; that it could be chosen does not count here."""
-    memory = run.memory
-    named = [memory.selection.tool] if memory.selection is not None else []
-    named += [memory.intent.tool] if memory.intent is not None else []
-    return tool in named
-
-
-def _by_version(parts: dict[str, str], version: str) -> dict[str, str]:
-    kept = {
-        part: text for part, text in parts.items() if part.partition(".")[0] not in ("phase", "guard", "core")
-    }
-    return kept | {UNREADABLE: version}
-
-
-def changed_parts(
-    run: Run,
-    rows: Sequence[tuple[Any, ...]],
-    recorded: Mapping[str, str],
-    present: Mapping[str, str],
-    load: Load,
-) -> tuple[ChangedPart, ...]:
-    """
-    Return the parts that differ, those that matter first.
-
-    Args:
-        run: Where it stands.
-        rows: All its rows, in the order of the table.
-        recorded: Fingerprints that it was recorded with; kinds of parts that are not in it are not compared.
-        present: Fingerprints of now.
-        load: Returns the change that a row's ``change`` column refers to.
-    """
-    kinds = {_kind(part) for part in recorded}
+    kinds = {_kind(part) for part in recorded}  # a kind that it was not recorded with is not compared
     differing = [
-        part
-        for part in {**recorded, **present}
-        if recorded.get(part) != present.get(part) and _kind(part) in kinds
+        part for part in {**recorded, **now} if recorded.get(part) != now.get(part) and _kind(part) in kinds
     ]
     if not differing:
         return ()
-    visits, ahead = _Visits(run, rows, load), _Ahead(run)
-    found = [
-        ChangedPart(
-            part, recorded.get(part, ""), present.get(part, ""), tuple(visits.of(part)), ahead.may_visit(part)
-        )
-        for part in differing
-    ]
+    rows = journal.rows(run.number)
+    past, ahead = [_Past(journal, run, rows, number) for number in range(len(rows))], _Ahead(run)
+    found = []
+    for part in differing:
+        visited = tuple(row.seq for row in past if row.uses(part))
+        if visited or part not in offered:
+            may_visit = not run.final and ahead.uses(part)
+            found.append(ChangedPart(part, recorded.get(part, ""), now.get(part, ""), visited, may_visit))
     return tuple(sorted(found, key=lambda item: (not item.relevant, item.part)))
 
 
@@ -149,104 +108,126 @@ def _kind(part: str) -> str:
     return part.partition(".")[0]
 
 
-_WITH_PROMPTS = ("selection", "parameters", "refinement", "review", "plan", "task_plan")
-_ALWAYS = ("vocabulary", "decide")
+def _at_work(run: Run) -> list[str]:
+    """Return the tools that what a run works on names; that one could be chosen does not count here."""
+    return [item.tool for item in (run.memory.selection, run.memory.intent) if item is not None]
 
 
-class _Visits:
-    """What the rows of a run have used."""
+def _by_version(parts: dict[str, str], version: str) -> dict[str, str]:
+    kept = {part: text for part, text in parts.items() if _kind(part) not in ("phase", "guard", "core")}
+    return kept | {UNREADABLE: version}
 
-    def __init__(self, run: Run, rows: Sequence[tuple[Any, ...]], load: Load) -> None:
+
+class _Use:
+    """What transitions use: the one of a row, or all that may come."""
+
+    def __init__(self, run: Run, phases: set[str], kinds: set[str]) -> None:
         self.run = run
-        self._rows = rows
-        self._load = load
-        self._requests = [orjson.loads(row[7]) for row in rows]
+        self.phases = phases
+        self.kinds = kinds
 
-    def of(self, part: str) -> Iterator[int]:
-        """Yield the rows that have used *part*."""
+    def uses(self, part: str) -> bool:
+        """Whether they use *part*; what is not known better counts as used."""
         kind, _, name = part.partition(".")
-        for row, request in zip(self._rows, self._requests, strict=True):
-            if _USED[kind](self, name, row, request):
-                yield row[1]
+        match kind:
+            case "phase":
+                return name in self.phases
+            case "policy":
+                return bool(self.phases & _CHOOSING)
+            case "rules":
+                return "selection" in self.kinds
+            case "schema":
+                return name in self.kinds
+            case "core":
+                return self._code(name)
+        return self.own(kind, name)
 
-    def code(self, name: str, row: tuple[Any, ...], request: dict[str, Any]) -> bool:
-        """Whether a row used a part of the shared code."""
+    def own(self, kind: str, name: str) -> bool:
+        """Whether they use a part that the past and what is ahead tell differently."""
+        raise NotImplementedError
+
+    def _code(self, name: str) -> bool:
         spec = self.run.spec
         if name in ("workflow", "expressions"):
             return spec.workflow is not None
-        if name == "plans":
-            return spec.mode != "react" and row[4] in (PLANNING, SPECIFYING)
         if name == "prompts":
-            return request.get("kind") in _WITH_PROMPTS
-        if name == "results":
-            return bool(row[4] == EXECUTING)
-        return name != "schemas" or row[4] in (PLANNING, SPECIFYING)
-
-    def row(self, name: str, row: tuple[Any, ...], request: dict[str, Any]) -> bool:
-        """Whether a row of the table was tried."""
-        if not name.startswith(f"{row[4]}."):
+            return bool(self.kinds & _PROMPTED)
+        if name == "plans" and spec.mode == "react":
             return False
-        waited = row[1] > 0 and self._rows[row[1] - 1][3] == "wait"
-        for tried in rows_of(row[4], waiting=waited):
-            if row_part(tried.source, tried.trigger) == f"row.{name}":
+        return name not in _CODE_PHASES or bool(self.phases & _CODE_PHASES[name])
+
+
+class _Past(_Use):
+    """What one row of a run has used."""
+
+    def __init__(
+        self, journal: JournalReader, run: Run, rows: Sequence[tuple[Any, ...]], number: int
+    ) -> None:
+        self._journal = journal
+        self._rows = rows
+        self._row = rows[number]
+        self.seq: int = self._row[1]
+        self._request: Mapping[str, Any] = orjson.loads(self._row[7])
+        super().__init__(run, {self._row[4]}, {self._request.get("kind", "")})
+
+    def own(self, kind: str, name: str) -> bool:
+        """Whether it used a guard, a row of the table, a template, a tool or the formatter."""
+        match kind:
+            case "guard":
+                return f'"{name}":' in self._row[6]
+            case "row":
+                return self._is_tried(f"row.{name}")
+            case "prompt" if name == "text":
+                return '"texts":' in self._row[8]
+            case "prompt" if name in ("parameters", "parameters_full"):
+                return "parameters" in self.kinds and self._template() == name
+            case "prompt":
+                return name in self.kinds
+            case "tool":
+                return self._request.get("tool") == name or self._chosen() == name
+            case "formatter":
+                return bool(self._row[3] == "format")
+        return True
+
+    def _is_tried(self, part: str) -> bool:
+        waited = self.seq > 0 and self._rows[self.seq - 1][3] == "wait"
+        for tried in rows_of(self._row[4], waiting=waited):
+            if row_part(tried.source, tried.trigger) == part:
                 return True
-            if (tried.trigger, tried.dest) == (row[3], row[5]):
+            if (tried.trigger, tried.dest) == (self._row[3], self._row[5]):
                 return False
         return False
 
-    def prompt(self, name: str, row: tuple[Any, ...], request: dict[str, Any]) -> bool:
-        """Whether a template was prompted with."""
-        if name == "text":
-            return '"texts":' in row[8]
-        if name not in ("parameters", "parameters_full"):
-            return bool(request.get("kind") == name)
-        return request.get("kind") == "parameters" and self._template_before(row[1]) == name
+    def _template(self) -> str:
+        """Return the template of the parameters that the row asked for: the selection before it decides."""
+        before = (row for row in reversed(self._rows[: self.seq]) if _is_choice(row))
+        selection = self._selection(next(before, None))
+        return "parameters_full" if selection and selection.fields is None else "parameters"
 
-    def _template_before(self, seq: int) -> str:
-        """Return the template of the parameters that row *seq* asked for: the selection before it decides."""
-        for row in reversed(self._rows[:seq]):
-            if row[5] == SPECIFYING and row[4] != SPECIFYING:
-                selection = self._load(row[9]).selection
-                return "parameters_full" if selection and selection.fields is None else "parameters"
-        return "parameters"
+    def _chosen(self) -> str | None:
+        """Return the tool that was chosen in the row."""
+        selection = self._selection(self._row if _is_choice(self._row) else None)
+        return selection.tool if selection and selection.origin != "format" else None
 
-    def tool(self, name: str, row: tuple[Any, ...], request: dict[str, Any]) -> bool:
-        """Whether a tool was chosen or called."""
-        if request.get("tool") == name:
-            return True
-        if row[5] != SPECIFYING or row[4] == SPECIFYING:
-            return False
-        selection = self._load(row[9]).selection
-        return bool(selection and selection.tool == name and selection.origin != "format")
+    def _selection(self, row: tuple[Any, ...] | None) -> Selection | None:
+        return (self._journal.change(self.run.number, row[9]).selection or None) if row is not None else None
 
 
-_USED: dict[str, Callable[[_Visits, str, tuple[Any, ...], dict[str, Any]], bool]] = {
-    "phase": lambda visits, name, row, request: row[4] == name,
-    "guard": lambda visits, name, row, request: f'"{name}":' in row[6],
-    "row": _Visits.row,
-    "core": _Visits.code,
-    "code": lambda visits, name, row, request: True,
-    "prompt": _Visits.prompt,
-    "schema": lambda visits, name, row, request: request.get("kind") == name,
-    "tool": _Visits.tool,
-    "formatter": lambda visits, name, row, request: row[3] == "format",
-    "policy": lambda visits, name, row, request: row[4] in (PLANNING, SPECIFYING),
-    "limits": lambda visits, name, row, request: True,
-    "rules": lambda visits, name, row, request: request.get("kind") == "selection",
-}
+def _is_choice(row: tuple[Any, ...]) -> bool:
+    """Whether an action was selected in a row."""
+    return bool(row[5] == SPECIFYING and row[4] != SPECIFYING)
 
 
-class _Ahead:
-    """What a run may still come to: the phases that it can reach from where it stands, and the rows tried there."""
+class _Ahead(_Use):
+    """What a run may still use: the phases that it can reach from where it is, and the rows tried there."""
 
     def __init__(self, run: Run) -> None:
-        self.run = run
+        super().__init__(run, set(), set())
         self.rows: list[Row] = []
-        self.phases: set[str] = set()
-        if not run.final:
-            self._walk(run.state)
+        self._walk(run.state)
         if run.waiting_for is not None:
             self.rows += rows_of(run.state, waiting=True)
+        self.kinds.update(self._kinds())
 
     def _walk(self, phase: str) -> None:
         self.phases.add(phase)
@@ -283,73 +264,45 @@ class _Ahead:
         spec = self.run.spec
         return bool(spec.final_format and spec.formatter is not None and not self.run.counters.formatted)
 
-    def may_visit(self, part: str) -> bool:
-        """Whether rows to come may use *part*."""
-        kind, _, name = part.partition(".")
-        if not self.phases:
-            return False
-        if kind in ("phase", "policy", "rules", "code", "formatter", "limits"):
-            return {
-                "phase": name in self.phases,
-                "policy": bool(self.phases & {PLANNING, SPECIFYING}),
-                "rules": "selection" in self._kinds(),
-                "code": True,
-                "limits": True,
-                "formatter": self._formatting(),
-            }[kind]
-        if kind == "guard":
-            return any(name in (*row.conditions, *row.unless) for row in self.rows)
-        if kind == "row":
-            return any(row_part(row.source, row.trigger) == part for row in self.rows)
-        if kind in ("prompt", "schema"):
-            return self._prompts(kind, name)
-        return self._code(name) if kind == "core" else self._tool(name)
-
-    def _formatting(self) -> bool:
-        selection = self.run.memory.selection
-        return self.formats or (selection is not None and selection.origin == "format")
-
-    def _kinds(self) -> set[str]:
-        """Return the kinds of requests to a model that may come."""
-        run, found = self.run, set()
-        react = run.spec.mode == "react"
-        if PLANNING in self.phases:
-            found.add("selection" if react else "plan" if run.spec.task else "task_plan")
-        if react and SPECIFYING in self.phases and (PLANNING in self.phases or not run.counters.formatted):
-            found.add("parameters")
-        if REVIEWING in self.phases and not run.counters.formatted:
-            found.add("review")
-            if react and (PLANNING in self.phases or not run.counters.concluded):
-                found.add("refinement")
-        return found
-
-    def _prompts(self, kind: str, name: str) -> bool:
-        kinds = self._kinds()
-        if kind == "prompt" and name == "text":
-            return EXECUTING in self.phases
-        if kind == "prompt" and name in ("parameters", "parameters_full"):
-            single = self.run.spec.profile.stage == "single"
-            return "parameters" in kinds and not (single and name == "parameters")
-        return name in kinds
-
-    def _code(self, name: str) -> bool:
+    def _kinds(self) -> Iterator[str]:
+        """Yield the kinds of requests to a model that may come."""
         run = self.run
-        if name in ("workflow", "expressions"):
-            return run.spec.workflow is not None
-        if name == "plans":
-            return run.spec.mode != "react" and bool(self.phases & {PLANNING, SPECIFYING})
-        if name == "prompts":
-            return bool(self._kinds())
-        if name == "results":
-            return EXECUTING in self.phases
-        return name != "schemas" or SPECIFYING in self.phases
+        react, plans = run.spec.mode == "react", PLANNING in self.phases
+        if plans:
+            yield "selection" if react else "plan" if run.spec.task else "task_plan"
+        if react and SPECIFYING in self.phases and (plans or not run.counters.formatted):
+            yield "parameters"
+        if REVIEWING in self.phases and not run.counters.formatted:
+            yield "review"
+            if react and (plans or not run.counters.concluded):
+                yield "refinement"
 
-    def _tool(self, name: str) -> bool:
+    def own(self, kind: str, name: str) -> bool:
+        """Whether it may use a guard, a row of the table, a template, a tool or the formatter."""
+        match kind:
+            case "guard":
+                return any(name in (*row.conditions, *row.unless) for row in self.rows)
+            case "row":
+                return any(row_part(row.source, row.trigger) == f"row.{name}" for row in self.rows)
+            case "prompt" if name == "text":
+                return EXECUTING in self.phases
+            case "prompt" if name == "parameters_full":
+                return "parameters" in self.kinds
+            case "prompt" if name == "parameters" and self.run.spec.profile.stage == "single":
+                return False
+            case "prompt":
+                return name in self.kinds
+            case "tool":
+                return self._is_callable(fold_name(name))
+            case "formatter":
+                selection = self.run.memory.selection
+                return self.formats or (selection is not None and selection.origin == "format")
+        return True
+
+    def _is_callable(self, tool: str) -> bool:
         """Whether a tool may be called: it may be chosen again, or what the run works on names it."""
+        plan = self.run.memory.plan
         if PLANNING in self.phases or self.run.memory.flow is not None:
             return True
-        memory = self.run.memory
-        named = [memory.selection.tool] if memory.selection is not None else []
-        named += [memory.intent.tool] if memory.intent is not None else []
-        named += [step.name for step in memory.plan.steps] if memory.plan is not None else []
-        return bool(self.phases & {SPECIFYING, EXECUTING}) and fold_name(name) in map(fold_name, named)
+        named = [*_at_work(self.run), *(step.name for step in (plan.steps if plan is not None else ()))]
+        return bool(self.phases & {SPECIFYING, EXECUTING}) and tool in map(fold_name, named)

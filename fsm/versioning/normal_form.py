@@ -1,11 +1,12 @@
 """
 The normal form of a definition: its syntax tree without whatever is only form.
 
-Two texts that mean the same have one normal form. Left out are comments, formatting, docstrings, imports, the annotations of
-functions and local variables, and the definition's own name. Local variables, parameters and private attributes (a leading underscore) are
-numbers, in the order of their first use. A name of the package is a `NameReference`, which whoever hashes the form replaces by the
-digest of that definition; a name from elsewhere is its dotted origin, whatever alias it was imported under. Kept as they are:
-constants, operators, the order of everything, public attributes, fields of a class with their annotations.
+Two texts that mean the same have one normal form. Left out are comments, formatting, docstrings, imports and the annotations of
+functions and local variables. Local variables and parameters are numbers, in the order of their first use. A name of the package, the
+definition's own included, is a `NameReference`, and an attribute an `Attribute`: whoever hashes the form replaces the one by the digest of that
+definition, and the other, where it is private (a leading underscore), by its number in its class. A name from elsewhere is
+its dotted origin, whatever alias it was imported under. Kept as they are: constants, operators, the order of everything, public
+attributes, fields of a class with their annotations.
 
 Nothing but the standard library is used, and Python 3.11 to 3.13 give the same forms.
 """
@@ -13,8 +14,7 @@ Nothing but the standard library is used, and Python 3.11 to 3.13 give the same 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -23,19 +23,26 @@ Place = tuple[str, str]
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-_UNWRITTEN = frozenset(
-    ("returns", "type_comment", "type_params", "kind", "ctx", "type_ignores", "lineno", "col_offset")
-)
+_SCOPES = (*FUNCTIONS, ast.ClassDef, ast.Lambda, *_COMPREHENSIONS)
+_UNWRITTEN = frozenset(("annotation", "returns", "type_comment", "kind", "ctx", "defaults", "kw_defaults"))
+"""Fields of nodes that are only form, or that are written before the function that they belong to."""
+
+_BINDING = {
+    **dict.fromkeys((*FUNCTIONS, ast.ClassDef, ast.ExceptHandler, ast.MatchAs, ast.MatchStar), "name"),
+    ast.MatchMapping: "rest",
+    ast.arg: "arg",
+}
+"""Kinds of nodes that bind a name, with the field that holds it."""
 
 
 class NameReference(NamedTuple):
-    """Another definition of the package, which a form uses."""
+    """A definition of the package, which a form uses."""
 
     place: Place
 
 
 class Attribute(NamedTuple):
-    """A private attribute; its number is known once all classes of the package have been read."""
+    """An attribute; the number of a private one is known once all classes of the package have been read."""
 
     name: str
 
@@ -44,7 +51,7 @@ class MethodKeyword(NamedTuple):
     """The name of an argument for a method; which parameter that is depends on the classes that have the method."""
 
     method: str
-    name: str
+    name: str | None
 
 
 Piece = str | NameReference | Attribute | MethodKeyword
@@ -66,19 +73,16 @@ Origin = NameReference | Module | Outside
 
 
 class Names(Protocol):
-    """What the names of a module mean."""
+    """What names mean in a package."""
 
-    def of(self, name: str) -> Origin:
-        """Return what a global name of the module means."""
-
-    def imported(self, statement: ast.Import | ast.ImportFrom) -> dict[str, Origin]:
-        """Return the names that an import binds, with what they mean."""
+    def imported(self, module: str, statement: ast.Import | ast.ImportFrom) -> dict[str, Origin]:
+        """Return the names that an import in a module binds, with what they mean."""
 
     def member(self, module: str, name: str) -> Origin:
-        """Return what an attribute of another module of the package means."""
+        """Return what a global name of a module means."""
 
-    def parameters(self, place: Place) -> list[str] | None:
-        """Return the parameters that a definition is called with by name, None where names are no matter of form."""
+    def parameters(self, place: Place) -> list[str]:
+        """Return the parameters that a definition is called with by name, none where names are no matter of form."""
 
 
 @dataclass(slots=True)
@@ -108,98 +112,40 @@ def is_private(name: str) -> bool:
     return name.startswith("_") and not (name.startswith("__") and name.endswith("__"))
 
 
-def normal_form(statements: Iterable[ast.stmt], name: str, names: Names) -> Form:
+def normal_form(statements: Iterable[ast.stmt], module: str, names: Names) -> Form:
     """
-    Return the normal form of the definition *name*.
+    Return the normal form of a definition.
 
     Args:
         statements: That define it, in their order.
-        name: As its module calls it.
-        names: What other names of the module mean.
+        module: That they are in.
+        names: What names mean there.
     """
-    writer = _Writer(name, names)
+    writer = _Writer(module, names)
     for statement in statements:
         writer.write(statement)
     return writer.form
 
 
-# -- scopes -------------------------------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class _Scope:
-    """Names that a function, comprehension or class binds."""
-
-    in_class: bool = False
-    names: set[str] = field(default_factory=set)
-    imports: dict[str, Origin] = field(default_factory=dict)
-    passed_on: set[str] = field(default_factory=set)
-    globals: set[str] = field(default_factory=set)
-    numbers: dict[str, str] = field(default_factory=dict)
-
-
-def _bound(nodes: Iterable[ast.AST], names: Names, scope: _Scope) -> _Scope:
-    """Return *scope* with what *nodes* bind in it; inner scopes keep their own names."""
-    for node in (inner for outer in nodes for inner in in_same_scope(outer)):
-        scope.names.update(_binds(node))
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            scope.imports |= names.imported(node)
-        elif isinstance(node, ast.Global):
-            scope.globals.update(node.names)
-        elif isinstance(node, ast.Nonlocal):
-            scope.passed_on.update(node.names)
-    scope.names -= scope.globals | scope.passed_on
-    for name in scope.names & scope.imports.keys():
-        del scope.imports[name]  # imported or assigned, as it happens: a variable like any other
-    return scope
-
-
 def in_same_scope(node: ast.AST) -> Iterator[ast.AST]:
     """Yield a node and what is within it in the same scope, not what inner functions, classes and comprehensions hold."""
-    left = [node]
-    while left:
-        found = left.pop()
-        yield found
-        left += reversed(_same_scope(found))
-
-
-def bound_by(statement: ast.stmt) -> Iterator[str]:
-    """Yield the names that a statement binds in its own scope."""
-    for node in in_same_scope(statement):
-        yield from _binds(node)
-
-
-def _binds(node: ast.AST) -> Iterator[str]:
-    """Yield the names that a node itself binds."""
-    if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-        yield node.id
-    elif isinstance(node, (*FUNCTIONS, ast.ClassDef)):
-        yield node.name
-    elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar):
-        yield from () if node.name is None else (node.name,)
-    elif isinstance(node, ast.MatchMapping) and node.rest is not None:
-        yield node.rest
-
-
-def _same_scope(node: ast.AST) -> list[ast.AST]:
-    """Return the parts of a node that are in its own scope."""
-    if isinstance(node, FUNCTIONS):
-        return [*node.decorator_list, *_defaults(node.args)]
-    if isinstance(node, ast.ClassDef):
-        return [*node.decorator_list, *node.bases, *node.keywords]
-    if isinstance(node, ast.Lambda):
-        return list(_defaults(node.args))
+    yield node
     if isinstance(node, _COMPREHENSIONS):  # a walrus binds outside of the comprehension
-        inner = (item for item in ast.walk(node) if isinstance(item, ast.NamedExpr))
-        return [node.generators[0].iter, *(item.target for item in inner)]
-    if isinstance(node, ast.AnnAssign):
-        return [node.target, *([node.value] if node.value is not None else [])]
-    return list(ast.iter_child_nodes(node))
+        yield from (item.target for item in ast.walk(node) if isinstance(item, ast.NamedExpr))
+    elif not isinstance(node, _SCOPES):
+        for child in ast.iter_child_nodes(node):
+            yield from in_same_scope(child)
 
 
-def _defaults(arguments: ast.arguments) -> Iterator[ast.expr]:
-    yield from arguments.defaults
-    yield from (item for item in arguments.kw_defaults if item is not None)
+def bound_by(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """Yield the names that *nodes* themselves bind."""
+    for node in nodes:
+        if isinstance(node, ast.Name):
+            name = None if isinstance(node.ctx, ast.Load) else node.id
+        else:
+            name = getattr(node, _BINDING.get(type(node), ""), None)
+        if name is not None:
+            yield name
 
 
 def parameters_of(arguments: ast.arguments) -> list[str]:
@@ -207,175 +153,149 @@ def parameters_of(arguments: ast.arguments) -> list[str]:
     return [item.arg for item in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
 
 
-# -- writing ------------------------------------------------------------------------------------------------------
+@dataclass(slots=True)
+class _Scope:
+    """
+    Names that a function, comprehension or class binds.
+
+    Attributes:
+        names: Its variables.
+        known: Names that mean something else in it: imported within it, or declared global.
+        in_class: Whether its names are attributes.
+        numbers: Of the variables, as far as they were written.
+    """
+
+    names: set[str]
+    known: dict[str, Origin] = field(default_factory=dict)
+    in_class: bool = False
+    numbers: dict[str, str] = field(default_factory=dict)
 
 
 class _Writer:
     """Writes a definition node by node."""
 
-    def __init__(self, name: str, names: Names) -> None:
+    def __init__(self, module: str, names: Names) -> None:
         self.form = Form()
-        self._name = name
+        self._module = module
         self._names = names
         self._scopes: list[_Scope] = []
         self._locals = 0
-        self._others: list[str] = []
 
-    def write(self, node: ast.AST) -> None:
-        """Write one node with everything in it."""
-        special = _WRITERS.get(type(node))
-        if special is not None:
-            special(self, node)
-        else:
-            self.plain(node)
+    def write(self, value: Any) -> None:
+        """Write a node with everything in it, a list of nodes without statements that do nothing, or a constant."""
+        if isinstance(value, ast.AST):
+            _WRITERS.get(type(value), _Writer.plain)(self, value)
+        elif isinstance(value, list):
+            self.put("[")
+            for item in value:
+                if not isinstance(item, ast.stmt) or not is_silent(item):
+                    self.write(item)
+                    self.put(",")
+            self.put("]")
+        else:  # in ASCII: what can be printed differs from Python to Python
+            self.put(ascii(value))
 
-    def plain(self, node: ast.AST, left_out: frozenset[str] = frozenset()) -> None:
+    def plain(self, node: ast.AST) -> None:
         """Write a node as its kind and its fields."""
         self.put(f"{type(node).__name__}(")
         for name in node._fields:
             value = getattr(node, name, None)
-            if name not in _UNWRITTEN and name not in left_out and value is not None and value != []:
-                self.put(f"{name}=")
-                self._value(value)
-                self.put(";")
+            if name in _UNWRITTEN or value is None or value == []:
+                continue
+            self.put(f"{name}=")
+            if name == _BINDING.get(type(node)):
+                self.name(value)
+            else:
+                self.write(value)
+            self.put(";")
         self.put(")")
 
-    def _value(self, value: Any) -> None:
-        if isinstance(value, ast.AST):
-            self.write(value)
-        elif isinstance(value, list):
-            for item in value:
-                self._value(item)
-                self.put(",")
-        else:
-            self.put(ascii(value))
-
     def put(self, piece: Piece) -> None:
-        """Add one piece to the form."""
         self.form.pieces.append(piece)
-
-    def body(self, statements: Iterable[ast.AST]) -> None:
-        """Write statements; what does nothing is left out."""
-        self.put("body=")
-        for statement in statements:
-            if not isinstance(statement, ast.stmt) or not is_silent(statement):
-                self.write(statement)
-                self.put(",")
-        self.put(";")
 
     # names
 
-    def meaning(self, name: str) -> str | Origin:
-        """Return the number of a local name, what any other name means, or a class's own name as an attribute."""
+    def meaning(self, name: str) -> str | Attribute | Origin:
+        """Return the number of a variable, a class's own name as an attribute, or what any other name means."""
         for depth, scope in enumerate(reversed(self._scopes)):
             if scope.in_class and depth > 0:
                 continue  # a method does not see the names of its class
-            if name in scope.globals:
-                break
-            if name in scope.imports:
-                return scope.imports[name]
+            if name in scope.known:
+                return scope.known[name]
             if name in scope.names:
-                return self._number(scope, name)
-        return self._names.of(name)
+                return Attribute(name) if scope.in_class else self._number(scope, name)
+        return self._names.member(self._module, name)
 
     def _number(self, scope: _Scope, name: str) -> str:
-        if scope.in_class:
-            return name
         if name not in scope.numbers:
             scope.numbers[name] = f"%{self._locals}"
             self._locals += 1
         return scope.numbers[name]
 
     def name(self, name: str) -> None:
-        """Write a name that is used or bound."""
-        found = self.meaning(name)
-        if isinstance(found, str):
-            if found.startswith("%"):
-                self.put(found)
-            else:
-                self.attribute(found)
-        else:
-            self.origin(found)
+        self.origin(self.meaning(name))
 
-    def origin(self, origin: Origin) -> None:
-        """Write what a global name means."""
-        if isinstance(origin, NameReference):
-            self.put(origin)
-        else:
-            self.put(
-                f"module {origin.name}" if isinstance(origin, Module) else f"<{ascii(origin.dotted)[1:-1]}>"
-            )
-
-    def attribute(self, name: str) -> None:
-        """Write the name of an attribute."""
-        self.put(Attribute(name) if is_private(name) else f".{ascii(name)[1:-1]}")
+    def origin(self, origin: str | Attribute | Origin) -> None:
+        self.put(f"<{origin[0]}>" if isinstance(origin, Module | Outside) else origin)
 
     def dotted(self, node: ast.expr) -> Origin | None:
         """Return what a dotted name means, None for any other expression."""
         if isinstance(node, ast.Name):
             found = self.meaning(node.id)
-            return None if isinstance(found, str) else found
-        if not isinstance(node, ast.Attribute):
-            return None
-        base = self.dotted(node.value)
-        if isinstance(base, Module):
-            return self._names.member(base.name, node.attr)
-        return Outside(f"{base.dotted}.{node.attr}") if isinstance(base, Outside) else None
+            return None if isinstance(found, str | Attribute) else found
+        if isinstance(node, ast.Attribute):
+            base = self.dotted(node.value)
+            if isinstance(base, Module):
+                return self._names.member(base.name, node.attr)
+            if isinstance(base, Outside):
+                return Outside(f"{base.dotted}.{node.attr}")
+        return None
 
     # scopes
 
-    def inside(self, scope: _Scope, write: Callable[[], None]) -> None:
-        """Write something within a scope of its own."""
-        self._scopes.append(scope)
-        write()
-        self._scopes.pop()
-
-    def callable_(self, arguments: ast.arguments, body: list[ast.AST]) -> None:
-        """Write the parameters and the body of a function; its defaults belong to the scope around it."""
-        for default in (*arguments.defaults, *arguments.kw_defaults):
-            self._value(default)
-            self.put(",")
-        scope = _bound(body, self._names, _Scope())
-        every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-        rest = [item for item in (arguments.vararg, arguments.kwarg) if item is not None]
-        scope.names.update(item.arg for item in (*every, *rest))
-        counts = (len(arguments.posonlyargs), len(arguments.args), len(arguments.kwonlyargs))
-        self.put(f"{counts}{arguments.vararg is not None}{arguments.kwarg is not None}")
-        for item in (*every, *rest):
-            self.put(self._number(scope, item.arg))
-        self.inside(scope, lambda: self.body(body))
-
-    def function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-        """Write a function."""
+    def _inside(self, node: ast.AST, outer: list[Any], inner: list[Any], scope: _Scope) -> None:
+        """Write a node with a scope of its own: what belongs to the scope around it, then what is within."""
         self.put(f"{type(node).__name__}(")
-        self._decorators(node)
-        self._own_name(node.name)
-        self.callable_(node.args, list(node.body))
+        self.write(outer)
+        self._scopes.append(scope)
+        self.write(inner)
+        self._scopes.pop()
         self.put(")")
 
-    def _decorators(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
-        for decorator in node.decorator_list:
-            self.write(decorator)
-            self.put("@")
+    def _scope_of(self, nodes: Iterable[ast.AST], parameters: Iterable[str] = ()) -> _Scope:
+        """Return the scope of *nodes*; inner scopes keep their own names."""
+        found = [inner for outer in nodes for inner in in_same_scope(outer)]
+        scope = _Scope({*bound_by(found), *parameters})
+        for node in found:
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                imported = self._names.imported(self._module, node)
+                scope.known |= {name: origin for name, origin in imported.items() if name not in scope.names}
+            elif isinstance(node, ast.Global):
+                scope.known |= {name: self._names.member(self._module, name) for name in node.names}
+            elif isinstance(node, ast.Nonlocal):
+                scope.names.difference_update(node.names)
+        return scope
 
-    def _own_name(self, name: str) -> None:
-        """Write the name of an inner function or class; that of the definition itself is left out."""
-        if self._scopes:
-            self.name(name)
+    def function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        self._callable(node, [ast.Name(node.name, ast.Store()), node.decorator_list], node.body)
+
+    def lambda_(self, node: ast.Lambda) -> None:
+        self._callable(node, [], [node.body])
+
+    def _callable(self, node: Any, outer: list[Any], body: Sequence[ast.AST]) -> None:
+        """Write what can be called; its defaults belong to the scope around it."""
+        outer = [*outer, node.args.defaults, node.args.kw_defaults]
+        scope = self._scope_of(body, bound_by(ast.iter_child_nodes(node.args)))
+        self._inside(node, outer, [node.args, body], scope)
 
     def class_(self, node: ast.ClassDef) -> None:
         """Write a class; what it inherits and defines is noted for other forms."""
         if not self._scopes:
             self._notice(node)
-        self.put("ClassDef(")
-        self._decorators(node)
-        self._own_name(node.name)
-        for item in (*node.bases, *node.keywords):
-            self.write(item)
-            self.put(",")
-        scope = _bound(node.body, self._names, _Scope(in_class=True))
-        self.inside(scope, lambda: self.body(node.body))
-        self.put(")")
+        scope = self._scope_of(node.body)
+        scope.in_class = True
+        outer = [ast.Name(node.name, ast.Store()), node.decorator_list, node.bases, node.keywords]
+        self._inside(node, outer, node.body, scope)
 
     def _notice(self, node: ast.ClassDef) -> None:
         form = self.form
@@ -385,174 +305,64 @@ class _Writer:
             self.dotted(base.value if isinstance(base, ast.Subscript) else base) for base in node.bases
         )
         form.bases = [origin.place for origin in origins if isinstance(origin, NameReference)]
-        for item in node.body:
-            if isinstance(item, FUNCTIONS):
-                form.methods[item.name] = parameters_of(item.args)
-        for name in _private_of(node):
-            form.private.setdefault(name, len(form.private))
-
-    # single kinds of nodes
-
-    def lambda_(self, node: ast.Lambda) -> None:
-        """Write a lambda."""
-        self.put("Lambda(")
-        self.callable_(node.args, [node.body])
-        self.put(")")
+        form.methods = {
+            item.name: parameters_of(item.args) for item in node.body if isinstance(item, FUNCTIONS)
+        }
+        owned = list(bound_by(inner for item in node.body for inner in in_same_scope(item)))
+        owned += [
+            item.attr
+            for item in ast.walk(node)
+            if isinstance(item, ast.Attribute)
+            and isinstance(item.ctx, ast.Store)
+            and isinstance(item.value, ast.Name)
+        ]
+        private = dict.fromkeys(filter(is_private, owned))
+        form.private = {name: number for number, name in enumerate(private)}
 
     def comprehension(self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> None:
-        """Write a comprehension: the first iterable outside of its scope, the rest within."""
-        self.put(f"{type(node).__name__}(")
-        self.write(node.generators[0].iter)
-        scope = _Scope()
-        for generator in node.generators:
-            scope.names.update(name for item in ast.walk(generator.target) for name in _binds(item))
-        self.inside(scope, lambda: self._generators(node))
-        self.put(")")
+        """Write a comprehension; its first iterable belongs to the scope around it."""
+        loops = [[item.is_async, item.target, item.ifs, item.iter] for item in node.generators]
+        first = loops[0].pop()
+        results = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+        names = bound_by(inner for item in node.generators for inner in ast.walk(item.target))
+        self._inside(node, [first], [loops, results], _Scope(set(names)))
 
-    def _generators(self, node: Any) -> None:
-        for number, generator in enumerate(node.generators):
-            self.put("async for" if generator.is_async else "for")
-            self.write(generator.target)
-            if number:
-                self.write(generator.iter)
-            for condition in generator.ifs:
-                self.put("if")
-                self.write(condition)
-        self.put(":")
-        self.plain(node, frozenset(("generators",)))
-
-    def identifier(self, node: ast.Name) -> None:
-        """Write a name."""
-        if self._scopes or isinstance(node.ctx, ast.Load):
-            self.name(node.id)
-        elif node.id == self._name:
-            self.put("self")
-        else:  # a statement that defines several names
-            if node.id not in self._others:
-                self._others.append(node.id)
-            self.put(f"other {self._others.index(node.id)}")
+    # single kinds of nodes
 
     def access(self, node: ast.Attribute) -> None:
         """Write the access of an attribute; of a module it is what the module defines."""
         origin = self.dotted(node)
         if origin is not None:
             self.origin(origin)
-            return
-        self.put("(")
-        self.write(node.value)
-        self.attribute(node.attr)
-        self.put(")")
+        else:
+            self.write([node.value])
+            self.put(Attribute(node.attr))
 
     def call(self, node: ast.Call) -> None:
         """Write a call; an argument for a parameter of a known function is named by the parameter's number."""
         self.put("Call(")
-        self.write(node.func)
-        origin = self.dotted(node.func)
-        target = node.args[0] if origin == Outside("functools.partial") and node.args else node.func
-        place = self.dotted(target)
-        known = self._names.parameters(place.place) if isinstance(place, NameReference) else None
-        for argument in node.args:
-            self.put(",")
-            self.write(argument)
+        self.write([node.func, node.args])
+        function = self.dotted(node.func)
+        is_partial = function == Outside("functools.partial") and node.args
+        called = self.dotted(node.args[0]) if is_partial else function
+        known = self._names.parameters(called.place) if isinstance(called, NameReference) else []
         for keyword in node.keywords:
-            self.put(",")
-            self._keyword(keyword, node.func, known)
+            if keyword.arg in known:
+                self.put(f"#{known.index(keyword.arg)}=")
+            elif function is None and isinstance(node.func, ast.Attribute):
+                self.put(MethodKeyword(node.func.attr, keyword.arg))
+            else:
+                self.put(f"{keyword.arg}=")
+            self.write(keyword.value)
         self.put(")")
-
-    def _keyword(self, node: ast.keyword, function: ast.expr, known: list[str] | None) -> None:
-        if node.arg is None:
-            self.put("**")
-        elif known is not None and node.arg in known:
-            self.put(f"#{known.index(node.arg)}=")
-        elif isinstance(function, ast.Attribute) and self.dotted(function) is None:
-            self.put(MethodKeyword(function.attr, node.arg))
-        else:
-            self.put(f"{node.arg!a}=")
-        self.write(node.value)
 
     def annotated(self, node: ast.AnnAssign) -> None:
         """Write an annotated assignment: the annotation of a class's field counts, any other does not."""
-        is_field = bool(self._scopes) and self._scopes[-1].in_class
-        if is_field:
-            self.put("Field(")
-            self.write(node.target)
-            self._annotation(node.annotation)
-        elif node.value is None:
-            return
-        else:
-            self.put("Assign(targets=")
-            self.write(node.target)
-            self.put(",;value=")
-        if node.value is not None:
-            self.put("=" if is_field else "")
-            self.write(node.value)
-        self.put(")" if is_field else ";)")
-
-    def _annotation(self, node: ast.expr) -> None:
-        """Write an annotation; one that is a text is read."""
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            with suppress(SyntaxError):
-                node = ast.parse(node.value, mode="eval").body
-        self.put(":")
-        self.write(node)
-
-    def handler(self, node: ast.ExceptHandler) -> None:
-        """Write an exception's handler."""
-        if node.name is not None:
-            self.identifier(ast.Name(node.name, ast.Store()))
-        self.block(node, frozenset(("name",)))
-
-    def _named(self, node: Any, name: str) -> None:
-        """Write a node one field of which is a name that it binds."""
-        bound = getattr(node, name)
-        if bound is not None:
-            self.identifier(ast.Name(bound, ast.Store()))
-        self.plain(node, frozenset((name,)))
-
-    def pattern(self, node: ast.MatchAs | ast.MatchStar) -> None:
-        """Write a pattern that binds a name."""
-        self._named(node, "name")
-
-    def mapping_pattern(self, node: ast.MatchMapping) -> None:
-        """Write a pattern of a mapping."""
-        self._named(node, "rest")
-
-    def class_pattern(self, node: ast.MatchClass) -> None:
-        """Write a pattern of a class with its attributes."""
-        for name in node.kwd_attrs:
-            self.attribute(name)
-        self.plain(node, frozenset(("kwd_attrs",)))
-
-    def constant(self, node: ast.Constant) -> None:
-        """Write a constant; texts in ASCII, since what can be printed differs from Python to Python."""
-        self.put(f"Constant({node.value!a})")
-
-    def joined(self, node: ast.JoinedStr) -> None:
-        """Write a formatted text, neighbouring constants as one."""
-        self.put("JoinedStr(")
-        text = ""
-        for item in node.values:
-            if isinstance(item, ast.Constant):
-                text += str(item.value)
-                continue
-            self.put(ascii(text))
-            text = ""
-            self.write(item)
-        self.put(f"{text!a})")
-
-    def block(self, node: ast.AST, left_out: frozenset[str] = frozenset()) -> None:
-        """Write a compound statement without what does nothing in its bodies."""
-        self.put(f"{type(node).__name__}(")
-        for name in node._fields:
-            value = getattr(node, name, None)
-            if value is None or value == [] or name in _UNWRITTEN or name in left_out:
-                continue
-            self.put(f"{name}:")
-            if isinstance(value, list):
-                self.body(value)
-            else:
-                self._value(value)
-        self.put(")")
+        if self._scopes and self._scopes[-1].in_class:
+            self.put("Field")
+            self.write([node.target, node.annotation, node.value])
+        elif node.value is not None:
+            self.plain(ast.Assign([node.target], node.value))
 
 
 def is_silent(statement: ast.stmt) -> bool:
@@ -563,55 +373,17 @@ def is_silent(statement: ast.stmt) -> bool:
         return isinstance(statement.value.value, str)
     if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
         return statement.targets[0].id in ("__slots__", "__all__")
-    return is_typing_only(statement)
-
-
-def is_typing_only(statement: ast.stmt) -> bool:
-    """Whether a statement is there for type checkers alone."""
-    if not isinstance(statement, ast.If):
-        return False
-    test = statement.test
-    return (test.id if isinstance(test, ast.Name) else getattr(test, "attr", "")) == "TYPE_CHECKING"
-
-
-def _private_of(node: ast.ClassDef) -> Iterator[str]:
-    """Yield the private attributes that a class defines or sets, in the order of its text."""
-    for item in node.body:
-        for inner in _in_order(item):
-            if isinstance(inner, ast.Attribute) and is_private(inner.attr):
-                if isinstance(inner.ctx, ast.Store) and isinstance(inner.value, ast.Name):
-                    yield inner.attr
-            elif inner is item or isinstance(item, ast.Assign | ast.AnnAssign):
-                yield from filter(is_private, _binds(inner))
-
-
-def _in_order(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield a node and all in it, in the order of the text."""
-    yield node
-    for child in ast.iter_child_nodes(node):
-        yield from _in_order(child)
+    test = statement.test if isinstance(statement, ast.If) else None
+    return "TYPE_CHECKING" in (getattr(test, "id", ""), getattr(test, "attr", ""))
 
 
 _WRITERS: dict[type[ast.AST], Callable[[_Writer, Any], None]] = {
-    ast.FunctionDef: _Writer.function,
-    ast.AsyncFunctionDef: _Writer.function,
+    **dict.fromkeys(FUNCTIONS, _Writer.function),
+    **dict.fromkeys(_COMPREHENSIONS, _Writer.comprehension),
     ast.ClassDef: _Writer.class_,
     ast.Lambda: _Writer.lambda_,
-    **dict.fromkeys(_COMPREHENSIONS, _Writer.comprehension),
-    ast.Name: _Writer.identifier,
+    ast.Name: lambda writer, node: writer.name(node.id),
     ast.Attribute: _Writer.access,
     ast.Call: _Writer.call,
     ast.AnnAssign: _Writer.annotated,
-    ast.ExceptHandler: _Writer.handler,
-    ast.MatchAs: _Writer.pattern,
-    ast.MatchStar: _Writer.pattern,
-    ast.MatchMapping: _Writer.mapping_pattern,
-    ast.MatchClass: _Writer.class_pattern,
-    ast.Constant: _Writer.constant,
-    ast.JoinedStr: _Writer.joined,
-    **dict.fromkeys(
-        (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.match_case),
-        _Writer.block,
-    ),
-    ast.TryStar: _Writer.block,
 }

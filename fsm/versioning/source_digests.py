@@ -15,7 +15,7 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -23,8 +23,8 @@ from pathlib import Path
 
 from .normal_form import (
     FUNCTIONS,
-    Attribute,
     Form,
+    MethodKeyword,
     Module,
     NameReference,
     Origin,
@@ -80,18 +80,14 @@ class Files:
         return sorted(item for item in found if self.read(item) is not None)
 
 
-Import = tuple[bool, str, str]
-"""Where a name comes from: whether of the package itself, the module, and its name there (empty for the module itself)."""
-
-
 @dataclass(slots=True)
 class _Source:
-    """A module: its definitions as statements, and where the names come from that it imports."""
+    """A module: its definitions as statements, and what the names are that it imports."""
 
     name: str
-    path: str
+    is_room: bool
     definitions: dict[str, list[ast.stmt]] = field(default_factory=dict)
-    imports: dict[str, Import] = field(default_factory=dict)
+    imports: dict[str, Place | Outside] = field(default_factory=dict)
 
 
 class Package:
@@ -114,7 +110,6 @@ class Package:
         self._rooms: dict[str, dict[str, list[str]]] = {}
         self.paths: set[str] = set()
         self.forms: dict[Place, Form] = {}
-        self._digests: dict[Place, str] = {}
 
     def digests(self, roots: Iterable[Place]) -> dict[Place, str]:
         """
@@ -124,13 +119,16 @@ class Package:
             UnknownDefinition: A root is not there.
         """
         roots = list(roots)
+        for module, name in roots:
+            if name not in getattr(self.source(module), "definitions", ()):
+                raise UnknownDefinition(f"{module} defines no {name}")
         for root in roots:
-            if root[1] not in getattr(self.source(root[0]), "definitions", ()):
-                raise UnknownDefinition(f"{root[0]} defines no {root[1]}")
-        self._read(roots)
-        self._digests = self._hashed(frozenset())
-        self._digests = self._hashed(self._alike())
-        return {root: self._digests[root] for root in roots}
+            self.reached(root)
+        hashing = _Hashing(self)
+        hashing.hash_all()
+        hashing.named = hashing.alike()
+        hashing.hash_all()
+        return {root: hashing.digests[root] for root in roots}
 
     def reached(self, root: Place) -> set[Place]:
         """Return what a root depends on, itself included; boundaries are not followed."""
@@ -140,10 +138,12 @@ class Package:
             place = left.pop()
             if place not in found:
                 found.add(place)
-                left += self._edges(place)
+                if place not in self.forms:
+                    self.forms[place] = self.form(place)
+                pieces = self.forms[place].pieces
+                used = (piece.place for piece in pieces if isinstance(piece, NameReference))
+                left += (other for other in used if other not in self.boundaries)
         return found
-
-    # -- reading
 
     def source(self, name: str) -> _Source | None:
         """Return a module, None where the package has none of this name."""
@@ -153,22 +153,19 @@ class Package:
 
     def _parsed(self, name: str) -> _Source | None:
         base = name.replace(".", "/")
-        for path in (f"{base}.py", f"{base}/__init__.py" if base else "__init__.py"):
+        for path in (f"{base}.py", f"{base}/__init__.py".lstrip("/")):
             content = self.files.read(path)
             if content is not None:
                 self.paths.add(path)
-                return self._split(name, path, ast.parse(content))
+                source = _Source(name, path.endswith("__init__.py"))
+                for statement in ast.parse(content).body:
+                    for owner in _owners(statement, source.definitions):
+                        source.definitions.setdefault(owner, []).append(statement)
+                    for node in in_same_scope(statement):
+                        if isinstance(node, ast.Import | ast.ImportFrom):
+                            source.imports |= _imports_of(node, source)
+                return source
         return None
-
-    def _split(self, name: str, path: str, tree: ast.Module) -> _Source:
-        source = _Source(name, path)
-        for statement in tree.body:
-            for owner in _owners(statement, source.definitions):
-                source.definitions.setdefault(owner, []).append(statement)
-            for node in in_same_scope(statement):
-                if isinstance(node, ast.Import | ast.ImportFrom):
-                    source.imports |= imports_of(node, source)
-        return source
 
     def find(self, room: str, name: str) -> Place:
         """
@@ -196,52 +193,85 @@ class Package:
                 found.setdefault(name, []).append(module)
         return found
 
-    def member(self, module: str, name: str) -> Origin:
-        """Return what a name of a module means, also where it was only imported there."""
-        source = self.source(module)
-        if source is not None and name in source.definitions:
-            return NameReference((module, name))
-        if source is not None and name in source.imports and source.imports[name] != (True, module, name):
-            return self.meaning(source.imports[name])
-        inner = f"{module}.{name}".strip(".")
-        return Module(inner) if self.source(inner) is not None else Outside(name)
-
-    def meaning(self, imported: Import) -> Origin:
-        """Return what an imported name means."""
-        own, module, name = imported
-        if own:
-            return self.member(module, name) if name else Module(module)
-        return Outside(f"{module}.{name}" if name else module)
-
-    def _read(self, roots: Iterable[Place]) -> None:
-        """Write the forms of *roots* and of everything that they use."""
-        left = list(roots)
-        while left:
-            place = left.pop()
-            if place in self.forms:
-                continue
-            self.forms[place] = self.form(place)
-            left += self._edges(place)
-
     def form(self, place: Place) -> Form:
         """Return the normal form of one definition."""
         source = self.source(place[0])
         assert source is not None, "a reference leads to a module that was read"
-        return normal_form(source.definitions[place[1]], place[1], _ModuleNames(self, source))
+        return normal_form(source.definitions[place[1]], place[0], self)
 
-    def _edges(self, place: Place) -> Iterator[Place]:
-        for piece in self.forms[place].pieces:
-            if isinstance(piece, NameReference) and piece.place not in self.boundaries:
-                yield piece.place
+    # -- what names mean (`fsm.versioning.normal_form.Names`)
 
-    # -- hashing
+    def member(self, module: str, name: str) -> Origin:
+        """Return what a global name of a module means, also where it was only imported there."""
+        source = self.source(module)
+        if source is not None and name in source.definitions:
+            return NameReference((module, name))
+        imported = source.imports.get(name) if source is not None else None
+        if imported is not None and imported != (module, name):
+            return self._meaning(imported)
+        inner = f"{module}.{name}".strip(".")
+        return Module(inner) if self.source(inner) is not None else Outside(name)
 
-    def _alike(self) -> frozenset[Place]:
+    def _meaning(self, imported: Place | Outside) -> Origin:
+        return imported if isinstance(imported, Outside) else self.member(*imported)
+
+    def imported(self, module: str, statement: ast.Import | ast.ImportFrom) -> dict[str, Origin]:
+        """Return the names that an import in a module binds, with what they mean."""
+        source = self.source(module)
+        assert source is not None, "its statements were read"
+        return {name: self._meaning(item) for name, item in _imports_of(statement, source).items()}
+
+    def parameters(self, place: Place) -> list[str]:
+        """Return the parameters of a function or of a class's own constructor."""
+        source = self.source(place[0])
+        statement = source.definitions[place[1]][-1] if source is not None else None
+        if isinstance(statement, ast.ClassDef):
+            own = (item for item in statement.body if isinstance(item, FUNCTIONS) and item.name == "__init__")
+            statement = next(own, None)
+        return parameters_of(statement.args) if isinstance(statement, FUNCTIONS) else []
+
+
+class _Hashing:
+    """
+    The hashing of a package's forms.
+
+    Attributes:
+        named: Classes whose names count.
+        digests: Of all definitions whose forms were read.
+    """
+
+    def __init__(self, package: Package) -> None:
+        self.named: frozenset[Place] = frozenset()
+        self.digests: dict[Place, str] = {}
+        self.boundaries = package.boundaries
+        self._forms = package.forms
+        reached = {place: package.reached(place) for place in list(self._forms)}
+        self._groups = [
+            (place, {other for other in reached[place] if place in reached[other]})
+            for place in sorted(reached, key=lambda place: len(reached[place]))
+        ]
+        self._private: dict[str, list[int]] = {}
+        self._keywords: dict[tuple[str, str | None], set[int]] = {}
+        for form in self._forms.values():
+            for name, number in form.private.items():
+                self._private.setdefault(name, []).append(number)
+            for method, parameters in form.methods.items():
+                for number, parameter in enumerate(parameters):
+                    self._keywords.setdefault((method, parameter), set()).add(number)
+
+    def hash_all(self) -> None:
+        """Set the digests of all definitions, each after those that it uses; of a group that uses each other all count."""
+        found: dict[Place, str] = {}
+        for place, group in self._groups:
+            found[place] = self._digest(place, group, found)
+        self.digests = found
+
+    def alike(self) -> frozenset[Place]:
         """Return the classes that only their names tell from others: equal in form, and yet not the same."""
         by_digest: dict[str, list[Place]] = {}
-        for place, form in self.forms.items():
+        for place, form in self._forms.items():
             if form.named:
-                by_digest.setdefault(self._digests[place], []).append(place)
+                by_digest.setdefault(self.digests[place], []).append(place)
         named: set[Place] = set()
         for places in by_digest.values():
             private = [place for place in places if is_private(place[1])]
@@ -249,200 +279,88 @@ class Package:
                 named.update(place for place in places if place not in private or len(private) > 1)
         return frozenset(named)
 
-    def _hashed(self, named: frozenset[Place]) -> dict[Place, str]:
-        """Return the digest of every form; of the classes in *named* the name counts."""
-        attributes = self._attributes()
-        methods = self._methods()
+    def _digest(self, first: Place, group: set[Place], found: Mapping[Place, str]) -> str:
+        """Return the digest of one of several definitions that use each other: of all their texts, seen from this one."""
+        order = [first]
 
-        def text_of(place: Place, others: Callable[[Place], str]) -> str:
-            form = self.forms[place]
-            own = f"class {form.named}:" if place in named or self._is_tagged(place) else ""
-            numbers = attributes[place]
+        def other(place: Place) -> str:
+            if place not in group:
+                return found[place]
+            if place not in order:
+                order.append(place)
+            return f"member {order.index(place)}"
 
-            def written(piece: Piece) -> str:
-                if isinstance(piece, str):
-                    return piece
-                if isinstance(piece, NameReference):
-                    return f"[{self.boundaries.get(piece.place) or others(piece.place)}]"
-                if isinstance(piece, Attribute):
-                    return numbers.get(piece.name, f".{ascii(piece.name)[1:-1]}")
-                return f"{methods.get((piece.method, piece.name), ascii(piece.name))}="
+        whole = sha256()
+        for place in order:  # grows while it is walked
+            whole.update(self._text(place, other).encode() + b"\n")
+        return whole.hexdigest()
 
-            return own + "".join(map(written, form.pieces))
+    def _text(self, place: Place, others: Callable[[Place], str]) -> str:
+        form = self._forms[place]
 
-        found: dict[Place, str] = {}
-        for group in self._groups():
-            for place in group:
-                found[place] = _group_digest(place, frozenset(group), text_of, found)
-        return found
+        def written(piece: Piece) -> str:
+            if isinstance(piece, str):
+                return piece
+            if isinstance(piece, NameReference):
+                return f"[{self.boundaries.get(piece.place) or others(piece.place)}]"
+            if isinstance(piece, MethodKeyword):
+                numbers = self._keywords.get((piece.method, piece.name))
+                return f"{sorted(numbers) if numbers else piece.name}="
+            if not is_private(piece.name):
+                return f".{piece.name}"
+            own = self._own(place, piece.name)
+            return f"._{own or sorted(set(self._private.get(piece.name, ()))) or piece.name}"
+
+        own = f"class {form.named}:" if place in self.named or self._is_tagged(place) else ""
+        return own + "".join(map(written, form.pieces))
+
+    def _own(self, place: Place, name: str) -> str | None:
+        """Return which private attribute of a class or of its bases *name* is."""
+        form = self._forms.get(place)
+        if form is None:
+            return None
+        for number, base in enumerate(form.bases):
+            if (found := self._own(base, name)) is not None:
+                return f"{number}<{found}"
+        return f"{form.private[name]}" if name in form.private else None
 
     def _is_tagged(self, place: Place) -> bool:
         """Whether a class's name is on the wire, also by a base that says so."""
-        form = self.forms.get(place)
-        return form is not None and (form.tagged or any(self._is_tagged(base) for base in form.bases))
-
-    def _methods(self) -> dict[tuple[str, str], str]:
-        """Return which parameters a method's argument of a name can be meant for, in any class that has the method."""
-        found: dict[tuple[str, str], set[int]] = {}
-        for form in self.forms.values():
-            for method, parameters in form.methods.items():
-                for number, parameter in enumerate(parameters):
-                    found.setdefault((method, parameter), set()).add(number)
-        return {key: "#" + ",".join(map(str, sorted(numbers))) for key, numbers in found.items()}
-
-    def _attributes(self) -> dict[Place, dict[str, str]]:
-        """Return for every definition how it writes private attributes: its own class's first, then those of others."""
-        everyone: dict[str, list[tuple[int, ...]]] = {}
-        families = self._families()
-        numbered = {family: self._numbered(family) for family in set(families.values())}
-        for numbers in numbered.values():
-            for name, owned in numbers.items():
-                everyone.setdefault(name, []).append(owned)
-        outer = {name: f"._{sorted(set(owned))}" for name, owned in everyone.items()}
-        return {
-            place: outer
-            | {name: f"._{[owned]}" for name, owned in numbered.get(families.get(place, ()), {}).items()}
-            for place in self.forms
-        }
-
-    def _families(self) -> dict[Place, tuple[Place, ...]]:
-        """Return for every class those that share its private attributes: its bases and what inherits from them."""
-        family = {place: {place} for place, form in self.forms.items() if form.named}
-        for place in list(family):
-            for base in self.forms[place].bases:
-                if base in family:
-                    joined = family[place] | family[base]
-                    family |= dict.fromkeys(joined, joined)
-        return {place: tuple(sorted(members)) for place, members in family.items()}
-
-    def _numbered(self, family: tuple[Place, ...]) -> dict[str, tuple[int, ...]]:
-        """Return the private attributes of a family of classes, each with its numbers in those that define it."""
-        found: dict[str, list[int]] = {}
-        for place in family:
-            for name, number in self.forms[place].private.items():
-                found.setdefault(name, []).append(number)
-        return {name: tuple(sorted(numbers)) for name, numbers in found.items()}
-
-    def _groups(self) -> Iterator[list[Place]]:
-        """Yield definitions that use each other together, each group after those that it uses (Tarjan)."""
-        index: dict[Place, int] = {}
-        low: dict[Place, int] = {}
-        open_: list[Place] = []
-        done: set[Place] = set()
-        for root in self.forms:
-            walk = [] if root in index else [(root, self._entered(root, index, low, open_))]
-            while walk:
-                place, edges = walk[-1]
-                other = next(edges, None)
-                if other is None:
-                    walk.pop()
-                    if walk:
-                        low[walk[-1][0]] = min(low[walk[-1][0]], low[place])
-                    if low[place] == index[place]:
-                        at = open_.index(place)
-                        done.update(open_[at:])
-                        yield open_[at:]
-                        del open_[at:]
-                elif other not in index:
-                    walk.append((other, self._entered(other, index, low, open_)))
-                elif other not in done:
-                    low[place] = min(low[place], index[other])
-
-    def _entered(
-        self, place: Place, index: dict[Place, int], low: dict[Place, int], open_: list[Place]
-    ) -> Iterator[Place]:
-        index[place] = low[place] = len(index)
-        open_.append(place)
-        return self._edges(place)
+        form = self._forms.get(place)
+        return form is not None and (form.tagged or any(map(self._is_tagged, form.bases)))
 
 
-def _group_digest(
-    first: Place,
-    group: frozenset[Place],
-    text_of: Callable[[Place, Callable[[Place], str]], str],
-    found: Mapping[Place, str],
-) -> str:
-    """Return the digest of one of several definitions that use each other: of all their texts, seen from this one."""
-    order = [first]
-
-    def other(place: Place) -> str:
-        if place not in group:
-            return found[place]
-        if place not in order:
-            order.append(place)
-        return f"member {order.index(place)}"
-
-    whole = sha256()
-    for place in order:  # grows while it is walked
-        whole.update(text_of(place, other).encode() + b"\n")
-    return whole.hexdigest()
-
-
-class _ModuleNames:
-    """What the names of a module mean (`fsm.versioning.normal_form.Names`)."""
-
-    def __init__(self, package: Package, source: _Source) -> None:
-        self._package = package
-        self._source = source
-
-    def of(self, name: str) -> Origin:
-        """Return what a global name of the module means."""
-        if name in self._source.definitions:
-            return NameReference((self._source.name, name))
-        found = self._source.imports.get(name)
-        return Outside(name) if found is None else self._package.meaning(found)
-
-    def imported(self, statement: ast.Import | ast.ImportFrom) -> dict[str, Origin]:
-        """Return the names that an import binds, with what they mean."""
-        found = imports_of(statement, self._source)
-        return {name: self._package.meaning(imported) for name, imported in found.items()}
-
-    def member(self, module: str, name: str) -> Origin:
-        """Return what an attribute of another module of the package means."""
-        return self._package.member(module, name)
-
-    def parameters(self, place: Place) -> list[str] | None:
-        """Return the parameters of a function or of a class's own constructor."""
-        source = self._package.source(place[0])
-        statement = source.definitions[place[1]][-1] if source is not None else None
-        if isinstance(statement, ast.ClassDef):
-            own = [item for item in statement.body if isinstance(item, FUNCTIONS) and item.name == "__init__"]
-            return parameters_of(own[0].args) if own else None
-        return parameters_of(statement.args) if isinstance(statement, FUNCTIONS) else None
-
-
-def imports_of(statement: ast.Import | ast.ImportFrom, source: _Source) -> dict[str, Import]:
+def _imports_of(statement: ast.Import | ast.ImportFrom, source: _Source) -> dict[str, Place | Outside]:
     """Return the names that an import of a module binds, with where they come from."""
     if isinstance(statement, ast.Import):
-        names = [(item.asname, item.name) for item in statement.names]
+        tops = {item.name: item.name.partition(".")[0] for item in statement.names}
         return {
-            alias or name.partition(".")[0]: (False, name if alias else name.partition(".")[0], "")
-            for alias, name in names
+            item.asname or tops[item.name]: Outside(item.name if item.asname else tops[item.name])
+            for item in statement.names
         }
     module = statement.module or ""
-    if statement.level:
-        here = source.name.split(".") if source.name else []
-        up = statement.level - source.path.endswith("__init__.py")
-        module = ".".join([*here[: len(here) - up], *filter(None, module.split("."))])
-    return {item.asname or item.name: (statement.level > 0, module, item.name) for item in statement.names}
+    if not statement.level:
+        return {item.asname or item.name: Outside(f"{module}.{item.name}") for item in statement.names}
+    here = source.name.split(".") if source.name else []
+    up = statement.level - source.is_room
+    room = ".".join([*here[: len(here) - up], *filter(None, module.split("."))])
+    return {item.asname or item.name: (room, item.name) for item in statement.names}
 
 
 def _owners(statement: ast.stmt, defined: Mapping[str, object]) -> list[str]:
     """Return the definitions that a statement of a module makes, or changes after they were made."""
     if is_silent(statement):
         return []
-    names = list(bound_by(statement))
-    if isinstance(statement, (*FUNCTIONS, ast.ClassDef)):
-        return names[:1]
+    nodes = list(in_same_scope(statement))
     changed = [
         node.value
-        for node in in_same_scope(statement)
+        for node in nodes
         if isinstance(node, ast.Subscript | ast.Attribute) and not isinstance(node.ctx, ast.Load)
     ]
     if isinstance(statement, ast.Expr):
         changed += [node for node in ast.walk(statement) if isinstance(node, ast.expr)]
     used = [node.id for node in changed if isinstance(node, ast.Name) and node.id in defined]
-    return list(dict.fromkeys([*names, *used]))
+    return list(dict.fromkeys([*bound_by(nodes), *used]))
 
 
 def digest_of(texts: Iterable[str]) -> str:
