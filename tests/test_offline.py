@@ -213,6 +213,20 @@ def test_a_tool_that_fails_is_not_tried_for_ever() -> None:
         assert triggers(own, result).count("ai.process failed") == 1
 
 
+def test_a_report_that_fails_is_not_tried_again() -> None:
+    """The text is there; the run ends with it."""
+
+    @tool("document.generateReport", effect="read")
+    def broken(title: str | None = None) -> str:
+        """Fail."""
+        raise ToolError("the printer is on fire")
+
+    with offline(tools=[broken]) as own:
+        result = own.run(OBJECTIVE, documents=[("contract.md", CONTRACT)])
+        assert triggers(own, result) == ["document.extract", "ai.process", "document.generateReport failed"]
+        assert (result.state, result.answer.count("within thirty days")) == ("Done", 1)
+
+
 @pytest.mark.parametrize("steps", [1, 2])
 def test_it_ends_rightly_when_steps_run_out(steps: int) -> None:
     """With one step nothing is written yet; with two the answer is there."""

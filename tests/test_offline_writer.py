@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from paor.prompts.offline import comparison, corpus
+from paor.prompts.offline import corpus
 from paor.prompts.offline.corpus import Corpus, Source
 from paor.prompts.offline.evidence import find_evidence
-from paor.prompts.offline.kinds import facts, kinds_of
+from paor.prompts.offline.kinds import kinds_of
 from paor.prompts.offline.markdown import escape
 from paor.prompts.offline.request import parse
 from paor.prompts.offline.units import Unit, fold, split, units
@@ -176,11 +176,6 @@ def test_the_room_of_a_report_holds_all_deadlines_of_the_example() -> None:
         ("List all action items with their owners and due dates", ["minutes.docx"], ["Owner: Ruth Castellan; Due: 5 June 2026"]),
         ("Who is responsible for what, and by when?", ["minutes.docx"], ["Owner: Omar Rees"]),
         ("List all risks", ["minutes.docx"], ["insurance certificate of clause 2.6"]),
-        (
-            "Report conflicts between the contract and the notes",
-            ["contract.pdf", "notes.html"],
-            ["EUR 480,000", "EUR 400,000", "31 October 2026 to 15 December 2026", "; differs)"],
-        ),
     ],
 )  # fmt: skip
 def test_other_requests_about_the_examples(request_: str, names: list[str], holds: list[str]) -> None:
@@ -197,17 +192,14 @@ def test_other_requests_about_the_examples(request_: str, names: list[str], hold
     ("request_", "expected"),
     [
         (JOB, [("Obligations", "list"), ("Deadlines", "list")]),
-        ("List obligations, deadlines and prices", [("Obligations", "list"), ("Deadlines", "list"), ("Prices", "list")]),
+        ("List obligations, deadlines and prices", [("Obligations", "list"), ("Deadlines", "list"), ("Prices", "question")]),
         ("What are the termination terms?", [("Termination terms", "question")]),
         ("Summarise the document", [("Summary", "summary")]),
         ("What is this document about?", [("Summary", "summary")]),
-        ("Compare the two offers", [("Comparison", "compare")]),
-        ("Are there contradictions between a and b?", [("Conflicts", "conflicts")]),
-        ("Give me an overview including all risks", [("Summary", "summary"), ("Risks", "list")]),
         ("Which orders are late?", [("Which orders are late?", "question")]),
         ("When must the buyer pay?", [("When must the buyer pay?", "question")]),
         ("storage", [("Storage", "question")]),
-        ("- list all risks\n- list all decisions", [("Risks", "list"), ("Decisions", "list")]),
+        ("- list all risks\n- list all duties", [("Risks", "question"), ("Duties", "list")]),
         ("Wann ist die Miete fällig?", [("Wann ist die Miete fällig?", "question")]),
         ("", [("Summary", "summary")]),
         ("!!!", [("Summary", "summary")]),
@@ -216,15 +208,6 @@ def test_other_requests_about_the_examples(request_: str, names: list[str], hold
 def test_a_request_is_read_into_parts(request_: str, expected: list[tuple[str, str]]) -> None:
     """Headings come from its own words; another language is one question."""
     assert [(part.heading, part.shape) for part in parse(request_)] == expected
-
-
-def test_a_number_of_findings_is_understood() -> None:
-    """In the request and in instructions; what does not fit is counted."""
-    texts = ("top 5 risks", "the three main risks", "List risks in 4 bullet points")
-    assert [parse(text)[0].limit for text in texts] == [5, 3, 4]
-    assert len(write("Summarise the document", [contract], instructions="At most 3 sentences.").findings) == 3
-    assert "## Risks" in write("Summarise it", [minutes], instructions="Also list all risks.").text
-    assert "## Risks" not in write("Summarise it", [minutes], instructions="Do not list risks.").text
 
 
 # -- findings ----------------------------------------------------------------------------------------------------
@@ -266,9 +249,7 @@ def test_what_is_not_there_is_said() -> None:
         ("This Agreement shall be governed by Irish law.", set()),
         ("Shall we deliver?", set()),
         ("Tenants may not keep dogs.", {"obligation"}),
-        ("Anna Keller will write the report.", {"action", "owner"}),
-        ("The rent is £ 900 a month.", {"amount"}),
-        ("The server might fail.", {"risk"}),
+        ("The server might fail.", set()),
         ("The Supplier shall present it on 3 May 2027.", {"obligation", "deadline", "date"}),
         ("The Supplier presented it on 3 May 2027.", {"date"}),
         ("The Supplier shall report it immediately.", {"obligation", "deadline"}),
@@ -280,12 +261,10 @@ def test_kinds_of_sentences(text: str, expected: set[str]) -> None:
 
 
 def test_kinds_by_heading_and_form() -> None:
-    """A heading speaks for items, and for sentences where the kind is a topic."""
-    assert "action" in kinds_of(Unit("Paint the door", "item", "Action items"))
-    assert "action" not in kinds_of(Unit("Paint is wet.", "sentence", "Action items"))
-    assert "risk" in kinds_of(Unit("The roof is old.", "sentence", "Risks"))
+    """A heading speaks for items, and for what has a date."""
+    assert "obligation" in kinds_of(Unit("Paint the door", "item", "Duties of the tenant"))
+    assert "obligation" not in kinds_of(Unit("Paint is wet.", "sentence", "Duties of the tenant"))
     assert "deadline" in kinds_of(Unit("Launch: 3 May 2027", "item", "Key dates"))
-    assert "action" in kinds_of(Unit("Paint the door", "task"))
     assert kinds_of(Unit("must", "code")) == frozenset()
 
 
@@ -308,11 +287,6 @@ def test_deadlines(text: str) -> None:
 def test_no_deadlines(text: str) -> None:
     """A date or period alone is none."""
     assert "deadline" not in kinds_of(Unit(text, "sentence"))
-
-
-def test_facts_tell_like_sentences_apart() -> None:
-    """Numbers, months and weekdays."""
-    assert facts("On Friday, 3 March, 2,400 EUR") == {"fri", "mar", "3", "2,400"}
 
 
 # -- other languages -----------------------------------------------------------------------------------------------
@@ -371,32 +345,12 @@ def test_the_same_clause_is_quoted_once_with_both_sources() -> None:
 def test_a_changed_number_or_small_word_keeps_both_versions(old: str, new: str) -> None:
     """The difference is what the reader is looking for."""
     text = write("List all obligations", [Source("a", CLAUSE), Source("b", CLAUSE.replace(old, new))]).text
-    assert new in text and "(a)*" in text and "(b; differs)*" in text
+    assert new in text and text.count("*(a)*") == text.count("*(b)*") == 1
 
 
 def test_a_repetition_in_one_document_is_left_out() -> None:
     """Once is enough."""
     assert len(write("List all obligations", [Source("a", f"{CLAUSE}\n\n{CLAUSE}")]).findings) == 1
-
-
-def test_documents_are_compared() -> None:
-    """What differs, what only one says, what is the same; one alone is summarised under a note."""
-    sources = [
-        Source("a", f"{CLAUSE}\n\nThe rent is due."),
-        Source("b", f"{CLAUSE.replace('5', '9')}\n\nDogs bark."),
-    ]
-    written = write("Compare the documents", sources)
-    assert "differs" in section(written, "Comparison")
-    assert "rent" in section(written, "Only in a") and "Dogs" in section(written, "Only in b")
-    assert "only one document" in write("Compare them", sources[:1]).text
-    assert "on the same thing differ" in write("Are there conflicts?", [sources[0], sources[0]]).text
-
-
-def test_documents_are_chosen_by_name() -> None:
-    """A document that the request names, and no other."""
-    sources = [Source("minutes.txt", "Bob must pay."), Source("letter.txt", "Eve must pay.")]
-    text = write("List all obligations of the minutes", sources).text
-    assert "Bob" in text and "Eve" not in text
 
 
 # -- room and bounds -------------------------------------------------------------------------------------------------
@@ -422,37 +376,6 @@ def test_what_was_not_read_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     text = write("List all obligations", [Source("a", "Bob must pay."), Source("b", "Eve must pay.")]).text
     assert "Only the beginning of b was read: 0 passages." in text and "Eve" not in text
     assert "Only the beginning" in write("x", [Source("a", "Bob must pay.", whole=False)]).text
-
-
-def test_the_facts_of_a_passage_are_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many pairs of passages are compared: a contract of dated clauses took minutes."""
-    looked: list[str] = []
-
-    def counted(text: str) -> frozenset[str]:
-        looked.append(text)
-        return facts(text)
-
-    monkeypatch.setattr(corpus, "facts", counted)
-    clauses = [
-        f"Clause {n}: the Carrier shall ship container {n} by {n % 28 + 1} May 2026." for n in range(120)
-    ]
-    assert write("List every deadline", [Source("a.txt", "\n\n".join(clauses))]).findings
-    assert looked and len(looked) == len(set(looked))
-
-
-def test_a_unit_is_compared_with_a_bounded_number_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else the time grows with the square of a text that repeats itself."""
-    pairs: list[int] = []
-    common = comparison._common
-
-    def counted(one: frozenset[str], other: frozenset[str]) -> float:
-        pairs.append(1)
-        return common(one, other)
-
-    monkeypatch.setattr(comparison, "_common", counted)
-    clauses = [f"The Carrier shall ship the container by {n % 28 + 1} May {2000 + n}." for n in range(300)]
-    write("List every deadline", [Source("a.txt", "\n\n".join(clauses))])
-    assert 0 < len(pairs) <= comparison.NEAR_MAX * 300
 
 
 @pytest.mark.parametrize(
@@ -490,8 +413,8 @@ REQUESTS = st.one_of(
 def test_whatever_goes_in_an_answer_quotes_the_sources(request_: str, texts: list[str], room: int) -> None:
     """It never raises, keeps its room, quotes word for word and is the same every time."""
     sources = [Source(f"s{number}.md", text) for number, text in enumerate(texts)]
-    written = write(request_, sources, criteria=[request_], instructions=request_, chars_max=room)
-    assert written == write(request_, sources, criteria=[request_], instructions=request_, chars_max=room)
+    written = write(request_, sources, criteria=[request_], chars_max=room)
+    assert written == write(request_, sources, criteria=[request_], chars_max=room)
     assert len(written.text) <= max(0, room) and len(written.covered) == 1
     for finding in written.findings:
         source = next(source for source in sources if source.name == finding.source)
@@ -625,13 +548,27 @@ def test_what_is_no_heading(line: str) -> None:
     assert units(f"{line}\n\nSome text.", units_max=9)[0][-1].heading == ""
 
 
+@pytest.mark.parametrize(
+    "text", ["Payment by Friday", "Some text.\n\nARTICLE 6", "He\n**must pay**\nat once."]
+)
+def test_words_are_not_lost_as_a_heading(text: str) -> None:
+    """Neither the last line nor bold words in the middle of a paragraph."""
+    assert " ".join(unit.text for unit in units(text, units_max=9)[0]) == fold(text)
+
+
+def test_a_long_name_is_cut_to_a_heading() -> None:
+    """After a word, if there are any."""
+    assert parse("pumps " * 30)[0].heading.endswith("pumps …")
+    assert parse("泵" * 100)[0].heading == "泵" * 70 + " …"
+
+
 def test_lists_and_tables() -> None:
     """Items with their introduction, check boxes, rows with their headers, lists of properties, code."""
     text = "To do:\n- first\n- [x] done\n\nEnd.\n\n| A | B |\n|---|---|\n| x | 5 |\n| - | 6 |\n\n```\ncode()\n```\n> quoted\n> line."
     assert [(unit.form, unit.text, unit.intro) for unit in units(text, units_max=99)[0]] == [
         ("intro", "To do:", ""),
         ("item", "first", "To do:"),
-        ("task", "done", "To do:"),
+        ("item", "done", "To do:"),
         ("sentence", "End.", ""),
         ("row", "A: x; B: 5", ""),
         ("row", "B: 6", ""),
@@ -644,11 +581,11 @@ def test_lists_and_tables() -> None:
 
 
 def test_rare_words_weigh_more_and_unknown_ones_find_nothing() -> None:
-    """BM25, and the share of a query that a unit covers."""
+    """The share of a query that a unit covers."""
     found = Corpus([Source("a", "Alpha beta.\n\nAlpha gamma.\n\nAlpha.\n\n# Beta\n\nDelta alpha.")])
-    shares, ranks = found.search(["beta", "alpha"])
-    assert shares[0] == 1.0 and ranks[0] == 1.0 and shares[0] > shares[3] > shares[2]
-    assert found.search(["zebra"]) == ({}, {})
+    shares = found.search(["beta", "alpha"])
+    assert shares[0] == 1.0 and shares[0] > shares[3] > shares[2]
+    assert found.search(["zebra"]) == {}
 
 
 # -- Markdown --------------------------------------------------------------------------------------------------------

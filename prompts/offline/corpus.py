@@ -1,33 +1,30 @@
 """
-All sources of one answer as one numbered sequence of units, with what is known of each, and BM25 over them.
+All sources of one answer as one numbered sequence of units, with what is known of each, and a search in them.
 
-A query word finds its stem, its near synonyms, and words that begin like it. BM25 alone cannot tell a unit that has one rare
-word of three from one that has them all, so the share of a query that a unit covers is counted too, by the words' weights.
-
-Source: Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009, with each word counted once.
+A query word finds its stem, its near synonyms, and words that begin like it. A unit is as good as the share of the query that it
+covers, where a rare word weighs more than a frequent one.
 """
 
 import math
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from .kinds import facts, kinds_of
+from .kinds import kinds_of, pattern
 from .units import Unit, units
-from .words import content_words, is_english, stem, synonyms_of, words_of
+from .words import content_words, is_english, stem, synonyms_of
 
 UNITS_MAX: Final = 12_000
 """Units read in one call: some 250 pages."""
 SOURCES_MAX: Final = 200
 CONTEXT_CHARS_MAX: Final = 190
 """A longer sentence is not quoted only as context."""
-_BACKWARD = re.compile(
-    r"(?:it|they|in (?:that|this|the last|such a?) case|within that period|(?:this|these|those|such|that) (?:is|are|was|were|shall|must|may"
-    r"|can|will|do(?:es)?|appl(?:ies|y)|also|includes?|means|ha(?:s|ve)))\b",
-    re.IGNORECASE,
+BACKWARD = pattern(
+    r"it|they|in (?:that|this|the last|such a?) case|within that period|(?:this|these|those|such|that) (?:is|are|was|were|shall|must|may"
+    r"|can|will|do(?:es)?|appl(?:ies|y)|also|includes?|means|ha(?:s|ve))"
 )
+"""How a sentence begins that cannot be understood without the one before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +68,6 @@ class Corpus:
             self.origin.extend([number] * len(found))
             if not (whole and source.whole):
                 self.unread.append((source.name, len(found)))
-        self._kinds: dict[int, frozenset[str]] = {}
-        self._facts: dict[int, frozenset[str]] = {}
 
     @cached_property
     def body(self) -> list[frozenset[str]]:
@@ -82,11 +77,9 @@ class Corpus:
     @cached_property
     def places(self) -> dict[str, list[int]]:
         """The units that have each stem, in themselves or in their heading."""
-        titles = dict.fromkeys(unit.heading for unit in self.units)
-        heads = {title: frozenset(map(stem, content_words(title))) for title in titles}
         found: dict[str, list[int]] = {}
         for place, (words, unit) in enumerate(zip(self.body, self.units, strict=True)):
-            for one in sorted(words | heads[unit.heading]):
+            for one in sorted(words | set(map(stem, content_words(unit.heading)))):
                 found.setdefault(one, []).append(place)
         return found
 
@@ -95,54 +88,35 @@ class Corpus:
         count = min(len(self.units), sum(len(self.places.get(one, ())) for one in stems))
         return math.log(1 + (len(self.units) + 1) / (count + 0.5))
 
-    def kinds(self, place: int) -> frozenset[str]:
-        """Return the kinds of the unit at *place*."""
-        if place not in self._kinds:
-            self._kinds[place] = kinds_of(self.units[place])
-        return self._kinds[place]
+    @cached_property
+    def kinds(self) -> list[frozenset[str]]:
+        """The kinds of each unit."""
+        return list(map(kinds_of, self.units))
 
-    def facts(self, place: int) -> frozenset[str]:
-        """Return the numbers, months and weekdays in the unit at *place*, which are looked for once."""
-        if place not in self._facts:
-            self._facts[place] = facts(self.units[place].text)
-        return self._facts[place]
-
-    def passage(self, place: int, *, context: bool = True) -> str:
+    def passage(self, place: int) -> str:
         """Return the unit at *place* as it is quoted: with the sentence before it if it begins with "it" or "this"."""
         unit = self.units[place]
-        before = self.units[place - 1].text if context and unit.follows and _BACKWARD.match(unit.text) else ""
+        before = self.units[place - 1].text if unit.follows and BACKWARD.match(unit.text) else ""
         return f"{before} {unit.text}" if 0 < len(before) <= CONTEXT_CHARS_MAX else unit.text
 
-    def search(self, words: Sequence[str]) -> tuple[dict[int, float], dict[int, float]]:
-        """Return which share of *words* each unit covers, and its BM25 score, both from 0 to 1; units without a hit are missing."""
-        terms = [self._term(stem(word)) for word in words]
-        weights = [self.weight(*own, *near) for own, near in terms]
-        average = sum(map(len, self.body)) / (len(self.body) or 1) or 1.0
+    def search(self, words: Sequence[str]) -> dict[int, float]:
+        """Return which share of *words*, from 0 to 1 by their weights, each unit covers; units without a hit are missing."""
+        near = {word: self._near(word) for word in map(stem, words)}
+        weights = {word: self.weight(word, *others) for word, others in near.items()}
+        total = sum(weights.values()) or 1.0
         shares: dict[int, float] = {}
-        ranks: dict[int, float] = {}
-        for (own, near), weight in zip(terms, weights, strict=True):
-            for place in sorted({place for one in own | near for place in self.places.get(one, ())}):
-                part = weight * (1.0 if self.body[place] & own else 0.7 if self.body[place] & near else 0.6)
-                shares[place] = shares.get(place, 0.0) + part / (sum(weights) or 1.0)
-                ranks[place] = ranks.get(place, 0.0) + part * 2.2 / (
-                    1.3 + 0.9 * len(self.body[place]) / average
-                )
-        best = max(ranks.values(), default=0.0) or 1.0
-        return shares, {place: rank / best for place, rank in ranks.items()}
+        for word, others in near.items():
+            for place in sorted({place for one in (word, *others) for place in self.places.get(one, ())}):
+                body = self.body[place]
+                fit = 1.0 if word in body else 0.7 if body & others else 0.6
+                shares[place] = shares.get(place, 0.0) + fit * weights[word] / total
+        return shares
 
-    def named(self, hints: Iterable[str]) -> frozenset[int]:
-        """Return the sources whose name has one of the words *hints*; none if all of them or none have."""
-        wanted = {stem(word) for word in hints}
-        parts = [set(map(stem, words_of(name.replace("_", " ").rsplit(".", 1)[0]))) for name in self.names]
-        found = frozenset(number for number, own in enumerate(parts) if own & wanted)
-        return found if len(found) < len(self.names) else frozenset()
-
-    def _term(self, stemmed: str) -> tuple[frozenset[str], frozenset[str]]:
-        """Return the stems that are *stemmed* but for an ending, and those of synonyms and of compounds with it."""
-        near = set(synonyms_of(stemmed)) - {stemmed}
+    def _near(self, stemmed: str) -> frozenset[str]:
+        """Return the stems of synonyms of *stemmed*, of words that are it but for an ending, and of compounds with it."""
+        near = set(synonyms_of(stemmed))
         for other in self.places if len(stemmed) >= 5 and not stemmed.isdigit() else ():
             begins = other.startswith(stemmed) or (len(other) >= 5 and stemmed.startswith(other))
-            compound = self.foreign and (begins or other.endswith(stemmed))
-            if other != stemmed and (compound or (begins and abs(len(other) - len(stemmed)) <= 2)):
+            if begins or (self.foreign and other.endswith(stemmed)):
                 near.add(other)
-        return frozenset({stemmed}), frozenset(near)
+        return frozenset(near - {stemmed})

@@ -6,15 +6,13 @@ invented facts"), gets no evidence: better an honest None than a sentence that p
 """
 
 import re
-from typing import Final
 
 from .corpus import Corpus, Source
 from .kinds import pattern
-from .request import Part, clauses, denies, read_part
-from .units import fold
-from .words import content_words, is_english, stem
+from .request import Part, parse
+from .words import stem
 
-CRITERION_CHARS_MAX: Final = 2_000
+_DENIES = pattern("does not|do not|doesn't|don't|no|without|avoids?|never|nothing|must not|should not|omits?")
 _SOURCES = pattern(r"sources?|cit(?:es?|ed|ations?)|references?")
 _CITED = re.compile(r"\([^()]{0,200}\.\w{2,5}\b[^()]{0,200}\)|\[\d{1,3}\]|\bsource:", re.IGNORECASE)
 _FORM = pattern(
@@ -50,26 +48,20 @@ def find_evidence(criterion: str, text: str) -> str | None:
 
 def criterion_parts(criterion: str) -> list[Part]:
     """Return what *criterion* asks for, one part for each thing; none if it denies something or says nothing testable."""
-    text = criterion[:CRITERION_CHARS_MAX]
-    if not is_english(text):
-        return [Part(fold(text)[:70], "question", terms=tuple(content_words(text)))]
-    cut = clauses(text)
-    parts = [read_part(fold(_FORM.sub(" ", clause))) for clause in cut]
-    return (
-        []
-        if any(map(denies, cut))
-        else [part for part in parts if part is not None and (part.kinds or part.terms)]
-    )
+    if _DENIES.search(criterion):
+        return []  # no quotation can show that something is not there
+    parts = parse(_FORM.sub(" ", criterion), statements=True)
+    return [part for part in parts if part.shape != "summary"]
 
 
 def _proof(part: Part, corpus: Corpus, usable: list[int]) -> str | None:
     """Return the unit of *usable* that best supports *part*: of one of its kinds, with its numbers and most of its words."""
-    shares = corpus.search(part.terms)[0] if part.terms else dict.fromkeys(usable, 1.0)
+    shares = corpus.search(part.terms) if part.terms else dict.fromkeys(usable, 1.0)
     numbers = {stem(word) for word in part.terms if word.isdigit()}
     found = [
         place
         for place in usable
         if shares.get(place, 0.0) >= (0.5 if part.kinds else 0.65) and numbers <= corpus.body[place]
-        if not part.kinds or part.kinds & corpus.kinds(place)
+        if not part.kinds or part.kinds & corpus.kinds[place]
     ]
     return corpus.units[max(found, key=lambda place: (shares[place], -place))].text if found else None

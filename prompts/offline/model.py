@@ -8,6 +8,7 @@ it found; and stops. It invents nothing, and says what it is in every text that 
 
 import json
 import re
+from dataclasses import asdict
 from typing import Any
 
 from ..building.fencing import DRAFT, without_note
@@ -17,8 +18,6 @@ from .sections import EXTRACT, PROCESS, REPORT, SIGNATURE, Sections, criteria_of
 
 _FENCE = re.compile(r"<<<document (.*)\n((?:.*\n)*?)>>>(?:\n|\Z)")
 _COVERED = re.compile(r"\*Success criteria with evidence: ([0-9, ]+|none) of (\d+)\*")
-
-
 _ANSWER_CHARS = 350
 """What an answer shows, its first statement aside, where the observation cut the text."""
 
@@ -100,24 +99,21 @@ def _answer(observation: dict[str, Any]) -> str:
     """Return the beginning of the written text, as far as the observation shows it, from its first statement on."""
     previews = observation.get("previews", ())
     snippet = next((str(preview["snippet"]) for preview in previews if preview.get("snippet")), "")
-    text = "\n".join(
-        line for line in snippet.split("\n") if not (line.startswith("# ") or _COVERED.search(line))
-    ).strip("\n")
-    cut = snippet.endswith("…")
-    lines = text.partition("\n---\n")[0].split("\n")
-    partial = "\n---\n" not in text  # the last line is cut in its middle, and not only the signature
+    shown = [line for line in snippet.split("\n") if not (line.startswith("# ") or _COVERED.search(line))]
+    text = "\n".join(shown).strip()
+    if not snippet.endswith("…"):
+        return text
+    body, signed, _ = text.partition("\n---\n")
+    lines, partial = body.split("\n"), not signed  # then the last line is cut in its middle
     # Less than a snippet has is kept, so that a title above makes no difference.
-    while cut and any(line and line[0] != "#" for line in lines[:-1]):
+    while any(line and line[0] != "#" for line in lines[:-1]):
         if not partial and len("\n".join(lines)) <= _ANSWER_CHARS:
             break
         lines.pop()
         partial = False
-    text = "\n".join(lines) if cut else text
-    label = observation.get("resultLabel", "")
+    text, label = "\n".join(lines).strip(), observation.get("resultLabel", "")
     # The signature at the end is cut, too: the answer has to say by itself what it is.
-    return text.strip() + (
-        f"\n\nThe whole text stands in {label}.\n\n---\n{SIGNATURE}" if cut and label else ""
-    )
+    return f"{text}\n\nThe whole text stands in {label}.\n\n---\n{SIGNATURE}" if label else text
 
 
 def _review(sections: Sections) -> str:
@@ -130,19 +126,15 @@ def _review(sections: Sections) -> str:
     met = {check["criterion"] for check in checks if check["met"]}
     missing = "; ".join(text for text in criteria_of(sections, marks="open") if text not in met)
     written = any(outcome == "ok" and tool != EXTRACT for tool, outcome in tried)
-    reply: dict[str, Any] = {"improvements": [], "answer": draft}
+    status, improvements, answer = "failed", [], draft or "Nothing could be written from the documents."
     if missing and (written or not draft):
         answer = f"{draft}\n\nNo evidence was found in the documents for: {missing}".strip()
-        return dumps(
-            status="failed", **reply | {"answer": answer}, **({"criteria": checks} if checks else {})
-        )
-    if written:
-        return dumps(status="success", **reply, **({"criteria": checks} if checks else {}))
-    if any(outcome == "ok" for _, outcome in tried):
-        return dumps(status="retry", improvements=["write the answer from the extracted text"], answer=draft)
-    return dumps(
-        status="failed", improvements=[], answer=draft or "Nothing could be written from the documents."
-    )
+    elif written:
+        status, answer = "success", draft
+    elif any(outcome == "ok" for _, outcome in tried):
+        status, improvements, answer = "retry", ["write the answer from the extracted text"], draft
+    criteria = {"criteria": checks} if checks else {}
+    return dumps(status=status, improvements=improvements, answer=answer, **criteria)
 
 
 def _drafted(sections: Sections, tried: list[tuple[str, str]]) -> tuple[str, list[dict[str, Any]]]:
@@ -157,19 +149,16 @@ def _drafted(sections: Sections, tried: list[tuple[str, str]]) -> tuple[str, lis
 
 
 def _text(sections: Sections, documents: list[tuple[str, str]]) -> str:
-    """Write a text from the fenced documents (name and text)."""
     from .corpus import Source
     from .writer import write  # on the first text: the patterns take time to compile
 
-    instructions, request = sections.get("Instructions", ""), sections.get("Request", "").strip()
-    criteria = re.findall(r"(?m)^Criterion \d+: (.*)$", instructions)
+    request = sections.get("Request", "").strip()
+    criteria = re.findall(r"(?m)^Criterion \d+: (.*)$", sections.get("Instructions", ""))
     read = ((name, *without_note(text)) for name, text in documents)
     sources = [Source(name, text.rstrip("\n"), whole) for name, text, whole in read]
-    written = write(request, sources, criteria=criteria, instructions="" if criteria else instructions)
+    written = write(request, sources, criteria=criteria)
     if sections.get("Format", "md").strip() == "json":
-        findings = [
-            {"text": item.text, "source": item.source, "heading": item.heading} for item in written.findings
-        ]
+        findings = [asdict(finding) for finding in written.findings]
         return json.dumps({"request": request, "findings": findings}, ensure_ascii=False, indent=2)
     text = written.text.strip()
     if criteria:

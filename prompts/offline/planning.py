@@ -2,6 +2,7 @@
 
 import json
 import re
+from contextlib import suppress
 from typing import Any, Final
 
 from .sections import EXTRACT, PROCESS, REPORT, Sections, criteria_of, dumps, numbered, title_of, tried_in
@@ -19,77 +20,64 @@ _REASONS: Final = {
     PROCESS: "write the answer from the extracted text",
     REPORT: "put the answer into a report",
 }
+_PARAMETER: Final = {PROCESS: "customInstructions", REPORT: "title"}
 
 
 def selection_reply(sections: Sections) -> str:
-    """Choose an action in the form that is asked for: as one text, or as an object of method and name."""
-    data = _selection(sections)
-    if data["action"] is not None and '"method":' in sections.get("Reply", ""):
-        method, _, name = data["action"].partition(".")
-        data["action"] = {"method": method, "name": name}
-    return dumps(**data)
-
-
-def _selection(sections: Sections) -> dict[str, Any]:
     """Choose the next of extract, process, report that has not succeeded yet, as far as the catalog has them."""
     offered = re.findall(r"(?m)^- ([\w.-]+)\(", sections.get("Actions", ""))
-    history, objective = sections.get("History, newest first", ""), sections.get("Objective", "")
-    done = {tool for tool, outcome in tried_in(history) if outcome == "ok"}
-    failed = {tool for tool, outcome in tried_in(history) if outcome == "failed"}
-    inputs = [
-        f"docList:{label}" for label in _LABEL.findall(sections.get("Documents", "")) if "_action0_" in label
-    ]
+    history = sections.get("History, newest first", "")
+    tried, summaries = tried_in(history), re.findall(r"(?m)^  Summary: (.*)$", history)
+    done = {tool for tool, outcome in tried if outcome == "ok"}
+    failed = {tool for tool, outcome in tried if outcome == "failed"}
+    labels = _LABEL.findall(sections.get("Documents", ""))
+    inputs = [f"docList:{label}" for label in labels if "_action0_" in label]
     newest = [f"docList:{label}" for label in _LABEL.findall(history)[:1]]
-    summary = re.search(r"(?m)^  Summary: (.*)$", history)
+    wanted = _wanted(sections, offered, done, failed)
     if not inputs:
-        return {"action": None, "answer": NO_DOCUMENTS}
+        return dumps(action=None, answer=NO_DOCUMENTS)
     if not {EXTRACT, PROCESS} & set(offered):
-        return {"action": None, "answer": NO_TOOLS}
-    if EXTRACT in offered and EXTRACT not in done | failed:
-        return _action(EXTRACT, inputs, "", {})
-    if EXTRACT in failed - done or (
-        not {EXTRACT, PROCESS} & done and (PROCESS not in offered or PROCESS in failed)
-    ):
-        why = summary[1].removeprefix("tool_error: ") if summary else ""
-        return {"action": None, "answer": f"The documents could not be read: {why or 'no details'}"}
-    if PROCESS in offered and PROCESS not in done | failed:
-        criteria = numbered(criteria_of(sections))
-        fields = {"aiPrompt": "what to write", "customInstructions": "criteria to check"}
-        return _action(PROCESS, newest or inputs, "\n".join(filter(None, (objective, criteria))), fields)
-    if REPORT in offered and REPORT not in done and PROCESS in done and "Final formatting" not in sections:
-        return _action(REPORT, newest, title_of(objective), {"title": "its title"})
-    return {
-        "action": None,
-        "answer": summary[1] if summary else "The documents were read; there is nothing more to do.",
-    }
+        return dumps(action=None, answer=NO_TOOLS)
+    if EXTRACT in failed - done or not {EXTRACT, PROCESS} & {*wanted, *done}:
+        why = summaries[0].removeprefix("tool_error: ") if summaries else ""
+        return dumps(action=None, answer=f"The documents could not be read: {why or 'no details'}")
+    if not wanted:
+        told = (text for (_, outcome), text in zip(tried, summaries, strict=False) if outcome == "ok")
+        return dumps(action=None, answer=next(told, "The documents were read; there is nothing more to do."))
+    tool = wanted[0]
+    action: Any = tool
+    if '"method":' in sections.get("Reply", ""):  # it is asked for as an object
+        action = dict(zip(("method", "name"), tool.split(".", 1), strict=True))
+    field = {"name": _PARAMETER.get(tool), "type": "string", "required": False, "description": "as prepared"}
+    return dumps(
+        action=action,
+        actionObjective=_REASONS[tool],
+        requiredInputDocuments=inputs if tool == EXTRACT else newest or inputs,
+        parametersContext=_value(tool, sections),
+        parametersSchema={"fields": [field] if tool in _PARAMETER else []},
+    )
 
 
-def _action(action: str, documents: list[str], context: str, fields: dict[str, str]) -> dict[str, Any]:
-    """Return the selection of *action*, its parameters prepared in *context* and described in *fields*."""
-    schema = [{"name": n, "type": "string", "required": False, "description": d} for n, d in fields.items()]
-    return {
-        "action": action,
-        "actionObjective": _REASONS[action],
-        "learnings": [],
-        "requiredInputDocuments": documents,
-        "requiredConnection": None,
-        "parametersContext": context,
-        "parametersSchema": {"fields": schema},
-    }
+def _wanted(sections: Sections, offered: list[str], done: set[str], failed: set[str]) -> list[str]:
+    """Return which of *offered* are left of extract, process, report; a report only of a text, and if the run makes none itself."""
+    wanted = [tool for tool in (EXTRACT, PROCESS, REPORT) if tool in offered and tool not in done | failed]
+    if REPORT in wanted and ("Final formatting" in sections or PROCESS not in {*wanted, *done}):
+        wanted.remove(REPORT)
+    return wanted
+
+
+def _value(tool: str, sections: Sections) -> str:
+    """Return the one parameter of *tool* besides its documents; what to write is the run's objective."""
+    if tool == PROCESS:
+        return numbered(criteria_of(sections))
+    return title_of(sections.get("Objective", "")) if tool == REPORT else ""
 
 
 def parameters_reply(sections: Sections) -> str:
     """Fill what the selection prepared in the parameters context; everything else keeps its default."""
     action, context = (sections.get(name, "").strip() for name in ("Selected action", "Parameters context"))
-    objective, *rest = re.split(r"(?m)^(?=Criterion \d+: )", context)
-    values: dict[str, str] = {}
-    if action == PROCESS:
-        values["aiPrompt"] = objective.strip() or sections.get("Objective", "")
-        if rest:
-            values["customInstructions"] = "".join(rest)
-    elif action == REPORT and context:
-        values["title"] = context
-    return dumps(schema="parameters_v1", parameters=values)
+    name = _PARAMETER.get(action)
+    return dumps(schema="parameters_v1", parameters={name: context} if name and context else {})
 
 
 def tasks_reply(sections: Sections) -> str:
@@ -109,36 +97,22 @@ def plan_reply(sections: Sections) -> str:
     done = {str(result.get("name")) for result in results if "error" not in result}
     failed = {str(result.get("name")) for result in results} - done
     offered = re.findall(r"(?m)^- ([\w.-]+): ", sections.get("Tools", ""))
-    wanted = [EXTRACT] if EXTRACT in offered and EXTRACT not in done else []
-    if PROCESS in offered:
-        wanted += [PROCESS, REPORT] if REPORT in offered and "Final formatting" not in sections else [PROCESS]
-    if PROCESS in done | failed or EXTRACT in failed:
-        wanted = []
-    criteria, objective = numbered(criteria_of(sections)), sections.get("Objective", "")
-    args = {
-        EXTRACT: {},
-        PROCESS: {"aiPrompt": objective} | ({"customInstructions": criteria} if criteria else {}),
-        REPORT: {"title": title_of(objective)},
-    }
+    tried = PROCESS in done | failed or EXTRACT in failed
+    wanted = [] if tried else _wanted(sections, offered, done, failed)
     current = [f"docList:{label}" for label, _, number in labels if number != "0"][:1] or inputs
     steps: list[dict[str, Any]] = []
     for name in wanted:
-        arguments = {"documentList": current, **args[name]}
-        steps.append({"type": "tool", "name": name, "args": arguments, "reason": _REASONS[name]})
-        current = [
-            f"docList:{labels[0][1]}_action{len(results) + len(steps)}_text"
-        ]  # what this step will leave
+        value = _value(name, sections)
+        args = {"documentList": current} | ({_PARAMETER[name]: value} if value else {})
+        steps.append({"type": "tool", "name": name, "args": args, "reason": _REASONS[name]})
+        current = [f"docList:{labels[0][1]}_action{len(results) + len(steps)}_text"]  # what it will leave
     return dumps(intention="answer from the documents" if steps else "", steps=steps)
 
 
 def _results(text: str) -> list[dict[str, Any]]:
     """Return the outcomes of the steps before, the oldest first; lines that are no objects are left out."""
-    found: list[dict[str, Any]] = []
+    found: list[Any] = []
     for line in text.splitlines():
-        try:
-            data = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(data, dict):
-            found.append(data)
-    return found
+        with suppress(ValueError):
+            found.append(json.loads(line))
+    return [data for data in found if isinstance(data, dict)]

@@ -9,9 +9,10 @@ at a fixed number of characters around one place: the time is linear in the text
 """
 
 import re
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from itertools import zip_longest
+from textwrap import wrap
+from typing import Final
 
 from .words import is_function_word
 
@@ -29,13 +30,15 @@ _STOP = re.compile(r"[.!?…]+[\"'”’»›)\]*_]{0,4}(?=\s)|[。！？]")
 _TOKEN = re.compile(r"[\w.\-/§]*$")
 _NEXT = re.compile(r"[\"'“‘„«‹(\[*_¿¡]{0,4}(\w{1,24})")
 _HEADING = re.compile(r"#{1,6}\s+(\S.*?)[# ]*|(?:\*\*|__)([^*_]{1,90})(?:\*\*|__):?")
+_UNDERLINE = re.compile("={3,}|-{3,}")
 _RULE = re.compile(r"(?:[-*_=~] ?){3,}")
 _ITEM = re.compile(
-    r"(?:[-*+•‣▪●○◦·–]|\d{1,3}[.)]|\(?[a-zA-Z]\)|\(?[ivx]{1,4}\)|\(\d{1,3}\))\s+(\[[ xX]?\]\s+)?(?=\S)"
+    r"(?:[-*+•‣▪●○◦·–]|\d{1,3}[.)]|\(?[a-zA-Z]\)|\(?[ivx]{1,4}\)|\(\d{1,3}\))\s+(?:\[[ xX]?\]\s+)?(?=\S)"
 )
-_CLAUSE = re.compile(r"(?:\d{1,2}(?:\.\d{1,2}){1,3}\.?|\(\d{1,2}\)|§+ ?\d+\w?)\s+\S")
-_KEY = re.compile(r"[^\W\d_a-z][^:|.!?]{0,36}:\s+\S")
-"""A line that names a property: "Date: 3 March"."""
+_OPENS = re.compile(
+    r"(?:\d{1,2}(?:\.\d{1,2}){1,3}\.?|\(\d{1,2}\)|§+ ?\d+\w?|[^\W\d_a-z][^:|.!?]{0,36}:)\s+\S"
+)
+"""The number of a clause, or the name of a property: "Date: 3 March"."""
 _PAGE = re.compile(
     r"(?:.{0,60}\b)?(?:page|seite|p\.) ?\d{1,4}(?: ?(?:of|von|/) ?\d{1,4})?|[-–] ?\d{1,4} ?[-–]|\d{1,3}",
     re.IGNORECASE,
@@ -60,10 +63,9 @@ class Unit:
 
     Attributes:
         text: The words, white space folded; of a table row, its cells with their headers.
-        form: ``sentence``, ``item``, ``task`` (an item with a check box), ``row``, ``code`` or ``intro``.
+        form: ``sentence``, ``item``, ``row``, ``code`` or ``intro``.
         heading: The nearest heading above, without its marks; empty if there is none.
         intro: What introduces the list or table that this is in, ending in a colon.
-        cells: Of a table row, pairs of header and value.
         follows: Whether it continues the paragraph of the unit before it.
     """
 
@@ -71,7 +73,6 @@ class Unit:
     form: str
     heading: str = ""
     intro: str = ""
-    cells: tuple[tuple[str, str], ...] = ()
     follows: bool = False
 
 
@@ -80,12 +81,19 @@ def fold(text: str) -> str:
     return " ".join(text.split())
 
 
+def shortened(text: str, chars_max: int) -> str:
+    """Return *text* cut after a word, with a mark, if it is longer than *chars_max*."""
+    return text if len(text) <= chars_max else text[:chars_max].rsplit(" ", 1)[0] + " …"
+
+
 def split(text: str, *, chars_max: int = SENTENCE_CHARS_MAX) -> list[str]:
     """Cut *text*, one paragraph, into sentences of at most *chars_max* characters; together they are all of it but blanks."""
     folded = fold(text)
     ends = [stop.end() for stop in _STOP.finditer(folded) if _ends_sentence(folded, stop)]
     sentences = (folded[start:end] for start, end in zip([0, *ends], [*ends, len(folded)], strict=True))
-    return [piece for sentence in sentences for piece in _shorten(sentence.strip(), chars_max)]
+    return [
+        piece for sentence in sentences for piece in wrap(sentence.strip(), chars_max, break_on_hyphens=False)
+    ]
 
 
 def _ends_sentence(text: str, stop: re.Match[str]) -> bool:
@@ -101,31 +109,14 @@ def _ends_sentence(text: str, stop: re.Match[str]) -> bool:
     return not word[0].islower() and (not strict or (len(word) > 1 and is_function_word(word)))
 
 
-def _shorten(sentence: str, chars_max: int) -> Iterator[str]:
-    """Yield *sentence* in pieces of at most *chars_max* characters, cut at a mark or a blank; nothing if it is empty."""
-    start = 0
-    while len(sentence) - start > chars_max:
-        least, limit = start + chars_max // 3, start + chars_max
-        cut = next(
-            (at + 1 for mark in ("; ", ", ", " ") if (at := sentence.rfind(mark, least, limit)) > 0), limit
-        )
-        yield sentence[start:cut].strip()
-        start = cut
-    if rest := sentence[start:].strip():
-        yield rest
-
-
 def units(text: str, *, units_max: int) -> tuple[list[Unit], bool]:
     """Read *text*, Markdown or plain, into at most *units_max* units in their order; the second says whether that is all."""
-    reader = _Reader(text.splitlines())
-    nearest, after = -1, [-1] * len(reader.lines)  # of each line the next one that is not blank
-    for number in range(len(reader.lines) - 1, -1, -1):
-        after[number] = nearest
-        nearest = number if reader.lines[number].strip() else nearest
-    for number, raw in enumerate(reader.lines):
+    reader = _Reader()
+    lines = [fold(line) for line in text.rstrip().splitlines()]
+    for line, below in zip_longest(lines, lines[1:]):
         if len(reader.out) > units_max:
             break
-        reader.read(number, after[number], fold(raw))
+        reader.read(line, below)
     reader.flush()
     return reader.out[:units_max], len(reader.out) <= units_max
 
@@ -134,7 +125,6 @@ def units(text: str, *, units_max: int) -> tuple[list[Unit], bool]:
 class _Reader:
     """One pass over the lines of a text; ``block`` collects the lines of the paragraph or item being read."""
 
-    lines: Sequence[str]
     out: list[Unit] = field(default_factory=list)
     block: list[str] = field(default_factory=list)
     form: str = "sentence"
@@ -143,142 +133,100 @@ class _Reader:
     fence: bool = False
     header: tuple[str, ...] | None = None
 
-    def read(self, number: int, after: int, line: str) -> None:
-        """Add one line, folded in *line*, to the block that it belongs to."""
+    def read(self, line: str, below: str | None) -> None:
+        """Add *line* to the block that it belongs to; *below* is the next line, if there is one."""
+        bars = line.count("|")
         if line.startswith(("```", "~~~")):
             self.flush()
             self.fence = not self.fence
         elif self.fence:
             self._emit(line, "code")
-        elif not line or _PAGE.fullmatch(line) or (_RULE.fullmatch(line) and not self._underlines(line)):
+        elif _UNDERLINE.fullmatch(line) and len(self.block) == 1 and self.form == "sentence":
+            self._open(self.block.pop())
+        elif not line or _PAGE.fullmatch(line) or _RULE.fullmatch(line):
             self.flush()
             self.header = None
-        elif "|" in line and self._is_table(number, line):
-            self._row(number, line)
-        elif title := self._title(number, after, line):
-            self.flush()
-            self.heading, self.intro, self.header = title.strip("*_: ")[:200], "", None
+        elif bars and (self.header is not None or line[0] == "|" or bars == (below or "").count("|")):
+            self._row(line, delimited=_delimits(below or ""))
+        elif (marked := _HEADING.fullmatch(line)) and (marked[1] or not self.block):
+            self._open(marked[1] or marked[2])
+        elif self._is_title(line, below):
+            self._open(line)
         else:
             self.header = None
-            self._words(line.lstrip("> ") if line[0] == ">" else line)
+            self._words(line.lstrip("> "))
+
+    def _open(self, title: str) -> None:
+        self.flush()
+        self.heading, self.intro, self.header = title.strip("*_: ")[:200], "", None
 
     def _words(self, line: str) -> None:
         """Add a line of running text: to the open block, or as the start of one."""
-        item = _ITEM.match(line)
-        introduced = self.block[-1].endswith(":") if self.block else bool(self.intro)
+        item, last = _ITEM.match(line), self.block[-1] if self.block else ""
+        introduced = last.endswith(":") if last else bool(self.intro)
         if item and (introduced or not re.match(r"\(\d", line)):  # else "(1)" is the number of a paragraph
             self.flush()
-            self.form, line = "task" if item[1] else "item", line[item.end() :]
-        elif self.block and _starts(line, self.block[-1]):
-            self.flush()
+            self.form, line = "item", line[item.end() :]
+        elif last and _OPENS.match(line) and (last.endswith(_ENDS) or len(last) < 60):
+            self.flush()  # a paragraph begins although no blank line is above it
         self.block.append(line)
 
-    def _underlines(self, line: str) -> bool:
-        """Return whether *line* makes the one line of the open block a heading."""
-        return len(self.block) == 1 and self.form == "sentence" and line[0] in "=-" and " " not in line
-
-    def _title(self, number: int, after: int, line: str) -> str:
-        """Return *line* without its marks if it is a heading, else nothing."""
-        if _RULE.fullmatch(line):
-            return self.block.pop()
-        if (marked := _HEADING.fullmatch(line)) and (marked[1] or not self.block):
-            return marked[1] or marked[2]
-        last, below = self.block[-1] if self.block else "", self.lines[after].strip() if after >= 0 else ""
-        # What is lost as a heading is never quoted: with a verb or a number in its title a line is none.
-        if (
-            not below
-            or len(line) > 90
-            or line.endswith(_ENDS)
-            or "|" in line
-            or _VERB.search(line)
-            or len(line.split()) > 8
-        ):
-            return ""
-        ended = not last or last.endswith(_ENDS) or len(last) < 60
-        if numbered := _NUMBERED.fullmatch(line):
-            around = (*self.lines[max(0, number - 2) : number], below)
-            listed = _ORDERED.match(line) and any(map(_ORDERED.match, around))
-            named = numbered[1][:1].isupper() or not (numbered[1] or line[0].isdigit())
-            return line if ended and named and not listed and not below[0].islower() else ""
+    def _is_title(self, line: str, below: str | None) -> bool:
+        """Return whether *line*, which no mark makes a heading, is one: what is lost as a heading is never quoted."""
+        last = self.block[-1] if self.block else ""
+        if below is None or len(line) > 90 or len(line.split()) > 8 or line.endswith(_ENDS):
+            return False
+        if _VERB.search(line) or (last and not last.endswith(_ENDS) and len(last) >= 60):
+            return False
         if line.isupper() and sum(map(str.isalpha, line)) >= 4:
-            return line if ended and not below.isupper() else ""
-        alone = after > number + 1 or (
-            len(line) <= 45 and len(below) >= max(60, 2 * len(line)) and below[0].isupper()
-        )
-        plain = alone and not last and line[0].isupper() and not any(map(str.isdigit, line))
-        return line if plain and not _KEY.match(line) else ""
+            return not below.isupper()
+        if below[:1].islower():
+            return False
+        if numbered := _NUMBERED.fullmatch(line):
+            listed = _ORDERED.match(line) and (self.form == "item" or _ORDERED.match(below))
+            return not listed and (numbered[1][:1].isupper() or not (numbered[1] or line[0].isdigit()))
+        alone = not below or (len(line) <= 45 and len(below) >= max(60, 2 * len(line)))
+        return alone and not last and line[0].isupper() and not re.search(r": |\d", line)
 
-    def _is_table(self, number: int, line: str) -> bool:
-        """Return whether *line* is part of a pipe table: in one, or by its bars and those of the line below."""
-        below, bars = self._below(number), line.count(" | ")
-        return self.header is not None or _delimits(below) or line[0] == "|" or 0 < bars == below.count(" | ")
-
-    def _below(self, number: int) -> str:
-        return fold(self.lines[number + 1]) if number + 1 < len(self.lines) else ""
-
-    def _row(self, number: int, line: str) -> None:
+    def _row(self, line: str, *, delimited: bool) -> None:
         """Read one row of a table: its header, its dashes, or values; of two cells without a header the first names the second."""
         bars = re.split(r"(?<!\\)\|", line.removeprefix("|").removesuffix("|"))[:40]
-        cells = tuple(re.sub(r"\*\*|\\(?=\|)", "", cell).strip()[:CELL_CHARS_MAX] for cell in bars)
+        cells = [re.sub(r"\*\*|\\(?=\|)", "", cell).strip()[:CELL_CHARS_MAX] for cell in bars]
         if self.header is None:
-            self.flush(before_list=True)
-            digits = any(map(str.isdigit, "".join(cells[1:] if _delimits(self._below(number)) else cells)))
-            listing = len(cells) == 2 and (digits or len(cells[1].split()) > 4)
-            self.header = () if listing or (digits and not _delimits(self._below(number))) else cells
+            self.flush()
+            named = not any(map(str.isdigit, line)) and all(len(cell.split()) <= 4 for cell in cells)
+            self.header = tuple(cells) if named or (delimited and len(cells) > 2) else ()
             if self.header:
                 return
         if _delimits(line):
             return
         heads = self.header
-        if not heads and len(cells) == 2 and len(cells[0]) <= 40:
+        if not heads and len(cells) == 2:
             heads, cells = (cells[0].strip(":"),), cells[1:]
-        pairs = zip((*heads, *("" for _ in cells)), cells, strict=False)
-        kept = tuple((head, cell) for head, cell in pairs if cell.strip("-–— "))
-        self._emit(
-            "; ".join(f"{head}: {cell}" if head else cell for head, cell in kept),
-            "row",
-            intro=self.intro,
-            cells=kept,
-        )
+        pairs = [pair for pair in zip_longest(heads, cells, fillvalue="") if pair[1].strip("-–— ")]
+        self._emit("; ".join(f"{head}: {cell}" if head else cell for head, cell in pairs), "row", self.intro)
 
-    def flush(self, *, before_list: bool = False) -> None:
-        """Emit the open block; *before_list* if an item or a row comes next, whose introduction its last sentence may be."""
+    def flush(self) -> None:
+        """Emit the open block, and keep its last sentence as the introduction of what follows if it ends in a colon."""
         text, form = " ".join(self.block), self.form
         self.block, self.form = [], "sentence"
-        listed = before_list or (form != "sentence" and bool(text))
-        if listed and self.out and self.intro and self.out[-1].text == self.intro:
-            self.out[-1] = replace(self.out[-1], form="intro")  # it is quoted with each item
         if not text:
             return
         if form == "sentence":
             self.intro = ""
-        for n, piece in enumerate(
-            [text] if form != "sentence" and len(text) <= ITEM_CHARS_MAX else split(text)
-        ):
-            self._emit(piece, form, intro="" if n else self.intro, follows=n > 0)
-        if (
-            form == "sentence"
-            and text.endswith(":")
-            and self.out
-            and len(self.out[-1].text) <= ITEM_CHARS_MAX
-        ):
-            self.intro = self.out[-1].text
-            if before_list:
-                self.out[-1] = replace(self.out[-1], form="intro")
+        pieces = [text] if form == "item" and len(text) <= ITEM_CHARS_MAX else split(text)
+        for number, piece in enumerate(pieces):
+            self._emit(piece, form, "" if number else self.intro, follows=number > 0)
+        if form == "sentence" and text.endswith(":") and len(pieces[-1]) <= ITEM_CHARS_MAX:
+            self.intro = pieces[-1]
 
-    def _emit(self, text: str, form: str, **details: Any) -> None:
-        """Add one unit if it holds a letter or a digit."""
-        if any(map(str.isalnum, text)):
-            self.out.append(Unit(text, form, self.heading, **details))
-
-
-def _starts(line: str, last: str) -> bool:
-    """Return whether *line* opens a paragraph although no blank line is between it and *last*."""
-    if _CLAUSE.match(line):
-        return last.endswith(_ENDS) or len(last) < 50
-    return bool(_KEY.match(line)) and (
-        len(last) < 60 or last.endswith((".", "!", "?")) or bool(_KEY.match(last))
-    )
+    def _emit(self, text: str, form: str, intro: str = "", *, follows: bool = False) -> None:
+        """Add one unit if it holds a letter or a digit; a sentence that introduces it is quoted with it only."""
+        if not any(map(str.isalnum, text)):
+            return
+        if intro and self.out and self.out[-1].text == intro:
+            self.out[-1] = replace(self.out[-1], form="intro")
+        self.out.append(Unit(text, form, self.heading, intro, follows))
 
 
 def _delimits(line: str) -> bool:

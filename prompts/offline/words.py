@@ -2,11 +2,11 @@
 Words as the offline model compares them: function words, stems, near synonyms, and whether a text is English.
 
 A stem is a word without its ending, cut by one rule for every language: good enough to find "invoices" by "invoicing" and
-"Fristen" by "Frist", and no dictionary. What the rule misses, `corpus.Corpus.terms` finds by common beginnings.
+"Fristen" by "Frist", and no dictionary. What the rule misses, `corpus.Corpus.search` finds by common beginnings.
 """
 
 import re
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Final
 
 _ENGLISH: Final = """a about above after again all also am an and any are as at be because been before being below between both
@@ -37,22 +37,17 @@ _SYNONYMS: Final = """terminate termination cancel cancellation notice|pay paid 
     |deliver delivery shipment|liability liable damages indemnity|warranty guarantee|confidential confidentiality secret secrecy
     |penalty fine|store storage warehouse|renew renewal extend extension|duration term|vacation holiday leave|cap limit limited
     maximum|salary wage|support maintenance|law jurisdiction court|discount rebate|employee staff worker|customer client buyer
-    |supplier vendor seller contractor provider|install installation setup|begin start commence"""
+    |supplier vendor seller contractor provider|install installation setup|begin start commence|owner responsible assigned"""
 _WORD = re.compile(r"[^\W_]+")
-_LETTERS = re.compile(r"[^\W\d_]+")
 _ENDINGS: Final = ("ment", "ance", "able", "ing", "ion", "ed", "en", "ly", "al", "es", "e", "y")
 _STEM_CHARS_MIN: Final = 4
 _SAMPLE_CHARS: Final = 20_000
 
 
-def words_of(text: str) -> list[str]:
-    """Return the words of *text* in lower case, without single letters, which are mostly left of apostrophes."""
-    return [word for word in _WORD.findall(text.lower()) if len(word) > 1 or word.isdigit()]
-
-
 def content_words(text: str) -> list[str]:
-    """Return the words of *text* that are no function words of any language here."""
-    return [word for word in words_of(text) if not is_function_word(word)]
+    """Return the words of *text* in lower case but for function words of any language here, and single letters."""
+    words = (word for word in _WORD.findall(text.lower()) if len(word) > 1 or word.isdigit())
+    return [word for word in words if not is_function_word(word)]
 
 
 def is_function_word(word: str) -> bool:
@@ -73,25 +68,17 @@ def stem(word: str) -> str:
     return word
 
 
+_GROUPS: Final = [frozenset(map(stem, group.split())) for group in _SYNONYMS.split("|")]
+
+
 def synonyms_of(stemmed: str) -> frozenset[str]:
     """Return the stems of words that mean nearly the same, *stemmed* among them; none if none are known."""
-    return _synonyms().get(stemmed, frozenset())
+    return frozenset[str]().union(*(group for group in _GROUPS if stemmed in group))
 
 
-def is_english(text: str, *, default: bool = True) -> bool:
-    """Return whether *text* has more English function words than others in its beginning; *default* if as many."""
-    words = [word for word in _LETTERS.findall(text[:_SAMPLE_CHARS].lower()) if len(word) > 1]
+def is_english(text: str) -> bool:
+    """Return whether *text* has at least as many English function words as others in its beginning."""
+    words = [word for word in _WORD.findall(text[:_SAMPLE_CHARS].lower()) if len(word) > 1]
     english = sum(word in STOP_WORDS for word in words)
     foreign = sum(word in FOREIGN_WORDS for word in words)
-    return default if english == foreign else english > foreign
-
-
-@cache
-def _synonyms() -> dict[str, frozenset[str]]:
-    """Return the groups of synonyms by the stem of each word."""
-    table: dict[str, frozenset[str]] = {}
-    for group in _SYNONYMS.split("|"):
-        stems = frozenset(map(stem, group.split()))
-        for one in sorted(stems):
-            table[one] = table.get(one, frozenset()) | stems
-    return table
+    return english >= foreign
