@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import re
 
 from ..states.base.version import VERSION
-from .python_literals import CALLABLE, names_in, source
+from .python_literals import CALLABLE, source
 from .scenario import Scenario
 from .scripted import Walk
 
@@ -66,18 +67,17 @@ def source_of(scenario: Scenario, played: Walk, run_id: str) -> str:
     written = [f"{name} = {source(value, 0)}\n" for name, value in constants.items()]
     tools = f"\n\ndef tools():\n    return {source(scenario.tools, 4)}\n"
     body = "\n".join(written) + tools
-    names = names_in([*constants.values(), scenario.tools])
-    imports = _imports(names, uses_json="json.loads(" in body)
+    called = {node.id for node in ast.walk(ast.parse(body)) if isinstance(node, ast.Name)}
     name = re.sub(r"[^0-9a-z]", "_", run_id.lower())[:40]
-    return HEAD + imports + "\n" + body + BODY.format(name=name, version=VERSION)
+    return HEAD + _imports(called) + "\n" + body + BODY.format(name=name, version=VERSION)
 
 
-def _imports(names: set[str], *, uses_json: bool) -> str:
+def _imports(called: set[str]) -> str:
     places = {"paor": {"Engine", "Journal", "ScriptedModel", "SeededIds", "SteppingClock"}}
     places["paor.testing"] = {"play", "problems"}
-    for name in names:
-        places[CALLABLE[name]].add(name.partition(".")[0])
-    lines = ["import json\n"] if uses_json else []
+    for name, place in CALLABLE.items():
+        places[place] |= {name.partition(".")[0]} & called
+    lines = ["import json\n"] if "json" in called else []
     for place, found in places.items():
         lines.append(f"from {place} import (\n" + "".join(f"    {name},\n" for name in sorted(found)) + ")")
     return "\n".join(lines) + "\n"
