@@ -616,6 +616,7 @@ def test_a_test_case_fails_with_the_steps_and_the_command(tmp_path: Path) -> Non
 
     class Saved(Fragile):
         app = "here:Saved"
+        modes: ClassVar[tuple[str, ...]] = ("react",)  # a plan would have no selection
         repro_folder = str(tmp_path)
 
     result = unittest.TestResult()

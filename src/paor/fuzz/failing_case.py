@@ -7,6 +7,7 @@ import sys
 import unittest
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -34,15 +35,11 @@ SETTINGS = settings(
 class TestCaseOf:
     """Gives each class of machines a test case of its own."""
 
-    def __init__(self) -> None:
-        self._made: dict[type, type[unittest.TestCase]] = {}
-
     def __get__(self, instance: object, owner: Machine) -> type[unittest.TestCase]:
-        if owner not in self._made:
-            self._made[owner] = _test_case(owner)
-        return self._made[owner]
+        return _test_case(owner)  # type: ignore[arg-type] # a class is hashable
 
 
+@cache
 def _test_case(machine: Machine) -> type[unittest.TestCase]:
     class EngineTestCase(unittest.TestCase):
         settings = SETTINGS

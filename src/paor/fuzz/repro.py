@@ -14,7 +14,7 @@ import binascii
 import json
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -73,7 +73,7 @@ class Repro(NamedTuple):
             "engine": self.engine,
             "app": self.app,
             "violated": {"invariant": self.invariant, "seq": self.seq, "told": self.told},
-            "script": [_packed_step(step) for step in self.script],
+            "script": [_with_replies(step, _packed) for step in self.script],
             "rows": list(self.rows),
         }
 
@@ -132,20 +132,22 @@ def repro_of(violation: Violation, app: str = "") -> Repro:
     return Repro(app, violation.invariant, violation.seq, violation.told, script, rows)
 
 
+_UNTOLD = ("do", "said", "happened", "limits", "policy", "objective", "lost")
+"""Keys of steps that are told in other words, or not at all."""
+
+
 def step_lines(repro: Repro) -> list[str]:
     """Return the steps as lines for people: what was said, what the tool did, and whether the process was lost then."""
     lines = []
     for number, step in enumerate(repro.script, 1):
         said = [_reply_text(item) for item in step.get("said", ())]
         happened = [_fault_text(item) for item in step.get("happened", ())]
-        rest = {
-            name: value
-            for name, value in step.items()
-            if name not in ("do", "said", "happened", "limits", "policy", "objective", "lost")
-        }
-        message = [*(f"{name} {json.dumps(value):.100}" for name, value in rest.items()), *said, *happened]
-        message += ["the process is lost before the row is written"] if step.get("lost") else []
-        message = message or (["nothing is asked"] if step["do"] == "row" else [])
+        rest = [f"{name} {json.dumps(value):.100}" for name, value in step.items() if name not in _UNTOLD]
+        message = [*rest, *said, *happened]
+        if step.get("lost"):
+            message.append("the process is lost before the row is written")
+        if step["do"] == "row" and not message:
+            message.append("nothing is asked")
         lines.append(f"{number:>3}  {step['do']:<7} {'; '.join(message)}".rstrip())
     return lines
 
@@ -216,27 +218,13 @@ def _repro_of(found: Any) -> Repro:
 
 # -- steps ---------------------------------------------------------------------------------------------------------
 
-_TYPES: dict[str, tuple[type, ...]] = {
-    "do": (str,),
-    "said": (list,),
-    "happened": (list,),
-    "objective": (str,),
-    "mode": (str,),
-    "criteria": (list,),
-    "documents": (list,),
-    "limits": (dict,),
-    "policy": (dict,),
-    "final_format": (str,),
-    "task_type": (str,),
-    "stage": (str,),
-    "lost": (bool,),
-    "refused": (bool,),
-    "outcome": (str,),
-    "how": (str,),
-    "wall_us": (int,),
-    "active_us": (int,),
-    "answer": (object,),
-    "result": (object,),
+_TYPES: dict[str, type] = {
+    **dict.fromkeys(("do", "objective", "mode", "final_format", "task_type", "stage", "outcome", "how"), str),
+    **dict.fromkeys(("said", "happened", "criteria", "documents"), list),
+    **dict.fromkeys(("limits", "policy"), dict),
+    **dict.fromkeys(("lost", "refused"), bool),
+    **dict.fromkeys(("wall_us", "active_us"), int),
+    **dict.fromkeys(("answer", "result"), object),
 }
 """Keys of steps and what they hold; a step has no others."""
 
@@ -247,19 +235,15 @@ def _checked_step(step: Any) -> dict[str, Any]:
     for key, value in step.items():
         if key not in _TYPES or not isinstance(value, _TYPES[key]):
             raise ValueError(f"a step to {step['do']} with a wrong {key!a:.40}")
-    checked = dict(step)
-    if "said" in step:
-        checked["said"] = [Said.of(_unpacked(item)).wire() for item in step["said"]]
+    checked = _with_replies(step, lambda item: Said.of(_unpacked(item)).wire())
     if "happened" in step:
         checked["happened"] = [checked_happening(item) for item in step["happened"]]
     return checked
 
 
-def _packed_step(step: Mapping[str, Any]) -> dict[str, Any]:
-    packed = dict(step)
-    if "said" in step:
-        packed["said"] = [_packed(item) for item in step["said"]]
-    return packed
+def _with_replies(step: Mapping[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
+    """Return a step with its replies changed."""
+    return {**step, "said": [change(item) for item in step["said"]]} if "said" in step else dict(step)
 
 
 def _packed(said: Mapping[str, Any]) -> dict[str, Any]:
@@ -267,10 +251,8 @@ def _packed(said: Mapping[str, Any]) -> dict[str, Any]:
     text = said["text"]
     if len(text) <= TEXT_MAX:
         return dict(said)
-    body = zlib.compress(text.encode("utf-8", "surrogatepass"), 9)
-    return {name: value for name, value in said.items() if name != "text"} | {
-        "zlib": base64.b64encode(body).decode()
-    }
+    body = base64.b64encode(zlib.compress(text.encode("utf-8", "surrogatepass"), 9)).decode()
+    return {name: value for name, value in said.items() if name != "text"} | {"zlib": body}
 
 
 def _unpacked(said: Any) -> dict[str, Any]:

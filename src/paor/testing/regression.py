@@ -7,6 +7,8 @@ and call the same tools as the record. What looks like a secret is replaced by a
 
 from __future__ import annotations
 
+import ast
+import re
 from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
@@ -15,10 +17,43 @@ from ..fsm.erasure.text_search import Excerpts
 from ..fsm.journal_api import Journal
 from ..fsm.transfer.redaction import EXCERPT, Redaction
 from ..states.base.errors import PaorError, UsageError
-from .python_literals import mapped
-from .regression_file import source_of
+from ..states.base.version import VERSION
+from .python_literals import CALLABLE, mapped, source
 from .scenario import Scenario, scenario_of
 from .scripted import Walk, walk
+
+HEAD = '''"""
+A recorded run as a regression test, as `paor export --pytest` has written it.
+
+The model and the tools are scripts that say again what they said then; nothing is asked and nothing is done. It fails
+when the run takes another way, calls other tools, or comes to another end. Tools are stubs: their code is not tested.
+"""
+
+from __future__ import annotations
+
+'''
+
+BODY = '''
+
+def test_run_{name}(tmp_path):
+    """The run of paor {version}; its phases, its calls and its answer are as they were."""
+    with Engine(
+        ScriptedModel(REPLIES),
+        tools(),
+        Journal(tmp_path / "runs.db", "off"),
+        clock=SteppingClock(step_us=1),
+        ids=SeededIds(),
+        builtins=False,
+        **OPTIONS,
+    ) as engine:
+        seen = play(engine, RUN, ANSWERS)
+        assert problems(engine.journal) == []
+    assert seen.phases == PHASES
+    assert seen.triggers == TRIGGERS
+    assert [(call.tool, call.arguments) for call in seen.calls] == CALLS
+    assert (seen.state, seen.reason) == END
+    assert seen.answer == ANSWER
+'''
 
 
 def regression_test(journal: Journal, run_id: str, redaction: Redaction | None = None) -> str:
@@ -41,7 +76,7 @@ def regression_test(journal: Journal, run_id: str, redaction: Redaction | None =
         recorded = walk(journal, row.run_id)
         scenario, hidden = _without_secrets(scenario_of(journal, row.run_id), rules)
         played = _played(scenario, recorded, hidden)
-        text = source_of(scenario, played, row.run_id)
+        text = _source_of(scenario, played, row.run_id)
     except RecursionError:
         raise UsageError(f"run {row.run_id}: its data is nested too deeply for a test") from None
     if rules.found_in(text):
@@ -143,3 +178,34 @@ def _without_secrets(scenario: Scenario, rules: Redaction) -> tuple[Scenario, in
         return found
 
     return replace(scenario, **{name: mapped(value, hide) for name, value in values.items()}), hidden
+
+
+def _source_of(scenario: Scenario, played: Walk, run_id: str) -> str:
+    constants = {
+        "RUN": scenario.run,
+        "OPTIONS": scenario.options,
+        "REPLIES": scenario.replies,
+        "ANSWERS": scenario.answers,
+        "PHASES": played.phases,
+        "TRIGGERS": played.triggers,
+        "CALLS": [(call.tool, dict(call.arguments)) for call in played.calls],
+        "END": (played.state, played.reason),
+        "ANSWER": played.answer,
+    }
+    written = [f"{name} = {source(value, 0)}\n" for name, value in constants.items()]
+    tools = f"\n\ndef tools():\n    return {source(scenario.tools, 4)}\n"
+    body = "\n".join(written) + tools
+    called = {node.id for node in ast.walk(ast.parse(body)) if isinstance(node, ast.Name)}
+    name = re.sub(r"[^0-9a-z]", "_", run_id.lower())[:40]
+    return HEAD + _imports(called) + "\n" + body + BODY.format(name=name, version=VERSION)
+
+
+def _imports(called: set[str]) -> str:
+    places = {"paor": {"Engine", "Journal", "ScriptedModel", "SeededIds", "SteppingClock"}}
+    places["paor.testing"] = {"play", "problems"}
+    for name, place in CALLABLE.items():
+        places[place] |= {name.partition(".")[0]} & called
+    lines = ["import json\n"] if "json" in called else []
+    for place, found in places.items():
+        lines.append(f"from {place} import (\n" + "".join(f"    {name},\n" for name in sorted(found)) + ")")
+    return "\n".join(lines) + "\n"

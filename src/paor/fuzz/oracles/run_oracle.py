@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ...fsm.journal.record import HASHED, PREV_HASH
-from .seen import Observed, Seen
+from .seen import Observed, Seen, named
 
 # -- reasons -------------------------------------------------------------------------------------------------------
 
@@ -53,14 +53,15 @@ def _is_stuck(seen: Seen) -> bool:
 def _used_up(seen: Seen, name: str) -> bool:
     """Whether a budget is used up, or with reservations perhaps too small for the next request."""
     before, limits = seen.before, seen.spec.limits
-    if before is None or limits.reply_tokens is not None:
-        return limits.reply_tokens is not None
-    used = {
+    if limits.reply_tokens is not None:
+        return True
+    if before is None:
+        return False
+    count, budget = {
         "token_budget": (before.tokens_in + before.tokens_out, limits.token_budget),
         "time_budget": (before.time_us, limits.time_budget_us),
         "cost_budget": (before.cost_micro, limits.cost_budget_micro),
-    }
-    count, budget = used[name]
+    }[name]
     return budget is not None and count >= budget
 
 
@@ -87,7 +88,7 @@ REASONS_TRUE: dict[str, Callable[[Seen], bool]] = {
     "cancelled": lambda seen: seen.row.outcome["kind"] in ("cancelled", "answer"),
     "model_error": lambda seen: seen.row.outcome["kind"] == "fault",
     "internal_error": lambda seen: False,
-    **{f"{name}_budget": partial(_used_up, name=f"{name}_budget") for name in ("token", "time", "cost")},
+    **{name: partial(_used_up, name=name) for name in ("token_budget", "time_budget", "cost_budget")},
 }
 """Whether a reason is true of a run; one that is not here is not looked at."""
 
@@ -101,10 +102,8 @@ def stops_for_a_reason(seen: Seen) -> bool:
         return seen.facts.again("respecify") >= seen.spec.limits.parameter_retries
     if row.trigger == "conclude":
         reason = str(row.outcome.get("stop", ""))
-    elif row.dest == "Failed":
+    elif row.dest == "Failed" and row.counters.get("stop", "") != seen.facts.decided:
         reason = str(row.counters.get("stop", ""))
-        if reason == seen.facts.decided:
-            return True
     else:
         return True
     is_true = REASONS_TRUE.get(reason)
@@ -209,14 +208,11 @@ def chain_fits_the_format(world: Observed) -> Iterator[str]:
             head = own
 
 
-TRUTHS: dict[str, Callable[[Seen], bool]] = {
-    function.__name__: function
-    for function in (
-        stops_for_a_reason,
-        goes_on_only_without_a_reason,
-        criteria_stay_met,
-        plans_are_followed,
-        unsafe_values_reach_no_tool,
-    )
-}
+TRUTHS: dict[str, Callable[[Seen], bool]] = named(
+    stops_for_a_reason,
+    goes_on_only_without_a_reason,
+    criteria_stay_met,
+    plans_are_followed,
+    unsafe_values_reach_no_tool,
+)
 """What is held after every row, by name; `Facts.judge` was called before, `Facts.take` is called after."""

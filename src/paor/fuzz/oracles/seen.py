@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from ...fsm.journal.rows import RunRow, Transition
 from ...fsm.journal_api import Journal
 from ...fsm.lifecycle.result import Result
-from ...states.run.spec import Spec
+from ...states.run.spec import Spec, ToolSpec
 from ...states.run.state import Run
 from ..strategies.reply_builder import Said
 from .reference_model import RunModel
+
+Check = TypeVar("Check", bound=Callable[..., Any])
+
+
+def named(*checks: Check) -> dict[str, Check]:
+    """Return functions by their names."""
+    return {check.__name__: check for check in checks}
 
 
 class Violation(AssertionError):
@@ -163,6 +170,17 @@ class Seen:
     def before(self) -> Transition | None:
         """The row before it."""
         return self.rows[-2] if len(self.rows) > 1 else None
+
+    @property
+    def begun(self) -> tuple[str, Mapping[str, Any]] | None:
+        """The call that the newest row commits to, None for none and for one that only formats the answer."""
+        begins = self.row.trigger == "specify" and not self.row.counters.get("formatted")
+        return self.call if begins else None
+
+    @property
+    def tool(self) -> ToolSpec | None:
+        """The tool of the call that the run is about."""
+        return next((tool for tool in self.spec.tools if self.call and tool.name == self.call[0]), None)
 
     @property
     def reply(self) -> Said | None:

@@ -8,7 +8,7 @@ An aim is a trigger: the reply is one that should lead there, as far as the repl
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from hypothesis import strategies as st
@@ -77,16 +77,23 @@ def replies(kind: str, setting: Setting = ANY, aim: str = "") -> SearchStrategy[
         aim: A trigger of `AIMS`; empty for any, most of them good.
     """
     if aim:
-        aimed: SearchStrategy[Said] = _REPLIES[kind, aim](setting)
-        return aimed
-    rest = [_REPLIES[kind, other](setting) for other in AIMS[kind] if other != "fail"]
-    return weighted((len(rest), _REPLIES[kind, GOOD[kind]](setting)), *[(1, other) for other in rest])
+        return _aimed(kind, setting, aim)
+    rest = [_aimed(kind, setting, other) for other in AIMS[kind] if other != "fail"]
+    return weighted((len(rest), _aimed(kind, setting, GOOD[kind])), *[(1, other) for other in rest])
+
+
+def _aimed(kind: str, setting: Setting, aim: str) -> SearchStrategy[Said]:
+    if aim == GOOD[kind]:
+        return _dressed(_GOOD_REPLIES[kind](setting))
+    if (kind, aim) in _OTHER_REPLIES:
+        return _OTHER_REPLIES[kind, aim](setting)
+    return faults(kind) if aim == "fail" else near_misses(kind, setting)
 
 
 def near_misses(kind: str, setting: Setting = ANY) -> SearchStrategy[Said]:
     """Return good replies of a *kind* that something has happened to, of every family."""
     names = sorted(families(kind))
-    return st.builds(near_miss, _good(kind, setting), st.sampled_from(names))
+    return st.builds(near_miss, _GOOD_REPLIES[kind](setting), st.sampled_from(names))
 
 
 def texts() -> SearchStrategy[str]:
@@ -108,18 +115,12 @@ def faults(kind: str) -> SearchStrategy[Said]:
     return st.sampled_from(FAULT_CODES).map(lambda code: faulty(kind, code))
 
 
-def _good(kind: str, setting: Setting) -> SearchStrategy[Said]:
-    plain: SearchStrategy[Said] = _PLAIN[kind](setting)
-    return plain
-
-
 @st.composite
 def _dressed(draw: DrawFn, plain: SearchStrategy[Said]) -> Said:
     """Return good replies, some of them in packaging that a reader must see through, with usage of several sizes."""
-    said = draw(plain)
-    said = said._replace(tokens=draw(_TOKENS))
-    family = draw(st.sampled_from(("",) * 12 + _DRESSED))
-    return near_miss(said, family) if family and said.kind != "text" else said
+    reply = draw(plain)._replace(tokens=draw(_TOKENS))
+    family = draw(st.sampled_from(("",) * 12 + _DRESSED)) if reply.kind != "text" else ""
+    return near_miss(reply, family) if family else reply
 
 
 def _said(kind: str, data: Mapping[str, Any], *, good: bool | None = True, **means: Any) -> Said:
@@ -132,7 +133,7 @@ def _said(kind: str, data: Mapping[str, Any], *, good: bool | None = True, **mea
 @st.composite
 def _selection(draw: DrawFn, setting: Setting) -> Said:
     if not setting.usable:
-        return draw(_direct_answer(setting))
+        return draw(_direct_answer())
     tool = draw(st.sampled_from(setting.usable))
     data: dict[str, Any] = {"action": _spelled(draw, tool.name)}
     compact = isinstance(data["action"], dict)
@@ -168,7 +169,7 @@ def _fields(tool: ToolSpec) -> list[dict[str, Any]]:
     ]
 
 
-def _direct_answer(setting: Setting) -> SearchStrategy[Said]:
+def _direct_answer() -> SearchStrategy[Said]:
     texts = st.sampled_from(["It is known already.", "Es ist der 3.", "# Answer\n\n- one\n- two"])
     return texts.map(lambda text: _said("selection", {"action": None, "answer": text}, answer=text))
 
@@ -251,43 +252,29 @@ def _review(draw: DrawFn, setting: Setting, status: str) -> Said:
 _TEXTS = st.sampled_from(["A text written by a model.", "# Heading\n\nMore.", "", "  ", "x" * 5000])
 
 
-def _text(setting: Setting) -> SearchStrategy[Said]:
-    return st.builds(lambda text, tokens: Said("text", text, tokens=tokens), _TEXTS, _TOKENS)
+_Replies = Callable[[Setting], SearchStrategy[Said]]
 
-
-_PLAIN: dict[str, Any] = {
+_GOOD_REPLIES: dict[str, _Replies] = {
     "selection": _selection,
     "parameters": _parameters,
     "refinement": lambda setting: _refinement(setting, "continue"),
     "review": lambda setting: _review(setting, "success"),
-    "plan": lambda setting: plan_replies.plan(setting),
-    "task_plan": lambda setting: plan_replies.task_plan(setting),
-    "text": _text,
+    "plan": plan_replies.plan,
+    "task_plan": plan_replies.task_plan,
+    "text": lambda setting: _TEXTS.map(lambda text: Said("text", text)),
 }
 """Good replies by kind, from a setting."""
 
-_REPLIES: dict[tuple[str, str], Any] = {
-    ("selection", "select"): lambda setting: _dressed(_selection(setting)),
-    ("selection", "answer"): lambda setting: _dressed(_direct_answer(setting)),
+_OTHER_REPLIES: dict[tuple[str, str], _Replies] = {
+    ("selection", "answer"): lambda setting: _dressed(_direct_answer()),
     ("selection", "reselect"): _no_selection,
-    ("parameters", "specify"): lambda setting: _dressed(_parameters(setting)),
     ("parameters", "respecify"): _no_parameters,
     ("parameters", "refuse"): _wrong_values,
-    ("refinement", "proceed"): lambda setting: _dressed(_refinement(setting, "continue")),
     ("refinement", "conclude"): lambda setting: _dressed(_refinement(setting, "stop")),
-    ("review", "finish"): lambda setting: _dressed(_review(setting, "success")),
     ("review", "retry"): lambda setting: _dressed(_review(setting, "retry")),
-    ("plan", "select"): lambda setting: _dressed(plan_replies.plan(setting)),
+    ("review", "fail"): lambda setting: st.one_of(_dressed(_review(setting, "failed")), faults("review")),
     ("plan", "answer"): lambda setting: _dressed(plan_replies.nothing_left()),
     ("plan", "wait"): lambda setting: _dressed(plan_replies.question()),
     ("plan", "reselect"): lambda setting: plan_replies.no_plan(near_misses("plan", setting), setting),
-    ("task_plan", "select"): lambda setting: _dressed(plan_replies.task_plan(setting)),
-    ("text", "execute"): _text,
-    **{
-        (kind, "reassess"): lambda setting, kind=kind: near_misses(kind, setting)
-        for kind in ("refinement", "review")
-    },
-    ("task_plan", "reselect"): lambda setting: near_misses("task_plan", setting),
-    **{(kind, "fail"): lambda setting, kind=kind: faults(kind) for kind in AIMS},
 }
-_REPLIES["review", "fail"] = lambda setting: st.one_of(_dressed(_review(setting, "failed")), faults("review"))
+"""Replies that are aimed elsewhere, but near misses and faults, by kind and aim."""

@@ -114,22 +114,17 @@ def _with(extra: str) -> Callable[[str], str]:
     return lambda text: f"{text[:-1]}{', ' if len(text) > 2 else ''}{extra}}}" if _object(text) else text
 
 
-def _twice(text: str) -> str:
-    """Send the object's first key twice, with another value the second time."""
-    try:
-        key = next(iter(json.loads(text)))
-    except (ValueError, StopIteration):
-        return text + text
-    return _with(f"{json.dumps(key)}: 0")(text)
+def _again(*, same: bool) -> Callable[[str], str]:
+    """Return a change that sends the object's first key twice; whoever merges the two with the same value sees nothing wrong."""
 
+    def change(text: str) -> str:
+        try:
+            key, value = next(iter(json.loads(text).items()))
+        except (ValueError, StopIteration, AttributeError):
+            return text + text
+        return _with(f"{json.dumps(key)}: {json.dumps(value if same else 0)}")(text)
 
-def _again(text: str) -> str:
-    """Send the object's first key twice, with the same value: whoever merges the two sees nothing wrong."""
-    try:
-        key, value = next(iter(json.loads(text).items()))
-    except (ValueError, StopIteration, AttributeError):
-        return text + text
-    return _with(f"{json.dumps(key)}: {json.dumps(value)}")(text)
+    return change
 
 
 FAMILIES: dict[str, Family] = {
@@ -148,8 +143,8 @@ FAMILIES: dict[str, Family] = {
     "truncated": Family("refused", lambda text: text[: max(1, len(text) // 2)]),
     "cut_last": Family("refused", lambda text: text[:-1]),
     "cut_at_limit": Family("refused", lambda text: text[: max(1, len(text) * 2 // 3)], "length"),
-    "duplicate_key": Family("refused", _twice),
-    "repeated_key": Family("refused", _again),
+    "duplicate_key": Family("refused", _again(same=False)),
+    "repeated_key": Family("refused", _again(same=True)),
     "two_objects": Family("refused", lambda text: f'{text}\n{text[:-1]}, "more": 1}}'),
     "not_a_number": Family("refused", _with('"note": NaN')),
     "infinity": Family("refused", _with('"note": -Infinity')),

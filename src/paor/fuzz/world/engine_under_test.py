@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 from ...fsm.engine import Engine
 from ...fsm.journal.rows import RunRow, transition_of
@@ -88,7 +88,7 @@ class SystemUnderTest:
         self.watch = ToolWatch(self._begins)
         self.model = FakeModel(self._asked)
         self.run_id = ""
-        self.allowed: dict[str, int] = {}
+        self.allowed: Counter[str] = Counter()
         self.calling: Callable[[Violation], None] | None = None
         self.rows_max: int | None = None
         self._tighter: tuple[Sequence[Any], Sequence[Any]] | None = None
@@ -140,11 +140,12 @@ class SystemUnderTest:
         self._written[run] += 1
         if self.rows_max is not None and self._written.total() > self.rows_max:
             raise self._keep(EnoughRows())
+        if run not in self._specs:
+            self._specs |= {row.run: self.journal.spec(row.run_id) for row in self.journal.runs()}
         if self._written[run] > MARGIN + rows_allowed(
-            self._spec_of(run)
-        ):  # of a task, in one step of its workflow
-            message = f"after {self._written[run]} rows the run has not ended"
-            raise self._keep(self._violation("ends_within_bounds", message))
+            self._specs[run]
+        ):  # a task, in one step of its workflow
+            self._break("ends_within_bounds", f"after {self._written[run]} rows the run has not ended")
 
     @property
     def live(self) -> Run | None:
@@ -181,20 +182,7 @@ class SystemUnderTest:
         own = live is not None and live.run_id == context.run_id
         run = live if own and live is not None else restore_run(self.journal, context.run_id)[0]
         if not run.counters.formatted:
-            spec, intent = run.spec, run.memory.intent
-            if denied(spec.policy, spec.task_type, tool.name):
-                raise self._keep(self._violation("denied_never_called", f"{tool.name} was called"))
-            head = self.journal.run(run.run_id)
-            wanted = (intent.tool, canonical(intent.arguments)) if intent is not None else ("", "")
-            if head.state != "Executing" or wanted != (tool.name, canonical(arguments)):
-                message = f"{tool.name} was called in {head.state} without a committed intent for this call"
-                raise self._keep(self._violation("intent_before_effect", message))
-            key = intent.idempotency_key if intent is not None else ""
-            if context.idempotency_key != key:
-                message = f"{tool.name} got the key {context.idempotency_key}, its intent has {key}"
-                raise self._keep(self._violation("one_key_for_a_call", message))
-            if tool.effect == "once":
-                self._begins_once(key, tool)
+            self._hold_to_intent(run, tool, arguments, context.idempotency_key)
         try:
             happening = dict(self.choose(tool, arguments))
         except Exception as error:  # noqa: BLE001 - raised again when the step ends
@@ -209,27 +197,32 @@ class SystemUnderTest:
     def _hold_to_cancel(self, message: str, *, rows: int) -> None:
         """A driver learns with its next row that its run was cancelled; no tool, and after that row nothing, begins."""
         if self._cancelled is not None and self._cancelled >= rows:
-            message = f"{message} after the run was cancelled"
-            raise self._keep(self._violation("nothing_begins_after_a_cancel", message))
+            self._break("nothing_begins_after_a_cancel", f"{message} after the run was cancelled")
 
-    def _begins_once(self, key: str, tool: Tool) -> None:
+    def _hold_to_intent(self, run: Run, tool: Tool, arguments: Mapping[str, Any], key: str) -> None:
+        """A call is allowed, is the one that was committed, has its key, and is not begun again by itself."""
+        if denied(run.spec.policy, run.spec.task_type, tool.name):
+            self._break("denied_never_called", f"{tool.name} was called")
+        state, intent = self.journal.run(run.run_id).state, run.memory.intent
+        wanted = (intent.tool, canonical(intent.arguments)) if intent is not None else ("", "")
+        if state != "Executing" or wanted != (tool.name, canonical(arguments)):
+            message = f"{tool.name} was called in {state} without a committed intent for this call"
+            self._break("intent_before_effect", message)
+        if intent is not None and key != intent.idempotency_key:
+            message = f"{tool.name} got the key {key}, its intent has {intent.idempotency_key}"
+            self._break("one_key_for_a_call", message)
         begun = sum(call.key == key for call in self.watch.calls)
-        free = self.allowed.get(key, 0) + self.watch.not_begun.get(key, 0)
-        if begun > free:
+        free = self.allowed[key] + self.watch.not_begun[key]
+        if tool.effect == "once" and begun > free:
             message = (
                 f"{tool.name} has the effect once and was begun {begun + 1} times, {free} of them freely"
             )
-            raise self._keep(self._violation("once_never_repeats", message))
+            self._break("once_never_repeats", message)
 
     # -- looking ---------------------------------------------------------------------------------------------------
 
     def _heads(self) -> list[tuple[int, int]]:
         return [(row.run, row.head_seq) for row in self.journal.runs()]
-
-    def _spec_of(self, number: int) -> Spec:
-        if number not in self._specs:
-            self._specs |= {row.run: self.journal.spec(row.run_id) for row in self.journal.runs()}
-        return self._specs[number]
 
     def moved(self) -> list[RunRow]:
         """
@@ -239,9 +232,6 @@ class SystemUnderTest:
         `rows_never_change` hold all of them to be as they were.
         """
         return [row for row in self.journal.runs() if self._held_at.get(row.run) != row.head_seq]
-
-    def _number(self) -> int:
-        return self.journal.run(self.run_id).run
 
     def _look_at_rows(self) -> None:
         """Read what was committed since, and hold every row to what always holds."""
@@ -277,18 +267,16 @@ class SystemUnderTest:
 
     def _count(self, seen: Seen) -> None:
         """Go on with what the model said: tokens, success, criteria."""
-        row, reply = seen.row, seen.reply
-        if row.outcome["kind"] in ("reply", "fault", "result") or not seen.said:
-            used = [said.tokens for said in seen.said]
-            if seen.tokens is not None and seen.spec.task != 0:
-                seen.tokens = (
-                    seen.tokens[0] + sum(item[0] for item in used),
-                    seen.tokens[1] + sum(item[1] for item in used),
-                )
-        else:
+        kind, used = seen.row.outcome["kind"], [reply.tokens for reply in seen.said]
+        unknown = not used if kind in ("reply", "fault") else used and kind != "result"
+        if unknown or seen.spec.task == 0:
             seen.tokens = None
-        if seen.spec.task == 0 or (row.outcome["kind"] in ("reply", "fault") and not seen.said):
-            seen.tokens = None
+        elif seen.tokens is not None:
+            seen.tokens = (
+                seen.tokens[0] + sum(sent for sent, _ in used),
+                seen.tokens[1] + sum(received for _, received in used),
+            )
+        reply = seen.reply
         if reply is not None and reply.good is not False:
             seen.success = seen.success or reply.means.get("status") == "success" or reply.good is None
             seen.met |= set(reply.means.get("met", ()))
@@ -310,9 +298,7 @@ class SystemUnderTest:
             self._held_at = dict(self._heads())
 
     def _violation(self, name: str, message: str, seen: Seen | None = None) -> Violation:
-        if seen is None:
-            found = [item for item in self.seen.values() if item.run_id == self.run_id]
-            seen = found[0] if found else None
+        seen = seen or next((item for item in self.seen.values() if item.run_id == self.run_id), None)
         seq = seen.rows[-1].seq if seen is not None and seen.rows else -1
         return Violation(name, seq, seen.run_id if seen is not None else "", message)
 
@@ -332,6 +318,10 @@ class SystemUnderTest:
         if broken is not None:
             raise broken
 
+    def _break(self, name: str, message: str) -> NoReturn:
+        """Break an invariant in the middle of a call."""
+        raise self._keep(self._violation(name, message))
+
     def _keep(self, error: BaseException) -> Lost:
         """Keep *error* for the end of the step, and return what ends the call without anybody catching it."""
         self._broken = self._broken or error
@@ -344,12 +334,9 @@ def _tightened(policy: Policy, deny: Sequence[Any], approvals: Sequence[Any]) ->
 
     Nothing else of a step's policy counts: a saved case may come from anywhere, and its calls reach real tools.
     """
-    more = {"deny": deny, "approvals": approvals}
-    whole = {
-        name: (*getattr(policy, name), *(rule for rule in rules if rule not in getattr(policy, name)))
-        for name, rules in more.items()
-    }
-    return policy.model_copy(update=whole)
+    denied = (*policy.deny, *(rule for rule in deny if rule not in policy.deny))
+    asked = (*policy.approvals, *(rule for rule in approvals if rule not in policy.approvals))
+    return policy.model_copy(update={"deny": denied, "approvals": asked})
 
 
 def rows_allowed(spec: Spec) -> int:
@@ -370,18 +357,16 @@ def worth(said: Said, run: Run | None) -> Said:
     """
     if run is None or run.spec.task == 0 or said.good is None:
         return said
-    selection, policy = run.memory.selection, run.spec.policy
-    tool, names = said.means.get("tool"), [said.means.get("action")]
+    names = [said.means.get("action")]
     if said.kind == "parameters":
-        other = bool(tool) and selection is not None and selection.tool != tool
-        return said._replace(good=None) if other else said
+        selected, tool = run.memory.selection, said.means.get("tool")
+        sure = not tool or selected is None or selected.tool == tool
+        return said if sure else said._replace(good=None)
     if said.kind == "plan" and said.family == "good":
         names = re.findall(r'"name": "([^"]+)"', said.text)
-    forbidden = any(denied(policy, run.spec.task_type, name) for name in names if name)
-    as_made = forbidden is (said.good is False) or not any(names)
-    labels = (
-        re.findall(r'doc(?:List|Item):([^"#]+)', said.text) if said.good and said.kind == "selection" else ()
-    )
-    return (
-        said if as_made and all(label in run.memory.labels for label in labels) else said._replace(good=None)
-    )
+    is_denied = any(denied(run.spec.policy, run.spec.task_type, name) for name in names if name)
+    sure = is_denied is (said.good is False) or not any(names)
+    if said.good and said.kind == "selection":
+        labels = re.findall(r'doc(?:List|Item):([^"#]+)', said.text)
+        sure = sure and all(label in run.memory.labels for label in labels)
+    return said if sure else said._replace(good=None)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from ...fsm.journal.group_commit import Entry
 from ...fsm.journal_api import Journal
 from ...prompts.model import ModelCall, ModelUnavailable, Reply
+from ...states.base.errors import AnswerNeeded, NotStarted
 from ...states.records.outcomes import Usage
 from ...tools.tool import Tool, ToolContext
 from ..strategies.injected_faults import RETURNED, raised
@@ -148,7 +151,7 @@ class ToolWatch:
     def __init__(self, choose: Callable[[Tool, Mapping[str, Any], ToolContext], Mapping[str, Any]]) -> None:
         self.choose = choose
         self.calls: list[ObservedCall] = []
-        self.not_begun: dict[str, int] = {}
+        self.not_begun: Counter[str] = Counter()
         self.raised: BaseException | None = None
 
     def begins(self, tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> Mapping[str, Any]:
@@ -158,13 +161,10 @@ class ToolWatch:
             tool.name, tool.effect, context.run_id, context.idempotency_key, dict(arguments), happening
         )
         self.calls.append(call)
-        if happening["do"] == "ask" or (happening["do"] == "raise" and happening["what"] == "NotStarted"):
-            self.does_not_begin(call.key)
+        self.not_begun[call.key] += happening["do"] == "ask" or (
+            happening["do"] == "raise" and happening["what"] == "NotStarted"
+        )
         return happening
-
-    def does_not_begin(self, key: str) -> None:
-        """Note that an effect certainly did not happen, and may be tried again."""
-        self.not_begun[key] = self.not_begun.get(key, 0) + 1
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -186,33 +186,31 @@ class WatchedTool(Tool):
             raise raised(happening)
         if kind == "return":
             return happening["value"] if "value" in happening else RETURNED[happening["what"]]()
-        try:
+        with self._noting(context):
             value = super().invoke(arguments, context)
-        except Exception as error:
-            self._note_error(error, context)
-            raise
         if inspect.isawaitable(value):
             return self._awaited(value, happening, context)
-        if kind == "raise_after":
-            raise raised(happening)
-        return value
+        return self._ended(value, happening)
 
     async def _awaited(self, value: Any, happening: Mapping[str, Any], context: ToolContext) -> Any:
-        try:
+        with self._noting(context):
             value = await value
-        except Exception as error:
-            self._note_error(error, context)
-            raise
+        return self._ended(value, happening)
+
+    def _ended(self, value: Any, happening: Mapping[str, Any]) -> Any:
         if happening["do"] == "raise_after":
             raise raised(happening)
         return value
 
-    def _note_error(self, error: Exception, context: ToolContext) -> None:
-        from ...states.base.errors import AnswerNeeded, NotStarted
-
-        self.watch.raised = error
-        if isinstance(error, NotStarted | AnswerNeeded):
-            self.watch.does_not_begin(context.idempotency_key)
+    @contextmanager
+    def _noting(self, context: ToolContext) -> Iterator[None]:
+        """Note what the tool's own function raises."""
+        try:
+            yield
+        except Exception as error:
+            self.watch.raised = error
+            self.watch.not_begun[context.idempotency_key] += isinstance(error, NotStarted | AnswerNeeded)
+            raise
 
 
 def watched(tool: Tool, watch: ToolWatch) -> WatchedTool:
@@ -226,18 +224,15 @@ def watched(tool: Tool, watch: ToolWatch) -> WatchedTool:
 def _reconciling(reconcile: Callable[[str], Any], watch: ToolWatch) -> Callable[[str], Any]:
     """Return a reconciliation that reports when it says that nothing has happened."""
 
-    async def later(key: str, value: Any) -> Any:
-        value = await value
-        if value is None:
-            watch.does_not_begin(key)
+    def noted(key: str, value: Any) -> Any:
+        watch.not_begun[key] += value is None
         return value
+
+    async def later(key: str, value: Any) -> Any:
+        return noted(key, await value)
 
     def asked(key: str) -> Any:
         value = reconcile(key)
-        if inspect.isawaitable(value):
-            return later(key, value)
-        if value is None:
-            watch.does_not_begin(key)
-        return value
+        return later(key, value) if inspect.isawaitable(value) else noted(key, value)
 
     return asked
