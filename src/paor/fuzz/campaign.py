@@ -84,9 +84,9 @@ class SearchProgress:
         self.rows += len(rows)
         self.coverage = self.coverage + coverage(rows)
         for step in machine.world.script:
-            for said in step.get("said", ()):
-                self.requests[said["kind"]] += 1
-                self.families[said.get("family", "good")] += 1
+            for reply in step.get("said", ()):
+                self.requests[reply["kind"]] += 1
+                self.families[reply.get("family", "good")] += 1
         if self._progress is not None:
             self._progress(self)
 

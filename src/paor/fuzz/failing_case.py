@@ -16,7 +16,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from .oracles.seen import Violation
 from .repro import repro_of, step_lines
-from .shrinking import shrunk
+from .shrinking import shrink
 
 Machine = type[Any]
 """A subclass of `EngineMachine`, which has a test case itself."""
@@ -56,7 +56,7 @@ def _test_case(machine: Machine) -> type[unittest.TestCase]:
                     raise
             if found is not None:  # without hypothesis' own account, which has every draw
                 found = smallest(machine, found)
-                found.__notes__ = [saved(machine, found)]
+                found.__notes__ = [save_case(machine, found)]
                 raise found.with_traceback(None) from found.__cause__
 
         vars(runTest)["is_hypothesis_test"] = True  # hypothesis' own plugin for pytest asks for this mark
@@ -89,12 +89,12 @@ def smallest(machine: Machine, violation: Violation) -> Violation:
     """Return the smallest violation of the same invariant."""
     with quiet():
         case = repro_of(violation)
-        return shrunk(
+        return shrink(
             violation, lambda script, most: case._replace(script=script).run(machine, rows_max=most)
         )
 
 
-def saved(machine: Machine, violation: Violation) -> str:
+def save_case(machine: Machine, violation: Violation) -> str:
     """Save a failing case where the machine wants it; return what to tell people."""
     app = machine.app or _importable(machine)
     repro = repro_of(violation, app)

@@ -179,8 +179,8 @@ class EngineMachine(RuleBasedStateMachine):
         aimed = [aim]
 
         def tell(call: ModelCall) -> Said:
-            if not aim and (said := self._said_again(data, call.kind)) is not None:
-                return said
+            if not aim and (again := self._last_reply(data, call.kind)) is not None:
+                return again
             wanted = aimed.pop() if aimed and aimed[0] in AIMS[call.kind] else GOOD[call.kind]
             return data.draw(replies(call.kind, self._setting(call), wanted))
 
@@ -196,7 +196,7 @@ class EngineMachine(RuleBasedStateMachine):
         lost = lost or data.draw(seldom(24))
         self._do({"do": "row"} | ({"lost": True} if lost else {}))
 
-    def _said_again(self, data: DataObject, kind: str) -> Said | None:
+    def _last_reply(self, data: DataObject, kind: str) -> Said | None:
         """Return the last good reply of a kind, once in a while: the same action, then with the same arguments."""
         if kind == "selection":
             self._same = data.draw(seldom(4))

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from ..states.base.errors import UsageError
 from ..states.base.version import VERSION
 from .oracles.seen import Violation
-from .strategies.injected_faults import checked_happening
+from .strategies.injected_faults import check_happening
 from .strategies.reply_builder import Said
 from .world.engine_under_test import EnoughRows
 from .world.error_attribution import making
@@ -140,10 +140,10 @@ def step_lines(repro: Repro) -> list[str]:
     """Return the steps as lines for people: what was said, what the tool did, and whether the process was lost then."""
     lines = []
     for number, step in enumerate(repro.script, 1):
-        said = [_reply_text(item) for item in step.get("said", ())]
+        replies = [_reply_text(item) for item in step.get("said", ())]
         happened = [_fault_text(item) for item in step.get("happened", ())]
         rest = [f"{name} {json.dumps(value):.100}" for name, value in step.items() if name not in _UNTOLD]
-        message = [*rest, *said, *happened]
+        message = [*rest, *replies, *happened]
         if step.get("lost"):
             message.append("the process is lost before the row is written")
         if step["do"] == "row" and not message:
@@ -152,11 +152,11 @@ def step_lines(repro: Repro) -> list[str]:
     return lines
 
 
-def _reply_text(said: Mapping[str, Any]) -> str:
-    family = said.get("family", "good")
+def _reply_text(reply: Mapping[str, Any]) -> str:
+    family = reply.get("family", "good")
     mark = "" if family == "good" else f" ({family})"
-    what = f"cannot answer: {said['fault']}" if said.get("fault") else ascii(said["text"])[1:-1]
-    return f"{said['kind']}{mark} {what if len(what) <= 160 else what[:157] + '...'}"
+    what = f"cannot answer: {reply['fault']}" if reply.get("fault") else ascii(reply["text"])[1:-1]
+    return f"{reply['kind']}{mark} {what if len(what) <= 160 else what[:157] + '...'}"
 
 
 def _fault_text(happening: Mapping[str, Any]) -> str:
@@ -237,7 +237,7 @@ def _checked_step(step: Any) -> dict[str, Any]:
             raise ValueError(f"a step to {step['do']} with a wrong {key!a:.40}")
     checked = _with_replies(step, lambda item: Said.of(_unpacked(item)).wire())
     if "happened" in step:
-        checked["happened"] = [checked_happening(item) for item in step["happened"]]
+        checked["happened"] = [check_happening(item) for item in step["happened"]]
     return checked
 
 
@@ -246,26 +246,26 @@ def _with_replies(step: Mapping[str, Any], change: Callable[[Any], Any]) -> dict
     return {**step, "said": [change(item) for item in step["said"]]} if "said" in step else dict(step)
 
 
-def _packed(said: Mapping[str, Any]) -> dict[str, Any]:
+def _packed(reply: Mapping[str, Any]) -> dict[str, Any]:
     """Return a reply with a long text compressed."""
-    text = said["text"]
+    text = reply["text"]
     if len(text) <= TEXT_MAX:
-        return dict(said)
+        return dict(reply)
     body = base64.b64encode(zlib.compress(text.encode("utf-8", "surrogatepass"), 9)).decode()
-    return {name: value for name, value in said.items() if name != "text"} | {"zlib": body}
+    return {name: value for name, value in reply.items() if name != "text"} | {"zlib": body}
 
 
-def _unpacked(said: Any) -> dict[str, Any]:
-    if not isinstance(said, Mapping):
+def _unpacked(reply: Any) -> dict[str, Any]:
+    if not isinstance(reply, Mapping):
         raise TypeError("a reply that is no object")
-    if "zlib" not in said:
-        return dict(said)
+    if "zlib" not in reply:
+        return dict(reply)
     try:
         unpacking = zlib.decompressobj()
-        body = unpacking.decompress(base64.b64decode(said["zlib"], validate=True), FILE_MAX)
+        body = unpacking.decompress(base64.b64decode(reply["zlib"], validate=True), FILE_MAX)
         text = body.decode("utf-8", "surrogatepass")
     except (zlib.error, binascii.Error, TypeError, UnicodeDecodeError):
         raise ValueError("a compressed reply that cannot be read") from None
     if unpacking.unconsumed_tail:
         raise ValueError("a compressed reply that is too long")
-    return {name: value for name, value in said.items() if name != "zlib"} | {"text": text}
+    return {name: value for name, value in reply.items() if name != "zlib"} | {"text": text}

@@ -36,7 +36,7 @@ _OPTIONS = ("policy", "limits", "documents", "criteria", "final_format", "lost",
 """Keys without which a step is a step."""
 
 
-def shrunk(violation: Violation, attempt: Try, tries_max: int = TRIES_MAX) -> Violation:
+def shrink(violation: Violation, attempt: Try, tries_max: int = TRIES_MAX) -> Violation:
     """
     Return the smallest violation of the same invariant that can be found from *violation*.
 

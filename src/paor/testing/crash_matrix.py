@@ -158,8 +158,8 @@ def matrix(
                 covered = covered + Coverage.read(last["coverage"])
             if tell is not None:
                 tell(done + 1, len(targets))
-    ran = len(wholes) + len(targets) + len(killed)
-    return CrashReport(app, names, tuple(killed), ran, tuple(failures), covered.wire_json())
+    counts = len(wholes) + len(targets) + len(killed)
+    return CrashReport(app, names, tuple(killed), counts, tuple(failures), covered.wire_json())
 
 
 def _defects(
@@ -205,7 +205,7 @@ def _twice(
     found: Sequence[Mapping[str, Any]], whole: Sequence[Mapping[str, Any]], once: frozenset[str]
 ) -> list[str]:
     """Return the calls that ran more often than their class of effect, or the caller, allows."""
-    ran, allowed = _ran(found, once), _ran(whole, once)
+    counts, allowed = _count_calls(found, once), _count_calls(whole, once)
     again = Counter(entry["again"] for entry in found if "again" in entry)
     keys: dict[str, tuple[str, str]] = {
         entry["begun"]: (entry["tool"], entry["arguments"]) for entry in found if "begun" in entry
@@ -215,12 +215,12 @@ def _twice(
             allowed[keys[key]] += times
     return [
         f"{tool}({arguments}) ran {times} times, at most {allowed[tool, arguments]} expected"
-        for (tool, arguments), times in ran.items()
+        for (tool, arguments), times in counts.items()
         if times > allowed[tool, arguments]
     ]
 
 
-def _ran(calls: Sequence[Mapping[str, Any]], once: frozenset[str]) -> Counter[tuple[str, str]]:
+def _count_calls(calls: Sequence[Mapping[str, Any]], once: frozenset[str]) -> Counter[tuple[str, str]]:
     """Return how often each call took effect that must not do so twice; one that says it did not begin is none."""
     counted = Counter[tuple[str, str]]()
     last: dict[str, tuple[str, str]] = {}

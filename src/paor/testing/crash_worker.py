@@ -130,11 +130,11 @@ def perform(job: Mapping[str, Any]) -> dict[str, Any]:
                 "coverage": coverage(rows).wire_json(),
             }
         if job["world"] is not None:
-            found["world"] = json.loads(json.dumps(named(job["world"])()))
+            found["world"] = json.loads(json.dumps(resolve(job["world"])()))
     return found
 
 
-def named(name: str) -> Any:
+def resolve(name: str) -> Any:
     """
     Return what ``MODULE:NAME`` names.
 
@@ -154,7 +154,7 @@ def named(name: str) -> Any:
 
 def _engine(app: str, folder: Path) -> Engine:
     """Return the agent's engine on a journal in *folder*."""
-    found = named(app)
+    found = resolve(app)
     if not isinstance(found, Engine):
         if not callable(found):
             raise UsageError(
@@ -174,7 +174,7 @@ def _engine(app: str, folder: Path) -> Engine:
 
 def _start(engine: Engine, job: Mapping[str, Any], notes: Notes) -> Result:
     if job["start"] is not None:
-        return _result(job["start"], named(job["start"])(engine))
+        return _result(job["start"], resolve(job["start"])(engine))
     run = dict(job["run"])
     if isinstance(run.get("documents"), list):  # a pair of name and text has become a list on its way here
         run["documents"] = [tuple(item) if isinstance(item, list) else item for item in run["documents"]]
@@ -199,7 +199,7 @@ def _resume(engine: Engine, job: Mapping[str, Any], notes: Notes) -> Result:
     """Do what is done after a crash: start what was not started, else go on with it."""
     runs = engine.journal.runs()
     if job["resume"] is not None:
-        return _result(job["resume"], named(job["resume"])(engine))
+        return _result(job["resume"], resolve(job["resume"])(engine))
     if not runs:
         return _start(engine, job, notes)
     whole = [row for row in runs if row.task == 0]  # a workflow takes up its tasks itself

@@ -77,7 +77,7 @@ def mapped(value: Any, leaf: Callable[[Any], Any], call: Callable[..., Any] = Ne
     return leaf(value)
 
 
-def made(value: Any) -> Any:
+def value_of(value: Any) -> Any:
     """Return what a value stands for: every `New` within it called."""
     return mapped(value, lambda item: item, _called)
 

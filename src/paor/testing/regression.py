@@ -94,7 +94,7 @@ def _played(scenario: Scenario, recorded: Walk, hidden: int) -> Walk:
         UsageError: It is not what is recorded.
     """
     try:
-        played = scenario.played()
+        played = scenario.play_back()
         place = _first_difference(recorded, played)
     except (PaorError, AssertionError, TypeError) as error:
         place = f"playing it ended with {type(error).__name__}: {error}"

@@ -23,7 +23,7 @@ from ..states.records.questions import Answer, Asking
 from ..states.run.spec import Spec, ToolSpec
 from ..states.run.state import Change
 from ..states.settings.profile import Profile
-from .python_literals import DEPTH_MAX, New, depth, made
+from .python_literals import DEPTH_MAX, New, depth, value_of
 from .scripted import Walk, play
 
 
@@ -46,18 +46,18 @@ class Scenario:
     tools: list[Any]
     answers: list[dict[str, Any]]
 
-    def played(self) -> Walk:
+    def play_back(self) -> Walk:
         """Return what the run does when it is played in this process."""
         with Engine(
-            ScriptedModel(made(self.replies)),
-            made(self.tools),
+            ScriptedModel(value_of(self.replies)),
+            value_of(self.tools),
             Journal(":memory:", "off"),
             clock=SteppingClock(step_us=1),
             ids=SeededIds(),
             builtins=False,
-            **made(self.options),
+            **value_of(self.options),
         ) as engine:
-            return play(engine, made(self.run), self.answers)
+            return play(engine, value_of(self.run), self.answers)
 
 
 def scenario_of(journal: Journal, run_id: str) -> Scenario:

@@ -20,7 +20,7 @@ from ...states.run.state import Run
 from ...states.settings.policy import ApprovalRule, Policy
 from .reference_model import ENDS, MODELLED
 from .run_oracle import TRUTHS, chain_fits_the_format
-from .seen import Observed, Seen, named
+from .seen import Observed, Seen, by_name
 
 ACCEPTED = {
     "selection": ("select", "answer"),
@@ -75,16 +75,18 @@ def canonical(arguments: Mapping[str, Any]) -> str:
 def budgets_never_overspent(seen: Seen) -> bool:
     """No request is made once a budget is used up, those of tools included."""
     before, limits = seen.before, seen.spec.limits
-    asked = seen.row.outcome["kind"] in ("reply", "fault") or any(said.kind == "text" for said in seen.said)
+    asked = seen.row.outcome["kind"] in ("reply", "fault") or any(
+        reply.kind == "text" for reply in seen.replies
+    )
     if before is None or not asked or before.counters.get("formatted"):
         return True
     tokens, cost = before.tokens_in + before.tokens_out, before.cost_micro
-    for said in seen.said:
+    for reply in seen.replies:
         if limits.token_budget is not None and tokens >= limits.token_budget:
             return False
         if limits.cost_budget_micro is not None and cost >= limits.cost_budget_micro:
             return False
-        tokens, cost = tokens + sum(said.tokens), cost + said.cost_micro
+        tokens, cost = tokens + sum(reply.tokens), cost + reply.cost_micro
     return limits.time_budget_us is None or before.time_us < limits.time_budget_us
 
 
@@ -166,7 +168,7 @@ def only_declared_retries(seen: Seen) -> bool:
     return seen.spec.mode != "react" or (tool is not None and seen.model.again <= tool.step_retries)
 
 
-ROW: dict[str, Callable[[Seen], bool]] = named(
+ROW: dict[str, Callable[[Seen], bool]] = by_name(
     budgets_never_overspent,
     usage_adds_up,
     denied_never_begun,
@@ -244,7 +246,7 @@ def every_end_says_why(world: Observed) -> Iterator[str]:
                 yield "the run ended without a message"
 
 
-REST: dict[str, Callable[[Observed], Iterator[str]]] = named(
+REST: dict[str, Callable[[Observed], Iterator[str]]] = by_name(
     chain_verifies, chain_fits_the_format, journal_tells_the_state, replays_to_the_same, every_end_says_why
 )
 """What is held when a run has ended, waits, or has lost its driver, by name."""

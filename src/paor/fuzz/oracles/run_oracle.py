@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ...fsm.journal.record import HASHED, PREV_HASH
-from .seen import Observed, Seen, named
+from .seen import Observed, Seen, by_name
 
 # -- reasons -------------------------------------------------------------------------------------------------------
 
@@ -127,8 +127,8 @@ def criteria_stay_met(seen: Seen) -> bool:
     if seen.facts.unsure:
         return True
     names = seen.spec.success_criteria
-    said = [name for name, mark in zip(names, now, strict=False) if mark == "1"]
-    return set(said) <= seen.facts.met
+    met = [name for name, mark in zip(names, now, strict=False) if mark == "1"]
+    return set(met) <= seen.facts.met
 
 
 # -- plans ---------------------------------------------------------------------------------------------------------
@@ -208,7 +208,7 @@ def chain_fits_the_format(world: Observed) -> Iterator[str]:
             head = own
 
 
-TRUTHS: dict[str, Callable[[Seen], bool]] = named(
+TRUTHS: dict[str, Callable[[Seen], bool]] = by_name(
     stops_for_a_reason,
     goes_on_only_without_a_reason,
     criteria_stay_met,

@@ -17,7 +17,7 @@ from .reference_model import RunModel
 Check = TypeVar("Check", bound=Callable[..., Any])
 
 
-def named(*checks: Check) -> dict[str, Check]:
+def by_name(*checks: Check) -> dict[str, Check]:
     """Return functions by their names."""
     return {check.__name__: check for check in checks}
 
@@ -138,7 +138,7 @@ class Seen:
         spec: What it was started with.
         model: The run in thirty lines.
         rows: Its rows so far.
-        said: Of the newest row, what the model said for it; texts that tools asked for included.
+        replies: Of the newest row, what the model said for it; texts that tools asked for included.
         tokens: Input and output tokens that were reported for rows of this run; None when that is not known.
         calls: Duplicate-relevant calls that were begun: tool and arguments as JSON.
         approved: Whether a person has said yes to the call that comes next.
@@ -152,7 +152,7 @@ class Seen:
     spec: Spec
     model: RunModel
     rows: list[Transition] = field(default_factory=list)
-    said: list[Said] = field(default_factory=list)
+    replies: list[Said] = field(default_factory=list)
     tokens: tuple[int, int] | None = (0, 0)
     calls: list[tuple[str, str]] = field(default_factory=list)
     approved: bool = False
@@ -186,7 +186,7 @@ class Seen:
     def reply(self) -> Said | None:
         """What the model said to the row's own request, None when it asked none."""
         kind = self.row.request.get("kind")
-        found = [said for said in self.said if said.kind == kind and kind != "text"]
+        found = [reply for reply in self.replies if reply.kind == kind and kind != "text"]
         return found[-1] if found and self.row.outcome["kind"] in ("reply", "fault") else None
 
 

@@ -90,14 +90,14 @@ def _nested(depth: int) -> Any:
     return value
 
 
-def raised(happening: Mapping[str, Any]) -> BaseException:
+def exception_of(happening: Mapping[str, Any]) -> BaseException:
     """Return the exception that *happening* names."""
     if happening["do"] == "ask":
         return AnswerNeeded(happening["message"], happening.get("schema"), happening.get("state"))
     return RAISED[happening["what"]]()
 
 
-def checked_happening(data: object) -> dict[str, Any]:
+def check_happening(data: object) -> dict[str, Any]:
     """
     Return a happening as a repro file holds it.
 

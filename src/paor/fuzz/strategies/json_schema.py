@@ -110,11 +110,11 @@ def _near(text: str, known: str) -> SearchStrategy[tuple[str, dict[str, Any], bo
     compiled, fitting = _drawn(text, known)
     names = st.sampled_from(sorted([*MISSES, *INSIDE, *INSIDE]))
 
-    def missed(values: dict[str, Any], name: str, place: int) -> tuple[str, dict[str, Any], bool | None]:
+    def miss(values: dict[str, Any], name: str, place: int) -> tuple[str, dict[str, Any], bool | None]:
         changed = MISSES[name](dict(values), compiled, place)
         return name, changed, False if compiled.check(changed) else None
 
-    return st.builds(missed, fitting, names, st.integers(0, 3))
+    return st.builds(miss, fitting, names, st.integers(0, 3))
 
 
 # -- near misses ---------------------------------------------------------------------------------------------------

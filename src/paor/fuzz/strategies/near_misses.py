@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from .reply_builder import FAMILIES, Family, Said, Verdict, missed
+from .reply_builder import FAMILIES, Family, Said, Verdict, miss
 
 Change = Callable[[dict[str, Any]], Any]
 
@@ -120,7 +120,7 @@ def near_miss(said: Said, family: str) -> Said:
     """Return the near miss of *family* made from the good reply *said*; itself where there is nothing to change."""
     own = OWN[said.kind].get(family)
     if own is None:
-        return missed(said, family)
+        return miss(said, family)
     try:
         text = own.change(said.text)
     except (KeyError, IndexError, TypeError, ValueError):

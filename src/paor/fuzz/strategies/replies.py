@@ -102,8 +102,8 @@ def texts() -> SearchStrategy[str]:
     kinds = st.sampled_from(sorted(AIMS))
     some = kinds.flatmap(lambda kind: st.one_of(replies(kind, setting), near_misses(kind, setting)))
     return st.one_of(
-        some.map(lambda said: said.text),
-        some.map(lambda said: said.text),
+        some.map(lambda reply: reply.text),
+        some.map(lambda reply: reply.text),
         st.text(max_size=60),
         _ANY_JSON.map(json.dumps),
         st.dictionaries(st.sampled_from(_KEYS), st.sampled_from(_ODD), max_size=8).map(json.dumps),
@@ -123,7 +123,7 @@ def _dressed(draw: DrawFn, plain: SearchStrategy[Said]) -> Said:
     return near_miss(reply, family) if family else reply
 
 
-def _said(kind: str, data: Mapping[str, Any], *, good: bool | None = True, **means: Any) -> Said:
+def _reply(kind: str, data: Mapping[str, Any], *, good: bool | None = True, **means: Any) -> Said:
     return Said(kind, json.dumps(data), good=good, means=means)
 
 
@@ -146,7 +146,7 @@ def _selection(draw: DrawFn, setting: Setting) -> Said:
         data["requiredInputDocuments"] = [f"docItem:{label}#{place}" if place >= 0 else f"docList:{label}"]
     if not compact and draw(st.integers(0, 2)) == 2:
         data["parametersSchema"] = {"fields": _fields(tool)}
-    return _said("selection", data, action=tool.name)
+    return _reply("selection", data, action=tool.name)
 
 
 def _spelled(draw: DrawFn, name: str) -> str | dict[str, str]:
@@ -171,7 +171,7 @@ def _fields(tool: ToolSpec) -> list[dict[str, Any]]:
 
 def _direct_answer() -> SearchStrategy[Said]:
     texts = st.sampled_from(["It is known already.", "Es ist der 3.", "# Answer\n\n- one\n- two"])
-    return texts.map(lambda text: _said("selection", {"action": None, "answer": text}, answer=text))
+    return texts.map(lambda text: _reply("selection", {"action": None, "answer": text}, answer=text))
 
 
 @st.composite
@@ -181,7 +181,7 @@ def _no_selection(draw: DrawFn, setting: Setting) -> Said:
     if forbidden and wanted:
         name = draw(st.sampled_from(forbidden))
         data = {"action": _spelled(draw, name), "actionObjective": f"use {name}"}
-        return _said("selection", data, good=False, action=name)
+        return _reply("selection", data, good=False, action=name)
     return draw(near_misses("selection", setting))
 
 
@@ -195,15 +195,15 @@ def _parameters(draw: DrawFn, setting: Setting) -> Said:
     name = setting.tool.name if setting.tool is not None else ""
     data = {"schema": "parameters_v1", "parameters": values}
     good = True if sure and not setting.strict_paths else None
-    return _said("parameters", data, good=good, tool=name, arguments=values)
+    return _reply("parameters", data, good=good, tool=name, arguments=values)
 
 
 @st.composite
 def _wrong_values(draw: DrawFn, setting: Setting) -> Said:
     how, values, fits = draw(near_arguments(setting.parameters, setting.known))
     name = setting.tool.name if setting.tool is not None else ""
-    said = _said("parameters", {"schema": "parameters_v1", "parameters": values}, good=fits, tool=name)
-    return said._replace(family=f"values: {how}")
+    reply = _reply("parameters", {"schema": "parameters_v1", "parameters": values}, good=fits, tool=name)
+    return reply._replace(family=f"values: {how}")
 
 
 def _no_parameters(setting: Setting) -> SearchStrategy[Said]:
@@ -232,7 +232,7 @@ def _refinement(draw: DrawFn, setting: Setting, decision: str) -> Said:
         data["score"] = draw(st.sampled_from([0.1, 0.5, 0.9, 1]))
     if draw(st.integers(0, 3)) == 3:
         data |= {"hint": "read on"} if decision == "continue" else {"answer": "It is the 3rd."}
-    return _said("refinement", data, decision=decision, met=met, score=data.get("score"))
+    return _reply("refinement", data, decision=decision, met=met, score=data.get("score"))
 
 
 @st.composite
@@ -243,7 +243,7 @@ def _review(draw: DrawFn, setting: Setting, status: str) -> Said:
         data["improvements"] = ["read page 2 as well"]
     if draw(st.booleans()):
         data["answer"] = "It is the 3rd."
-    return _said("review", data, status=status, met=met)
+    return _reply("review", data, status=status, met=met)
 
 
 # -- the rest ------------------------------------------------------------------------------------------------------

@@ -32,8 +32,8 @@ from ..oracles.reference_model import RunModel
 from ..oracles.seen import Seen, Violation
 from ..strategies.injected_faults import CALL
 from ..strategies.reply_builder import Said, faulty
-from .error_attribution import made, not_drawn
-from .test_doubles import FakeModel, Lost, TestClock, ToolWatch, WorldJournal, watched
+from .error_attribution import drawing_error, make_engine
+from .test_doubles import FakeModel, Lost, TestClock, ToolWatch, WorldJournal, watch_tool
 
 ROWS_MAX = 2_000
 """Most rows of a run whose limits would allow more."""
@@ -86,7 +86,7 @@ class SystemUnderTest:
         self.tell: Callable[[ModelCall], Said] = lambda call: faulty(call.kind, "script_exhausted")
         self.choose: Callable[[Tool, Mapping[str, Any]], Mapping[str, Any]] = lambda tool, arguments: CALL
         self.watch = ToolWatch(self._begins)
-        self.model = FakeModel(self._asked)
+        self.model = FakeModel(self._ask)
         self.run_id = ""
         self.allowed: Counter[str] = Counter()
         self.calling: Callable[[Violation], None] | None = None
@@ -111,10 +111,10 @@ class SystemUnderTest:
 
     def _process(self) -> Engine:
         """Return the engine as a new process would make it, with the world's own ports."""
-        own = made(self._make, self.journal, self._processes)
+        own = make_engine(self._make, self.journal, self._processes)
         self._processes += 1
         settings = own._runner.settings
-        tools = {name: watched(tool, self.watch) for name, tool in settings.tools.items()}
+        tools = {name: watch_tool(tool, self.watch) for name, tool in settings.tools.items()}
         settings = replace(settings, model=self.model, tools=tools)
         if self._tighter is not None:
             settings = replace(settings, given_policy=_tightened(own.policy, *self._tighter))
@@ -128,8 +128,8 @@ class SystemUnderTest:
 
     def _committed_row(self, run: int) -> None:
         """Note with every row that is committed what was said for it."""
-        said, self._pending = self._pending, []
-        self._committed.setdefault(run, []).append(said)
+        replies, self._pending = self._pending, []
+        self._committed.setdefault(run, []).append(replies)
         self._cancelled = self._cancelled + 1 if self._cancelled is not None else None
         live = self.live
         if live is not None and live.number != run:  # a task: its workflow looks at it only when it has ended
@@ -163,17 +163,17 @@ class SystemUnderTest:
 
     # -- the outside -----------------------------------------------------------------------------------------------
 
-    def _asked(self, call: ModelCall) -> Said:
+    def _ask(self, call: ModelCall) -> Said:
         self._hold_to_cancel(f"the model was asked for a {call.kind}", rows=1)
         try:
-            said = self.tell(call)
+            reply = self.tell(call)
         except Exception as error:  # noqa: BLE001 - raised again when the step ends
-            raise self._keep(not_drawn(f"a reply to {call.kind}", error)) from None
-        said = worth(said, self.live)
-        self._pending.append(said)
+            raise self._keep(drawing_error(f"a reply to {call.kind}", error)) from None
+        reply = worth(reply, self.live)
+        self._pending.append(reply)
         if self._step.get("do") != "finish":
-            self._step.setdefault("said", []).append(said.wire())
-        return said
+            self._step.setdefault("said", []).append(reply.wire())
+        return reply
 
     def _begins(self, tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> Mapping[str, Any]:
         """Hold a call of a tool to what must be true before it begins; return what happens in it."""
@@ -186,7 +186,7 @@ class SystemUnderTest:
         try:
             happening = dict(self.choose(tool, arguments))
         except Exception as error:  # noqa: BLE001 - raised again when the step ends
-            raise self._keep(not_drawn(f"what happens in {tool.name}", error)) from None
+            raise self._keep(drawing_error(f"what happens in {tool.name}", error)) from None
         if self._step.get("do") != "finish":
             self._step.setdefault("happened", []).append(happening)
         if self.calling is not None and happening.get("do") in ("call", "raise_after"):
@@ -240,10 +240,10 @@ class SystemUnderTest:
             if seen is None:
                 spec = self.journal.spec(head.run_id)
                 seen = self.seen[head.run] = Seen(head.run_id, spec, RunModel(spec.limits))
-            said = self._committed.pop(head.run, [])
+            replies = self._committed.pop(head.run, [])
             rows = self.journal.own_rows(head.run, len(seen.rows))
             for place, values in enumerate(rows):
-                seen.said = said[place] if place < len(said) else []
+                seen.replies = replies[place] if place < len(replies) else []
                 seen.rows.append(transition_of(values))
                 self._take(seen)
 
@@ -267,7 +267,7 @@ class SystemUnderTest:
 
     def _count(self, seen: Seen) -> None:
         """Go on with what the model said: tokens, success, criteria."""
-        kind, used = seen.row.outcome["kind"], [reply.tokens for reply in seen.said]
+        kind, used = seen.row.outcome["kind"], [reply.tokens for reply in seen.replies]
         unknown = not used if kind in ("reply", "fault") else used and kind != "result"
         if unknown or seen.spec.task == 0:
             seen.tokens = None
@@ -349,24 +349,24 @@ def rows_allowed(spec: Spec) -> int:
     return min(ROWS_MAX, (limits.max_steps + 1) * per_step + ends)
 
 
-def worth(said: Said, run: Run | None) -> Said:
+def worth(reply: Said, run: Run | None) -> Said:
     """
     Return a reply with what is known of it in *run*: in a script with fewer steps it may answer another request.
 
     A reply that was made for another tool, for another policy or with documents that are not there may be read either way.
     """
-    if run is None or run.spec.task == 0 or said.good is None:
-        return said
-    names = [said.means.get("action")]
-    if said.kind == "parameters":
-        selected, tool = run.memory.selection, said.means.get("tool")
+    if run is None or run.spec.task == 0 or reply.good is None:
+        return reply
+    names = [reply.means.get("action")]
+    if reply.kind == "parameters":
+        selected, tool = run.memory.selection, reply.means.get("tool")
         sure = not tool or selected is None or selected.tool == tool
-        return said if sure else said._replace(good=None)
-    if said.kind == "plan" and said.family == "good":
-        names = re.findall(r'"name": "([^"]+)"', said.text)
+        return reply if sure else reply._replace(good=None)
+    if reply.kind == "plan" and reply.family == "good":
+        names = re.findall(r'"name": "([^"]+)"', reply.text)
     is_denied = any(denied(run.spec.policy, run.spec.task_type, name) for name in names if name)
-    sure = is_denied is (said.good is False) or not any(names)
-    if said.good and said.kind == "selection":
-        labels = re.findall(r'doc(?:List|Item):([^"#]+)', said.text)
+    sure = is_denied is (reply.good is False) or not any(names)
+    if reply.good and reply.kind == "selection":
+        labels = re.findall(r'doc(?:List|Item):([^"#]+)', reply.text)
         sure = sure and all(label in run.memory.labels for label in labels)
-    return said if sure else said._replace(good=None)
+    return reply if sure else reply._replace(good=None)

@@ -29,7 +29,7 @@ def is_own_code(error: BaseException) -> bool:
     return module.partition(".")[0] not in ("", "hypothesis", __name__.partition(".")[0])
 
 
-def not_drawn(what: str, error: Exception) -> Exception:
+def drawing_error(what: str, error: Exception) -> Exception:
     """Return what to report of *error* in the kit's own drawing, which is nothing that the engine has done."""
     if is_foreign(error) or isinstance(error, UsageError):
         return error
@@ -48,7 +48,7 @@ def making(machine: type) -> Iterator[None]:
         raise UsageError(f"{machine.__name__} cannot be made: {message}") from error
 
 
-def made(make: Callable[[Journal], Any], journal: Journal, before: int) -> Engine:
+def make_engine(make: Callable[[Journal], Any], journal: Journal, before: int) -> Engine:
     """
     Return the engine that a user's function makes for a journal.
 

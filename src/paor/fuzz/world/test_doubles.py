@@ -15,7 +15,7 @@ from ...prompts.model import ModelCall, ModelUnavailable, Reply
 from ...states.base.errors import AnswerNeeded, NotStarted
 from ...states.records.outcomes import Usage
 from ...tools.tool import Tool, ToolContext
-from ..strategies.injected_faults import RETURNED, raised
+from ..strategies.injected_faults import RETURNED, exception_of
 from ..strategies.reply_builder import Said
 
 START_US = 1_767_225_600_000_000
@@ -104,11 +104,11 @@ class FakeModel:
 
     def ask(self, call: ModelCall) -> Reply:
         """Answer."""
-        said = self._tell(call)
-        usage = Usage(1, *said.tokens, said.cost_micro)
-        if said.fault:
-            raise ModelUnavailable(said.fault, "the model cannot be reached", usage)
-        return Reply(said.text, usage, said.finish)  # type: ignore[arg-type]
+        reply = self._tell(call)
+        usage = Usage(1, *reply.tokens, reply.cost_micro)
+        if reply.fault:
+            raise ModelUnavailable(reply.fault, "the model cannot be reached", usage)
+        return Reply(reply.text, usage, reply.finish)  # type: ignore[arg-type]
 
     async def aask(self, call: ModelCall) -> Reply:
         """Answer; nothing is waited for."""
@@ -183,7 +183,7 @@ class WatchedTool(Tool):
         happening = self.watch.begins(self, arguments, context)
         kind = happening["do"]
         if kind in ("raise", "ask"):
-            raise raised(happening)
+            raise exception_of(happening)
         if kind == "return":
             return happening["value"] if "value" in happening else RETURNED[happening["what"]]()
         with self._noting(context):
@@ -199,7 +199,7 @@ class WatchedTool(Tool):
 
     def _ended(self, value: Any, happening: Mapping[str, Any]) -> Any:
         if happening["do"] == "raise_after":
-            raise raised(happening)
+            raise exception_of(happening)
         return value
 
     @contextmanager
@@ -213,7 +213,7 @@ class WatchedTool(Tool):
             raise
 
 
-def watched(tool: Tool, watch: ToolWatch) -> WatchedTool:
+def watch_tool(tool: Tool, watch: ToolWatch) -> WatchedTool:
     """Return *tool* with its calls reported to *watch*; its reconciliation, too."""
     given = {field.name: getattr(tool, field.name) for field in dataclasses.fields(Tool)}
     if tool.reconcile is not None:

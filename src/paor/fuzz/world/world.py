@@ -33,7 +33,7 @@ from ...states.settings.limits import Limits
 from ...states.settings.policy import Policy
 from ..oracles.invariants import journal_tells_the_state
 from ..oracles.seen import Violation
-from ..strategies.injected_faults import CALL, checked_happening
+from ..strategies.injected_faults import CALL, check_happening
 from ..strategies.reply_builder import Said
 from .engine_under_test import EnoughRows, Make, Step, SystemUnderTest, rows_allowed
 from .error_attribution import is_foreign
@@ -164,9 +164,9 @@ class World(SystemUnderTest):
             Violation: As `do`.
         """
         for step in script:
-            said = [Said.of(item) for item in step.get("said", ())]
-            happened = [checked_happening(item) for item in step.get("happened", ())]
-            self.tell = in_turn(said)
+            replies = [Said.of(item) for item in step.get("said", ())]
+            happened = [check_happening(item) for item in step.get("happened", ())]
+            self.tell = in_turn(replies)
             self.choose = happening_in_turn(happened)
             self.do({name: value for name, value in step.items() if name not in ("said", "happened")})
 
@@ -379,5 +379,5 @@ class World(SystemUnderTest):
     @property
     def echoes(self) -> dict[str, Said]:
         """The last good reply of each kind in this world, for a run that is brought to its end."""
-        said = [Said.of(item) for step in self.script for item in step.get("said", ())]
-        return {item.kind: item for item in said if item.good}
+        replies = [Said.of(item) for step in self.script for item in step.get("said", ())]
+        return {item.kind: item for item in replies if item.good}
