@@ -23,7 +23,7 @@ from .machine import EngineMachine
 from .oracles.seen import Violation
 from .repro import Repro, repro_of
 from .sample_engine import sample_engine
-from .world.error_attribution import is_own_code, making
+from .world.error_attribution import blaming, is_own_code
 from .world.world import Make
 
 _VERIFY = ("verify", "payloads", "file", "forks", "stream", "chain", "references")
@@ -170,7 +170,7 @@ def _searching(base: type[EngineMachine], seen: SearchProgress) -> Any:
             if found is not None:  # hypothesis drops what is found while it stops an example
                 raise found
             try:
-                with making(base):
+                with blaming(f"{base.__name__} cannot be made:"):
                     super().__init__()
             except UsageError as error:
                 type(self)._refused = error

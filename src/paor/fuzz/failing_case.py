@@ -96,7 +96,12 @@ def smallest(machine: Machine, violation: Violation) -> Violation:
 
 def save_case(machine: Machine, violation: Violation) -> str:
     """Save a failing case where the machine wants it; return what to tell people."""
-    app = machine.app or _importable(machine)
+    app = machine.app
+    if not app:  # as --app names a class that the present folder can import
+        module, name = machine.__module__, machine.__qualname__
+        file = getattr(sys.modules.get(module), "__file__", None)
+        place = Path.cwd().joinpath(*module.split(".")).with_suffix(".py")
+        app = f"{module}:{name}" if file is not None and Path(file) == place and "<" not in name else ""
     repro = repro_of(violation, app)
     lines = step_lines(repro)
     if machine.repro_folder is not None:
@@ -104,11 +109,3 @@ def save_case(machine: Machine, violation: Violation) -> str:
         named = f" --app {app or 'MODULE:ENGINE'}"
         lines += [f"saved: {path}", f"replay: paor replay --repro {path}{named}"]
     return "\n".join(lines)
-
-
-def _importable(machine: Machine) -> str:
-    """Return how ``--app`` names a class from the present folder, empty where it cannot."""
-    module, name = machine.__module__, machine.__qualname__
-    file = getattr(sys.modules.get(module), "__file__", None)
-    place = Path.cwd().joinpath(*module.split(".")).with_suffix(".py")
-    return f"{module}:{name}" if file is not None and Path(file) == place and "<" not in name else ""

@@ -35,6 +35,7 @@ from .strategies.outcomes import BUDGETS, LIMITS, answers, jumps, outcomes, sett
 from .strategies.replies import AIMS, GOOD, replies
 from .strategies.reply_builder import Said
 from .strategies.setting import Setting
+from .world.error_attribution import blaming
 from .world.world import World
 
 MODES = ("react",) * 5 + ("batch", "planner", "workflow")
@@ -118,14 +119,9 @@ class EngineMachine(RuleBasedStateMachine):
         self._runs = self._faults = 0
         self._folder = tempfile.TemporaryDirectory(prefix="paor-fuzz-") if self.on_disk else None
         path = os.path.join(self._folder.name, "runs.db") if self._folder is not None else ":memory:"
-        try:
+        with blaming("prepare or engine of the machine raised"):
             self.prepare()
-            self.world = World(self.engine, self.check, path=path)
-        except UsageError:
-            raise
-        except Exception as error:
-            message = f"{type(error).__name__}: {error!s:.300}"
-            raise UsageError(f"prepare or engine of the machine raised {message}") from error
+            self.world: Any = World(self.engine, self.check, path=path)
         self.world.calling = self._calling
 
     @initialize(data=st.data())

@@ -24,7 +24,7 @@ from .oracles.seen import Violation
 from .strategies.injected_faults import check_happening
 from .strategies.reply_builder import Said
 from .world.engine_under_test import EnoughRows
-from .world.error_attribution import making
+from .world.error_attribution import blaming
 from .world.world import DOS, Make, World
 
 FORMAT = "paor-repro"
@@ -110,7 +110,7 @@ class Repro(NamedTuple):
             UsageError: A step cannot be taken with this engine.
         """
         if isinstance(make, type):
-            with making(make):
+            with blaming(f"{make.__name__} cannot be made:"):
                 world = make().world
         else:
             world = World(make)

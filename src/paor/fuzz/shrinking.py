@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from itertools import chain
 from typing import Any
 
 from ..prompts.parsing.json_reading import read_object
@@ -36,18 +35,17 @@ _OPTIONS = ("policy", "limits", "documents", "criteria", "final_format", "lost",
 """Keys without which a step is a step."""
 
 
-def shrink(violation: Violation, attempt: Try, tries_max: int = TRIES_MAX) -> Violation:
+def shrink(violation: Violation, attempt: Try) -> Violation:
     """
     Return the smallest violation of the same invariant that can be found from *violation*.
 
     Args:
         violation: With the script that led to it.
         attempt: Takes a script in a new world, up to a number of rows; returns what it violates, None for nothing.
-        tries_max: Most candidates that are tried.
     """
     best, tried, place = violation, {_text(tuple(violation.script))}, 0
-    candidates = list(_smaller(tuple(best.script)))
-    while place < len(candidates) and len(tried) <= tries_max:
+    candidates = _smaller(best)
+    while place < len(candidates) and len(tried) <= TRIES_MAX:
         script, place = candidates[place], place + 1
         if _text(script) in tried:
             continue
@@ -58,7 +56,7 @@ def shrink(violation: Violation, attempt: Try, tries_max: int = TRIES_MAX) -> Vi
             continue
         if found is not None and found.invariant == best.invariant and _size(found) < _size(best):
             best, place = found, 0
-            candidates = list(_smaller(tuple(best.script)))
+            candidates = _smaller(best)
     return best
 
 
@@ -70,8 +68,9 @@ def _text(script: Script) -> str:
     return json.dumps(script, sort_keys=True)
 
 
-def _smaller(script: Script) -> Iterator[Script]:
-    return chain(_fewer(script), _plainer(script))
+def _smaller(violation: Violation) -> list[Script]:
+    script = tuple(violation.script)
+    return [*_fewer(script), *_plainer(script)]
 
 
 def _fewer(script: Script) -> Iterator[Script]:

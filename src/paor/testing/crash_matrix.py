@@ -188,13 +188,13 @@ def _differences(found: Mapping[str, Any], whole: Mapping[str, Any], compared: S
     """Return where a run that was taken up is not what the uninterrupted one is."""
     lines = list[str]()
     if "world" in compared and found.get("world") != whole.get("world"):
-        lines.append(f"world: {_short(found['world'])}, expected {_short(whole['world'])}")
+        lines.append(f"world: {found['world']!r:.300}, expected {whole['world']!r:.300}")
     if len(found["facts"]) != len(whole["facts"]):
         return [*lines, f"{len(found['facts'])} runs, expected {len(whole['facts'])}"]
     for number, (run, expected) in enumerate(zip(found["facts"], whole["facts"], strict=True), 1):
         where = f"run {number}, " if len(whole["facts"]) > 1 else ""
         lines += [
-            f"{where}{name}: {_short(run[name])}, expected {_short(expected[name])}"
+            f"{where}{name}: {run[name]!r:.300}, expected {expected[name]!r:.300}"
             for name in compared
             if name != "world" and run[name] != expected[name]
         ]
@@ -253,11 +253,6 @@ def _spread(count: int, points: Points) -> list[int]:
 
 def _end(found: Mapping[str, Any]) -> str:
     return str(found["error"]) if "error" in found else f"exit code {found['ended']}"
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 300 else f"{text[:297]}..."
 
 
 def _path(places: Sequence[str]) -> list[str]:

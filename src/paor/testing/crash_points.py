@@ -122,13 +122,10 @@ Ledger = Callable[[Tool, Any, Any], AbstractContextManager[Callable[[Any], None]
 """Called with a tool, its arguments and its context; holds for the call, and gives a function that takes what it returned."""
 
 
-def no_ledger(tool: Tool, arguments: Any, context: Any) -> AbstractContextManager[Callable[[Any], None]]:
-    """Note nothing of a call."""
-    return nullcontext(lambda value: None)
-
-
 @contextmanager
-def watching(points: Points, ledger: Ledger = no_ledger) -> Iterator[None]:
+def watching(
+    points: Points, ledger: Ledger = lambda *call: nullcontext(lambda value: None)
+) -> Iterator[None]:
     """
     Pass *points* with every write of a journal and every call of a tool that is opened or made within.
 

@@ -95,12 +95,19 @@ class Gathering:
         written = True
         for path in self._files:
             try:
-                path.write_text(_form(self.total, path.suffix.lower()), encoding="utf-8")
+                path.write_text(self._form(path.suffix.lower()), encoding="utf-8")
                 self._notes.append(f"wrote {path}")
             except OSError as error:
                 self._notes.append(f"FAIL    {path} cannot be written ({error.strerror or error})")
                 written = False
         return written
+
+    def _form(self, ending: str) -> str:
+        if ending == ".json":
+            return self.total.wire_json()
+        from ..fsm.diagrams.overlays import diagram
+
+        return diagram(form=DRAWN[ending], coverage=self.total)
 
     def lines(self) -> list[str]:
         """Return the summary: what is covered, and what is not."""
@@ -141,11 +148,3 @@ def _percent(given: str | None) -> float | None:
     if not 0 <= value <= 100:
         raise pytest.UsageError(f"--paor-cov-fail-under={given}: expected percent from 0 to 100")
     return value
-
-
-def _form(total: Coverage, ending: str) -> str:
-    if ending == ".json":
-        return total.wire_json()
-    from ..fsm.diagrams.overlays import diagram
-
-    return diagram(form=DRAWN[ending], coverage=total)

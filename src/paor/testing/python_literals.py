@@ -79,11 +79,13 @@ def mapped(value: Any, leaf: Callable[[Any], Any], call: Callable[..., Any] = Ne
 
 def value_of(value: Any) -> Any:
     """Return what a value stands for: every `New` within it called."""
-    return mapped(value, lambda item: item, _called)
-
-
-def _called(name: str, arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:
-    return attrgetter(name)(import_module(CALLABLE[name]))(*arguments, **options)
+    return mapped(
+        value,
+        lambda item: item,
+        lambda name, arguments, options: attrgetter(name)(import_module(CALLABLE[name]))(
+            *arguments, **options
+        ),
+    )
 
 
 def source(value: Any, indent: int | None = 0) -> str:

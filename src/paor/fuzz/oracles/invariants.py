@@ -189,11 +189,11 @@ def broken_by(seen: Seen) -> Iterator[tuple[str, str]]:
     for name, holds in seen.model.take(seen.row):
         if not holds:
             yield name, "the row is not what the run so far leads to"
-    seen.facts.judge(seen)
+    seen.judge()
     for name, check in ROW.items():
         if not check(seen):
             yield name, (check.__doc__ or "").strip()
-    seen.facts.take(seen)
+    seen.take()
 
 
 # -- when nothing moves --------------------------------------------------------------------------------------------

@@ -46,89 +46,6 @@ class Violation(AssertionError):
 
 
 @dataclass(slots=True)
-class Facts:
-    """
-    What was seen of a run, as far as a reason can depend on it.
-
-    Attributes:
-        last: Trigger of the row before, and how often it came in a row.
-        decided: The reason of the stop that was decided, empty while the run goes on.
-        errors, refused: Calls that failed, or were refused for their parameters, in a row.
-        blocked: Calls that were blocked as duplicates.
-        stale, best: Scores in a row that did not rise, and the highest one.
-        scored: Whether every refinement so far was understood for sure.
-        criteria: The criteria's progress in the row before.
-        met: Criteria that were said to be met, for sure; *unsure* once a judgement may have been read either way.
-        plan: Steps of the plan in force, each a tool or another type, with its arguments; None when they are not known.
-        place: Of the plan's step that is being taken.
-    """
-
-    last: tuple[str, int] = ("", 0)
-    decided: str = ""
-    errors: int = 0
-    refused: int = 0
-    blocked: int = 0
-    stale: int = 0
-    best: float | None = None
-    scored: bool = True
-    criteria: str = ""
-    met: set[str] = field(default_factory=set)
-    unsure: bool = False
-    plan: list[Mapping[str, Any]] | None = None
-    place: int = 0
-
-    def again(self, trigger: str) -> int:
-        """Return how often *trigger* came in a row right before the newest row."""
-        return self.last[1] if self.last[0] == trigger else 0
-
-    def take(self, seen: Seen) -> None:
-        """Go on with the newest row, after what it says was held to what was seen before."""
-        row, reply = seen.row, seen.reply
-        self.last = (row.trigger, self.again(row.trigger) + 1)
-        if row.trigger == "conclude":
-            self.decided = str(row.outcome.get("stop", ""))
-        elif row.trigger == "answer":
-            self.decided = "model_stop"
-        elif row.trigger == "retry":
-            self.decided = ""
-        if row.trigger == "execute":
-            self.errors = 0 if row.outcome.get("ok") else self.errors + 1
-        if row.trigger == "specify":
-            self.refused = 0
-        elif row.trigger == "refuse":
-            denied = row.guards.get("action_allowed") is False
-            blocked = not denied and bool(row.guards.get("duplicate"))
-            self.blocked += blocked
-            self.refused = 0 if denied or blocked else self.refused + 1
-        self.criteria = str(row.counters.get("criteria", ""))
-        if row.trigger in ("select", "next_step"):
-            self._step(row, reply)
-
-    def judge(self, seen: Seen) -> None:
-        """Go on with what a judgement said, before the row that it led to is looked at."""
-        reply = seen.reply
-        if reply is None or reply.kind not in ("refinement", "review") or reply.fault:
-            return
-        if reply.good is None:
-            self.unsure, self.scored = True, False
-        if not reply.good:
-            return
-        self.met |= set(reply.means.get("met", ()))
-        if reply.kind == "refinement":
-            score = reply.means.get("score")
-            rises = score is not None and (self.best is None or score > self.best)
-            self.stale = 0 if score is None or rises else self.stale + 1
-            self.best = score if rises else self.best
-
-    def _step(self, row: Transition, reply: Said | None) -> None:
-        if row.trigger == "next_step":
-            self.place += 1
-            return
-        steps = reply.means.get("steps") if reply is not None and reply.good else None
-        self.plan, self.place = (list(steps) if steps is not None else None), 0
-
-
-@dataclass(slots=True)
 class Seen:
     """
     What a world has seen of one run.
@@ -145,7 +62,16 @@ class Seen:
         success: Whether a completion review has said success.
         met: Criteria that were said to be met.
         call: Of the newest row, the call that the run is about: tool and arguments.
-        facts: What a reason to stop can depend on.
+        last: Trigger of the row before, and how often it came in a row.
+        decided: The reason of the stop that was decided, empty while the run goes on.
+        errors, refused: Calls that failed, or were refused for their parameters, in a row.
+        blocked: Calls that were blocked as duplicates.
+        stale, best: Scores in a row that did not rise, and the highest one.
+        scored: Whether every refinement so far was understood for sure.
+        criteria: The criteria's progress in the row before.
+        sure: Criteria that were said to be met, for sure; *unsure* once a judgement may have been read either way.
+        plan: Steps of the plan in force, each a tool or another type, with its arguments; None when they are not known.
+        place: Of the plan's step that is being taken.
     """
 
     run_id: str
@@ -159,7 +85,19 @@ class Seen:
     success: bool = False
     met: set[str] = field(default_factory=set)
     call: tuple[str, Mapping[str, Any]] | None = None
-    facts: Facts = field(default_factory=Facts)
+    last: tuple[str, int] = ("", 0)
+    decided: str = ""
+    errors: int = 0
+    refused: int = 0
+    blocked: int = 0
+    stale: int = 0
+    best: float | None = None
+    scored: bool = True
+    criteria: str = ""
+    sure: set[str] = field(default_factory=set)
+    unsure: bool = False
+    plan: list[Mapping[str, Any]] | None = None
+    place: int = 0
 
     @property
     def row(self) -> Transition:
@@ -188,6 +126,53 @@ class Seen:
         kind = self.row.request.get("kind")
         found = [reply for reply in self.replies if reply.kind == kind and kind != "text"]
         return found[-1] if found and self.row.outcome["kind"] in ("reply", "fault") else None
+
+    def again(self, trigger: str) -> int:
+        """Return how often *trigger* came in a row right before the newest row."""
+        return self.last[1] if self.last[0] == trigger else 0
+
+    def judge(self) -> None:
+        """Go on with what a judgement said, before the row that it led to is looked at."""
+        reply = self.reply
+        if reply is None or reply.kind not in ("refinement", "review") or reply.fault:
+            return
+        if reply.good is None:
+            self.unsure, self.scored = True, False
+        if not reply.good:
+            return
+        self.sure |= set(reply.means.get("met", ()))
+        if reply.kind == "refinement":
+            score = reply.means.get("score")
+            rises = score is not None and (self.best is None or score > self.best)
+            self.stale = 0 if score is None or rises else self.stale + 1
+            self.best = score if rises else self.best
+
+    def take(self) -> None:
+        """Go on with the newest row, after what it says was held to what was seen before."""
+        row, reply = self.row, self.reply
+        self.last = (row.trigger, self.again(row.trigger) + 1)
+        self.criteria = str(row.counters.get("criteria", ""))
+        match row.trigger:
+            case "conclude":
+                self.decided = str(row.outcome.get("stop", ""))
+            case "answer":
+                self.decided = "model_stop"
+            case "retry":
+                self.decided = ""
+            case "execute":
+                self.errors = 0 if row.outcome.get("ok") else self.errors + 1
+            case "specify":
+                self.refused = 0
+            case "refuse":
+                denied = row.guards.get("action_allowed") is False
+                blocked = not denied and bool(row.guards.get("duplicate"))
+                self.blocked += blocked
+                self.refused = 0 if denied or blocked else self.refused + 1
+            case "next_step":
+                self.place += 1
+            case "select":
+                steps = reply.means.get("steps") if reply is not None and reply.good else None
+                self.plan, self.place = (list(steps) if steps is not None else None), 0
 
 
 class Observed(Protocol):

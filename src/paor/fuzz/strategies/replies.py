@@ -206,10 +206,6 @@ def _wrong_values(draw: DrawFn, setting: Setting) -> Said:
     return reply._replace(family=f"values: {how}")
 
 
-def _no_parameters(setting: Setting) -> SearchStrategy[Said]:
-    return st.one_of(_wrong_values(setting), near_misses("parameters", setting))
-
-
 # -- refinement and review -----------------------------------------------------------------------------------------
 
 
@@ -268,7 +264,9 @@ _GOOD_REPLIES: dict[str, _Replies] = {
 _OTHER_REPLIES: dict[tuple[str, str], _Replies] = {
     ("selection", "answer"): lambda setting: _dressed(_direct_answer()),
     ("selection", "reselect"): _no_selection,
-    ("parameters", "respecify"): _no_parameters,
+    ("parameters", "respecify"): lambda setting: st.one_of(
+        _wrong_values(setting), near_misses("parameters", setting)
+    ),
     ("parameters", "refuse"): _wrong_values,
     ("refinement", "conclude"): lambda setting: _dressed(_refinement(setting, "stop")),
     ("review", "retry"): lambda setting: _dressed(_review(setting, "retry")),

@@ -11,6 +11,7 @@ import copy
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -32,7 +33,7 @@ from ..oracles.reference_model import RunModel
 from ..oracles.seen import Seen, Violation
 from ..strategies.injected_faults import CALL
 from ..strategies.reply_builder import Said, faulty
-from .error_attribution import drawing_error, make_engine
+from .error_attribution import blaming, make_engine
 from .test_doubles import FakeModel, Lost, TestClock, ToolWatch, WorldJournal, watch_tool
 
 ROWS_MAX = 2_000
@@ -165,10 +166,8 @@ class SystemUnderTest:
 
     def _ask(self, call: ModelCall) -> Said:
         self._hold_to_cancel(f"the model was asked for a {call.kind}", rows=1)
-        try:
+        with self._drawing(f"a reply to {call.kind}"):
             reply = self.tell(call)
-        except Exception as error:  # noqa: BLE001 - raised again when the step ends
-            raise self._keep(drawing_error(f"a reply to {call.kind}", error)) from None
         reply = worth(reply, self.live)
         self._pending.append(reply)
         if self._step.get("do") != "finish":
@@ -183,16 +182,23 @@ class SystemUnderTest:
         run = live if own and live is not None else restore_run(self.journal, context.run_id)[0]
         if not run.counters.formatted:
             self._hold_to_intent(run, tool, arguments, context.idempotency_key)
-        try:
+        with self._drawing(f"what happens in {tool.name}"):
             happening = dict(self.choose(tool, arguments))
-        except Exception as error:  # noqa: BLE001 - raised again when the step ends
-            raise self._keep(drawing_error(f"what happens in {tool.name}", error)) from None
         if self._step.get("do") != "finish":
             self._step.setdefault("happened", []).append(happening)
         if self.calling is not None and happening.get("do") in ("call", "raise_after"):
             message = f"the process ended while {tool.name} was called, or soon after it"
             self.calling(self._with_script(self._violation(PROCESS, message)))
         return happening
+
+    @contextmanager
+    def _drawing(self, what: str) -> Iterator[None]:
+        """Keep an error for the end of the step."""
+        try:
+            with blaming(f"{what} could not be drawn:"):
+                yield
+        except Exception as error:  # noqa: BLE001 - raised again when the step ends
+            raise self._keep(error) from None
 
     def _hold_to_cancel(self, message: str, *, rows: int) -> None:
         """A driver learns with its next row that its run was cancelled; no tool, and after that row nothing, begins."""
