@@ -260,7 +260,6 @@ class EngineMachine(RuleBasedStateMachine):
             yield "cancel", 1
 
     def _aim(self, data: DataObject, trigger: str) -> None:
-        """Go on by one row, aimed at a trigger."""
         self._faults -= trigger not in GOOD.values()
         self._move(data, trigger)
 

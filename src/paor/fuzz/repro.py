@@ -73,7 +73,7 @@ class Repro(NamedTuple):
             "engine": self.engine,
             "app": self.app,
             "violated": {"invariant": self.invariant, "seq": self.seq, "told": self.told},
-            "script": [_with_replies(step, _packed) for step in self.script],
+            "script": [_with_replies(step, _pack) for step in self.script],
             "rows": list(self.rows),
         }
 
@@ -211,7 +211,7 @@ def _repro_of(found: Any) -> Repro:
     runs = sum(isinstance(step, Mapping) and step.get("do") == "start" for step in script)
     if runs > RUNS_MAX:
         raise ValueError(f"{runs} of its steps start a run, at most {RUNS_MAX} are taken")
-    steps = tuple(_checked_step(step) for step in script)
+    steps = tuple(_check_step(step) for step in script)
     shown = tuple(row for row in rows if isinstance(row, Mapping))
     return Repro(str(found["app"]), name, seq, str(message), steps, shown, str(found["engine"]))
 
@@ -229,13 +229,13 @@ _TYPES: dict[str, type] = {
 """Keys of steps and what they hold; a step has no others."""
 
 
-def _checked_step(step: Any) -> dict[str, Any]:
+def _check_step(step: Any) -> dict[str, Any]:
     if not isinstance(step, Mapping) or step.get("do") not in DOS:
         raise ValueError("a step that does nothing known")
     for key, value in step.items():
         if key not in _TYPES or not isinstance(value, _TYPES[key]):
             raise ValueError(f"a step to {step['do']} with a wrong {key!a:.40}")
-    checked = _with_replies(step, lambda item: Said.of(_unpacked(item)).wire())
+    checked = _with_replies(step, lambda item: Said.of(_unpack(item)).wire())
     if "happened" in step:
         checked["happened"] = [check_happening(item) for item in step["happened"]]
     return checked
@@ -246,7 +246,7 @@ def _with_replies(step: Mapping[str, Any], change: Callable[[Any], Any]) -> dict
     return {**step, "said": [change(item) for item in step["said"]]} if "said" in step else dict(step)
 
 
-def _packed(reply: Mapping[str, Any]) -> dict[str, Any]:
+def _pack(reply: Mapping[str, Any]) -> dict[str, Any]:
     """Return a reply with a long text compressed."""
     text = reply["text"]
     if len(text) <= TEXT_MAX:
@@ -255,7 +255,7 @@ def _packed(reply: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in reply.items() if name != "text"} | {"zlib": body}
 
 
-def _unpacked(reply: Any) -> dict[str, Any]:
+def _unpack(reply: Any) -> dict[str, Any]:
     if not isinstance(reply, Mapping):
         raise TypeError("a reply that is no object")
     if "zlib" not in reply:

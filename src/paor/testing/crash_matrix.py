@@ -89,6 +89,8 @@ def matrix(
     """
     Kill an agent at every point of its run, resume it in a new process, and compare.
 
+    A script that calls it needs ``if __name__ == "__main__":``, as for every pool of processes.
+
     Args:
         app: ``MODULE:NAME`` of an `Engine` with a relative journal, or of a function f(journal) that returns one. It is
             imported in every process; the model and the tools must do the same each time.
@@ -125,7 +127,7 @@ def matrix(
         "world": world,
     }
     job |= {"answers": dict(answers or {}), "path": _path(places), "timeout_s": timeout_s}
-    job = _checked(job, points, once, ignore)
+    job = _check_job(job, points, once, ignore)
     count = _number("processes", min(os.cpu_count() or 1, 4) if processes is None else processes)
     compared = [name for name in COMPARED if name not in ignore and (name != "world" or world is not None)]
     base = folder / "crash-matrix"
@@ -267,7 +269,7 @@ def _number(name: str, value: object) -> int:
     return value
 
 
-def _checked(
+def _check_job(
     job: Mapping[str, Any], points: Points, once: Sequence[str], ignore: Sequence[str]
 ) -> dict[str, Any]:
     """Return a job in the form in which a fresh process gets it; what cannot be used is refused before anything runs."""

@@ -45,7 +45,7 @@ class Gathering:
         self._stop: Callable[[], None] = lambda: None
 
     @classmethod
-    def begun(cls, least: str | None, files: Sequence[str]) -> Self:
+    def start(cls, least: str | None, files: Sequence[str]) -> Self:
         """
         Return one that listens from now on.
 
@@ -60,10 +60,10 @@ class Gathering:
             if path.is_dir() or not path.absolute().parent.is_dir():
                 raise pytest.UsageError(f"--paor-cov-report={path}: cannot be written there")
         found = cls(_percent(least), paths)
-        found._stop = listen(found.heard)
+        found._stop = listen(found.count_rows)
         return found
 
-    def heard(self, journal: Journal, run: int, first: int) -> None:
+    def count_rows(self, journal: Journal, run: int, first: int) -> None:
         """Count the rows that a driver has written."""
         with self._lock:
             try:

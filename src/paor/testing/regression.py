@@ -75,7 +75,7 @@ def regression_test(journal: Journal, run_id: str, redaction: Redaction | None =
     try:
         recorded = walk(journal, row.run_id)
         scenario, hidden = _without_secrets(scenario_of(journal, row.run_id), rules)
-        played = _played(scenario, recorded, hidden)
+        played = _play(scenario, recorded, hidden)
         text = _source_of(scenario, played, row.run_id)
     except RecursionError:
         raise UsageError(f"run {row.run_id}: its data is nested too deeply for a test") from None
@@ -86,7 +86,7 @@ def regression_test(journal: Journal, run_id: str, redaction: Redaction | None =
     return text
 
 
-def _played(scenario: Scenario, recorded: Walk, hidden: int) -> Walk:
+def _play(scenario: Scenario, recorded: Walk, hidden: int) -> Walk:
     """
     Return what a scenario does when it is played.
 

@@ -225,7 +225,6 @@ def _own(value: BaseModel) -> dict[str, Any]:
 
 
 def _answer(given: Answer, question: str) -> dict[str, Any]:
-    """Return the arguments of `Engine.resume` that give an answer."""
     if given.action in ("done", "retry", "fail"):
         found: dict[str, Any] = {"outcome": given.action}
         return found | ({"result": given.content} if given.content is not None else {})

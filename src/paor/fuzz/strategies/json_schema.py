@@ -195,8 +195,6 @@ INSIDE = tuple(name for name in MISSES if "inside" in name)
 
 
 class _Drawing:
-    """Strategies for the parts of one schema."""
-
     def __init__(self, root: Mapping[str, Any], known: Known) -> None:
         self._root = root
         self._known = known
@@ -220,7 +218,7 @@ class _Drawing:
         for key in ("anyOf", "oneOf"):
             if schema.get(key):
                 rest = {name: value for name, value in schema.items() if name != key}
-                parts = [self.value(_merged(rest, part), depth, name) for part in schema[key]]
+                parts = [self.value(_merge(rest, part), depth, name) for part in schema[key]]
                 return st.one_of(*parts)
         kinds = schema.get("type", _implied(schema))
         kinds = [kinds] if isinstance(kinds, str) else list(kinds)
@@ -232,7 +230,7 @@ class _Drawing:
             parts = [self._target(str(schema["$ref"]))] if "$ref" in schema else []
             parts += schema.get("allOf") or ()
             rest = {name: value for name, value in schema.items() if name not in ("$ref", "allOf")}
-            schema = reduce(_merged, parts, rest)
+            schema = reduce(_merge, parts, rest)
             if not parts:
                 break
         return {name: value for name, value in schema.items() if name not in ("$ref", "allOf")}
@@ -294,7 +292,7 @@ def _implied(schema: Mapping[str, Any]) -> str:
     return next((kind for kind, names in _IMPLIED.items() if names & schema.keys()), "any")
 
 
-def _merged(one: Mapping[str, Any], other: Any) -> Mapping[str, Any]:
+def _merge(one: Mapping[str, Any], other: Any) -> Mapping[str, Any]:
     """Return two schemas as one that holds to both, as far as their keys are those of objects."""
     if not isinstance(other, Mapping):
         return one

@@ -77,14 +77,14 @@ def replies(kind: str, setting: Setting = ANY, aim: str = "") -> SearchStrategy[
         aim: A trigger of `AIMS`; empty for any, most of them good.
     """
     if aim:
-        return _aimed(kind, setting, aim)
-    rest = [_aimed(kind, setting, other) for other in AIMS[kind] if other != "fail"]
-    return weighted((len(rest), _aimed(kind, setting, GOOD[kind])), *[(1, other) for other in rest])
+        return _aim(kind, setting, aim)
+    rest = [_aim(kind, setting, other) for other in AIMS[kind] if other != "fail"]
+    return weighted((len(rest), _aim(kind, setting, GOOD[kind])), *[(1, other) for other in rest])
 
 
-def _aimed(kind: str, setting: Setting, aim: str) -> SearchStrategy[Said]:
+def _aim(kind: str, setting: Setting, aim: str) -> SearchStrategy[Said]:
     if aim == GOOD[kind]:
-        return _dressed(_GOOD_REPLIES[kind](setting))
+        return _dress(_GOOD_REPLIES[kind](setting))
     if (kind, aim) in _OTHER_REPLIES:
         return _OTHER_REPLIES[kind, aim](setting)
     return faults(kind) if aim == "fail" else near_misses(kind, setting)
@@ -116,7 +116,7 @@ def faults(kind: str) -> SearchStrategy[Said]:
 
 
 @st.composite
-def _dressed(draw: DrawFn, plain: SearchStrategy[Said]) -> Said:
+def _dress(draw: DrawFn, plain: SearchStrategy[Said]) -> Said:
     """Return good replies, some of them in packaging that a reader must see through, with usage of several sizes."""
     reply = draw(plain)._replace(tokens=draw(_TOKENS))
     family = draw(st.sampled_from(("",) * 12 + _DRESSED)) if reply.kind != "text" else ""
@@ -135,7 +135,7 @@ def _selection(draw: DrawFn, setting: Setting) -> Said:
     if not setting.usable:
         return draw(_direct_answer())
     tool = draw(st.sampled_from(setting.usable))
-    data: dict[str, Any] = {"action": _spelled(draw, tool.name)}
+    data: dict[str, Any] = {"action": _spell(draw, tool.name)}
     compact = isinstance(data["action"], dict)
     if not compact or draw(st.booleans()):
         data |= {"actionObjective": f"use {tool.name}", "learnings": [], "requiredConnection": None}
@@ -149,7 +149,7 @@ def _selection(draw: DrawFn, setting: Setting) -> Said:
     return _reply("selection", data, action=tool.name)
 
 
-def _spelled(draw: DrawFn, name: str) -> str | dict[str, str]:
+def _spell(draw: DrawFn, name: str) -> str | dict[str, str]:
     """Return a tool's name in one of the spellings that are all the same."""
     method, _, rest = name.partition(".")
     form = draw(st.sampled_from(["dot"] * 6 + ["object", "underscore", "merged"]))
@@ -180,7 +180,7 @@ def _no_selection(draw: DrawFn, setting: Setting) -> Said:
     forbidden, wanted = sorted(setting.denied), bool(draw(st.booleans()))
     if forbidden and wanted:
         name = draw(st.sampled_from(forbidden))
-        data = {"action": _spelled(draw, name), "actionObjective": f"use {name}"}
+        data = {"action": _spell(draw, name), "actionObjective": f"use {name}"}
         return _reply("selection", data, good=False, action=name)
     return draw(near_misses("selection", setting))
 
@@ -209,7 +209,7 @@ def _wrong_values(draw: DrawFn, setting: Setting) -> Said:
 # -- refinement and review -----------------------------------------------------------------------------------------
 
 
-def _judged(draw: DrawFn, setting: Setting) -> tuple[dict[str, Any], list[str]]:
+def _judge(draw: DrawFn, setting: Setting) -> tuple[dict[str, Any], list[str]]:
     """Return the key ``criteria`` of a judgement and which of them it calls met."""
     silent: bool = draw(st.booleans())
     if not setting.criteria or silent:
@@ -222,7 +222,7 @@ def _judged(draw: DrawFn, setting: Setting) -> tuple[dict[str, Any], list[str]]:
 
 @st.composite
 def _refinement(draw: DrawFn, setting: Setting, decision: str) -> Said:
-    judged, met = _judged(draw, setting)
+    judged, met = _judge(draw, setting)
     data: dict[str, Any] = {"decision": decision, "reason": f"the model says {decision}"} | judged
     if draw(st.integers(0, 3)) == 3:
         data["score"] = draw(st.sampled_from([0.1, 0.5, 0.9, 1]))
@@ -233,7 +233,7 @@ def _refinement(draw: DrawFn, setting: Setting, decision: str) -> Said:
 
 @st.composite
 def _review(draw: DrawFn, setting: Setting, status: str) -> Said:
-    judged, met = _judged(draw, setting)
+    judged, met = _judge(draw, setting)
     data: dict[str, Any] = {"status": status, "improvements": []} | judged
     if status == "retry":
         data["improvements"] = ["read page 2 as well"]
@@ -262,17 +262,17 @@ _GOOD_REPLIES: dict[str, _Replies] = {
 """Good replies by kind, from a setting."""
 
 _OTHER_REPLIES: dict[tuple[str, str], _Replies] = {
-    ("selection", "answer"): lambda setting: _dressed(_direct_answer()),
+    ("selection", "answer"): lambda setting: _dress(_direct_answer()),
     ("selection", "reselect"): _no_selection,
     ("parameters", "respecify"): lambda setting: st.one_of(
         _wrong_values(setting), near_misses("parameters", setting)
     ),
     ("parameters", "refuse"): _wrong_values,
-    ("refinement", "conclude"): lambda setting: _dressed(_refinement(setting, "stop")),
-    ("review", "retry"): lambda setting: _dressed(_review(setting, "retry")),
-    ("review", "fail"): lambda setting: st.one_of(_dressed(_review(setting, "failed")), faults("review")),
-    ("plan", "answer"): lambda setting: _dressed(plan_replies.nothing_left()),
-    ("plan", "wait"): lambda setting: _dressed(plan_replies.question()),
+    ("refinement", "conclude"): lambda setting: _dress(_refinement(setting, "stop")),
+    ("review", "retry"): lambda setting: _dress(_review(setting, "retry")),
+    ("review", "fail"): lambda setting: st.one_of(_dress(_review(setting, "failed")), faults("review")),
+    ("plan", "answer"): lambda setting: _dress(plan_replies.nothing_left()),
+    ("plan", "wait"): lambda setting: _dress(plan_replies.question()),
     ("plan", "reselect"): lambda setting: plan_replies.no_plan(near_misses("plan", setting), setting),
 }
 """Replies that are aimed elsewhere, but near misses and faults, by kind and aim."""

@@ -80,7 +80,7 @@ class SystemUnderTest:
         self._make = make
         self._check = check
         self._path = path
-        self.journal = self._opened()
+        self.journal = self._open()
         self.clock = TestClock()
         self.script: list[Step] = []
         self.seen: dict[int, Seen] = {}
@@ -118,11 +118,10 @@ class SystemUnderTest:
         tools = {name: watch_tool(tool, self.watch) for name, tool in settings.tools.items()}
         settings = replace(settings, model=self.model, tools=tools)
         if self._tighter is not None:
-            settings = replace(settings, given_policy=_tightened(own.policy, *self._tighter))
+            settings = replace(settings, given_policy=_tighten(own.policy, *self._tighter))
         return own._with_ports(settings, self.journal, self.clock, SeededIds(f"process {self._processes}"))
 
-    def _opened(self) -> WorldJournal:
-        """Return the journal as a new process opens it."""
+    def _open(self) -> WorldJournal:
         journal = WorldJournal(self._path)
         journal.committed = self._committed_row
         return journal
@@ -254,7 +253,6 @@ class SystemUnderTest:
                 self._take(seen)
 
     def _take(self, seen: Seen) -> None:
-        """Go on with one row of a run."""
         row = seen.row
         self._count(seen)
         run = self.live
@@ -334,7 +332,7 @@ class SystemUnderTest:
         return Lost()
 
 
-def _tightened(policy: Policy, deny: Sequence[Any], approvals: Sequence[Any]) -> Policy:
+def _tighten(policy: Policy, deny: Sequence[Any], approvals: Sequence[Any]) -> Policy:
     """
     Return *policy* with more that is denied and more that needs a yes.
 

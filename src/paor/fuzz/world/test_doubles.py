@@ -189,15 +189,15 @@ class WatchedTool(Tool):
         with self._noting(context):
             value = super().invoke(arguments, context)
         if inspect.isawaitable(value):
-            return self._awaited(value, happening, context)
-        return self._ended(value, happening)
+            return self._await(value, happening, context)
+        return self._end(value, happening)
 
-    async def _awaited(self, value: Any, happening: Mapping[str, Any], context: ToolContext) -> Any:
+    async def _await(self, value: Any, happening: Mapping[str, Any], context: ToolContext) -> Any:
         with self._noting(context):
             value = await value
-        return self._ended(value, happening)
+        return self._end(value, happening)
 
-    def _ended(self, value: Any, happening: Mapping[str, Any]) -> Any:
+    def _end(self, value: Any, happening: Mapping[str, Any]) -> Any:
         if happening["do"] == "raise_after":
             raise exception_of(happening)
         return value

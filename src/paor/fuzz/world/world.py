@@ -216,11 +216,9 @@ class World(SystemUnderTest):
         self.journal.lose = False
 
     def _answer(self, step: Mapping[str, Any]) -> None:
-        """Answer a question; a wrong answer changes nothing."""
         self._resume_with({"answer": step.get("answer")}, step)
 
     def _settle(self, step: Mapping[str, Any]) -> None:
-        """Say what became of an effect in doubt."""
         question = self.question
         if step.get("outcome") == "retry" and question is not None and question.key is not None:
             self.allowed[question.key] += 1
@@ -273,13 +271,12 @@ class World(SystemUnderTest):
         self._pending = []
         if self._path != ":memory:":
             self.journal.discard()
-            self.journal = self._opened()
+            self.journal = self._open()
         self.engine = self._process()
         self._look_at_rows()
         self._rest(journal_tells_the_state)
 
     def _clock(self, step: Mapping[str, Any]) -> None:
-        """Have the clocks jump."""
         self.clock.jump(int(step.get("wall_us", 0)), int(step.get("active_us", 0)))
 
     def _look(self, step: Mapping[str, Any]) -> None:
@@ -363,7 +360,6 @@ class World(SystemUnderTest):
             self._rest()
 
     def _drain(self) -> None:
-        """Let the driver end."""
         self._restored = None
         for _ in self._stream or ():
             pass
