@@ -15,7 +15,6 @@ import pytest
 from paor import UsageError
 from paor.fsm.explain.coverage import Coverage
 from paor.testing.crash_matrix import CrashReport, _spread, matrix
-from paor.testing.crash_server import _read
 from paor.testing.crash_worker import perform
 
 ROOT = Path(__file__).parent.parent
@@ -272,18 +271,6 @@ def test_points_are_spread_evenly() -> None:
         _spread(10, [2, 11])
 
 
-def test_a_child_that_says_nothing_more_is_not_waited_for(tmp_path: Path) -> None:
-    """Something that it has started may hold the pipe open."""
-    out, into = os.pipe()
-    held = os.dup(into)
-    pid = os.posix_spawn("/bin/sh", ["sh", "-c", "exit 3"], {})
-    os.write(into, b"{}")
-    assert _read(out, pid, 60) == (b"{}", False)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 3
-    os.close(into)
-    os.close(held)
-
-
 def test_the_fixture_tells_what_was_killed_and_counts_its_coverage(pytester: pytest.Pytester) -> None:
     """A module beside the test is found; failures are the test's own, told without a traceback."""
     pytester.makepyfile(
@@ -327,13 +314,13 @@ def test_the_fixture_tells_what_was_killed_and_counts_its_coverage(pytester: pyt
     assert "Traceback" not in result.stdout.str()
 
 
-def test_a_child_that_is_killed_is_told_by_its_signal(tmp_path: Path) -> None:
-    """The number below 0; whatever it has said before does not count."""
+def in_child(tmp_path: Path, **given: Any) -> dict[str, Any]:
+    """Do a job as a process of the matrix does it: in a child of a process that has nothing of the agent."""
     program = "import sys, json; from paor.testing.crash_server import in_child; print(json.dumps(in_child(json.load(sys.stdin))))"
     job = {
         "folder": str(tmp_path),
         "part": "start",
-        "target": 5,
+        "target": 0,
         "path": [str(ROOT), *sys.path],
         "answers": {},
         "app": f"{AGENTS}:sound",
@@ -344,6 +331,24 @@ def test_a_child_that_is_killed_is_told_by_its_signal(tmp_path: Path) -> None:
         "timeout_s": 60,
     }
     done = subprocess.run(
-        [sys.executable, "-c", program], input=json.dumps(job), capture_output=True, check=True, text=True
+        [sys.executable, "-c", program],
+        input=json.dumps(job | given),
+        capture_output=True,
+        check=True,
+        text=True,
     )
-    assert json.loads(done.stdout) == {"ended": -signal.SIGKILL}
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_a_child_that_is_killed_is_told_by_its_signal(tmp_path: Path) -> None:
+    """The number below 0; whatever it has said before does not count."""
+    assert in_child(tmp_path, target=5) == {"ended": -signal.SIGKILL}
+
+
+def test_what_a_child_has_started_is_not_waited_for_and_ends_with_it(tmp_path: Path) -> None:
+    """It may hold open whatever the child had open."""
+    found = in_child(tmp_path, app=f"{AGENTS}:leaving")
+    assert found["ended"] == 0 and found["problems"] == []
+    left = Path("/proc", (tmp_path / "left.txt").read_text(), "stat")
+    assert not left.exists() or left.read_text().rpartition(") ")[2].startswith("Z")

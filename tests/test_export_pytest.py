@@ -30,7 +30,7 @@ from paor import (
 from paor.cli import main
 from paor.fsm.transfer.redaction import Redaction
 from paor.testing import call, parameters, plan, refine, review, scripted_tool, select, step
-from paor.testing.python_literals import CALLABLE, New, made, source
+from paor.testing.python_literals import CALLABLE, New, source, value_of
 from paor.testing.regression import regression_test
 from paor.tools.tool import Document, Tool
 
@@ -325,7 +325,7 @@ def test_data_that_is_too_deep_or_no_number_is_written_in_another_way() -> None:
     assert source(float("inf")) == 'float("inf")' and source(float("-inf")) == 'float("-inf")'
     with pytest.raises(TypeError, match="has no literal"):
         source(object())
-    assert made(New("Asks", (1, [New("ToolError", ("a",))]))).times == 1
+    assert value_of(New("Asks", (1, [New("ToolError", ("a",))]))).times == 1
     assert set(CALLABLE.values()) == {"paor", "paor.testing"}
 
 

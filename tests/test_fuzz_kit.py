@@ -38,14 +38,14 @@ from paor.fuzz import (
     search,
     texts,
 )
-from paor.fuzz.failing_case import saved
+from paor.fuzz.failing_case import save_case
 from paor.fuzz.machine import AIMED, EngineMachine
 from paor.fuzz.oracles import invariants
 from paor.fuzz.oracles.invariants import OTHERS, REST, ROW, same_name
 from paor.fuzz.oracles.invariants import fits as fits_pattern
 from paor.fuzz.repro import step_lines
 from paor.fuzz.sample_engine import TOOLS, sample_engine
-from paor.fuzz.shrinking import ROWS_MORE, shrunk
+from paor.fuzz.shrinking import ROWS_MORE, shrink
 from paor.fuzz.world.world import World
 from paor.prompts.parsing.plans import read_plan
 from paor.prompts.parsing.replies import (
@@ -616,6 +616,7 @@ def test_a_test_case_fails_with_the_steps_and_the_command(tmp_path: Path) -> Non
 
     class Saved(Fragile):
         app = "here:Saved"
+        modes: ClassVar[tuple[str, ...]] = ("react",)  # a plan would have no selection
         repro_folder = str(tmp_path)
 
     result = unittest.TestResult()
@@ -640,12 +641,12 @@ def test_a_saved_case_names_the_class_where_the_present_folder_can_import_it(
     for folder, named in ((tmp_path, "desk_of_mine:Desk"), (tmp_path.parent, "MODULE:ENGINE")):
         monkeypatch.chdir(folder)
         desk.repro_folder = str(tmp_path / "cases")
-        assert saved(desk, violation).endswith(f" --app {named}")
+        assert save_case(desk, violation).endswith(f" --app {named}")
 
     class Local(Fragile):
         repro_folder = str(tmp_path / "cases")
 
-    assert saved(Local, violation).endswith(" --app MODULE:ENGINE")
+    assert save_case(Local, violation).endswith(" --app MODULE:ENGINE")
 
 
 def test_a_case_with_more_rows_than_it_may_have_violates_nothing() -> None:
@@ -662,7 +663,7 @@ def test_a_case_with_more_rows_than_it_may_have_violates_nothing() -> None:
         asked.append(rows_max)
         return repro._replace(script=script).run(Fragile, rows_max=rows_max)
 
-    small = shrunk(again, attempt)
+    small = shrink(again, attempt)
     assert len(small.rows) < len(again.rows) and asked[-1] < asked[0] == 2 * len(again.rows) + ROWS_MORE
 
 

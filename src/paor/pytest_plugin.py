@@ -56,7 +56,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if option.paor_cov or option.paor_cov_fail_under is not None or option.paor_cov_report:
         from .testing.pytest_coverage import Gathering
 
-        config.stash[_GATHERING] = Gathering.begun(option.paor_cov_fail_under, option.paor_cov_report)
+        config.stash[_GATHERING] = Gathering.start(option.paor_cov_fail_under, option.paor_cov_report)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -182,6 +183,13 @@ def hanging(journal: Journal) -> Engine:
     if Path("started").exists():
         time.sleep(600)
     Path("started").touch()
+    return sound(journal)
+
+
+def leaving(journal: Journal) -> Engine:
+    """Return an engine that leaves a process behind, which holds whatever this one had open."""
+    left = subprocess.Popen(["sleep", "60"])
+    Path("left.txt").write_text(str(left.pid))
     return sound(journal)
 
 

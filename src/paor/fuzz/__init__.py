@@ -85,59 +85,23 @@ __all__ = [
 ]
 
 _PLACES = {
-    ".campaign": (
-        "Found",
-        "machine_of",
-        "search",
-    ),
-    ".machine": ("EngineMachine",),
-    ".oracles.invariants": ("INVARIANTS",),
-    ".oracles.seen": ("Violation",),
-    ".repro": (
-        "Repro",
-        "load",
-        "repro_of",
-    ),
-    ".strategies.injected_faults": (
-        "RAISED",
-        "RETURNED",
-    ),
-    ".strategies.json_schema": (
-        "arguments",
-        "near_arguments",
-    ),
-    ".strategies.near_misses": (
-        "families",
-        "near_miss",
-    ),
-    ".strategies.outcomes": (
-        "BUDGETS",
-        "FAULTS",
-        "LIMITS",
-        "RESULTS",
-        "answers",
-        "jumps",
-        "outcomes",
-        "settlements",
-    ),
-    ".strategies.setting": ("Setting",),
-    ".strategies.replies": (
-        "AIMS",
-        "faults",
-        "near_misses",
-        "replies",
-        "texts",
-    ),
-    ".strategies.reply_builder": (
-        "FAMILIES",
-        "KINDS",
-        "Said",
-    ),
-    ".world.world": ("World",),
+    ".campaign": "Found machine_of search",
+    ".machine": "EngineMachine",
+    ".oracles.invariants": "INVARIANTS",
+    ".oracles.seen": "Violation",
+    ".repro": "Repro load repro_of",
+    ".strategies.injected_faults": "RAISED RETURNED",
+    ".strategies.json_schema": "arguments near_arguments",
+    ".strategies.near_misses": "families near_miss",
+    ".strategies.outcomes": "BUDGETS FAULTS LIMITS RESULTS answers jumps outcomes settlements",
+    ".strategies.replies": "AIMS faults near_misses replies texts",
+    ".strategies.reply_builder": "FAMILIES KINDS Said",
+    ".strategies.setting": "Setting",
+    ".world.world": "World",
 }
 """Public names by module; one is imported when it is first used, because a repro file is replayed without hypothesis."""
 
-_MODULES = {name: module for module, names in _PLACES.items() for name in names}
+_MODULES = {name: module for module, names in _PLACES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:

@@ -16,7 +16,6 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from ..fsm.engine import Engine
 from ..fsm.explain.coverage import Coverage, coverage
-from ..fsm.journal.rows import Transition
 from ..fsm.journal_api import Journal
 from ..states.base.errors import UsageError
 from .failing_case import SETTINGS, quiet, smallest, violation_in
@@ -24,10 +23,9 @@ from .machine import EngineMachine
 from .oracles.seen import Violation
 from .repro import Repro, repro_of
 from .sample_engine import sample_engine
-from .world.error_attribution import is_own_code, making
+from .world.error_attribution import blaming, is_own_code
 from .world.world import Make
 
-_ROWS_HELD = 5_000
 _VERIFY = ("verify", "payloads", "file", "forks", "stream", "chain", "references")
 _CONVERT = (
     *("registry", "archive", "reflow", "eml", "html_sanitizer", "docx", "pdf", "xlsx", "pptx"),
@@ -76,29 +74,21 @@ class SearchProgress:
         self.requests: Counter[str] = Counter()
         self.families: Counter[str] = Counter()
         self.failed = False
+        self.coverage = Coverage.empty()
         self._progress = progress
-        self._covered = Coverage.empty()
-        self._rows: list[Transition] = []
 
     def add(self, machine: EngineMachine) -> None:
         """Take in one example."""
         self.examples += 1
-        for number, seen in machine.world.seen.items():
-            self.rows += len(seen.rows)
-            self._rows += [row._replace(run=self.examples << 16 | number) for row in seen.rows]
-        if len(self._rows) > _ROWS_HELD:
-            self._covered, self._rows = self.coverage, []
+        rows = [row for seen in machine.world.seen.values() for row in seen.rows]
+        self.rows += len(rows)
+        self.coverage = self.coverage + coverage(rows)
         for step in machine.world.script:
-            for said in step.get("said", ()):
-                self.requests[said["kind"]] += 1
-                self.families[said.get("family", "good")] += 1
+            for reply in step.get("said", ()):
+                self.requests[reply["kind"]] += 1
+                self.families[reply.get("family", "good")] += 1
         if self._progress is not None:
             self._progress(self)
-
-    @property
-    def coverage(self) -> Coverage:
-        """What of the table was taken so far."""
-        return self._covered + coverage(self._rows)
 
 
 def search(
@@ -131,10 +121,6 @@ def search(
         import_module(f"..{name}", __package__)
     seen = SearchProgress(progress)
     base = make if isinstance(make, type) else machine_of(make)
-    file = Unfinished(unfinished, app) if unfinished is not None else None
-    if file is not None:
-        base = _written(base, file)
-    machine = _searching(base, seen)
     chosen = settings(
         SETTINGS,
         max_examples=examples,
@@ -144,26 +130,30 @@ def search(
         print_blob=False,
         phases=(Phase.generate,),
     )
-    factory: Any = seed(0 if number is None else number)(machine)
     found: Violation | None = None
-    try:
-        with quiet(), redirect_stdout(StringIO()), redirect_stderr(StringIO()):
-            run_state_machine_as_test(factory, settings=chosen)
-    except BaseException as error:
-        found = violation_in(error) or machine.failure
-        if found is None and machine.refused is not None:
-            raise machine.refused from None
-        if found is None and isinstance(error, Exception) and is_own_code(error):
-            words = (str(error).strip() or "no words").splitlines()[0]
-            message = f"a rule or invariant of {base.__name__} raised {type(error).__name__}: {words:.300}"
-            raise UsageError(f"{message}; only what check raises is saved") from error
-        if found is None:
-            raise
-        with redirect_stdout(StringIO()), suppress(KeyboardInterrupt):  # what was found is not lost with it
-            found = smallest(base, found) if shrink else found
-    finally:
-        if file is not None:
-            file.drop()
+    with _unfinished_case(unfinished, app) as write:
+        base = type(base.__name__, (base,), {"_calling": staticmethod(write)}) if write is not None else base
+        machine = _searching(base, seen)
+        try:
+            with quiet(), redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+                run_state_machine_as_test(seed(number or 0)(machine), settings=chosen)
+        except BaseException as error:
+            found = violation_in(error) or machine.failure
+            if found is None and machine._refused is not None:
+                raise machine._refused from None
+            if found is None and isinstance(error, Exception) and is_own_code(error):
+                words = (str(error).strip() or "no words").splitlines()[0]
+                message = (
+                    f"a rule or invariant of {base.__name__} raised {type(error).__name__}: {words:.300}"
+                )
+                raise UsageError(f"{message}; only what check raises is saved") from error
+            if found is None:
+                raise
+            with (
+                redirect_stdout(StringIO()),
+                suppress(KeyboardInterrupt),
+            ):  # what was found is not lost with it
+                found = smallest(base, found) if shrink else found
     requests, families = (dict(sorted(counter.items())) for counter in (seen.requests, seen.families))
     repro = repro_of(found, app) if found is not None else None
     return Found(seen.examples, seen.rows, requests, families, seen.coverage, repro, found)
@@ -174,26 +164,17 @@ def _searching(base: type[EngineMachine], seen: SearchProgress) -> Any:
 
     class Searching(base):  # type: ignore[misc, valid-type] # the base is a user's, known at run time only
         failure: ClassVar[Violation | None] = None
-        refused: ClassVar[UsageError | None] = None
+        _refused: ClassVar[UsageError | None] = None
 
         def __init__(self) -> None:
-            found = type(self).failure or type(self).refused
+            found = type(self).failure or type(self)._refused
             if found is not None:  # hypothesis drops what is found while it stops an example
                 raise found
-            with self._noted(), making(base):
-                super().__init__()
-
-        def _do(self, step: dict[str, Any]) -> None:
-            with self._noted():
-                super()._do(step)
-
-        @contextmanager
-        def _noted(self) -> Iterator[None]:
-            """Keep a refusal: of an app that raises once and not again hypothesis says only that."""
             try:
-                yield
+                with blaming(f"{base.__name__} cannot be made:"):
+                    super().__init__()
             except UsageError as error:
-                type(self).refused = error
+                type(self)._refused = error
                 raise
 
         def teardown(self) -> None:
@@ -206,18 +187,6 @@ def _searching(base: type[EngineMachine], seen: SearchProgress) -> Any:
     return Searching
 
 
-def _written(base: type[EngineMachine], file: Unfinished) -> type[EngineMachine]:
-    """Return *base* with its case in a file while a tool is called."""
-
-    class Written(base):  # type: ignore[misc, valid-type] # the base is a user's, known at run time only
-        def __init__(self) -> None:
-            super().__init__()
-            self.world.calling = file.write
-
-    Written.__name__ = Written.__qualname__ = base.__name__
-    return Written
-
-
 def machine_of(make: Make) -> type[EngineMachine]:
     """Return the machine of an engine that is made by a function."""
 
@@ -228,31 +197,29 @@ def machine_of(make: Make) -> type[EngineMachine]:
     return Machine
 
 
-class Unfinished:
+@contextmanager
+def _unfinished_case(path: Path | None, app: str) -> Iterator[Callable[[Violation], None] | None]:
     """
-    The file of one search, which holds the case that is being tried: what is left when its process ends.
+    Give what writes the case that is being tried into a file: what is left when the process of a search ends.
 
     A tool that ends its process, or kills it, ends the search too, and nobody is left to report. So the file is written
-    before a tool of the engine's own is called, and deleted when the search has ended.
-
-    Args:
-        path: Of the file. A place that cannot be written is left alone: it is no reason not to search.
-        app: What the engine is called on the command line.
+    before a tool of the engine's own is called, and deleted when the search has ended. A place that cannot be written is
+    left alone: it is no reason not to search.
     """
+    if path is None:
+        yield None
+        return
+    new_folders = [folder for folder in (path.parent, *path.parent.parents) if not folder.exists()]
 
-    def __init__(self, path: Path, app: str) -> None:
-        self._path, self._app = path, app
-        self._made = [folder for folder in (path.parent, *path.parent.parents) if not folder.exists()]
-
-    def write(self, case: Violation) -> None:
-        """Write the case in which a tool is now called."""
+    def write(case: Violation) -> None:
         with suppress(UsageError):
-            repro_of(case, self._app).save(self._path.parent, self._path.name)
+            repro_of(case, app).save(path.parent, path.name)
 
-    def drop(self) -> None:
-        """Leave nothing behind: the search has come to its end."""
+    try:
+        yield write
+    finally:
         with suppress(OSError):
-            self._path.unlink()
-        for folder in self._made:
+            path.unlink()
+        for folder in new_folders:
             with suppress(OSError):  # something is in it
                 folder.rmdir()

@@ -7,6 +7,7 @@ import sys
 import unittest
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from .oracles.seen import Violation
 from .repro import repro_of, step_lines
-from .shrinking import shrunk
+from .shrinking import shrink
 
 Machine = type[Any]
 """A subclass of `EngineMachine`, which has a test case itself."""
@@ -34,15 +35,11 @@ SETTINGS = settings(
 class TestCaseOf:
     """Gives each class of machines a test case of its own."""
 
-    def __init__(self) -> None:
-        self._made: dict[type, type[unittest.TestCase]] = {}
-
     def __get__(self, instance: object, owner: Machine) -> type[unittest.TestCase]:
-        if owner not in self._made:
-            self._made[owner] = _test_case(owner)
-        return self._made[owner]
+        return _test_case(owner)  # type: ignore[arg-type] # a class is hashable
 
 
+@cache
 def _test_case(machine: Machine) -> type[unittest.TestCase]:
     class EngineTestCase(unittest.TestCase):
         settings = SETTINGS
@@ -59,7 +56,7 @@ def _test_case(machine: Machine) -> type[unittest.TestCase]:
                     raise
             if found is not None:  # without hypothesis' own account, which has every draw
                 found = smallest(machine, found)
-                found.__notes__ = [saved(machine, found)]
+                found.__notes__ = [save_case(machine, found)]
                 raise found.with_traceback(None) from found.__cause__
 
         vars(runTest)["is_hypothesis_test"] = True  # hypothesis' own plugin for pytest asks for this mark
@@ -92,14 +89,19 @@ def smallest(machine: Machine, violation: Violation) -> Violation:
     """Return the smallest violation of the same invariant."""
     with quiet():
         case = repro_of(violation)
-        return shrunk(
+        return shrink(
             violation, lambda script, most: case._replace(script=script).run(machine, rows_max=most)
         )
 
 
-def saved(machine: Machine, violation: Violation) -> str:
+def save_case(machine: Machine, violation: Violation) -> str:
     """Save a failing case where the machine wants it; return what to tell people."""
-    app = machine.app or _importable(machine)
+    app = machine.app
+    if not app:  # as --app names a class that the present folder can import
+        module, name = machine.__module__, machine.__qualname__
+        file = getattr(sys.modules.get(module), "__file__", None)
+        place = Path.cwd().joinpath(*module.split(".")).with_suffix(".py")
+        app = f"{module}:{name}" if file is not None and Path(file) == place and "<" not in name else ""
     repro = repro_of(violation, app)
     lines = step_lines(repro)
     if machine.repro_folder is not None:
@@ -107,11 +109,3 @@ def saved(machine: Machine, violation: Violation) -> str:
         named = f" --app {app or 'MODULE:ENGINE'}"
         lines += [f"saved: {path}", f"replay: paor replay --repro {path}{named}"]
     return "\n".join(lines)
-
-
-def _importable(machine: Machine) -> str:
-    """Return how ``--app`` names a class from the present folder, empty where it cannot."""
-    module, name = machine.__module__, machine.__qualname__
-    file = getattr(sys.modules.get(module), "__file__", None)
-    place = Path.cwd().joinpath(*module.split(".")).with_suffix(".py")
-    return f"{module}:{name}" if file is not None and Path(file) == place and "<" not in name else ""

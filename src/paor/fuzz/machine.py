@@ -11,15 +11,11 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    rule,
-)
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from hypothesis.strategies import DataObject, SearchStrategy
 
 from ..fsm.engine import Engine
@@ -39,6 +35,7 @@ from .strategies.outcomes import BUDGETS, LIMITS, answers, jumps, outcomes, sett
 from .strategies.replies import AIMS, GOOD, replies
 from .strategies.reply_builder import Said
 from .strategies.setting import Setting
+from .world.error_attribution import blaming
 from .world.world import World
 
 MODES = ("react",) * 5 + ("batch", "planner", "workflow")
@@ -94,6 +91,8 @@ class EngineMachine(RuleBasedStateMachine):
     app: ClassVar[str] = ""
     repro_folder: ClassVar[str | None] = FOLDER
     failure: ClassVar[Violation | None] = None
+    _refused: ClassVar[UsageError | None] = None
+    _calling: ClassVar[Any] = None  # what World.calling is to be
     TestCase: Any = TestCaseOf()
 
     def engine(self, journal: Journal) -> Engine:
@@ -116,24 +115,15 @@ class EngineMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         check_attributes(self)
-        self._called(self.prepare)
+        self._closing = "polite"
+        self._broken = self._same = False
+        self._runs = self._faults = 0
         self._folder = tempfile.TemporaryDirectory(prefix="paor-fuzz-") if self.on_disk else None
         path = os.path.join(self._folder.name, "runs.db") if self._folder is not None else ":memory:"
-        self.world = self._called(lambda: World(self.engine, self.check, path=path))
-        self._closing = "polite"
-        self._broken = False
-        self._runs, self._same = 0, False
-        self._faults = 0
-
-    def _called(self, make: Callable[[], Any]) -> Any:
-        """Call what a subclass has written, before there is anything to fuzz."""
-        try:
-            return make()
-        except UsageError:
-            raise
-        except Exception as error:
-            message = f"{type(error).__name__}: {error!s:.300}"
-            raise UsageError(f"prepare or engine of the machine raised {message}") from error
+        with blaming("prepare or engine of the machine raised"):
+            self.prepare()
+            self.world: Any = World(self.engine, self.check, path=path)
+        self.world.calling = self._calling
 
     @initialize(data=st.data())
     def begin(self, data: DataObject) -> None:
@@ -167,18 +157,18 @@ class EngineMachine(RuleBasedStateMachine):
         self._do(step)
 
     def _do(self, step: dict[str, Any]) -> None:
-        """Take a step."""
         try:
             self.world.do(step)
         except Violation as violation:
             self._broken = True
             type(self).failure = violation
             raise
-        except (
-            KeyboardInterrupt,
-            UsageError,
-        ):  # the step is half done: what comes of it says nothing of the engine
+        except KeyboardInterrupt:  # the step is half done: what comes of it says nothing of the engine
             self._broken = True
+            raise
+        except UsageError as error:  # of an app that raises once and not again hypothesis says only that
+            self._broken = True
+            type(self)._refused = error
             raise
 
     def _move(self, data: DataObject, aim: str, *, lost: bool = False) -> None:
@@ -186,15 +176,15 @@ class EngineMachine(RuleBasedStateMachine):
         aimed = [aim]
 
         def tell(call: ModelCall) -> Said:
-            if not aim and (said := self._said_again(data, call.kind)) is not None:
-                return said
+            if not aim and (again := self._last_reply(data, call.kind)) is not None:
+                return again
             wanted = aimed.pop() if aimed and aimed[0] in AIMS[call.kind] else GOOD[call.kind]
             return data.draw(replies(call.kind, self._setting(call), wanted))
 
         def choose(tool: Tool, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
             fake = fits(tool.name, self.fakes)
             if aim == "retry_step" and self.faults:
-                return data.draw(tool_faults())
+                return data.draw(tool_faults)
             if aim == "wait" and self.faults:
                 return data.draw(st.sampled_from(_WAITS))
             return data.draw(outcomes(fake=fake, faults=False)) if fake else CALL
@@ -203,7 +193,7 @@ class EngineMachine(RuleBasedStateMachine):
         lost = lost or data.draw(seldom(24))
         self._do({"do": "row"} | ({"lost": True} if lost else {}))
 
-    def _said_again(self, data: DataObject, kind: str) -> Said | None:
+    def _last_reply(self, data: DataObject, kind: str) -> Said | None:
         """Return the last good reply of a kind, once in a while: the same action, then with the same arguments."""
         if kind == "selection":
             self._same = data.draw(seldom(4))
@@ -271,7 +261,6 @@ class EngineMachine(RuleBasedStateMachine):
             yield "cancel", 1
 
     def _aim(self, data: DataObject, trigger: str) -> None:
-        """Go on by one row, aimed at a trigger."""
         self._faults -= trigger not in GOOD.values()
         self._move(data, trigger)
 
@@ -345,30 +334,31 @@ _WAITS = [
 ]
 
 
+_KINDS = {
+    "Planning": ("selection", "plan", "task_plan"),
+    "Specifying": ("parameters",),
+    "Reviewing": ("refinement", "review"),
+}
+_WITHOUT_REPLIES = {
+    ("Executing", "execute"): {"tool"},
+    ("Executing", "retry_step"): {"tool"},
+    ("Executing", "wait"): {"tool"},
+    ("Observing", "observe"): {"recall", "nothing"},
+    ("Specifying", "specify"): {"nothing", "recall"},
+    ("Reviewing", "next_step"): {"nothing", "recall"},
+}
+
+
 def _needs(source: str, trigger: str) -> frozenset[str]:
     """Return what a run must need for a reply or an outcome to be aimed at a row."""
-    kinds = {
-        "Planning": ("selection", "plan", "task_plan"),
-        "Specifying": ("parameters",),
-        "Reviewing": ("refinement", "review"),
-    }.get(source, ())
-    found = {kind for kind in kinds if trigger in AIMS[kind]}
-    if (source, trigger) in (("Executing", "execute"), ("Executing", "retry_step"), ("Executing", "wait")):
-        found.add("tool")
-    if (source, trigger) == ("Observing", "observe"):
-        found |= {"recall", "nothing"}
-    if (source, trigger) in (("Specifying", "specify"), ("Reviewing", "next_step")):
-        found |= {"nothing", "recall"}
-    return frozenset(found)
+    kinds = {kind for kind in _KINDS.get(source, ()) if trigger in AIMS[kind]}
+    return frozenset(kinds | _WITHOUT_REPLIES.get((source, trigger), set()))
 
 
 AIMED: dict[tuple[str, str], frozenset[str]] = {
     (row.source, row.trigger): needs for row in TABLE if (needs := _needs(row.source, row.trigger))
 }
 """Rows that a rule aims at, by source and trigger, with what the run must need."""
-
-
-_LISTS = ("fakes", "modes", "criteria", "documents")
 
 
 def check_attributes(machine: Any) -> None:
@@ -378,23 +368,19 @@ def check_attributes(machine: Any) -> None:
     Raises:
         UsageError: One is of another type, such as a text where a list is expected, or has a value that none can have.
     """
-    for name in _LISTS:
-        _check_list(name, getattr(machine, name))
+    if not isinstance(machine.values, Mapping):
+        raise UsageError(
+            f"values of the machine are of type {type(machine.values).__name__}, expected lists by name"
+        )
+    lists = {name: getattr(machine, name) for name in ("fakes", "modes", "criteria", "documents")}
+    lists |= {f"values[{name!a:.80}]": values for name, values in machine.values.items()}
+    for name, value in lists.items():
+        if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+            raise UsageError(f"{name} of the machine are of type {type(value).__name__}, expected a list")
     if not machine.modes:
         raise UsageError("modes of the machine are empty, expected at least one")
     for mode in machine.modes:
         if mode not in NEVER:
             raise UsageError(f"modes of the machine have {mode!a:.80}, expected {', '.join(NEVER)}")
-    if not isinstance(machine.values, Mapping):
-        raise UsageError(
-            f"values of the machine are of type {type(machine.values).__name__}, expected lists by name"
-        )
-    for name, values in machine.values.items():
-        _check_list(f"values[{name!a:.80}]", values)
     if type(machine.runs) is not int or not 1 <= machine.runs <= RUNS_MAX:
         raise UsageError(f"runs of the machine are {machine.runs!a:.80}, expected 1 to {RUNS_MAX}")
-
-
-def _check_list(name: str, value: object) -> None:
-    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
-        raise UsageError(f"{name} of the machine are of type {type(value).__name__}, expected a list")

@@ -14,17 +14,17 @@ import binascii
 import json
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..states.base.errors import UsageError
 from ..states.base.version import VERSION
 from .oracles.seen import Violation
-from .strategies.injected_faults import checked_happening
+from .strategies.injected_faults import check_happening
 from .strategies.reply_builder import Said
 from .world.engine_under_test import EnoughRows
-from .world.error_attribution import making
+from .world.error_attribution import blaming
 from .world.world import DOS, Make, World
 
 FORMAT = "paor-repro"
@@ -73,7 +73,7 @@ class Repro(NamedTuple):
             "engine": self.engine,
             "app": self.app,
             "violated": {"invariant": self.invariant, "seq": self.seq, "told": self.told},
-            "script": [_packed_step(step) for step in self.script],
+            "script": [_with_replies(step, _pack) for step in self.script],
             "rows": list(self.rows),
         }
 
@@ -110,7 +110,7 @@ class Repro(NamedTuple):
             UsageError: A step cannot be taken with this engine.
         """
         if isinstance(make, type):
-            with making(make):
+            with blaming(f"{make.__name__} cannot be made:"):
                 world = make().world
         else:
             world = World(make)
@@ -132,29 +132,31 @@ def repro_of(violation: Violation, app: str = "") -> Repro:
     return Repro(app, violation.invariant, violation.seq, violation.told, script, rows)
 
 
+_UNTOLD = ("do", "said", "happened", "limits", "policy", "objective", "lost")
+"""Keys of steps that are told in other words, or not at all."""
+
+
 def step_lines(repro: Repro) -> list[str]:
     """Return the steps as lines for people: what was said, what the tool did, and whether the process was lost then."""
     lines = []
     for number, step in enumerate(repro.script, 1):
-        said = [_reply_text(item) for item in step.get("said", ())]
+        replies = [_reply_text(item) for item in step.get("said", ())]
         happened = [_fault_text(item) for item in step.get("happened", ())]
-        rest = {
-            name: value
-            for name, value in step.items()
-            if name not in ("do", "said", "happened", "limits", "policy", "objective", "lost")
-        }
-        message = [*(f"{name} {json.dumps(value):.100}" for name, value in rest.items()), *said, *happened]
-        message += ["the process is lost before the row is written"] if step.get("lost") else []
-        message = message or (["nothing is asked"] if step["do"] == "row" else [])
+        rest = [f"{name} {json.dumps(value):.100}" for name, value in step.items() if name not in _UNTOLD]
+        message = [*rest, *replies, *happened]
+        if step.get("lost"):
+            message.append("the process is lost before the row is written")
+        if step["do"] == "row" and not message:
+            message.append("nothing is asked")
         lines.append(f"{number:>3}  {step['do']:<7} {'; '.join(message)}".rstrip())
     return lines
 
 
-def _reply_text(said: Mapping[str, Any]) -> str:
-    family = said.get("family", "good")
+def _reply_text(reply: Mapping[str, Any]) -> str:
+    family = reply.get("family", "good")
     mark = "" if family == "good" else f" ({family})"
-    what = f"cannot answer: {said['fault']}" if said.get("fault") else ascii(said["text"])[1:-1]
-    return f"{said['kind']}{mark} {what if len(what) <= 160 else what[:157] + '...'}"
+    what = f"cannot answer: {reply['fault']}" if reply.get("fault") else ascii(reply["text"])[1:-1]
+    return f"{reply['kind']}{mark} {what if len(what) <= 160 else what[:157] + '...'}"
 
 
 def _fault_text(happening: Mapping[str, Any]) -> str:
@@ -209,81 +211,61 @@ def _repro_of(found: Any) -> Repro:
     runs = sum(isinstance(step, Mapping) and step.get("do") == "start" for step in script)
     if runs > RUNS_MAX:
         raise ValueError(f"{runs} of its steps start a run, at most {RUNS_MAX} are taken")
-    steps = tuple(_checked_step(step) for step in script)
+    steps = tuple(_check_step(step) for step in script)
     shown = tuple(row for row in rows if isinstance(row, Mapping))
     return Repro(str(found["app"]), name, seq, str(message), steps, shown, str(found["engine"]))
 
 
 # -- steps ---------------------------------------------------------------------------------------------------------
 
-_TYPES: dict[str, tuple[type, ...]] = {
-    "do": (str,),
-    "said": (list,),
-    "happened": (list,),
-    "objective": (str,),
-    "mode": (str,),
-    "criteria": (list,),
-    "documents": (list,),
-    "limits": (dict,),
-    "policy": (dict,),
-    "final_format": (str,),
-    "task_type": (str,),
-    "stage": (str,),
-    "lost": (bool,),
-    "refused": (bool,),
-    "outcome": (str,),
-    "how": (str,),
-    "wall_us": (int,),
-    "active_us": (int,),
-    "answer": (object,),
-    "result": (object,),
+_TYPES: dict[str, type] = {
+    **dict.fromkeys(("do", "objective", "mode", "final_format", "task_type", "stage", "outcome", "how"), str),
+    **dict.fromkeys(("said", "happened", "criteria", "documents"), list),
+    **dict.fromkeys(("limits", "policy"), dict),
+    **dict.fromkeys(("lost", "refused"), bool),
+    **dict.fromkeys(("wall_us", "active_us"), int),
+    **dict.fromkeys(("answer", "result"), object),
 }
 """Keys of steps and what they hold; a step has no others."""
 
 
-def _checked_step(step: Any) -> dict[str, Any]:
+def _check_step(step: Any) -> dict[str, Any]:
     if not isinstance(step, Mapping) or step.get("do") not in DOS:
         raise ValueError("a step that does nothing known")
     for key, value in step.items():
         if key not in _TYPES or not isinstance(value, _TYPES[key]):
             raise ValueError(f"a step to {step['do']} with a wrong {key!a:.40}")
-    checked = dict(step)
-    if "said" in step:
-        checked["said"] = [Said.of(_unpacked(item)).wire() for item in step["said"]]
+    checked = _with_replies(step, lambda item: Said.of(_unpack(item)).wire())
     if "happened" in step:
-        checked["happened"] = [checked_happening(item) for item in step["happened"]]
+        checked["happened"] = [check_happening(item) for item in step["happened"]]
     return checked
 
 
-def _packed_step(step: Mapping[str, Any]) -> dict[str, Any]:
-    packed = dict(step)
-    if "said" in step:
-        packed["said"] = [_packed(item) for item in step["said"]]
-    return packed
+def _with_replies(step: Mapping[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
+    """Return a step with its replies changed."""
+    return {**step, "said": [change(item) for item in step["said"]]} if "said" in step else dict(step)
 
 
-def _packed(said: Mapping[str, Any]) -> dict[str, Any]:
+def _pack(reply: Mapping[str, Any]) -> dict[str, Any]:
     """Return a reply with a long text compressed."""
-    text = said["text"]
+    text = reply["text"]
     if len(text) <= TEXT_MAX:
-        return dict(said)
-    body = zlib.compress(text.encode("utf-8", "surrogatepass"), 9)
-    return {name: value for name, value in said.items() if name != "text"} | {
-        "zlib": base64.b64encode(body).decode()
-    }
+        return dict(reply)
+    body = base64.b64encode(zlib.compress(text.encode("utf-8", "surrogatepass"), 9)).decode()
+    return {name: value for name, value in reply.items() if name != "text"} | {"zlib": body}
 
 
-def _unpacked(said: Any) -> dict[str, Any]:
-    if not isinstance(said, Mapping):
+def _unpack(reply: Any) -> dict[str, Any]:
+    if not isinstance(reply, Mapping):
         raise TypeError("a reply that is no object")
-    if "zlib" not in said:
-        return dict(said)
+    if "zlib" not in reply:
+        return dict(reply)
     try:
         unpacking = zlib.decompressobj()
-        body = unpacking.decompress(base64.b64decode(said["zlib"], validate=True), FILE_MAX)
+        body = unpacking.decompress(base64.b64decode(reply["zlib"], validate=True), FILE_MAX)
         text = body.decode("utf-8", "surrogatepass")
     except (zlib.error, binascii.Error, TypeError, UnicodeDecodeError):
         raise ValueError("a compressed reply that cannot be read") from None
     if unpacking.unconsumed_tail:
         raise ValueError("a compressed reply that is too long")
-    return {name: value for name, value in said.items() if name != "zlib"} | {"text": text}
+    return {name: value for name, value in reply.items() if name != "zlib"} | {"text": text}

@@ -9,22 +9,20 @@ from __future__ import annotations
 
 import json
 import os
-import queue
 import shutil
-import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Literal
 
 from ..fsm.explain.coverage import Coverage
 from ..states.base.errors import UsageError
+from .crash_server import crash, in_child, warm
 
-KILLED = -9
 COMPARED = ("end", "answer", "criteria", "totals", "documents", "rows", "world")
 """What is compared with the run that nobody killed."""
 
@@ -71,53 +69,6 @@ class CrashReport:
         return "\n".join(lines)
 
 
-@dataclass(frozen=True, slots=True)
-class _Case:
-    """What a matrix was asked for, checked."""
-
-    app: str
-    job: Mapping[str, Any]
-    points: Points
-    once: frozenset[str]
-    compared: tuple[str, ...]
-
-
-class _Server:
-    """The process that makes one child for every job."""
-
-    def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "paor.testing.crash_server"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(_path([]))},
-        )
-        self.answer()
-
-    def answer(self) -> str:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            raise RuntimeError("the process that makes the children has ended")
-        return line
-
-    def do(self, job: Mapping[str, Any]) -> dict[str, Any]:
-        """Have a new process do a job; see `crash_worker.perform`."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(job) + "\n")
-        self._process.stdin.flush()
-        found: dict[str, Any] = json.loads(self.answer())
-        return found
-
-    def close(self) -> None:
-        """End it."""
-        assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.close()
-        self._process.wait(60)
-        self._process.stdout.close()
-
-
 def matrix(
     app: str,
     run: str | Mapping[str, Any] | None = None,
@@ -137,6 +88,8 @@ def matrix(
 ) -> CrashReport:
     """
     Kill an agent at every point of its run, resume it in a new process, and compare.
+
+    A script that calls it needs ``if __name__ == "__main__":``, as for every pool of processes.
 
     Args:
         app: ``MODULE:NAME`` of an `Engine` with a relative journal, or of a function f(journal) that returns one. It is
@@ -166,137 +119,95 @@ def matrix(
     """
     if not hasattr(os, "fork"):
         raise UsageError("crash_matrix needs a POSIX system: it kills processes with SIGKILL")
-    case = _checked(app, run, places, points, start, resume, world, answers, once, ignore, timeout_s)
+    job: dict[str, Any] = {
+        "app": app,
+        "run": _arguments(run),
+        "start": start,
+        "resume": resume,
+        "world": world,
+    }
+    job |= {"answers": dict(answers or {}), "path": _path(places), "timeout_s": timeout_s}
+    job = _check_job(job, points, once, ignore)
     count = _number("processes", min(os.cpu_count() or 1, 4) if processes is None else processes)
+    compared = [name for name in COMPARED if name not in ignore and (name != "world" or world is not None)]
     base = folder / "crash-matrix"
     shutil.rmtree(base, ignore_errors=True)
     base.mkdir(parents=True)
-    with ExitStack() as stack:
-        servers = queue.SimpleQueue[_Server]()
-        for _ in range(count):
-            server = _Server()
-            stack.callback(server.close)
-            servers.put(server)
-        return _Matrix(case, base, servers, count, tell).report()
-
-
-class _Matrix:
-    """One matrix while it runs."""
-
-    def __init__(
-        self,
-        case: _Case,
-        base: Path,
-        servers: queue.SimpleQueue[_Server],
-        count: int,
-        tell: Callable[[int, int], None] | None,
-    ) -> None:
-        self._case = case
-        self._base = base
-        self._servers = servers
-        self._count = count
-        self._tell = tell
-        self._processes = 0
-
-    @contextmanager
-    def _server(self) -> Iterator[_Server]:
-        server = self._servers.get()
-        try:
-            yield server
-        finally:
-            self._servers.put(server)
-
-    def _do(self, folder: Path, part: str, target: int = 0) -> dict[str, Any]:
-        folder.mkdir(exist_ok=True)
-        self._processes += 1
-        with self._server() as server:
-            return server.do({**self._case.job, "folder": str(folder), "part": part, "target": target})
-
-    def report(self) -> CrashReport:
-        """Run everything."""
-        app = self._case.app
-        wholes = [self._do(self._base / name, "start") for name in ("whole", "again")]
-        for whole in wholes:
-            if "error" in whole or whole["ended"] != 0:
-                raise UsageError(f"crash matrix of {app}: nobody killed it, and it ended with {_end(whole)}")
+    with ProcessPoolExecutor(count, get_context("spawn"), warm) as pool:
+        jobs = [
+            {**job, "folder": str(base / name), "part": "start", "target": 0} for name in ("whole", "again")
+        ]
+        wholes = list(pool.map(in_child, jobs))
+        for found in wholes:
+            if "error" in found or found["ended"] != 0:
+                raise UsageError(f"crash matrix of {app}: nobody killed it, and it ended with {_end(found)}")
         whole, again = wholes
-        odd = [*whole["problems"], *self._differences(again, whole)]
         names, covered = tuple(whole["points"]), Coverage.read(whole["coverage"])
-        if odd:
-            message = [f"two runs that nobody killed differ, or do not hold: {line}" for line in odd]
-            return CrashReport(app, names, (), self._processes, tuple(message), covered.wire_json())
-        targets = _spread(len(names), self._case.points)
+        if odd := [*whole["problems"], *_differences(again, whole, compared)]:
+            failures = [f"two runs that nobody killed differ, or do not hold: {line}" for line in odd]
+            return CrashReport(app, names, (), 2, tuple(failures), covered.wire_json())
+        targets = _spread(len(names), points)
+        jobs = [{**job, "folder": str(base / f"{target:04d}")} for target in targets]
         killed, failures = list[int](), list[str]()
-        with ThreadPoolExecutor(self._count) as pool:
-            for done, (target, was_killed, found, lines) in enumerate(
-                pool.map(lambda target: self._killed(target, whole), targets), 1
-            ):
-                killed += [target] if was_killed else []
-                failures += [f"killed at {target} ({names[target - 1]}): {line}" for line in lines]
-                if found is not None and "coverage" in found:
-                    covered = covered + Coverage.read(found["coverage"])
-                if self._tell is not None:
-                    self._tell(done, len(targets))
-        return CrashReport(app, names, tuple(killed), self._processes, tuple(failures), covered.wire_json())
+        for done, (first, last) in enumerate(pool.map(crash, jobs, targets)):
+            target, place = targets[done], Path(jobs[done]["folder"])
+            killed += [target] if last is not None else []
+            lines = _defects(first, last, whole, compared, frozenset(once), place)
+            failures += [f"killed at {target} ({names[target - 1]}): {line}" for line in lines]
+            if not lines:
+                shutil.rmtree(place, ignore_errors=True)
+            if last is not None and "coverage" in last:
+                covered = covered + Coverage.read(last["coverage"])
+            if tell is not None:
+                tell(done + 1, len(targets))
+    counts = len(wholes) + len(targets) + len(killed)
+    return CrashReport(app, names, tuple(killed), counts, tuple(failures), covered.wire_json())
 
-    def _killed(
-        self, target: int, whole: Mapping[str, Any]
-    ) -> tuple[int, bool, dict[str, Any] | None, list[str]]:
-        """Return of one case whether the process was killed, what the next one found, and what is wrong."""
-        folder = self._base / f"{target:04d}"
-        first = self._do(folder, "start", target)
-        if first["ended"] != KILLED:
-            if "error" in first:
-                return (
-                    target,
-                    False,
-                    None,
-                    [f"before it was killed: {first['error']} (see {folder}/output.txt)"],
-                )
-            return (
-                target,
-                False,
-                None,
-                ["the run ended before this point: it does not go the same way each time"],
-            )
-        found = self._do(folder, "finish")
-        if "error" in found or found["ended"] != 0:
-            return (
-                target,
-                True,
-                None,
-                [f"the next process ended with {_end(found)} (see {folder}/output.txt)"],
-            )
-        lines = [*found["lost"], *(f"left: {line}" for line in found["left"]), *found["problems"]]
-        lines += self._differences(found, whole) + _twice(found["calls"], whole["calls"], self._case.once)
-        if lines:
-            lines[-1] += f" (see {folder})"
-        else:
-            shutil.rmtree(folder, ignore_errors=True)
-        return target, True, found, lines
 
-    def _differences(self, found: Mapping[str, Any], whole: Mapping[str, Any]) -> list[str]:
-        """Return where a run that was taken up is not what the uninterrupted one is."""
-        compared, message = self._case.compared, list[str]()
-        if "world" in compared and found.get("world") != whole.get("world"):
-            message.append(f"world: {_short(found['world'])}, expected {_short(whole['world'])}")
-        if len(found["facts"]) != len(whole["facts"]):
-            return [*message, f"{len(found['facts'])} runs, expected {len(whole['facts'])}"]
-        for number, (run, expected) in enumerate(zip(found["facts"], whole["facts"], strict=True), 1):
-            where = f"run {number}, " if len(whole["facts"]) > 1 else ""
-            message += [
-                f"{where}{name}: {_short(run[name])}, expected {_short(expected[name])}"
-                for name in compared
-                if name != "world" and run[name] != expected[name]
-            ]
-        return message
+def _defects(
+    first: Mapping[str, Any],
+    last: Mapping[str, Any] | None,
+    whole: Mapping[str, Any],
+    compared: Sequence[str],
+    once: frozenset[str],
+    folder: Path,
+) -> list[str]:
+    """Return what is wrong with one case: with the process to be killed, or with the one that took up what it left."""
+    if last is None:
+        if "error" in first:
+            return [f"before it was killed: {first['error']} (see {folder}/output.txt)"]
+        return ["the run ended before this point: it does not go the same way each time"]
+    if "error" in last or last["ended"] != 0:
+        return [f"the next process ended with {_end(last)} (see {folder}/output.txt)"]
+    lines = [*last["lost"], *(f"left: {line}" for line in last["left"]), *last["problems"]]
+    lines += _differences(last, whole, compared) + _twice(last["calls"], whole["calls"], once)
+    if lines:
+        lines[-1] += f" (see {folder})"
+    return lines
+
+
+def _differences(found: Mapping[str, Any], whole: Mapping[str, Any], compared: Sequence[str]) -> list[str]:
+    """Return where a run that was taken up is not what the uninterrupted one is."""
+    lines = list[str]()
+    if "world" in compared and found.get("world") != whole.get("world"):
+        lines.append(f"world: {found['world']!r:.300}, expected {whole['world']!r:.300}")
+    if len(found["facts"]) != len(whole["facts"]):
+        return [*lines, f"{len(found['facts'])} runs, expected {len(whole['facts'])}"]
+    for number, (run, expected) in enumerate(zip(found["facts"], whole["facts"], strict=True), 1):
+        where = f"run {number}, " if len(whole["facts"]) > 1 else ""
+        lines += [
+            f"{where}{name}: {run[name]!r:.300}, expected {expected[name]!r:.300}"
+            for name in compared
+            if name != "world" and run[name] != expected[name]
+        ]
+    return lines
 
 
 def _twice(
     found: Sequence[Mapping[str, Any]], whole: Sequence[Mapping[str, Any]], once: frozenset[str]
 ) -> list[str]:
     """Return the calls that ran more often than their class of effect, or the caller, allows."""
-    ran, allowed = _ran(found, once), _ran(whole, once)
+    counts, allowed = _count_calls(found, once), _count_calls(whole, once)
     again = Counter(entry["again"] for entry in found if "again" in entry)
     keys: dict[str, tuple[str, str]] = {
         entry["begun"]: (entry["tool"], entry["arguments"]) for entry in found if "begun" in entry
@@ -306,12 +217,12 @@ def _twice(
             allowed[keys[key]] += times
     return [
         f"{tool}({arguments}) ran {times} times, at most {allowed[tool, arguments]} expected"
-        for (tool, arguments), times in ran.items()
+        for (tool, arguments), times in counts.items()
         if times > allowed[tool, arguments]
     ]
 
 
-def _ran(calls: Sequence[Mapping[str, Any]], once: frozenset[str]) -> Counter[tuple[str, str]]:
+def _count_calls(calls: Sequence[Mapping[str, Any]], once: frozenset[str]) -> Counter[tuple[str, str]]:
     """Return how often each call took effect that must not do so twice; one that says it did not begin is none."""
     counted = Counter[tuple[str, str]]()
     last: dict[str, tuple[str, str]] = {}
@@ -346,11 +257,6 @@ def _end(found: Mapping[str, Any]) -> str:
     return str(found["error"]) if "error" in found else f"exit code {found['ended']}"
 
 
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 300 else f"{text[:297]}..."
-
-
 def _path(places: Sequence[str]) -> list[str]:
     """Return where modules are found: as in this process, then in *places*."""
     own = [os.path.abspath(entry) for entry in sys.path]
@@ -363,53 +269,32 @@ def _number(name: str, value: object) -> int:
     return value
 
 
-def _checked(
-    app: str,
-    run: str | Mapping[str, Any] | None,
-    places: Sequence[str],
-    points: Points,
-    start: str | None,
-    resume: str | None,
-    world: str | None,
-    answers: Mapping[str, Any] | None,
-    once: Sequence[str],
-    ignore: Sequence[str],
-    timeout_s: float,
-) -> _Case:
-    """Return the case that was asked for, in the form in which a fresh process gets it."""
-    for name, value in (("app", app), ("start", start), ("resume", resume), ("world", world)):
+def _check_job(
+    job: Mapping[str, Any], points: Points, once: Sequence[str], ignore: Sequence[str]
+) -> dict[str, Any]:
+    """Return a job in the form in which a fresh process gets it; what cannot be used is refused before anything runs."""
+    for name in ("app", "start", "resume", "world"):
+        value = job[name]
         if (value is not None or name == "app") and not (isinstance(value, str) and value.find(":") > 0):
             raise UsageError(f"{name}: expected MODULE:NAME, such as my_app:engine, not {value!a:.80}")
-    if (run is None) == (start is None):
+    if (job["run"] is None) == (job["start"] is None):
         raise UsageError("crash_matrix takes run, the objective, or start, a function of the engine")
     if points != "all":
         for number in points if isinstance(points, list | tuple | range) else [points]:
             _number("points", number)
-    if unknown := [kind for kind in answers or {} if kind not in KINDS]:
-        raise UsageError(f"answers: knows {', '.join(KINDS)}, not {unknown[0]!a:.80}")
     for name, given in (("once", once), ("ignore", ignore)):
         if isinstance(given, str):
             raise UsageError(f"{name} takes a list of names, such as [{given!a:.80}]")
-    if unknown := [name for name in ignore if name not in COMPARED]:
-        raise UsageError(f"ignore: knows {', '.join(COMPARED)}, not {unknown[0]!a:.80}")
+    for name, used, known in (("answers", job["answers"], KINDS), ("ignore", ignore, COMPARED)):
+        if unknown := [item for item in used if item not in known]:
+            raise UsageError(f"{name}: knows {', '.join(known)}, not {unknown[0]!a:.80}")
+    timeout_s = job["timeout_s"]
     if isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float) or not 0 < timeout_s <= 86_400:
         raise UsageError(f"timeout_s: expected seconds, not {timeout_s!a:.80}")
-    job: dict[str, Any] = {
-        "app": app,
-        "run": _arguments(run),
-        "start": start,
-        "resume": resume,
-        "world": world,
-    }
-    job |= {"answers": dict(answers or {}), "path": _path(places), "timeout_s": timeout_s}
     try:
-        job = json.loads(json.dumps(job))
+        return json.loads(json.dumps(job))  # type: ignore[no-any-return]
     except (TypeError, ValueError) as error:
         raise UsageError(f"run and answers go to another process as JSON: {error}; use start=") from None
-    compared = tuple(
-        name for name in COMPARED if name not in ignore and (name != "world" or world is not None)
-    )
-    return _Case(app, job, points, frozenset(once), compared)
 
 
 def _arguments(run: str | Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -12,9 +12,10 @@ import signal
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import SimpleNamespace
-from typing import Any, Protocol
+from typing import Any
+from unittest.mock import patch
 
 from ..fsm.journal import file as journal_file
 from ..prompts.model import ModelCall, Reply
@@ -61,10 +62,6 @@ class Points:
         finally:
             self.pass_by(f"{name}, after")
 
-    def count(self, kind: str) -> int:
-        """Return how many points have a name that starts with *kind*."""
-        return sum(name.startswith(kind) for name in self.names)
-
 
 class Watched(sqlite3.Connection):
     """A connection whose every statement that changes the file is between two points."""
@@ -73,26 +70,21 @@ class Watched(sqlite3.Connection):
 
     def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
         """Execute a statement."""
-        name = self._write(sql)
-        if name is None:
-            return super().execute(sql, *values)
-        with self.points.around(name):
+        with self._around(self._write(sql)):
             return super().execute(sql, *values)
 
     def executemany(self, sql: str, *values: Any) -> sqlite3.Cursor:
         """Execute a statement for each of many."""
-        name = self._write(sql)
-        if name is None:
-            return super().executemany(sql, *values)
-        with self.points.around(name):
+        with self._around(self._write(sql)):
             return super().executemany(sql, *values)
 
     def commit(self) -> None:
         """Commit, if there is anything."""
-        if not self.in_transaction:
-            return super().commit()
-        with self.points.around("write COMMIT"):
-            return super().commit()
+        with self._around("write COMMIT" if self.in_transaction else None):
+            super().commit()
+
+    def _around(self, name: str | None) -> AbstractContextManager[None]:
+        return self.points.around(name) if name is not None else nullcontext()
 
     def _write(self, sql: str) -> str | None:
         """Return the name of what *sql* makes lasting, None when it changes nothing, or nothing yet."""
@@ -126,30 +118,20 @@ class WatchedModel:
             return reply
 
 
-class Ledger(Protocol):
-    """What is reported of every call of a tool, between its two points."""
-
-    def begun(self, tool: Tool, arguments: Any, context: Any) -> None:
-        """Note that a call begins."""
-        ...
-
-    def ended(self, tool: Tool, context: Any, value: Any) -> None:
-        """Note what it returned."""
-        ...
-
-    def raised(self, tool: Tool, context: Any, error: BaseException) -> None:
-        """Note what it raised."""
-        ...
+Ledger = Callable[[Tool, Any, Any], AbstractContextManager[Callable[[Any], None]]]
+"""Called with a tool, its arguments and its context; holds for the call, and gives a function that takes what it returned."""
 
 
 @contextmanager
-def watching(points: Points, ledger: Ledger | None = None) -> Iterator[None]:
+def watching(
+    points: Points, ledger: Ledger = lambda *call: nullcontext(lambda value: None)
+) -> Iterator[None]:
     """
     Pass *points* with every write of a journal and every call of a tool that is opened or made within.
 
     Args:
         points: What is passed.
-        ledger: Told of the calls as well, after the point before and before the point after.
+        ledger: Holds for each of the calls, from after the point before to before the point after.
     """
     connect = sqlite3.connect
     watched = type("Watched", (Watched,), {"points": points})
@@ -161,18 +143,9 @@ def watching(points: Points, ledger: Ledger | None = None) -> Iterator[None]:
     invoke = Tool.invoke
 
     @contextmanager
-    def called(self: Tool, arguments: Any, context: Any) -> Iterator[Callable[[Any], None]]:
-        points.pass_by(f"tool {self.name}, before")
-        if ledger is not None:
-            ledger.begun(self, arguments, context)
-        try:
-            yield lambda value: ledger.ended(self, context, value) if ledger is not None else None
-        except BaseException as error:
-            if ledger is not None:
-                ledger.raised(self, context, error)
-            raise
-        finally:
-            points.pass_by(f"tool {self.name}, after")
+    def called(tool: Tool, arguments: Any, context: Any) -> Iterator[Callable[[Any], None]]:
+        with points.around(f"tool {tool.name}"), ledger(tool, arguments, context) as ended:
+            yield ended
 
     def invoked(self: Tool, arguments: Any, context: Any) -> Any:
         if self.is_async:
@@ -189,10 +162,5 @@ def watching(points: Points, ledger: Ledger | None = None) -> Iterator[None]:
             return value
 
     replaced = SimpleNamespace(**{**vars(sqlite3), "connect": opened})
-    setattr(journal_file, "sqlite3", replaced)  # noqa: B010 - a module's import is no attribute of its own to mypy
-    Tool.invoke = invoked  # type: ignore[method-assign]
-    try:
+    with patch.object(journal_file, "sqlite3", replaced), patch.object(Tool, "invoke", invoked):
         yield
-    finally:
-        setattr(journal_file, "sqlite3", sqlite3)  # noqa: B010
-        Tool.invoke = invoke  # type: ignore[method-assign]

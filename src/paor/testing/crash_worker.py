@@ -7,7 +7,9 @@ import importlib
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -52,41 +54,44 @@ class Notes:
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return iter([json.loads(line) for line in self.path.read_text(encoding="utf-8").splitlines()])
 
-    def begun(self, tool: Tool, arguments: Any, context: Any) -> None:
-        """Note that a call begins."""
+    @contextmanager
+    def call(self, tool: Tool, arguments: Any, context: Any) -> Iterator[Callable[[Any], None]]:
+        """Note that a call begins, and what it returned, so far as somebody could say it by hand, or raised."""
+        key = context.idempotency_key
         if tool.name != TASK_TOOL.name:
             given = json.dumps(dict(arguments), sort_keys=True, default=repr)
-            self.add(begun=context.idempotency_key, tool=tool.name, arguments=given, effect=tool.effect)
-
-    def ended(self, tool: Tool, context: Any, value: Any) -> None:
-        """Note what it returned, so far as somebody could say it by hand."""
-        known = not isinstance(value, ToolOutput | Document | bytes | bytearray)
+            self.add(begun=key, tool=tool.name, arguments=given, effect=tool.effect)
         try:
-            plain = _plain(value) if known else None
-        except (PaorError, ValueError):
-            known, plain = False, None
-        self.add(ended=context.idempotency_key, tool=tool.name, known=known, value=plain)
-
-    def raised(self, tool: Tool, context: Any, error: BaseException) -> None:
-        """Note what it raised."""
-        kinds: dict[type[BaseException], str] = {EffectUnknown: "unknown", NotStarted: "not_started"}
-        kinds |= {AnswerNeeded: "not_started", BaseException: "error"}
-        kind = next(name for of, name in kinds.items() if isinstance(error, of))
-        self.add(raised=context.idempotency_key, tool=tool.name, kind=kind, text=str(error))
+            yield lambda value: self.add(ended=key, tool=tool.name, **_plain(value))
+        except BaseException as error:
+            kind = next(name for kinds, name in _KINDS.items() if isinstance(error, kinds))
+            self.add(raised=key, tool=tool.name, kind=kind, text=str(error))
+            raise
 
     def outcome(self, key: str) -> dict[str, Any] | None:
         """Return the last that is known of the calls with *key*: that one began, or how it ended; None when none began."""
-        known = [
-            entry for entry in self if key in (entry.get("begun"), entry.get("ended"), entry.get("raised"))
-        ]
+        known = [entry for entry in self if key in map(entry.get, ("begun", "ended", "raised"))]
         return known[-1] if known else None
 
 
-def _plain(value: Any) -> Any:
+_KINDS: dict[type[BaseException] | tuple[type[BaseException], ...], str] = {
+    EffectUnknown: "unknown",
+    (NotStarted, AnswerNeeded): "not_started",
+    BaseException: "error",
+}
+
+
+def _plain(value: Any) -> dict[str, Any]:
+    """Return a result as plain data, and whether it can be known as such."""
     if value is None or isinstance(value, str):
-        return value
-    (document,) = output_of(value).documents
-    return json.loads(document.data)
+        return {"known": True, "value": value}
+    if isinstance(value, ToolOutput | Document | bytes | bytearray):
+        return {"known": False, "value": None}
+    try:
+        (document,) = output_of(value).documents
+        return {"known": True, "value": json.loads(document.data)}
+    except (PaorError, ValueError):
+        return {"known": False, "value": None}
 
 
 def perform(job: Mapping[str, Any]) -> dict[str, Any]:
@@ -105,16 +110,15 @@ def perform(job: Mapping[str, Any]) -> dict[str, Any]:
     os.chdir(folder)
     sys.path[:] = job["path"]
     points, notes = Points(job["target"]), Notes(folder)
-    with watching(points, notes):
-        engine = _engine(job["app"], folder)
-        with engine:
+    with watching(points, notes.call):
+        with _engine(job["app"], folder) as engine:
             engine.model = WatchedModel(engine.model, points)
             found: dict[str, Any] = {"lost": [], "left": []}
             if job["part"] == "start":
-                _settled(engine, job, notes, _start(engine, job, notes))
+                _settle(engine, job, notes, _start(engine, job, notes))
             else:
-                found["lost"], found["left"] = _lost(engine.journal, notes), _checked(engine.journal)
-                _settled(engine, job, notes, _taken_up(engine, job, notes))
+                found = {"lost": _lost(engine.journal, notes), "left": [*map(str, engine.journal.verify())]}
+                _settle(engine, job, notes, _resume(engine, job, notes))
             points.target = 0
             journal = engine.journal
             rows = [row for run in journal.runs() for row in journal.transitions(run.run_id)]
@@ -126,11 +130,11 @@ def perform(job: Mapping[str, Any]) -> dict[str, Any]:
                 "coverage": coverage(rows).wire_json(),
             }
         if job["world"] is not None:
-            found["world"] = json.loads(json.dumps(named(job["world"])()))
+            found["world"] = json.loads(json.dumps(resolve(job["world"])()))
     return found
 
 
-def named(name: str) -> Any:
+def resolve(name: str) -> Any:
     """
     Return what ``MODULE:NAME`` names.
 
@@ -138,22 +142,19 @@ def named(name: str) -> Any:
         UsageError: There is no such thing, or its module cannot be imported.
     """
     module_name, _, attribute = name.partition(":")
-    if not (module_name and attribute):
-        raise UsageError(f"{name!r}: expected MODULE:NAME, such as my_app:engine")
     try:
-        found: Any = importlib.import_module(module_name)
+        module = importlib.import_module(module_name)
     except (Exception, SystemExit) as error:
         raise UsageError(f"{name}: importing {module_name} raised {type(error).__name__}: {error}") from error
-    for part in attribute.split("."):
-        if not hasattr(found, part):
-            raise UsageError(f"{name}: {module_name} has no {attribute}")
-        found = getattr(found, part)
-    return found
+    try:
+        return attrgetter(attribute)(module)
+    except AttributeError:
+        raise UsageError(f"{name}: {module_name} has no {attribute}") from None
 
 
 def _engine(app: str, folder: Path) -> Engine:
     """Return the agent's engine on a journal in *folder*."""
-    found = named(app)
+    found = resolve(app)
     if not isinstance(found, Engine):
         if not callable(found):
             raise UsageError(
@@ -173,23 +174,17 @@ def _engine(app: str, folder: Path) -> Engine:
 
 def _start(engine: Engine, job: Mapping[str, Any], notes: Notes) -> Result:
     if job["start"] is not None:
-        return _result(job["start"], named(job["start"])(engine))
-    result: Result | None = None
-    for event in engine.stream(**_documents(job["run"])):
+        return _result(job["start"], resolve(job["start"])(engine))
+    run = dict(job["run"])
+    if isinstance(run.get("documents"), list):  # a pair of name and text has become a list on its way here
+        run["documents"] = [tuple(item) if isinstance(item, list) else item for item in run["documents"]]
+    result: Result
+    for event in engine.stream(**run):
         if isinstance(event, TransitionTaken):
             notes.add(seen=[event.run_id, event.seq, event.trigger, event.dest])
         elif isinstance(event, RunEnded):
             result = event.result
-    assert result is not None, "a stream ends with RunEnded"
     return result
-
-
-def _documents(run: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a run; pairs of name and text have become lists on their way here."""
-    given = dict(run)
-    if isinstance(given.get("documents"), list):
-        given["documents"] = [tuple(item) if isinstance(item, list) else item for item in given["documents"]]
-    return given
 
 
 def _result(name: str, value: object) -> Result:
@@ -200,11 +195,11 @@ def _result(name: str, value: object) -> Result:
     return value
 
 
-def _taken_up(engine: Engine, job: Mapping[str, Any], notes: Notes) -> Result:
+def _resume(engine: Engine, job: Mapping[str, Any], notes: Notes) -> Result:
     """Do what is done after a crash: start what was not started, else go on with it."""
     runs = engine.journal.runs()
     if job["resume"] is not None:
-        return _result(job["resume"], named(job["resume"])(engine))
+        return _result(job["resume"], resolve(job["resume"])(engine))
     if not runs:
         return _start(engine, job, notes)
     whole = [row for row in runs if row.task == 0]  # a workflow takes up its tasks itself
@@ -212,12 +207,12 @@ def _taken_up(engine: Engine, job: Mapping[str, Any], notes: Notes) -> Result:
     return engine.resume((whole or runs)[0].run_id, connections=connections)
 
 
-def _settled(engine: Engine, job: Mapping[str, Any], notes: Notes, result: Result) -> Result:
+def _settle(engine: Engine, job: Mapping[str, Any], notes: Notes, result: Result) -> None:
     """Answer until a run ends: an effect in doubt by what the calls have left, a question as the job says."""
     for _ in range(WAITS_MAX):
         question = result.waiting_for
         if result.status != "waiting" or question is None:
-            return result
+            return
         given = job["answers"].get(question.kind)
         if question.kind == "in_doubt":
             options = _answer_in_doubt(notes, question.key or "", given)
@@ -234,21 +229,20 @@ def _settled(engine: Engine, job: Mapping[str, Any], notes: Notes, result: Resul
 def _answer_in_doubt(notes: Notes, key: str, given: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return what somebody would say of an effect in doubt who had looked."""
     last = notes.outcome(key)
-    if last is None or "begun" in last or last.get("kind") == "not_started":
-        if (
-            last is not None and "begun" in last
-        ):  # killed within the tool: whoever says so takes the second call on himself
-            notes.add(again=key)
+    if last is None or last.get("kind") == "not_started":
         return {"outcome": "retry"}
-    if "ended" in last:
-        if not last["known"]:
-            raise UsageError(
-                f"{last['tool']} is in doubt, and nobody could give its result by hand; it needs a reconcile"
-            )
-        return {"outcome": "done", "result": last["value"]}
-    if last["kind"] == "unknown":
-        return dict(given) if given is not None else {"outcome": "fail", "result": last["text"]}
-    return {"outcome": "fail", "result": last["text"]}
+    if "begun" in last:  # killed within the tool: whoever says so takes the second call on himself
+        notes.add(again=key)
+        return {"outcome": "retry"}
+    if "raised" in last:
+        if last["kind"] == "unknown" and given is not None:
+            return dict(given)
+        return {"outcome": "fail", "result": last["text"]}
+    if not last["known"]:
+        raise UsageError(
+            f"{last['tool']} is in doubt, and nobody could give its result by hand; it needs a reconcile"
+        )
+    return {"outcome": "done", "result": last["value"]}
 
 
 def _lost(journal: Journal, notes: Notes) -> list[str]:
@@ -260,11 +254,6 @@ def _lost(journal: Journal, notes: Notes) -> list[str]:
         if seq >= len(rows) or (rows[seq].trigger, rows[seq].dest) != (trigger, dest):
             lost.append(f"row {seq} ({trigger}) was reported to the caller and is not in the journal")
     return lost
-
-
-def _checked(journal: Journal) -> list[str]:
-    """Return what is wrong with the journal that the killed process has left."""
-    return [str(defect) for defect in journal.verify()]
 
 
 def facts(journal: Journal) -> list[dict[str, Any]]:
@@ -282,12 +271,9 @@ def _facts(journal: Journal, run_id: str) -> dict[str, Any]:
         "answer": run.memory.answer,
         "criteria": counters.criteria,
         "totals": {
-            "tokens_in": counters.tokens_in,
-            "tokens_out": counters.tokens_out,
-            "cost_micro": counters.cost_micro,
-            "calls": counters.calls,
-            "steps": counters.step,
-        },
+            name: getattr(counters, name) for name in ("tokens_in", "tokens_out", "cost_micro", "calls")
+        }
+        | {"steps": counters.step},
         "documents": [
             [item.label, item.position, item.name, item.mime, _digest(journal.document(run_id, item.number))]
             for item in journal.documents(run_id)

@@ -40,13 +40,12 @@ class Gathering:
         self.least = least
         self.total = Coverage.empty()
         self._files = files
-        self._told = list[str]()
-        self._failed = False
+        self._notes = list[str]()
         self._lock = threading.Lock()
         self._stop: Callable[[], None] = lambda: None
 
     @classmethod
-    def begun(cls, least: str | None, files: Sequence[str]) -> Self:
+    def start(cls, least: str | None, files: Sequence[str]) -> Self:
         """
         Return one that listens from now on.
 
@@ -56,32 +55,28 @@ class Gathering:
         paths = [Path(name) for name in files]
         for path in paths:
             if path.suffix.lower() not in ENDINGS:
-                raise pytest.UsageError(
-                    f"--paor-cov-report={path}: expected a name with {', '.join(ENDINGS)}"
-                )
+                message = f"--paor-cov-report={path}: expected a name with {', '.join(ENDINGS)}"
+                raise pytest.UsageError(message)
             if path.is_dir() or not path.absolute().parent.is_dir():
                 raise pytest.UsageError(f"--paor-cov-report={path}: cannot be written there")
         found = cls(_percent(least), paths)
-        found._stop = listen(found.heard)
+        found._stop = listen(found.count_rows)
         return found
 
-    def heard(self, journal: Journal, run: int, first: int) -> None:
+    def count_rows(self, journal: Journal, run: int, first: int) -> None:
         """Count the rows that a driver has written."""
         with self._lock:
             try:
                 rows = [transition_of(row) for row in journal.own_rows(run, first)]
             except (PaorError, ValueError):  # closed, or not written: nothing that could be counted
                 return
-            self._add(coverage(rows))
+            self.total = self.total + coverage(rows)
 
     def take(self, wire: str | None) -> None:
         """Add what another process has gathered."""
         if wire is not None:
             with self._lock:
-                self._add(Coverage.read(wire))
-
-    def _add(self, more: Coverage) -> None:
-        self.total = self.total + more
+                self.total = self.total + Coverage.read(wire)
 
     def wire(self) -> str:
         """Return what was gathered, for another process."""
@@ -97,14 +92,22 @@ class Gathering:
 
     def write(self) -> bool:
         """Write the files; return whether that could be done. What went wrong is in the summary."""
+        written = True
         for path in self._files:
             try:
-                path.write_text(_form(self.total, path.suffix.lower()), encoding="utf-8")
-                self._told.append(f"wrote {path}")
+                path.write_text(self._form(path.suffix.lower()), encoding="utf-8")
+                self._notes.append(f"wrote {path}")
             except OSError as error:
-                self._told.append(f"FAIL    {path} cannot be written ({error.strerror or error})")
-                self._failed = True
-        return not self._failed
+                self._notes.append(f"FAIL    {path} cannot be written ({error.strerror or error})")
+                written = False
+        return written
+
+    def _form(self, ending: str) -> str:
+        if ending == ".json":
+            return self.total.wire_json()
+        from ..fsm.diagrams.overlays import diagram
+
+        return diagram(form=DRAWN[ending], coverage=self.total)
 
     def lines(self) -> list[str]:
         """Return the summary: what is covered, and what is not."""
@@ -128,7 +131,7 @@ class Gathering:
             f"not in the table of this version: {step.source} {step.trigger} {step.dest}, {step.count} times"
             for step in total.foreign
         ]
-        message += self._told
+        message += self._notes
         message.append(f"TOTAL   {total.percent:.1f} % in {total.transitions:,} transitions")
         if self.too_little():
             message.append(f"FAIL    less than --paor-cov-fail-under={self.least:g}")
@@ -145,11 +148,3 @@ def _percent(given: str | None) -> float | None:
     if not 0 <= value <= 100:
         raise pytest.UsageError(f"--paor-cov-fail-under={given}: expected percent from 0 to 100")
     return value
-
-
-def _form(total: Coverage, ending: str) -> str:
-    if ending == ".json":
-        return total.wire_json()
-    from ..fsm.diagrams.overlays import diagram
-
-    return diagram(form=DRAWN[ending], coverage=total)

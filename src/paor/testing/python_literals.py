@@ -8,8 +8,11 @@ is not printable; the names that are called are in `CALLABLE`, those of argument
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
+from math import isfinite
+from operator import attrgetter
 from typing import Any
 
 WIDTH = 100
@@ -55,94 +58,75 @@ class New:
             raise ValueError(f"{self.name!a:.80} is not called by a test")
 
 
-def made(value: Any) -> Any:
-    """Return what a value stands for: every `New` within it called."""
+def mapped(value: Any, leaf: Callable[[Any], Any], call: Callable[..., Any] = New) -> Any:
+    """
+    Return a value with all that is within it replaced, from the inside out.
+
+    Args:
+        value: As `source` takes it.
+        leaf: Returns what takes the place of a text, bytes or a number; of a name of a mapping, too.
+        call: Returns what takes the place of a `New`, from its name, arguments and options.
+    """
     if isinstance(value, New):
-        from importlib import import_module
-
-        found: Any = import_module(CALLABLE[value.name])
-        for part in value.name.split("."):
-            found = getattr(found, part)
-        return found(
-            *map(made, value.arguments), **{name: made(item) for name, item in value.options.items()}
-        )
+        options = {name: mapped(item, leaf, call) for name, item in value.options.items()}
+        return call(value.name, tuple(mapped(item, leaf, call) for item in value.arguments), options)
     if isinstance(value, dict):
-        return {name: made(item) for name, item in value.items()}
-    return type(value)(map(made, value)) if isinstance(value, list | tuple) else value
-
-
-def changed(value: Any, change: Callable[[str | bytes], Any]) -> Any:
-    """Return a value with *change* made to every text and every bytes within it."""
-    if isinstance(value, New):
-        options = {name: changed(item, change) for name, item in value.options.items()}
-        return New(value.name, tuple(changed(item, change) for item in value.arguments), options)
-    if isinstance(value, dict):
-        return {changed(name, change): changed(item, change) for name, item in value.items()}
+        return {leaf(name): mapped(item, leaf, call) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return type(value)(changed(item, change) for item in value)
-    return change(value) if isinstance(value, str | bytes) else value
+        return type(value)(mapped(item, leaf, call) for item in value)
+    return leaf(value)
 
 
-def names_in(value: Any) -> set[str]:
-    """Return the names that a value calls."""
-    if isinstance(value, New):
-        inner = [*value.arguments, *value.options.values()]
-        return {value.name}.union(*map(names_in, inner))
-    if isinstance(value, dict):
-        return set[str]().union(*map(names_in, value.values()))
-    return set[str]().union(*map(names_in, value)) if isinstance(value, list | tuple) else set()
+def value_of(value: Any) -> Any:
+    """Return what a value stands for: every `New` within it called."""
+    return mapped(
+        value,
+        lambda item: item,
+        lambda name, arguments, options: attrgetter(name)(import_module(CALLABLE[name]))(
+            *arguments, **options
+        ),
+    )
 
 
-def source(value: Any, indent: int = 0) -> str:
+def source(value: Any, indent: int | None = 0) -> str:
     """
     Return *value* as Python source.
 
     Args:
         value: Texts, bytes, numbers, True, False, None, lists, tuples, mappings and `New` values.
-        indent: Blanks before the line that it begins on.
+        indent: Blanks before the line that it begins on; None: all is written on one line.
     """
-    line = _line(value)
-    if len(line) + indent <= WIDTH and "\\n" not in line:
-        return line
-    inner = indent + 4
-    if isinstance(value, str) and "\n" in value[:-1]:
-        return _block("(", [repr(part) for part in value.splitlines(keepends=True)], ")", indent, comma="")
-    if depth(value) > DEPTH_MAX:
-        return line
+    if isinstance(value, dict | list) and depth(value) > DEPTH_MAX:
+        return f"json.loads({json.dumps(value)!r})"
     if isinstance(value, New):
-        parts = [source(item, inner) for item in value.arguments]
-        parts += [f"{name}={source(item, inner)}" for name, item in value.options.items()]
-        return _block(f"{value.name}(", parts, ")", indent) if parts else line
-    if isinstance(value, dict) and value:
-        parts = [f"{_line(name)}: {source(item, inner)}" for name, item in value.items()]
-        return _block("{", parts, "}", indent)
-    if isinstance(value, list | tuple) and value:
-        ends = "[]" if isinstance(value, list) else "()"
-        return _block(ends[0], [source(item, inner) for item in value], ends[1], indent)
-    return line
+        start, end = f"{value.name}(", ")"
+        items = [("", item) for item in value.arguments]
+        items += [(f"{name}=", item) for name, item in value.options.items()]
+    elif isinstance(value, dict):
+        start, end = "{", "}"
+        items = [(f"{source(name, None)}: ", item) for name, item in value.items()]
+    elif isinstance(value, list | tuple):
+        start, end = ("[", "]") if isinstance(value, list) else ("(", ")")
+        items = [("", item) for item in value]
+    elif indent is not None and isinstance(value, str) and "\n" in value[:-1]:
+        return _block("(", [repr(part) for part in value.splitlines(keepends=True)], "", ")", indent)
+    else:
+        return _scalar(value)
+    comma = "," if isinstance(value, tuple) and len(items) == 1 else ""
+    line = f"{start}{', '.join(label + source(item, None) for label, item in items)}{comma}{end}"
+    if indent is None or not items or (len(line) + indent <= WIDTH and "\\n" not in line):
+        return line
+    return _block(start, [label + source(item, indent + 4) for label, item in items], ",", end, indent)
 
 
-def _block(start: str, parts: list[str], end: str, indent: int, comma: str = ",") -> str:
+def _block(start: str, parts: Sequence[str], comma: str, end: str, indent: int) -> str:
     blanks = " " * (indent + 4)
     lines = "".join(f"{blanks}{part}{comma}\n" for part in parts)
     return f"{start}\n{lines}{' ' * indent}{end}"
 
 
-def _line(value: Any) -> str:
-    """Return a value as source on one line."""
-    if isinstance(value, New):
-        parts = [_line(item) for item in value.arguments]
-        parts += [f"{name}={_line(item)}" for name, item in value.options.items()]
-        return f"{value.name}({', '.join(parts)})"
-    if isinstance(value, dict | list) and depth(value) > DEPTH_MAX:
-        return f"json.loads({json.dumps(value)!r})"
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{_line(name)}: {_line(item)}" for name, item in value.items()) + "}"
-    if isinstance(value, list):
-        return f"[{', '.join(map(_line, value))}]"
-    if isinstance(value, tuple):
-        return f"({', '.join(map(_line, value))}{',' if len(value) == 1 else ''})"
-    if isinstance(value, float) and not float("-inf") < value < float("inf"):
+def _scalar(value: Any) -> str:
+    if isinstance(value, float) and not isfinite(value):
         return f'float("{value}")'
     if value is None or isinstance(value, bool | int | float | str | bytes):
         return repr(value)

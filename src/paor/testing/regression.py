@@ -7,18 +7,53 @@ and call the same tools as the record. What looks like a secret is replaced by a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import ast
+import re
 from dataclasses import replace
+from itertools import zip_longest
 from typing import Any
 
 from ..fsm.erasure.text_search import Excerpts
 from ..fsm.journal_api import Journal
 from ..fsm.transfer.redaction import EXCERPT, Redaction
 from ..states.base.errors import PaorError, UsageError
-from .python_literals import changed
-from .regression_file import source_of
+from ..states.base.version import VERSION
+from .python_literals import CALLABLE, mapped, source
 from .scenario import Scenario, scenario_of
 from .scripted import Walk, walk
+
+HEAD = '''"""
+A recorded run as a regression test, as `paor export --pytest` has written it.
+
+The model and the tools are scripts that say again what they said then; nothing is asked and nothing is done. It fails
+when the run takes another way, calls other tools, or comes to another end. Tools are stubs: their code is not tested.
+"""
+
+from __future__ import annotations
+
+'''
+
+BODY = '''
+
+def test_run_{name}(tmp_path):
+    """The run of paor {version}; its phases, its calls and its answer are as they were."""
+    with Engine(
+        ScriptedModel(REPLIES),
+        tools(),
+        Journal(tmp_path / "runs.db", "off"),
+        clock=SteppingClock(step_us=1),
+        ids=SeededIds(),
+        builtins=False,
+        **OPTIONS,
+    ) as engine:
+        seen = play(engine, RUN, ANSWERS)
+        assert problems(engine.journal) == []
+    assert seen.phases == PHASES
+    assert seen.triggers == TRIGGERS
+    assert [(call.tool, call.arguments) for call in seen.calls] == CALLS
+    assert (seen.state, seen.reason) == END
+    assert seen.answer == ANSWER
+'''
 
 
 def regression_test(journal: Journal, run_id: str, redaction: Redaction | None = None) -> str:
@@ -40,8 +75,8 @@ def regression_test(journal: Journal, run_id: str, redaction: Redaction | None =
     try:
         recorded = walk(journal, row.run_id)
         scenario, hidden = _without_secrets(scenario_of(journal, row.run_id), rules)
-        played = _played(scenario, recorded, hidden)
-        text = source_of(scenario, played, row.run_id)
+        played = _play(scenario, recorded, hidden)
+        text = _source_of(scenario, played, row.run_id)
     except RecursionError:
         raise UsageError(f"run {row.run_id}: its data is nested too deeply for a test") from None
     if rules.found_in(text):
@@ -51,7 +86,7 @@ def regression_test(journal: Journal, run_id: str, redaction: Redaction | None =
     return text
 
 
-def _played(scenario: Scenario, recorded: Walk, hidden: int) -> Walk:
+def _play(scenario: Scenario, recorded: Walk, hidden: int) -> Walk:
     """
     Return what a scenario does when it is played.
 
@@ -59,35 +94,27 @@ def _played(scenario: Scenario, recorded: Walk, hidden: int) -> Walk:
         UsageError: It is not what is recorded.
     """
     try:
-        played = scenario.played()
+        played = scenario.play_back()
+        place = _first_difference(recorded, played)
     except (PaorError, AssertionError, TypeError) as error:
-        message = f"playing it ended with {type(error).__name__}: {error}"
-        raise UsageError(_unlike(recorded.run_id, hidden, message)) from None
-    if (place := _first_difference(recorded, played)) is not None:
-        raise UsageError(_unlike(recorded.run_id, hidden, place))
-    return played
-
-
-def _unlike(run_id: str, hidden: int, place: str) -> str:
+        place = f"playing it ended with {type(error).__name__}: {error}"
+    if place is None:
+        return played
     why = f"; {hidden} texts were replaced since they look like secrets" if hidden else ""
-    return f"run {run_id}: as a script it would not do what is recorded: {place}{why}"
+    raise UsageError(f"run {recorded.run_id}: as a script it would not do what is recorded: {place}{why}")
 
 
 def _first_difference(recorded: Walk, played: Walk) -> str | None:
     """Return where a script leaves the record, None when it does not."""
-    for number, (one, other) in enumerate(_longest(recorded.triggers, played.triggers)):
-        if one != other:
-            return f"row {number} is {one}, played {other}"
-    for number, (one, other) in enumerate(_longest(recorded.tools, played.tools), 1):
-        if one != other:
-            return f"call {number} is {one}, played {other}"
+    for what, first, before, now in (
+        ("row", 0, recorded.triggers, played.triggers),
+        ("call", 1, recorded.tools, played.tools),
+    ):
+        for number, (one, other) in enumerate(zip_longest(before, now, fillvalue="nothing"), first):
+            if one != other:
+                return f"{what} {number} is {one}, played {other}"
     ends = (recorded.state, recorded.reason), (played.state, played.reason)
     return None if ends[0] == ends[1] else f"it ended in {ends[0]}, played {ends[1]}"
-
-
-def _longest(one: Sequence[str], other: Sequence[str]) -> Iterator[tuple[str, str]]:
-    for place in range(max(len(one), len(other))):
-        yield tuple(names[place] if place < len(names) else "nothing" for names in (one, other))  # type: ignore[misc]
 
 
 def _check(journal: Journal, run_id: str) -> None:
@@ -124,32 +151,61 @@ def _without_secrets(scenario: Scenario, rules: Redaction) -> tuple[Scenario, in
     """Return a scenario without what looks like a secret, and how many texts were changed."""
     values = {name: getattr(scenario, name) for name in Scenario.__slots__}
     secrets: dict[str, str] = {}
+    hidden = 0
 
-    def gather(text: str | bytes) -> str | bytes:
-        for name, hits in rules.found_in(text).items():
-            for hit in hits:
-                secrets.setdefault(hit, name)
-        return text
+    def gather(text: Any) -> None:
+        for hits in rules.found_in(text).values() if isinstance(text, str | bytes) else ():
+            for secret in hits:
+                secrets.setdefault(secret, f"redacted-{len(secrets) + 1}")
 
-    changed(list(values.values()), gather)
+    mapped(list(values.values()), gather)
     if not secrets:
         return scenario, 0
     ordered = sorted(secrets, key=len, reverse=True)
-    numbers = {secret: number for number, secret in enumerate(secrets, 1)}
-    index, count = Excerpts(ordered, least=EXCERPT), [0]
+    index = Excerpts(ordered, least=EXCERPT)
 
-    def hide(text: str | bytes) -> str | bytes:
+    def hide(text: Any) -> Any:
+        nonlocal hidden
+        if not isinstance(text, str | bytes):
+            return text
         found: Any = text
         for secret in ordered:
-            mark = f"redacted-{numbers[secret]}"
-            found = (
-                found.replace(secret.encode(), mark.encode())
-                if isinstance(found, bytes)
-                else found.replace(secret, mark)
-            )
+            pair = (secret, secrets[secret])
+            found = found.replace(*(map(str.encode, pair) if isinstance(text, bytes) else pair))
         if rules.found_in(found) or index.stand_in(found):
             found = b"redacted" if isinstance(text, bytes) else "redacted"
-        count[0] += found != text
-        return found  # type: ignore[no-any-return]
+        hidden += found != text
+        return found
 
-    return replace(scenario, **{name: changed(value, hide) for name, value in values.items()}), count[0]
+    return replace(scenario, **{name: mapped(value, hide) for name, value in values.items()}), hidden
+
+
+def _source_of(scenario: Scenario, played: Walk, run_id: str) -> str:
+    constants = {
+        "RUN": scenario.run,
+        "OPTIONS": scenario.options,
+        "REPLIES": scenario.replies,
+        "ANSWERS": scenario.answers,
+        "PHASES": played.phases,
+        "TRIGGERS": played.triggers,
+        "CALLS": [(call.tool, dict(call.arguments)) for call in played.calls],
+        "END": (played.state, played.reason),
+        "ANSWER": played.answer,
+    }
+    written = [f"{name} = {source(value, 0)}\n" for name, value in constants.items()]
+    tools = f"\n\ndef tools():\n    return {source(scenario.tools, 4)}\n"
+    body = "\n".join(written) + tools
+    called = {node.id for node in ast.walk(ast.parse(body)) if isinstance(node, ast.Name)}
+    name = re.sub(r"[^0-9a-z]", "_", run_id.lower())[:40]
+    return HEAD + _imports(called) + "\n" + body + BODY.format(name=name, version=VERSION)
+
+
+def _imports(called: set[str]) -> str:
+    places = {"paor": {"Engine", "Journal", "ScriptedModel", "SeededIds", "SteppingClock"}}
+    places["paor.testing"] = {"play", "problems"}
+    for name, place in CALLABLE.items():
+        places[place] |= {name.partition(".")[0]} & called
+    lines = ["import json\n"] if "json" in called else []
+    for place, found in places.items():
+        lines.append(f"from {place} import (\n" + "".join(f"    {name},\n" for name in sorted(found)) + ")")
+    return "\n".join(lines) + "\n"

@@ -9,21 +9,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
+from pydantic import BaseModel
 
 from ..fsm.engine import Engine
 from ..fsm.journal.rows import Transition
 from ..fsm.journal_api import Journal
 from ..fsm.runtime.ports import SeededIds, SteppingClock
+from ..fsm.workflow.variables import SAME
 from ..prompts.scripted import ScriptedModel
 from ..states.base.errors import UsageError
 from ..states.records.actions import ToolResult
 from ..states.records.questions import Answer, Asking
 from ..states.run.spec import Spec, ToolSpec
 from ..states.run.state import Change
-from ..states.settings.limits import Limits
-from ..states.settings.policy import Policy
 from ..states.settings.profile import Profile
-from .python_literals import DEPTH_MAX, New, depth, made
+from .python_literals import DEPTH_MAX, New, depth, value_of
 from .scripted import Walk, play
 
 
@@ -46,18 +46,18 @@ class Scenario:
     tools: list[Any]
     answers: list[dict[str, Any]]
 
-    def played(self) -> Walk:
+    def play_back(self) -> Walk:
         """Return what the run does when it is played in this process."""
         with Engine(
-            ScriptedModel(made(self.replies)),
-            made(self.tools),
+            ScriptedModel(value_of(self.replies)),
+            value_of(self.tools),
             Journal(":memory:", "off"),
             clock=SteppingClock(step_us=1),
             ids=SeededIds(),
             builtins=False,
-            **made(self.options),
+            **value_of(self.options),
         ) as engine:
-            return play(engine, made(self.run), self.answers)
+            return play(engine, value_of(self.run), self.answers)
 
 
 def scenario_of(journal: Journal, run_id: str) -> Scenario:
@@ -66,8 +66,6 @@ def scenario_of(journal: Journal, run_id: str) -> Scenario:
 
 
 class _Reader:
-    """One run, read into a scenario."""
-
     def __init__(self, journal: Journal, run_id: str) -> None:
         self._journal = journal
         self._run = journal.run(run_id).run
@@ -79,24 +77,24 @@ class _Reader:
         self._answers: list[dict[str, Any]] = []
 
     def scenario(self) -> Scenario:
-        """Return it."""
-        before: Transition | None = None
-        question = ""
+        first, question = 0, ""
         for row in self._rows:
             change = self._journal.change(self._run, json.dumps(dict(row.change)))
-            first = before.counters.get("calls", 0) if before is not None else 0
             self._read(row, change, first, question)
             if change.question:
                 question = change.question.kind
             elif row.trigger == "wait":
                 question = "in_doubt"
-            before = row
+            first = row.counters.get("calls", 0)
         replies = [self._replies.get(number, "") for number in range(max(self._replies, default=-1) + 1)]
         return Scenario(self._arguments(), self._options(), replies, self._tools(replies), self._answers)
 
+    def _body(self, number: int) -> str | bytes:
+        return self._journal.payload(self._run, number).body or ""
+
     def _text(self, place: dict[str, Any]) -> str:
-        body = self._journal.payload(self._run, place["n"]).body
-        return body if isinstance(body, str) else (body or b"").decode("utf-8", "surrogatepass")
+        body = self._body(place["n"])
+        return body if isinstance(body, str) else body.decode("utf-8", "surrogatepass")
 
     def _read(self, row: Transition, change: Change, first: int, question: str) -> None:
         facts, kind = row.outcome, row.outcome["kind"]
@@ -107,7 +105,7 @@ class _Reader:
         elif kind == "answer":
             self._answers.append(_answer(Answer.model_validate_json(self._text(facts["answer"])), question))
         elif kind == "cancelled":
-            if not self._waiting_before(row.seq):
+            if row.seq == 0 or self._rows[row.seq - 1].trigger != "wait":
                 raise UsageError(
                     f"run {self._run_id} was cancelled while it was driven, which a script cannot show"
                 )
@@ -121,9 +119,6 @@ class _Reader:
             self._outcomes.setdefault(row.request["tool"], []).append(
                 New("Asks", (asked, outcome)) if asked else outcome
             )
-
-    def _waiting_before(self, seq: int) -> bool:
-        return seq > 0 and self._rows[seq - 1].trigger == "wait"
 
     def _reply(self, facts: Any) -> Any:
         text = self._text(facts["reply"])
@@ -155,10 +150,7 @@ class _Reader:
         return self._returned(result)
 
     def _returned(self, result: ToolResult) -> Any:
-        documents = [
-            (item.name, self._journal.payload(self._run, item.payload.n).body or "", item.mime)
-            for item in result.documents
-        ]
+        documents = [(item.name, self._body(item.payload.n), item.mime) for item in result.documents]
         notes = [
             note for note in result.notes if not any(note.startswith(f"{name}: ") for name, _, _ in documents)
         ]
@@ -179,11 +171,7 @@ class _Reader:
         """Return the arguments of `Engine.run`, without those that are as they would be anyhow."""
         spec = self._spec
         documents = [
-            New(
-                "Document",
-                (item.name, self._journal.payload(self._run, item.payload.n).body or "", item.mime),
-            )
-            for item in spec.documents
+            New("Document", (item.name, self._body(item.payload.n), item.mime)) for item in spec.documents
         ]
         given: dict[str, Any] = {
             "success_criteria": list(spec.success_criteria),
@@ -197,70 +185,46 @@ class _Reader:
             "final_format": spec.final_format,
         }
         if spec.profile != Profile():
-            given["profile"] = New("Profile", (), _own(spec.profile, Profile()))
+            given["profile"] = New("Profile", (), _own(spec.profile))
         if spec.workflow is not None:
             given["workflow"] = New("Workflow.model_validate", (spec.workflow,))
-            given["variables"] = _variables(spec)
+            variables = spec.flow.variables if spec.flow is not None else {}
+            given["variables"] = {name: value for name, value in variables.items() if name not in SAME}
         return {"objective": spec.objective, **{name: value for name, value in given.items() if value}}
 
     def _options(self) -> dict[str, Any]:
-        spec = self._spec
-        limits, policy = _own(spec.limits, Limits()), _own(spec.policy, Policy())
-        given = {"limits": New("Limits", (), limits) if limits or spec.mode == "planner" else None}
-        given["policy"] = New("Policy", (), policy) if policy else None
-        return {name: value for name, value in given.items() if value is not None}
+        limits, policy = _own(self._spec.limits), _own(self._spec.policy)
+        given = {"limits": New("Limits", (), limits)} if limits or self._spec.mode == "planner" else {}
+        return given | ({"policy": New("Policy", (), policy)} if policy else {})
 
     def _tools(self, replies: Sequence[Any]) -> list[Any]:
         """Return scripted tools in place of those that were called, or that a model could have meant."""
-        said = json.dumps([_plain(reply) for reply in replies], default=str).casefold()
-        said += json.dumps(self._spec.workflow or {}).casefold()
+        texts = json.dumps([replies, self._spec.workflow], default=lambda new: new.arguments).casefold()
         return [
             self._tool(tool)
             for tool in self._spec.tools
-            if tool.name in self._outcomes or re.split(r"[._]", tool.name)[-1].casefold() in said
+            if tool.name in self._outcomes or re.split(r"[._]", tool.name)[-1].casefold() in texts
         ]
 
     def _tool(self, tool: ToolSpec) -> New:
         given = {
-            "parameters": tool.parameters,
-            "effect": tool.effect,
-            "label": tool.label,
-            "retries": tool.step_retries,
-            "repeat_allowed": tool.repeat_allowed,
-            "duplicate_limits": tool.duplicate_limits,
+            "effect": (tool.effect, "read"),
+            "label": (tool.label, "result"),
+            "retries": (tool.step_retries, 0),
+            "repeat_allowed": (tool.repeat_allowed, False),
+            "duplicate_limits": (tool.duplicate_limits, {}),
         }
-        usual = {
-            "effect": "read",
-            "label": "result",
-            "retries": 0,
-            "repeat_allowed": False,
-            "duplicate_limits": {},
-        }
-        options = {name: value for name, value in given.items() if name not in usual or usual[name] != value}
-        return New("scripted_tool", (tool.name, self._outcomes.get(tool.name, [])), options)
+        options = {name: value for name, (value, usual) in given.items() if value != usual}
+        outcomes = self._outcomes.get(tool.name, [])
+        return New("scripted_tool", (tool.name, outcomes), {"parameters": tool.parameters} | options)
 
 
-def _variables(spec: Spec) -> dict[str, Any]:
-    """Return the values that a workflow's variables began with, without those that the run makes itself."""
-    from ..fsm.workflow.variables import SAME
-
-    flow = spec.flow
-    return {
-        name: value
-        for name, value in (flow.variables if flow is not None else {}).items()
-        if name not in SAME
-    }
-
-
-def _own(value: Any, usual: Any) -> dict[str, Any]:
-    """Return the settings in which two values differ, as plain data."""
-    data: dict[str, Any] = value.model_dump(mode="json")
-    default = usual.model_dump(mode="json")
-    return {name: item for name, item in data.items() if item != default[name]}
+def _own(value: BaseModel) -> dict[str, Any]:
+    """Return the settings that are not as usual, as plain data."""
+    return value.model_dump(mode="json", exclude_defaults=True)
 
 
 def _answer(given: Answer, question: str) -> dict[str, Any]:
-    """Return the arguments of `Engine.resume` that give an answer."""
     if given.action in ("done", "retry", "fail"):
         found: dict[str, Any] = {"outcome": given.action}
         return found | ({"result": given.content} if given.content is not None else {})
@@ -284,7 +248,3 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         raise ValueError("a key stands twice")
     return found
-
-
-def _plain(reply: Any) -> Any:
-    return list(reply.arguments) if isinstance(reply, New) else reply

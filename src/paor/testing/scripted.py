@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from ..fsm.engine import Engine
@@ -53,16 +55,11 @@ def call(tool: str, **arguments: Any) -> list[dict[str, Any]]:
     return [chosen, parameters(**arguments)] if arguments else [chosen]
 
 
+_TYPES = ((bool, "boolean"), (int | float, "number"), (Mapping, "object"), (list | tuple, "array"))
+
+
 def _type_of(value: object) -> str:
-    for kind, name in (
-        (bool, "boolean"),
-        (int | float, "number"),
-        (Mapping, "object"),
-        (list | tuple, "array"),
-    ):
-        if isinstance(value, kind):
-            return name
-    return "string"
+    return next((name for kind, name in _TYPES if isinstance(value, kind)), "string")
 
 
 def refine(decision: str, **keys: Any) -> dict[str, Any]:
@@ -140,7 +137,8 @@ def scripted_tool(
             raise ToolError(f"the script of {name} has no outcome {len(given) + 1}") from None
         if isinstance(outcome, Asks):
             for _ in range(outcome.times):
-                _text(_context)
+                with suppress(ToolError):  # what the tool made of a failed one is in its outcome
+                    _context.ask("a text")
             outcome = outcome.outcome
         if isinstance(outcome, BaseException):
             raise outcome
@@ -149,7 +147,9 @@ def scripted_tool(
     return Tool(
         name=name,
         description=description,
-        parameters=_ANY if parameters is None else dict(parameters),
+        parameters={"type": "object", "additionalProperties": True}
+        if parameters is None
+        else dict(parameters),
         run=run,
         effect=effect,
         label=label,
@@ -157,18 +157,6 @@ def scripted_tool(
         repeat_allowed=repeat_allowed,
         duplicate_limits=dict(duplicate_limits or {}),
     )
-
-
-_ANY = {"type": "object", "additionalProperties": True}
-"""A schema that takes any arguments."""
-
-
-def _text(context: ToolContext) -> None:
-    """Ask for a text; what a tool made of a failed one is in its outcome."""
-    try:
-        context.ask("a text")
-    except ToolError:
-        return
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,16 +245,17 @@ def walk(journal: Journal, run_id: str) -> Walk:
     row = journal.run(run_id)
     run, _ = restore_run(journal, row.run_id)
     rows = journal.transitions(row.run_id)
-    phases = [*(rows[0].source,)] if rows else []
-    phases += [item.dest for item in rows]
-    merged = tuple(name for place, name in enumerate(phases) if place == 0 or name != phases[place - 1])
+    phases = [*(row.source for row in rows[:1]), *(row.dest for row in rows)]
     calls, asked = list[Call](), list[Asked]()
     intent: Intent | None = None
     for item in rows:
         change = journal.change(item.run, json.dumps(dict(item.change)))
         if "prompt" in item.request:
             asked.append(_asked(journal, item))
-        asked += _texts(journal, item)
+        asked += [
+            Asked("text", _body(journal, item.run, prompt) or "", _body(journal, item.run, reply))
+            for prompt, reply in item.outcome.get("texts", ())
+        ]
         if item.request["kind"] == "tool":
             calls.append(_call(journal, item, change, intent))
         intent = change.intent or intent
@@ -277,7 +266,7 @@ def walk(journal: Journal, run_id: str) -> Walk:
         run.reason if run.final else None,
         run.memory.answer or "",
         tuple(item.trigger for item in rows),
-        merged,
+        tuple(phase for phase, _ in groupby(phases)),
         tuple(calls),
         tuple(asked),
     )
@@ -293,15 +282,6 @@ def _asked(journal: Journal, row: Transition) -> Asked:
     prompt = "\n\n".join("(erased)" if text is None else text for text in messages)
     reply = row.outcome.get("reply")
     return Asked(row.request["kind"], prompt, _body(journal, row.run, reply) if reply is not None else None)
-
-
-def _texts(journal: Journal, row: Transition) -> list[Asked]:
-    """Return the texts that a tool asked for during its call."""
-    pairs = row.outcome.get("texts", ())
-    return [
-        Asked("text", _body(journal, row.run, prompt) or "", _body(journal, row.run, reply))
-        for prompt, reply in pairs
-    ]
 
 
 def _call(journal: Journal, row: Transition, change: Change, intent: Intent | None) -> Call:

@@ -20,7 +20,7 @@ from ...states.run.state import Run
 from ...states.settings.policy import ApprovalRule, Policy
 from .reference_model import ENDS, MODELLED
 from .run_oracle import TRUTHS, chain_fits_the_format
-from .seen import Observed, Seen
+from .seen import Observed, Seen, by_name
 
 ACCEPTED = {
     "selection": ("select", "answer"),
@@ -75,16 +75,18 @@ def canonical(arguments: Mapping[str, Any]) -> str:
 def budgets_never_overspent(seen: Seen) -> bool:
     """No request is made once a budget is used up, those of tools included."""
     before, limits = seen.before, seen.spec.limits
-    asked = seen.row.outcome["kind"] in ("reply", "fault") or any(said.kind == "text" for said in seen.said)
+    asked = seen.row.outcome["kind"] in ("reply", "fault") or any(
+        reply.kind == "text" for reply in seen.replies
+    )
     if before is None or not asked or before.counters.get("formatted"):
         return True
     tokens, cost = before.tokens_in + before.tokens_out, before.cost_micro
-    for said in seen.said:
+    for reply in seen.replies:
         if limits.token_budget is not None and tokens >= limits.token_budget:
             return False
         if limits.cost_budget_micro is not None and cost >= limits.cost_budget_micro:
             return False
-        tokens, cost = tokens + sum(said.tokens), cost + said.cost_micro
+        tokens, cost = tokens + sum(reply.tokens), cost + reply.cost_micro
     return limits.time_budget_us is None or before.time_us < limits.time_budget_us
 
 
@@ -95,9 +97,7 @@ def usage_adds_up(seen: Seen) -> bool:
 
 def denied_never_begun(seen: Seen) -> bool:
     """No intent is committed for a tool that the policy forbids."""
-    if seen.row.trigger != "specify" or seen.call is None or seen.row.counters.get("formatted"):
-        return True
-    return not denied(seen.spec.policy, seen.spec.task_type, seen.call[0])
+    return seen.begun is None or not denied(seen.spec.policy, seen.spec.task_type, seen.begun[0])
 
 
 def approved_before_it_begins(seen: Seen) -> bool:
@@ -109,13 +109,11 @@ def approved_before_it_begins(seen: Seen) -> bool:
 
 def duplicates_are_blocked(seen: Seen) -> bool:
     """A call is not begun again once it stands often enough in a row, or within the window."""
-    if seen.row.trigger != "specify" or seen.call is None or seen.row.counters.get("formatted"):
-        return True
-    tool = next((tool for tool in seen.spec.tools if tool.name == seen.call[0]), None)
-    if tool is None or tool.repeat_allowed:
+    tool = seen.tool
+    if seen.begun is None or tool is None or tool.repeat_allowed:
         return True
     limits = seen.spec.limits.model_copy(update=dict(tool.duplicate_limits))
-    key, begun = (seen.call[0], canonical(seen.call[1])), seen.calls
+    key, begun = (seen.begun[0], canonical(seen.begun[1])), seen.calls
     row = limits.consecutive_limit - 1
     if begun[-row:] == [key] * row:
         return False
@@ -166,25 +164,22 @@ def only_declared_retries(seen: Seen) -> bool:
     """A call is tried again at most as often as its tool, or the plan's step, declares."""
     if seen.row.trigger != "retry_step" or seen.call is None:
         return True
-    tool = next((tool for tool in seen.spec.tools if tool.name == seen.call[0]), None)
+    tool = seen.tool
     return seen.spec.mode != "react" or (tool is not None and seen.model.again <= tool.step_retries)
 
 
-ROW: dict[str, Callable[[Seen], bool]] = {
-    function.__name__: function
-    for function in (
-        budgets_never_overspent,
-        usage_adds_up,
-        denied_never_begun,
-        approved_before_it_begins,
-        duplicates_are_blocked,
-        blocked_only_if_repeated,
-        replies_are_read_rightly,
-        said_is_what_counts,
-        done_only_after_success,
-        only_declared_retries,
-    )
-}
+ROW: dict[str, Callable[[Seen], bool]] = by_name(
+    budgets_never_overspent,
+    usage_adds_up,
+    denied_never_begun,
+    approved_before_it_begins,
+    duplicates_are_blocked,
+    blocked_only_if_repeated,
+    replies_are_read_rightly,
+    said_is_what_counts,
+    done_only_after_success,
+    only_declared_retries,
+)
 ROW |= TRUTHS
 """What is held after every row, by name."""
 
@@ -194,11 +189,11 @@ def broken_by(seen: Seen) -> Iterator[tuple[str, str]]:
     for name, holds in seen.model.take(seen.row):
         if not holds:
             yield name, "the row is not what the run so far leads to"
-    seen.facts.judge(seen)
+    seen.judge()
     for name, check in ROW.items():
         if not check(seen):
             yield name, (check.__doc__ or "").strip()
-    seen.facts.take(seen)
+    seen.take()
 
 
 # -- when nothing moves --------------------------------------------------------------------------------------------
@@ -251,16 +246,9 @@ def every_end_says_why(world: Observed) -> Iterator[str]:
                 yield "the run ended without a message"
 
 
-REST: dict[str, Callable[[Observed], Iterator[str]]] = {
-    function.__name__: function
-    for function in (
-        chain_verifies,
-        chain_fits_the_format,
-        journal_tells_the_state,
-        replays_to_the_same,
-        every_end_says_why,
-    )
-}
+REST: dict[str, Callable[[Observed], Iterator[str]]] = by_name(
+    chain_verifies, chain_fits_the_format, journal_tells_the_state, replays_to_the_same, every_end_says_why
+)
 """What is held when a run has ended, waits, or has lost its driver, by name."""
 
 OTHERS = (

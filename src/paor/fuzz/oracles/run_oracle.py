@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ...fsm.journal.record import HASHED, PREV_HASH
-from .seen import Observed, Seen
+from .seen import Observed, Seen, by_name
 
 # -- reasons -------------------------------------------------------------------------------------------------------
 
@@ -33,61 +33,58 @@ def _model_stops(seen: Seen) -> bool:
     if reply is None or seen.spec.mode != "react":
         return True
     stops = bool(reply.good) and reply.means.get("decision") == "stop"
-    return stops or _is_read(seen, used_up=seen.facts.again("reassess") >= limits.review_retries)
+    return stops or _is_read(seen, used_up=seen.again("reassess") >= limits.review_retries)
 
 
 def _review_fails(seen: Seen) -> bool:
     reply, limits = seen.reply, seen.spec.limits
     fails = reply is not None and bool(reply.good) and reply.means.get("status") == "failed"
-    return fails or _is_read(seen, used_up=seen.facts.again("reassess") >= limits.review_retries)
+    return fails or _is_read(seen, used_up=seen.again("reassess") >= limits.review_retries)
 
 
 def _is_stuck(seen: Seen) -> bool:
-    facts, limits = seen.facts, seen.spec.limits
+    limits = seen.spec.limits
     asked = seen.model.asked >= limits.max_elicitations
-    return (
-        asked or facts.blocked >= limits.max_blocked_calls or facts.refused >= limits.max_consecutive_refused
-    )
+    return asked or seen.blocked >= limits.max_blocked_calls or seen.refused >= limits.max_consecutive_refused
 
 
 def _used_up(seen: Seen, name: str) -> bool:
     """Whether a budget is used up, or with reservations perhaps too small for the next request."""
     before, limits = seen.before, seen.spec.limits
-    if before is None or limits.reply_tokens is not None:
-        return limits.reply_tokens is not None
-    used = {
+    if limits.reply_tokens is not None:
+        return True
+    if before is None:
+        return False
+    count, budget = {
         "token_budget": (before.tokens_in + before.tokens_out, limits.token_budget),
         "time_budget": (before.time_us, limits.time_budget_us),
         "cost_budget": (before.cost_micro, limits.cost_budget_micro),
-    }
-    count, budget = used[name]
+    }[name]
     return budget is not None and count >= budget
 
 
 def _all_met(seen: Seen) -> bool:
     wanted = set(seen.spec.success_criteria)
-    return bool(wanted) and (seen.facts.unsure or wanted <= seen.facts.met)
+    return bool(wanted) and (seen.unsure or wanted <= seen.sure)
 
 
 REASONS_TRUE: dict[str, Callable[[Seen], bool]] = {
     "criteria_met": _all_met,
     "model_stop": _model_stops,
-    "no_improvement": lambda seen: (
-        not seen.facts.scored or seen.facts.stale >= seen.spec.limits.no_improvement_limit
-    ),
+    "no_improvement": lambda seen: not seen.scored or seen.stale >= seen.spec.limits.no_improvement_limit,
     "max_steps": lambda seen: seen.model.steps >= seen.spec.limits.max_steps,
     "max_plans": lambda seen: seen.row.counters.get("plans", 0) >= seen.spec.limits.max_plans,
     "selection_invalid": lambda seen: _is_read(
-        seen, used_up=seen.facts.again("reselect") >= seen.spec.limits.selection_retries
+        seen, used_up=seen.again("reselect") >= seen.spec.limits.selection_retries
     ),
     "retries_exhausted": lambda seen: seen.model.retries >= seen.spec.limits.max_retries,
     "review_failed": _review_fails,
     "stuck": _is_stuck,
-    "consecutive_errors": lambda seen: seen.facts.errors >= seen.spec.limits.max_consecutive_errors,
+    "consecutive_errors": lambda seen: seen.errors >= seen.spec.limits.max_consecutive_errors,
     "cancelled": lambda seen: seen.row.outcome["kind"] in ("cancelled", "answer"),
     "model_error": lambda seen: seen.row.outcome["kind"] == "fault",
     "internal_error": lambda seen: False,
-    **{f"{name}_budget": partial(_used_up, name=f"{name}_budget") for name in ("token", "time", "cost")},
+    **{name: partial(_used_up, name=name) for name in ("token_budget", "time_budget", "cost_budget")},
 }
 """Whether a reason is true of a run; one that is not here is not looked at."""
 
@@ -98,13 +95,11 @@ def stops_for_a_reason(seen: Seen) -> bool:
     if seen.spec.task == 0:
         return True
     if row.trigger == "refuse" and seen.reply is not None and seen.reply.good is False:
-        return seen.facts.again("respecify") >= seen.spec.limits.parameter_retries
+        return seen.again("respecify") >= seen.spec.limits.parameter_retries
     if row.trigger == "conclude":
         reason = str(row.outcome.get("stop", ""))
-    elif row.dest == "Failed":
+    elif row.dest == "Failed" and row.counters.get("stop", "") != seen.decided:
         reason = str(row.counters.get("stop", ""))
-        if reason == seen.facts.decided:
-            return True
     else:
         return True
     is_true = REASONS_TRUE.get(reason)
@@ -115,21 +110,21 @@ def goes_on_only_without_a_reason(seen: Seen) -> bool:
     """A run that met a limit, or whose criteria are all met, does not go on with another action."""
     if seen.row.trigger != "proceed" or seen.spec.mode != "react" or seen.reply is None:
         return True
-    met = bool(seen.spec.success_criteria) and set(seen.spec.success_criteria) <= seen.facts.met
-    stale = seen.facts.scored and seen.facts.stale >= seen.spec.limits.no_improvement_limit
+    met = bool(seen.spec.success_criteria) and set(seen.spec.success_criteria) <= seen.sure
+    stale = seen.scored and seen.stale >= seen.spec.limits.no_improvement_limit
     return not met and not stale and seen.model.steps < seen.spec.limits.max_steps
 
 
 def criteria_stay_met(seen: Seen) -> bool:
     """A criterion is met once somebody said so, and from then on."""
-    now, before = str(seen.row.counters.get("criteria", "")), seen.facts.criteria
+    now, before = str(seen.row.counters.get("criteria", "")), seen.criteria
     if before and any(old == "1" and new != "1" for old, new in zip(before, now, strict=False)):
         return False
-    if seen.facts.unsure:
+    if seen.unsure:
         return True
     names = seen.spec.success_criteria
-    said = [name for name, mark in zip(names, now, strict=False) if mark == "1"]
-    return set(said) <= seen.facts.met
+    met = [name for name, mark in zip(names, now, strict=False) if mark == "1"]
+    return set(met) <= seen.sure
 
 
 # -- plans ---------------------------------------------------------------------------------------------------------
@@ -137,7 +132,7 @@ def criteria_stay_met(seen: Seen) -> bool:
 
 def plans_are_followed(seen: Seen) -> bool:
     """The steps of a plan are taken in order, each once and with its own arguments, and none is left out."""
-    plan, place, row = seen.facts.plan, seen.facts.place, seen.row
+    plan, place, row = seen.plan, seen.place, seen.row
     if plan is None or seen.spec.mode == "react" or row.counters.get("formatted"):
         return True
     if row.trigger == "next_step":
@@ -209,14 +204,11 @@ def chain_fits_the_format(world: Observed) -> Iterator[str]:
             head = own
 
 
-TRUTHS: dict[str, Callable[[Seen], bool]] = {
-    function.__name__: function
-    for function in (
-        stops_for_a_reason,
-        goes_on_only_without_a_reason,
-        criteria_stay_met,
-        plans_are_followed,
-        unsafe_values_reach_no_tool,
-    )
-}
-"""What is held after every row, by name; `Facts.judge` was called before, `Facts.take` is called after."""
+TRUTHS: dict[str, Callable[[Seen], bool]] = by_name(
+    stops_for_a_reason,
+    goes_on_only_without_a_reason,
+    criteria_stay_met,
+    plans_are_followed,
+    unsafe_values_reach_no_tool,
+)
+"""What is held after every row, by name; `Seen.judge` was called before, `Seen.take` is called after."""

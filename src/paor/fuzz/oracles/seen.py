@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from ...fsm.journal.rows import RunRow, Transition
 from ...fsm.journal_api import Journal
 from ...fsm.lifecycle.result import Result
-from ...states.run.spec import Spec
+from ...states.run.spec import Spec, ToolSpec
 from ...states.run.state import Run
 from ..strategies.reply_builder import Said
 from .reference_model import RunModel
+
+Check = TypeVar("Check", bound=Callable[..., Any])
+
+
+def by_name(*checks: Check) -> dict[str, Check]:
+    """Return functions by their names."""
+    return {check.__name__: check for check in checks}
 
 
 class Violation(AssertionError):
@@ -39,89 +46,6 @@ class Violation(AssertionError):
 
 
 @dataclass(slots=True)
-class Facts:
-    """
-    What was seen of a run, as far as a reason can depend on it.
-
-    Attributes:
-        last: Trigger of the row before, and how often it came in a row.
-        decided: The reason of the stop that was decided, empty while the run goes on.
-        errors, refused: Calls that failed, or were refused for their parameters, in a row.
-        blocked: Calls that were blocked as duplicates.
-        stale, best: Scores in a row that did not rise, and the highest one.
-        scored: Whether every refinement so far was understood for sure.
-        criteria: The criteria's progress in the row before.
-        met: Criteria that were said to be met, for sure; *unsure* once a judgement may have been read either way.
-        plan: Steps of the plan in force, each a tool or another type, with its arguments; None when they are not known.
-        place: Of the plan's step that is being taken.
-    """
-
-    last: tuple[str, int] = ("", 0)
-    decided: str = ""
-    errors: int = 0
-    refused: int = 0
-    blocked: int = 0
-    stale: int = 0
-    best: float | None = None
-    scored: bool = True
-    criteria: str = ""
-    met: set[str] = field(default_factory=set)
-    unsure: bool = False
-    plan: list[Mapping[str, Any]] | None = None
-    place: int = 0
-
-    def again(self, trigger: str) -> int:
-        """Return how often *trigger* came in a row right before the newest row."""
-        return self.last[1] if self.last[0] == trigger else 0
-
-    def take(self, seen: Seen) -> None:
-        """Go on with the newest row, after what it says was held to what was seen before."""
-        row, reply = seen.row, seen.reply
-        self.last = (row.trigger, self.again(row.trigger) + 1)
-        if row.trigger == "conclude":
-            self.decided = str(row.outcome.get("stop", ""))
-        elif row.trigger == "answer":
-            self.decided = "model_stop"
-        elif row.trigger == "retry":
-            self.decided = ""
-        if row.trigger == "execute":
-            self.errors = 0 if row.outcome.get("ok") else self.errors + 1
-        if row.trigger == "specify":
-            self.refused = 0
-        elif row.trigger == "refuse":
-            denied = row.guards.get("action_allowed") is False
-            blocked = not denied and bool(row.guards.get("duplicate"))
-            self.blocked += blocked
-            self.refused = 0 if denied or blocked else self.refused + 1
-        self.criteria = str(row.counters.get("criteria", ""))
-        if row.trigger in ("select", "next_step"):
-            self._step(row, reply)
-
-    def judge(self, seen: Seen) -> None:
-        """Go on with what a judgement said, before the row that it led to is looked at."""
-        reply = seen.reply
-        if reply is None or reply.kind not in ("refinement", "review") or reply.fault:
-            return
-        if reply.good is None:
-            self.unsure, self.scored = True, False
-        if not reply.good:
-            return
-        self.met |= set(reply.means.get("met", ()))
-        if reply.kind == "refinement":
-            score = reply.means.get("score")
-            rises = score is not None and (self.best is None or score > self.best)
-            self.stale = 0 if score is None or rises else self.stale + 1
-            self.best = score if rises else self.best
-
-    def _step(self, row: Transition, reply: Said | None) -> None:
-        if row.trigger == "next_step":
-            self.place += 1
-            return
-        steps = reply.means.get("steps") if reply is not None and reply.good else None
-        self.plan, self.place = (list(steps) if steps is not None else None), 0
-
-
-@dataclass(slots=True)
 class Seen:
     """
     What a world has seen of one run.
@@ -131,28 +55,49 @@ class Seen:
         spec: What it was started with.
         model: The run in thirty lines.
         rows: Its rows so far.
-        said: Of the newest row, what the model said for it; texts that tools asked for included.
+        replies: Of the newest row, what the model said for it; texts that tools asked for included.
         tokens: Input and output tokens that were reported for rows of this run; None when that is not known.
         calls: Duplicate-relevant calls that were begun: tool and arguments as JSON.
         approved: Whether a person has said yes to the call that comes next.
         success: Whether a completion review has said success.
         met: Criteria that were said to be met.
         call: Of the newest row, the call that the run is about: tool and arguments.
-        facts: What a reason to stop can depend on.
+        last: Trigger of the row before, and how often it came in a row.
+        decided: The reason of the stop that was decided, empty while the run goes on.
+        errors, refused: Calls that failed, or were refused for their parameters, in a row.
+        blocked: Calls that were blocked as duplicates.
+        stale, best: Scores in a row that did not rise, and the highest one.
+        scored: Whether every refinement so far was understood for sure.
+        criteria: The criteria's progress in the row before.
+        sure: Criteria that were said to be met, for sure; *unsure* once a judgement may have been read either way.
+        plan: Steps of the plan in force, each a tool or another type, with its arguments; None when they are not known.
+        place: Of the plan's step that is being taken.
     """
 
     run_id: str
     spec: Spec
     model: RunModel
     rows: list[Transition] = field(default_factory=list)
-    said: list[Said] = field(default_factory=list)
+    replies: list[Said] = field(default_factory=list)
     tokens: tuple[int, int] | None = (0, 0)
     calls: list[tuple[str, str]] = field(default_factory=list)
     approved: bool = False
     success: bool = False
     met: set[str] = field(default_factory=set)
     call: tuple[str, Mapping[str, Any]] | None = None
-    facts: Facts = field(default_factory=Facts)
+    last: tuple[str, int] = ("", 0)
+    decided: str = ""
+    errors: int = 0
+    refused: int = 0
+    blocked: int = 0
+    stale: int = 0
+    best: float | None = None
+    scored: bool = True
+    criteria: str = ""
+    sure: set[str] = field(default_factory=set)
+    unsure: bool = False
+    plan: list[Mapping[str, Any]] | None = None
+    place: int = 0
 
     @property
     def row(self) -> Transition:
@@ -165,11 +110,69 @@ class Seen:
         return self.rows[-2] if len(self.rows) > 1 else None
 
     @property
+    def begun(self) -> tuple[str, Mapping[str, Any]] | None:
+        """The call that the newest row commits to, None for none and for one that only formats the answer."""
+        begins = self.row.trigger == "specify" and not self.row.counters.get("formatted")
+        return self.call if begins else None
+
+    @property
+    def tool(self) -> ToolSpec | None:
+        """The tool of the call that the run is about."""
+        return next((tool for tool in self.spec.tools if self.call and tool.name == self.call[0]), None)
+
+    @property
     def reply(self) -> Said | None:
         """What the model said to the row's own request, None when it asked none."""
         kind = self.row.request.get("kind")
-        found = [said for said in self.said if said.kind == kind and kind != "text"]
+        found = [reply for reply in self.replies if reply.kind == kind and kind != "text"]
         return found[-1] if found and self.row.outcome["kind"] in ("reply", "fault") else None
+
+    def again(self, trigger: str) -> int:
+        """Return how often *trigger* came in a row right before the newest row."""
+        return self.last[1] if self.last[0] == trigger else 0
+
+    def judge(self) -> None:
+        """Go on with what a judgement said, before the row that it led to is looked at."""
+        reply = self.reply
+        if reply is None or reply.kind not in ("refinement", "review") or reply.fault:
+            return
+        if reply.good is None:
+            self.unsure, self.scored = True, False
+        if not reply.good:
+            return
+        self.sure |= set(reply.means.get("met", ()))
+        if reply.kind == "refinement":
+            score = reply.means.get("score")
+            rises = score is not None and (self.best is None or score > self.best)
+            self.stale = 0 if score is None or rises else self.stale + 1
+            self.best = score if rises else self.best
+
+    def take(self) -> None:
+        """Go on with the newest row, after what it says was held to what was seen before."""
+        row, reply = self.row, self.reply
+        self.last = (row.trigger, self.again(row.trigger) + 1)
+        self.criteria = str(row.counters.get("criteria", ""))
+        match row.trigger:
+            case "conclude":
+                self.decided = str(row.outcome.get("stop", ""))
+            case "answer":
+                self.decided = "model_stop"
+            case "retry":
+                self.decided = ""
+            case "execute":
+                self.errors = 0 if row.outcome.get("ok") else self.errors + 1
+            case "specify":
+                self.refused = 0
+            case "refuse":
+                denied = row.guards.get("action_allowed") is False
+                blocked = not denied and bool(row.guards.get("duplicate"))
+                self.blocked += blocked
+                self.refused = 0 if denied or blocked else self.refused + 1
+            case "next_step":
+                self.place += 1
+            case "select":
+                steps = reply.means.get("steps") if reply is not None and reply.good else None
+                self.plan, self.place = (list(steps) if steps is not None else None), 0
 
 
 class Observed(Protocol):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import decimal
+import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -64,7 +65,7 @@ RETURNED: dict[str, Callable[[], Any]] = {
     "data": lambda: {"total": 17, "items": [{"id": "A-1", "late": True}, {"id": "A-2", "late": None}]},
     "empty list": list,
     "many items": lambda: [{"number": number} for number in range(2000)],
-    "deep": lambda: _nested(200),
+    "deep": lambda: json.loads("[" * 200 + "1" + "]" * 200),
     "huge": lambda: "word " * 100_000,
     "binary": lambda: bytes(range(256)) * 8,
     "control characters": lambda: "a\0b\x1b[2J\ud800\u202e",
@@ -83,21 +84,14 @@ RETURNED: dict[str, Callable[[], Any]] = {
 """Values of every kind that a tool may return, by name; ``data`` and the others are what real tools return, too."""
 
 
-def _nested(depth: int) -> Any:
-    value: Any = 1
-    for _ in range(depth):
-        value = [value]
-    return value
-
-
-def raised(happening: Mapping[str, Any]) -> BaseException:
+def exception_of(happening: Mapping[str, Any]) -> BaseException:
     """Return the exception that *happening* names."""
     if happening["do"] == "ask":
         return AnswerNeeded(happening["message"], happening.get("schema"), happening.get("state"))
     return RAISED[happening["what"]]()
 
 
-def checked_happening(data: object) -> dict[str, Any]:
+def check_happening(data: object) -> dict[str, Any]:
     """
     Return a happening as a repro file holds it.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any
 
 from hypothesis import strategies as st
@@ -79,7 +79,7 @@ def arguments(schema: Mapping[str, Any], known: Known = NOTHING_KNOWN) -> Search
         schema: JSON Schema of the arguments as one object.
         known: Values to use for most arguments, by name.
     """
-    return _arguments(*_texts(schema, known))
+    return _drawn(*_texts(schema, known))[1]
 
 
 def _texts(schema: Mapping[str, Any], known: Known) -> tuple[str, str]:
@@ -87,11 +87,11 @@ def _texts(schema: Mapping[str, Any], known: Known) -> tuple[str, str]:
 
 
 @lru_cache(maxsize=1024)
-def _arguments(text: str, known: str) -> SearchStrategy[dict[str, Any]]:
+def _drawn(text: str, known: str) -> tuple[ParameterSchema, SearchStrategy[dict[str, Any]]]:
     schema = json.loads(text)
     compiled = ParameterSchema(schema)
-    drawn = _Drawing(schema, json.loads(known)).object(schema, 0)
-    return drawn.filter(lambda values: not compiled.check(values))
+    drawn = _Drawing(schema, json.loads(known)).value(schema | {"type": "object"}, 0)
+    return compiled, drawn.filter(lambda values: not compiled.check(values))
 
 
 def near_arguments(
@@ -107,17 +107,14 @@ def near_arguments(
 
 @lru_cache(maxsize=1024)
 def _near(text: str, known: str) -> SearchStrategy[tuple[str, dict[str, Any], bool | None]]:
-    schema = json.loads(text)
-    compiled = ParameterSchema(schema)
-    names = sorted([*MISSES, *INSIDE, *INSIDE])
+    compiled, fitting = _drawn(text, known)
+    names = st.sampled_from(sorted([*MISSES, *INSIDE, *INSIDE]))
 
-    def missed(drawn: tuple[dict[str, Any], str, int]) -> tuple[str, dict[str, Any], bool | None]:
-        values, name, place = drawn
+    def miss(values: dict[str, Any], name: str, place: int) -> tuple[str, dict[str, Any], bool | None]:
         changed = MISSES[name](dict(values), compiled, place)
-        fits = not compiled.check(changed)
-        return name, changed, (None if fits else False)
+        return name, changed, False if compiled.check(changed) else None
 
-    return st.tuples(_arguments(text, known), st.sampled_from(names), st.integers(0, 3)).map(missed)
+    return st.builds(miss, fitting, names, st.integers(0, 3))
 
 
 # -- near misses ---------------------------------------------------------------------------------------------------
@@ -198,8 +195,6 @@ INSIDE = tuple(name for name in MISSES if "inside" in name)
 
 
 class _Drawing:
-    """Strategies for the parts of one schema."""
-
     def __init__(self, root: Mapping[str, Any], known: Known) -> None:
         self._root = root
         self._known = known
@@ -223,7 +218,7 @@ class _Drawing:
         for key in ("anyOf", "oneOf"):
             if schema.get(key):
                 rest = {name: value for name, value in schema.items() if name != key}
-                parts = [self.value(_merged(rest, self._whole(part)), depth, name) for part in schema[key]]
+                parts = [self.value(_merge(rest, part), depth, name) for part in schema[key]]
                 return st.one_of(*parts)
         kinds = schema.get("type", _implied(schema))
         kinds = [kinds] if isinstance(kinds, str) else list(kinds)
@@ -232,16 +227,12 @@ class _Drawing:
     def _whole(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return *schema* with its ``$ref`` and ``allOf`` put into it; a few turns are enough for real ones."""
         for _ in range(8):
-            if "$ref" in schema:
-                rest = {name: value for name, value in schema.items() if name != "$ref"}
-                schema = _merged(self._target(str(schema["$ref"])), rest)
-            elif schema.get("allOf"):
-                parts, rest = schema["allOf"], {n: v for n, v in schema.items() if n != "allOf"}
-                for part in parts:
-                    rest = dict(_merged(rest, part if isinstance(part, Mapping) else {}))
-                schema = rest
-            else:
-                return schema
+            parts = [self._target(str(schema["$ref"]))] if "$ref" in schema else []
+            parts += schema.get("allOf") or ()
+            rest = {name: value for name, value in schema.items() if name not in ("$ref", "allOf")}
+            schema = reduce(_merge, parts, rest)
+            if not parts:
+                break
         return {name: value for name, value in schema.items() if name not in ("$ref", "allOf")}
 
     def _target(self, reference: str) -> Mapping[str, Any]:
@@ -253,7 +244,7 @@ class _Drawing:
 
     def _of_type(self, kind: str, schema: Mapping[str, Any], depth: int, name: str) -> SearchStrategy[Any]:
         if kind == "object":
-            return self.object(schema, depth)
+            return self._object(schema, depth)
         if kind == "array":
             return self._array(schema, depth, name)
         if kind == "string":
@@ -262,13 +253,8 @@ class _Drawing:
             return _number(schema, whole=kind == "integer")
         return {"boolean": st.booleans(), "null": st.none()}.get(kind, _JSON)
 
-    def object(self, schema: Mapping[str, Any], depth: int) -> SearchStrategy[dict[str, Any]]:
+    def _object(self, schema: Mapping[str, Any], depth: int) -> SearchStrategy[dict[str, Any]]:
         """Return objects; what may be left out is, deep down, left out."""
-        schema = self._whole(schema)
-        for key in ("anyOf", "oneOf"):
-            if schema.get(key):
-                rest = {name: value for name, value in schema.items() if name != key}
-                return st.one_of(*[self.object(_merged(rest, part), depth) for part in schema[key]])
         properties = schema.get("properties") or {}
         required = [name for name in schema.get("required", ()) if isinstance(name, str)]
         needed = {name: self.value(properties.get(name, {}), depth + 1, name) for name in required}
@@ -293,18 +279,20 @@ class _Drawing:
         return st.tuples(st.tuples(*first), rest).map(lambda pair: [*pair[0], *pair[1]])
 
 
+_IMPLIED = {
+    "object": {"properties", "required"},
+    "array": {"items", "prefixItems"},
+    "number": {"minimum", "maximum", "multipleOf"},
+    "string": {"pattern", "format", "minLength", "maxLength"},
+}
+
+
 def _implied(schema: Mapping[str, Any]) -> str:
     """Return the type that a schema without one is about."""
-    if "properties" in schema or "required" in schema:
-        return "object"
-    if "items" in schema or "prefixItems" in schema:
-        return "array"
-    if "minimum" in schema or "maximum" in schema or "multipleOf" in schema:
-        return "number"
-    return "string" if {"pattern", "format", "minLength", "maxLength"} & schema.keys() else "any"
+    return next((kind for kind, names in _IMPLIED.items() if names & schema.keys()), "any")
 
 
-def _merged(one: Mapping[str, Any], other: Any) -> Mapping[str, Any]:
+def _merge(one: Mapping[str, Any], other: Any) -> Mapping[str, Any]:
     """Return two schemas as one that holds to both, as far as their keys are those of objects."""
     if not isinstance(other, Mapping):
         return one

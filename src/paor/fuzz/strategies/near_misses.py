@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from .reply_builder import FAMILIES, Family, Said, Verdict, missed
+from .reply_builder import FAMILIES, Family, Said, Verdict, miss
 
 Change = Callable[[dict[str, Any]], Any]
 
@@ -28,12 +28,8 @@ def _only(**keys: Any) -> Change:
     return lambda data: keys
 
 
-def _first_step(change: Change) -> Change:
-    return lambda data: data | {"steps": [change(data["steps"][0]), *data["steps"][1:]]}
-
-
-def _first_task(change: Change) -> Change:
-    return lambda data: data | {"tasks": [change(data["tasks"][0]), *data["tasks"][1:]]}
+def _first(key: str, change: Change) -> Change:
+    return lambda data: data | {key: [change(data[key][0]), *data[key][1:]]}
 
 
 _FIELD = {"name": "odd", "type": "string", "required": True, "description": "odd"}
@@ -90,14 +86,14 @@ OWN: dict[str, dict[str, Family]] = {
     },
     "plan": {
         "steps_as_object": _own("refused", _set(steps={"0": {}})),
-        "unknown_type": _own("refused", _first_step(_set(type="think"))),
-        "unknown_tool": _own("refused", _first_step(_set(type="tool", name="nobody.knows"))),
-        "no_tool_name": _own("refused", _first_step(lambda step: {"type": "tool", "args": {}})),
-        "two_arguments": _own("refused", _first_step(_set(args={"a": 1}, arguments={"a": 2}))),
-        "arguments_as_list": _own("refused", _first_step(_set(args=[1]))),
-        "own_output": _own("refused", _first_step(_set(args={"page": "$step[0].output"}))),
-        "later_output": _own("refused", _first_step(_set(args={"page": "$step[7].output"}))),
-        "negative_retries": _own("refused", _first_step(_set(retries=-1))),
+        "unknown_type": _own("refused", _first("steps", _set(type="think"))),
+        "unknown_tool": _own("refused", _first("steps", _set(type="tool", name="nobody.knows"))),
+        "no_tool_name": _own("refused", _first("steps", lambda step: {"type": "tool", "args": {}})),
+        "two_arguments": _own("refused", _first("steps", _set(args={"a": 1}, arguments={"a": 2}))),
+        "arguments_as_list": _own("refused", _first("steps", _set(args=[1]))),
+        "own_output": _own("refused", _first("steps", _set(args={"page": "$step[0].output"}))),
+        "later_output": _own("refused", _first("steps", _set(args={"page": "$step[7].output"}))),
+        "negative_retries": _own("refused", _first("steps", _set(retries=-1))),
         "step_as_text": _own("refused", lambda data: data | {"steps": ["read page 1", *data["steps"]]}),
         "too_many_steps": _own("refused", lambda data: data | {"steps": data["steps"][:1] * 2000}),
         "bare_step": _own("either", lambda data: data["steps"][0] if data.get("steps") else {}),
@@ -105,9 +101,9 @@ OWN: dict[str, dict[str, Family]] = {
     "task_plan": {
         "no_tasks": _own("refused", _set(tasks=[])),
         "tasks_as_text": _own("refused", _set(tasks="read, then write")),
-        "own_dependency": _own("refused", _first_task(_set(id="a", dependencies=["a"]))),
-        "no_such_dependency": _own("refused", _first_task(_set(dependencies=["nobody"]))),
-        "no_objective": _own("refused", _first_task(_without("objective"))),
+        "own_dependency": _own("refused", _first("tasks", _set(id="a", dependencies=["a"]))),
+        "no_such_dependency": _own("refused", _first("tasks", _set(dependencies=["nobody"]))),
+        "no_objective": _own("refused", _first("tasks", _without("objective"))),
         "id_twice": _own("refused", lambda data: data | {"tasks": data["tasks"][:1] * 2}),
     },
     "text": {},
@@ -124,7 +120,7 @@ def near_miss(said: Said, family: str) -> Said:
     """Return the near miss of *family* made from the good reply *said*; itself where there is nothing to change."""
     own = OWN[said.kind].get(family)
     if own is None:
-        return missed(said, family)
+        return miss(said, family)
     try:
         text = own.change(said.text)
     except (KeyError, IndexError, TypeError, ValueError):

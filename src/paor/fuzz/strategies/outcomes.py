@@ -16,8 +16,13 @@ from .json_schema import arguments, weighted
 
 _ASKED = {"message": "Which page?", "schema": {"type": "object", "properties": {"page": {"type": "integer"}}}}
 
+tool_faults: SearchStrategy[dict[str, Any]] = st.sampled_from(sorted(RAISED)).map(
+    lambda what: {"do": "raise", "what": what}
+)
+"""Calls that raise an exception of any kind instead of being made."""
+
 FAULTS: SearchStrategy[dict[str, Any]] = st.one_of(
-    st.sampled_from(sorted(RAISED)).map(lambda what: {"do": "raise", "what": what}),
+    tool_faults,
     st.sampled_from(["ToolError", "TimeoutError", "KeyError"]).map(
         lambda what: {"do": "raise_after", "what": what}
     ),
@@ -25,14 +30,15 @@ FAULTS: SearchStrategy[dict[str, Any]] = st.one_of(
 )
 """What can go wrong in a call of any tool: exceptions instead of it or after it, a question in the middle of it."""
 
-RESULTS: SearchStrategy[dict[str, Any]] = st.sampled_from(sorted(RETURNED)).map(
-    lambda what: {"do": "return", "what": what}
-)
+
+def _returning(names: Sequence[str]) -> SearchStrategy[dict[str, Any]]:
+    return st.sampled_from(names).map(lambda what: {"do": "return", "what": what})
+
+
+RESULTS: SearchStrategy[dict[str, Any]] = _returning(sorted(RETURNED))
 """Values of every kind that replace a tool's own results."""
 
-_PLAIN_RESULTS: SearchStrategy[dict[str, Any]] = st.sampled_from(["text", "data", "documents"]).map(
-    lambda what: {"do": "return", "what": what}
-)
+_PLAIN_RESULTS = _returning(["text", "data", "documents"])
 
 
 def outcomes(*, fake: bool, faults: bool = True) -> SearchStrategy[dict[str, Any]]:
@@ -47,28 +53,16 @@ def outcomes(*, fake: bool, faults: bool = True) -> SearchStrategy[dict[str, Any
     return weighted((6, usual), (int(fake), RESULTS), (int(faults), FAULTS))
 
 
-def tool_faults(names: Sequence[str] = tuple(sorted(RAISED))) -> SearchStrategy[dict[str, Any]]:
-    """Return calls that raise one of *names* instead of being made."""
-    return st.sampled_from(list(names)).map(lambda what: {"do": "raise", "what": what})
-
-
 def answers(question: Question) -> SearchStrategy[Any]:
     """Return a strategy of answers to a question: most fit, others decline or do not fit."""
-    wrong: list[Any] = [
-        "yes",
-        {"approve": "yes"},
-        {"action": "accept"},
-        {},
-        [],
-        17,
-        {"action": "accept", "content": 1},
-    ]
+    content = {"action": "accept", "content": 1}
+    wrong = st.sampled_from(["yes", {"approve": "yes"}, {"action": "accept"}, {}, [], 17, content])
     if question.kind == "approval":
         yes, no = st.just({"approve": True}), st.just({"approve": False})
-        return weighted((4, yes), (1, no), (1, st.just({"action": "decline"})), (1, st.sampled_from(wrong)))
+        return weighted((4, yes), (1, no), (1, st.just({"action": "decline"})), (1, wrong))
     fitting = _fitting(question.answer_schema)
     bare = st.sampled_from([{"action": "decline"}, {"action": "accept"}])
-    return weighted((4, fitting), (2, bare), (1, st.sampled_from(wrong)))
+    return weighted((4, fitting), (2, bare), (1, wrong))
 
 
 def _fitting(schema: Mapping[str, Any]) -> SearchStrategy[Any]:

@@ -51,29 +51,20 @@ def plan(draw: DrawFn, setting: Setting = ANY) -> Said:
 
 def _call(draw: DrawFn, tool: ToolSpec, known: Known, after: int = 0) -> dict[str, Any]:
     """Return a step that calls *tool*: with arguments that fit, some that do not, or an earlier step's output."""
-    schema = {name: part for name, part in tool.parameters.items()}
-    required = [name for name in schema.get("required", ()) if name != DOCUMENT_LIST]
-    schema |= {"required": required} if "required" in schema else {}
+    required = [name for name in tool.parameters.get("required", ()) if name != DOCUMENT_LIST]
+    schema = {**tool.parameters, "required": required}
     how = draw(st.integers(0, 7))
-    if how == 7:
-        values: dict[str, Any] = draw(near_arguments(schema, known))[1]
-    else:
-        values = draw(arguments(schema, known))
-    values = {name: _escaped(value) for name, value in values.items()}
+    values = draw(near_arguments(schema, known))[1] if how == 7 else draw(arguments(schema, known))
+    values = {  # no text is a placeholder by accident
+        name: value.replace("$", "$$") if isinstance(value, str) else value for name, value in values.items()
+    }
     if how == 6 and after and values:
-        name = min(values)
-        values[name] = draw(
-            st.sampled_from(["$step[0].output", "$step[0].output.total", "x $step[0].output"])
-        )
+        outputs = ["$step[0].output", "$step[0].output.total", "x $step[0].output"]
+        values[min(values)] = draw(st.sampled_from(outputs))
     step: dict[str, Any] = {"type": "tool", "name": tool.name, "args": values, "reason": f"use {tool.name}"}
     if draw(st.integers(0, 5)) == 5:
         step["retries"] = draw(st.integers(1, 2))
     return step
-
-
-def _escaped(value: Any) -> Any:
-    """Return a value in which no text is a placeholder by accident."""
-    return value.replace("$", "$$") if isinstance(value, str) else value
 
 
 def nothing_left() -> SearchStrategy[Said]:

@@ -8,7 +8,7 @@ An aim is a trigger: the reply is one that should lead there, as far as the repl
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from hypothesis import strategies as st
@@ -77,16 +77,23 @@ def replies(kind: str, setting: Setting = ANY, aim: str = "") -> SearchStrategy[
         aim: A trigger of `AIMS`; empty for any, most of them good.
     """
     if aim:
-        aimed: SearchStrategy[Said] = _REPLIES[kind, aim](setting)
-        return aimed
-    rest = [_REPLIES[kind, other](setting) for other in AIMS[kind] if other != "fail"]
-    return weighted((len(rest), _REPLIES[kind, GOOD[kind]](setting)), *[(1, other) for other in rest])
+        return _aim(kind, setting, aim)
+    rest = [_aim(kind, setting, other) for other in AIMS[kind] if other != "fail"]
+    return weighted((len(rest), _aim(kind, setting, GOOD[kind])), *[(1, other) for other in rest])
+
+
+def _aim(kind: str, setting: Setting, aim: str) -> SearchStrategy[Said]:
+    if aim == GOOD[kind]:
+        return _dress(_GOOD_REPLIES[kind](setting))
+    if (kind, aim) in _OTHER_REPLIES:
+        return _OTHER_REPLIES[kind, aim](setting)
+    return faults(kind) if aim == "fail" else near_misses(kind, setting)
 
 
 def near_misses(kind: str, setting: Setting = ANY) -> SearchStrategy[Said]:
     """Return a strategy of near misses of a *kind* of reply, of every family."""
     names = sorted(families(kind))
-    return st.builds(near_miss, _good(kind, setting), st.sampled_from(names))
+    return st.builds(near_miss, _GOOD_REPLIES[kind](setting), st.sampled_from(names))
 
 
 def texts() -> SearchStrategy[str]:
@@ -95,8 +102,8 @@ def texts() -> SearchStrategy[str]:
     kinds = st.sampled_from(sorted(AIMS))
     some = kinds.flatmap(lambda kind: st.one_of(replies(kind, setting), near_misses(kind, setting)))
     return st.one_of(
-        some.map(lambda said: said.text),
-        some.map(lambda said: said.text),
+        some.map(lambda reply: reply.text),
+        some.map(lambda reply: reply.text),
         st.text(max_size=60),
         _ANY_JSON.map(json.dumps),
         st.dictionaries(st.sampled_from(_KEYS), st.sampled_from(_ODD), max_size=8).map(json.dumps),
@@ -108,21 +115,15 @@ def faults(kind: str) -> SearchStrategy[Said]:
     return st.sampled_from(FAULT_CODES).map(lambda code: faulty(kind, code))
 
 
-def _good(kind: str, setting: Setting) -> SearchStrategy[Said]:
-    plain: SearchStrategy[Said] = _PLAIN[kind](setting)
-    return plain
-
-
 @st.composite
-def _dressed(draw: DrawFn, plain: SearchStrategy[Said]) -> Said:
+def _dress(draw: DrawFn, plain: SearchStrategy[Said]) -> Said:
     """Return good replies, some of them in packaging that a reader must see through, with usage of several sizes."""
-    said = draw(plain)
-    said = said._replace(tokens=draw(_TOKENS))
-    family = draw(st.sampled_from(("",) * 12 + _DRESSED))
-    return near_miss(said, family) if family and said.kind != "text" else said
+    reply = draw(plain)._replace(tokens=draw(_TOKENS))
+    family = draw(st.sampled_from(("",) * 12 + _DRESSED)) if reply.kind != "text" else ""
+    return near_miss(reply, family) if family else reply
 
 
-def _said(kind: str, data: Mapping[str, Any], *, good: bool | None = True, **means: Any) -> Said:
+def _reply(kind: str, data: Mapping[str, Any], *, good: bool | None = True, **means: Any) -> Said:
     return Said(kind, json.dumps(data), good=good, means=means)
 
 
@@ -132,9 +133,9 @@ def _said(kind: str, data: Mapping[str, Any], *, good: bool | None = True, **mea
 @st.composite
 def _selection(draw: DrawFn, setting: Setting) -> Said:
     if not setting.usable:
-        return draw(_direct_answer(setting))
+        return draw(_direct_answer())
     tool = draw(st.sampled_from(setting.usable))
-    data: dict[str, Any] = {"action": _spelled(draw, tool.name)}
+    data: dict[str, Any] = {"action": _spell(draw, tool.name)}
     compact = isinstance(data["action"], dict)
     if not compact or draw(st.booleans()):
         data |= {"actionObjective": f"use {tool.name}", "learnings": [], "requiredConnection": None}
@@ -145,10 +146,10 @@ def _selection(draw: DrawFn, setting: Setting) -> Said:
         data["requiredInputDocuments"] = [f"docItem:{label}#{place}" if place >= 0 else f"docList:{label}"]
     if not compact and draw(st.integers(0, 2)) == 2:
         data["parametersSchema"] = {"fields": _fields(tool)}
-    return _said("selection", data, action=tool.name)
+    return _reply("selection", data, action=tool.name)
 
 
-def _spelled(draw: DrawFn, name: str) -> str | dict[str, str]:
+def _spell(draw: DrawFn, name: str) -> str | dict[str, str]:
     """Return a tool's name in one of the spellings that are all the same."""
     method, _, rest = name.partition(".")
     form = draw(st.sampled_from(["dot"] * 6 + ["object", "underscore", "merged"]))
@@ -168,9 +169,9 @@ def _fields(tool: ToolSpec) -> list[dict[str, Any]]:
     ]
 
 
-def _direct_answer(setting: Setting) -> SearchStrategy[Said]:
+def _direct_answer() -> SearchStrategy[Said]:
     texts = st.sampled_from(["It is known already.", "Es ist der 3.", "# Answer\n\n- one\n- two"])
-    return texts.map(lambda text: _said("selection", {"action": None, "answer": text}, answer=text))
+    return texts.map(lambda text: _reply("selection", {"action": None, "answer": text}, answer=text))
 
 
 @st.composite
@@ -179,8 +180,8 @@ def _no_selection(draw: DrawFn, setting: Setting) -> Said:
     forbidden, wanted = sorted(setting.denied), bool(draw(st.booleans()))
     if forbidden and wanted:
         name = draw(st.sampled_from(forbidden))
-        data = {"action": _spelled(draw, name), "actionObjective": f"use {name}"}
-        return _said("selection", data, good=False, action=name)
+        data = {"action": _spell(draw, name), "actionObjective": f"use {name}"}
+        return _reply("selection", data, good=False, action=name)
     return draw(near_misses("selection", setting))
 
 
@@ -194,25 +195,21 @@ def _parameters(draw: DrawFn, setting: Setting) -> Said:
     name = setting.tool.name if setting.tool is not None else ""
     data = {"schema": "parameters_v1", "parameters": values}
     good = True if sure and not setting.strict_paths else None
-    return _said("parameters", data, good=good, tool=name, arguments=values)
+    return _reply("parameters", data, good=good, tool=name, arguments=values)
 
 
 @st.composite
 def _wrong_values(draw: DrawFn, setting: Setting) -> Said:
     how, values, fits = draw(near_arguments(setting.parameters, setting.known))
     name = setting.tool.name if setting.tool is not None else ""
-    said = _said("parameters", {"schema": "parameters_v1", "parameters": values}, good=fits, tool=name)
-    return said._replace(family=f"values: {how}")
-
-
-def _no_parameters(setting: Setting) -> SearchStrategy[Said]:
-    return st.one_of(_wrong_values(setting), near_misses("parameters", setting))
+    reply = _reply("parameters", {"schema": "parameters_v1", "parameters": values}, good=fits, tool=name)
+    return reply._replace(family=f"values: {how}")
 
 
 # -- refinement and review -----------------------------------------------------------------------------------------
 
 
-def _judged(draw: DrawFn, setting: Setting) -> tuple[dict[str, Any], list[str]]:
+def _judge(draw: DrawFn, setting: Setting) -> tuple[dict[str, Any], list[str]]:
     """Return the key ``criteria`` of a judgement and which of them it calls met."""
     silent: bool = draw(st.booleans())
     if not setting.criteria or silent:
@@ -225,24 +222,24 @@ def _judged(draw: DrawFn, setting: Setting) -> tuple[dict[str, Any], list[str]]:
 
 @st.composite
 def _refinement(draw: DrawFn, setting: Setting, decision: str) -> Said:
-    judged, met = _judged(draw, setting)
+    judged, met = _judge(draw, setting)
     data: dict[str, Any] = {"decision": decision, "reason": f"the model says {decision}"} | judged
     if draw(st.integers(0, 3)) == 3:
         data["score"] = draw(st.sampled_from([0.1, 0.5, 0.9, 1]))
     if draw(st.integers(0, 3)) == 3:
         data |= {"hint": "read on"} if decision == "continue" else {"answer": "It is the 3rd."}
-    return _said("refinement", data, decision=decision, met=met, score=data.get("score"))
+    return _reply("refinement", data, decision=decision, met=met, score=data.get("score"))
 
 
 @st.composite
 def _review(draw: DrawFn, setting: Setting, status: str) -> Said:
-    judged, met = _judged(draw, setting)
+    judged, met = _judge(draw, setting)
     data: dict[str, Any] = {"status": status, "improvements": []} | judged
     if status == "retry":
         data["improvements"] = ["read page 2 as well"]
     if draw(st.booleans()):
         data["answer"] = "It is the 3rd."
-    return _said("review", data, status=status, met=met)
+    return _reply("review", data, status=status, met=met)
 
 
 # -- the rest ------------------------------------------------------------------------------------------------------
@@ -251,43 +248,31 @@ def _review(draw: DrawFn, setting: Setting, status: str) -> Said:
 _TEXTS = st.sampled_from(["A text written by a model.", "# Heading\n\nMore.", "", "  ", "x" * 5000])
 
 
-def _text(setting: Setting) -> SearchStrategy[Said]:
-    return st.builds(lambda text, tokens: Said("text", text, tokens=tokens), _TEXTS, _TOKENS)
+_Replies = Callable[[Setting], SearchStrategy[Said]]
 
-
-_PLAIN: dict[str, Any] = {
+_GOOD_REPLIES: dict[str, _Replies] = {
     "selection": _selection,
     "parameters": _parameters,
     "refinement": lambda setting: _refinement(setting, "continue"),
     "review": lambda setting: _review(setting, "success"),
-    "plan": lambda setting: plan_replies.plan(setting),
-    "task_plan": lambda setting: plan_replies.task_plan(setting),
-    "text": _text,
+    "plan": plan_replies.plan,
+    "task_plan": plan_replies.task_plan,
+    "text": lambda setting: _TEXTS.map(lambda text: Said("text", text)),
 }
 """Good replies by kind, from a setting."""
 
-_REPLIES: dict[tuple[str, str], Any] = {
-    ("selection", "select"): lambda setting: _dressed(_selection(setting)),
-    ("selection", "answer"): lambda setting: _dressed(_direct_answer(setting)),
+_OTHER_REPLIES: dict[tuple[str, str], _Replies] = {
+    ("selection", "answer"): lambda setting: _dress(_direct_answer()),
     ("selection", "reselect"): _no_selection,
-    ("parameters", "specify"): lambda setting: _dressed(_parameters(setting)),
-    ("parameters", "respecify"): _no_parameters,
+    ("parameters", "respecify"): lambda setting: st.one_of(
+        _wrong_values(setting), near_misses("parameters", setting)
+    ),
     ("parameters", "refuse"): _wrong_values,
-    ("refinement", "proceed"): lambda setting: _dressed(_refinement(setting, "continue")),
-    ("refinement", "conclude"): lambda setting: _dressed(_refinement(setting, "stop")),
-    ("review", "finish"): lambda setting: _dressed(_review(setting, "success")),
-    ("review", "retry"): lambda setting: _dressed(_review(setting, "retry")),
-    ("plan", "select"): lambda setting: _dressed(plan_replies.plan(setting)),
-    ("plan", "answer"): lambda setting: _dressed(plan_replies.nothing_left()),
-    ("plan", "wait"): lambda setting: _dressed(plan_replies.question()),
+    ("refinement", "conclude"): lambda setting: _dress(_refinement(setting, "stop")),
+    ("review", "retry"): lambda setting: _dress(_review(setting, "retry")),
+    ("review", "fail"): lambda setting: st.one_of(_dress(_review(setting, "failed")), faults("review")),
+    ("plan", "answer"): lambda setting: _dress(plan_replies.nothing_left()),
+    ("plan", "wait"): lambda setting: _dress(plan_replies.question()),
     ("plan", "reselect"): lambda setting: plan_replies.no_plan(near_misses("plan", setting), setting),
-    ("task_plan", "select"): lambda setting: _dressed(plan_replies.task_plan(setting)),
-    ("text", "execute"): _text,
-    **{
-        (kind, "reassess"): lambda setting, kind=kind: near_misses(kind, setting)
-        for kind in ("refinement", "review")
-    },
-    ("task_plan", "reselect"): lambda setting: near_misses("task_plan", setting),
-    **{(kind, "fail"): lambda setting, kind=kind: faults(kind) for kind in AIMS},
 }
-_REPLIES["review", "fail"] = lambda setting: st.one_of(_dressed(_review(setting, "failed")), faults("review"))
+"""Replies that are aimed elsewhere, but near misses and faults, by kind and aim."""

@@ -50,8 +50,8 @@ class Said(NamedTuple):
     def wire(self) -> dict[str, Any]:
         """Return the JSON form, without defaults."""
         usual = Said(self.kind, self.text)
-        kept = {name: value for name, value in self._asdict().items() if value != getattr(usual, name)}
-        return {"kind": self.kind, "text": self.text} | kept
+        other = {name: value for name, value in self._asdict().items() if value != getattr(usual, name)}
+        return {"kind": self.kind, "text": self.text} | other
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Said:
@@ -63,23 +63,23 @@ class Said(NamedTuple):
         """
         try:
             given = {name: data[name] for name in cls._fields if name in data}
-            said = cls(**{**given, "tokens": tuple(given.get("tokens", (10, 10)))})
+            reply = cls(**{**given, "tokens": tuple(given.get("tokens", (10, 10)))})
         except TypeError:
             raise ValueError("a reply without a kind or a text") from None
-        texts = (said.kind, said.text, said.family, said.finish, said.fault)
-        numbers = (*said.tokens, said.cost_micro)
-        if not all(isinstance(text, str) for text in texts) or not isinstance(said.means, Mapping):
+        texts = (reply.kind, reply.text, reply.family, reply.finish, reply.fault)
+        numbers = (*reply.tokens, reply.cost_micro)
+        if not all(isinstance(text, str) for text in texts) or not isinstance(reply.means, Mapping):
             raise ValueError("a reply with something that is no text")
-        met = said.means.get("met", ())
-        if said.good not in (True, False, None) or not (
+        met = reply.means.get("met", ())
+        if reply.good not in (True, False, None) or not (
             isinstance(met, list | tuple) and all(isinstance(item, str) for item in met)
         ):
             raise ValueError("a reply that does not say what it means")
-        if len(said.tokens) != 2 or not all(type(item) is int and 0 <= item <= 2**40 for item in numbers):
+        if len(reply.tokens) != 2 or not all(type(item) is int and 0 <= item <= 2**40 for item in numbers):
             raise ValueError("a reply whose usage is not made of whole numbers")
-        if said.finish not in FINISHES or said.fault not in ("", *FAULT_CODES):
+        if reply.finish not in FINISHES or reply.fault not in ("", *FAULT_CODES):
             raise ValueError("a reply with an unknown end")
-        return said
+        return reply
 
 
 class Family(NamedTuple):
@@ -114,22 +114,17 @@ def _with(extra: str) -> Callable[[str], str]:
     return lambda text: f"{text[:-1]}{', ' if len(text) > 2 else ''}{extra}}}" if _object(text) else text
 
 
-def _twice(text: str) -> str:
-    """Send the object's first key twice, with another value the second time."""
-    try:
-        key = next(iter(json.loads(text)))
-    except (ValueError, StopIteration):
-        return text + text
-    return _with(f"{json.dumps(key)}: 0")(text)
+def _again(*, same: bool) -> Callable[[str], str]:
+    """Return a change that sends the object's first key twice; whoever merges the two with the same value sees nothing wrong."""
 
+    def change(text: str) -> str:
+        try:
+            key, value = next(iter(json.loads(text).items()))
+        except (ValueError, StopIteration, AttributeError):
+            return text + text
+        return _with(f"{json.dumps(key)}: {json.dumps(value if same else 0)}")(text)
 
-def _again(text: str) -> str:
-    """Send the object's first key twice, with the same value: whoever merges the two sees nothing wrong."""
-    try:
-        key, value = next(iter(json.loads(text).items()))
-    except (ValueError, StopIteration, AttributeError):
-        return text + text
-    return _with(f"{json.dumps(key)}: {json.dumps(value)}")(text)
+    return change
 
 
 FAMILIES: dict[str, Family] = {
@@ -148,8 +143,8 @@ FAMILIES: dict[str, Family] = {
     "truncated": Family("refused", lambda text: text[: max(1, len(text) // 2)]),
     "cut_last": Family("refused", lambda text: text[:-1]),
     "cut_at_limit": Family("refused", lambda text: text[: max(1, len(text) * 2 // 3)], "length"),
-    "duplicate_key": Family("refused", _twice),
-    "repeated_key": Family("refused", _again),
+    "duplicate_key": Family("refused", _again(same=False)),
+    "repeated_key": Family("refused", _again(same=True)),
     "two_objects": Family("refused", lambda text: f'{text}\n{text[:-1]}, "more": 1}}'),
     "not_a_number": Family("refused", _with('"note": NaN')),
     "infinity": Family("refused", _with('"note": -Infinity')),
@@ -177,18 +172,18 @@ FAMILIES: dict[str, Family] = {
 """Every family of near misses that can be made from any good reply."""
 
 
-def missed(said: Said, family: str) -> Said:
+def miss(reply: Said, family: str) -> Said:
     """Return the near miss of *family* that is made from the good reply *said*."""
     found = FAMILIES[family]
-    text = found.change(said.text)
-    if said.kind == "text":
+    text = found.change(reply.text)
+    if reply.kind == "text":
         good: bool | None = None
     elif found.verdict == "read":
-        good = said.good
+        good = reply.good
     else:
         good = False if found.verdict == "refused" else None
-    means = said.means if good else {}
-    return said._replace(text=text, family=family, good=good, means=means, finish=found.finish)
+    means = reply.means if good else {}
+    return reply._replace(text=text, family=family, good=good, means=means, finish=found.finish)
 
 
 def faulty(kind: str, code: str) -> Said:

@@ -11,8 +11,9 @@ import copy
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 from ...fsm.engine import Engine
 from ...fsm.journal.rows import RunRow, transition_of
@@ -32,8 +33,8 @@ from ..oracles.reference_model import RunModel
 from ..oracles.seen import Seen, Violation
 from ..strategies.injected_faults import CALL
 from ..strategies.reply_builder import Said, faulty
-from .error_attribution import made, not_drawn
-from .test_doubles import FakeModel, Lost, TestClock, ToolWatch, WorldJournal, watched
+from .error_attribution import blaming, make_engine
+from .test_doubles import FakeModel, Lost, TestClock, ToolWatch, WorldJournal, watch_tool
 
 ROWS_MAX = 2_000
 """Most rows of a run whose limits would allow more."""
@@ -79,16 +80,16 @@ class SystemUnderTest:
         self._make = make
         self._check = check
         self._path = path
-        self.journal = self._opened()
+        self.journal = self._open()
         self.clock = TestClock()
         self.script: list[Step] = []
         self.seen: dict[int, Seen] = {}
         self.tell: Callable[[ModelCall], Said] = lambda call: faulty(call.kind, "script_exhausted")
         self.choose: Callable[[Tool, Mapping[str, Any]], Mapping[str, Any]] = lambda tool, arguments: CALL
         self.watch = ToolWatch(self._begins)
-        self.model = FakeModel(self._asked)
+        self.model = FakeModel(self._ask)
         self.run_id = ""
-        self.allowed: dict[str, int] = {}
+        self.allowed: Counter[str] = Counter()
         self.calling: Callable[[Violation], None] | None = None
         self.rows_max: int | None = None
         self._tighter: tuple[Sequence[Any], Sequence[Any]] | None = None
@@ -111,25 +112,24 @@ class SystemUnderTest:
 
     def _process(self) -> Engine:
         """Return the engine as a new process would make it, with the world's own ports."""
-        own = made(self._make, self.journal, self._processes)
+        own = make_engine(self._make, self.journal, self._processes)
         self._processes += 1
         settings = own._runner.settings
-        tools = {name: watched(tool, self.watch) for name, tool in settings.tools.items()}
+        tools = {name: watch_tool(tool, self.watch) for name, tool in settings.tools.items()}
         settings = replace(settings, model=self.model, tools=tools)
         if self._tighter is not None:
-            settings = replace(settings, given_policy=_tightened(own.policy, *self._tighter))
+            settings = replace(settings, given_policy=_tighten(own.policy, *self._tighter))
         return own._with_ports(settings, self.journal, self.clock, SeededIds(f"process {self._processes}"))
 
-    def _opened(self) -> WorldJournal:
-        """Return the journal as a new process opens it."""
+    def _open(self) -> WorldJournal:
         journal = WorldJournal(self._path)
         journal.committed = self._committed_row
         return journal
 
     def _committed_row(self, run: int) -> None:
         """Note with every row that is committed what was said for it."""
-        said, self._pending = self._pending, []
-        self._committed.setdefault(run, []).append(said)
+        replies, self._pending = self._pending, []
+        self._committed.setdefault(run, []).append(replies)
         self._cancelled = self._cancelled + 1 if self._cancelled is not None else None
         live = self.live
         if live is not None and live.number != run:  # a task: its workflow looks at it only when it has ended
@@ -140,11 +140,12 @@ class SystemUnderTest:
         self._written[run] += 1
         if self.rows_max is not None and self._written.total() > self.rows_max:
             raise self._keep(EnoughRows())
+        if run not in self._specs:
+            self._specs |= {row.run: self.journal.spec(row.run_id) for row in self.journal.runs()}
         if self._written[run] > MARGIN + rows_allowed(
-            self._spec_of(run)
-        ):  # of a task, in one step of its workflow
-            message = f"after {self._written[run]} rows the run has not ended"
-            raise self._keep(self._violation("ends_within_bounds", message))
+            self._specs[run]
+        ):  # a task, in one step of its workflow
+            self._break("ends_within_bounds", f"after {self._written[run]} rows the run has not ended")
 
     @property
     def live(self) -> Run | None:
@@ -162,17 +163,15 @@ class SystemUnderTest:
 
     # -- the outside -----------------------------------------------------------------------------------------------
 
-    def _asked(self, call: ModelCall) -> Said:
+    def _ask(self, call: ModelCall) -> Said:
         self._hold_to_cancel(f"the model was asked for a {call.kind}", rows=1)
-        try:
-            said = self.tell(call)
-        except Exception as error:  # noqa: BLE001 - raised again when the step ends
-            raise self._keep(not_drawn(f"a reply to {call.kind}", error)) from None
-        said = worth(said, self.live)
-        self._pending.append(said)
+        with self._drawing(f"a reply to {call.kind}"):
+            reply = self.tell(call)
+        reply = worth(reply, self.live)
+        self._pending.append(reply)
         if self._step.get("do") != "finish":
-            self._step.setdefault("said", []).append(said.wire())
-        return said
+            self._step.setdefault("said", []).append(reply.wire())
+        return reply
 
     def _begins(self, tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> Mapping[str, Any]:
         """Hold a call of a tool to what must be true before it begins; return what happens in it."""
@@ -181,24 +180,9 @@ class SystemUnderTest:
         own = live is not None and live.run_id == context.run_id
         run = live if own and live is not None else restore_run(self.journal, context.run_id)[0]
         if not run.counters.formatted:
-            spec, intent = run.spec, run.memory.intent
-            if denied(spec.policy, spec.task_type, tool.name):
-                raise self._keep(self._violation("denied_never_called", f"{tool.name} was called"))
-            head = self.journal.run(run.run_id)
-            wanted = (intent.tool, canonical(intent.arguments)) if intent is not None else ("", "")
-            if head.state != "Executing" or wanted != (tool.name, canonical(arguments)):
-                message = f"{tool.name} was called in {head.state} without a committed intent for this call"
-                raise self._keep(self._violation("intent_before_effect", message))
-            key = intent.idempotency_key if intent is not None else ""
-            if context.idempotency_key != key:
-                message = f"{tool.name} got the key {context.idempotency_key}, its intent has {key}"
-                raise self._keep(self._violation("one_key_for_a_call", message))
-            if tool.effect == "once":
-                self._begins_once(key, tool)
-        try:
+            self._hold_to_intent(run, tool, arguments, context.idempotency_key)
+        with self._drawing(f"what happens in {tool.name}"):
             happening = dict(self.choose(tool, arguments))
-        except Exception as error:  # noqa: BLE001 - raised again when the step ends
-            raise self._keep(not_drawn(f"what happens in {tool.name}", error)) from None
         if self._step.get("do") != "finish":
             self._step.setdefault("happened", []).append(happening)
         if self.calling is not None and happening.get("do") in ("call", "raise_after"):
@@ -206,30 +190,44 @@ class SystemUnderTest:
             self.calling(self._with_script(self._violation(PROCESS, message)))
         return happening
 
+    @contextmanager
+    def _drawing(self, what: str) -> Iterator[None]:
+        """Keep an error for the end of the step."""
+        try:
+            with blaming(f"{what} could not be drawn:"):
+                yield
+        except Exception as error:  # noqa: BLE001 - raised again when the step ends
+            raise self._keep(error) from None
+
     def _hold_to_cancel(self, message: str, *, rows: int) -> None:
         """A driver learns with its next row that its run was cancelled; no tool, and after that row nothing, begins."""
         if self._cancelled is not None and self._cancelled >= rows:
-            message = f"{message} after the run was cancelled"
-            raise self._keep(self._violation("nothing_begins_after_a_cancel", message))
+            self._break("nothing_begins_after_a_cancel", f"{message} after the run was cancelled")
 
-    def _begins_once(self, key: str, tool: Tool) -> None:
+    def _hold_to_intent(self, run: Run, tool: Tool, arguments: Mapping[str, Any], key: str) -> None:
+        """A call is allowed, is the one that was committed, has its key, and is not begun again by itself."""
+        if denied(run.spec.policy, run.spec.task_type, tool.name):
+            self._break("denied_never_called", f"{tool.name} was called")
+        state, intent = self.journal.run(run.run_id).state, run.memory.intent
+        wanted = (intent.tool, canonical(intent.arguments)) if intent is not None else ("", "")
+        if state != "Executing" or wanted != (tool.name, canonical(arguments)):
+            message = f"{tool.name} was called in {state} without a committed intent for this call"
+            self._break("intent_before_effect", message)
+        if intent is not None and key != intent.idempotency_key:
+            message = f"{tool.name} got the key {key}, its intent has {intent.idempotency_key}"
+            self._break("one_key_for_a_call", message)
         begun = sum(call.key == key for call in self.watch.calls)
-        free = self.allowed.get(key, 0) + self.watch.not_begun.get(key, 0)
-        if begun > free:
+        free = self.allowed[key] + self.watch.not_begun[key]
+        if tool.effect == "once" and begun > free:
             message = (
                 f"{tool.name} has the effect once and was begun {begun + 1} times, {free} of them freely"
             )
-            raise self._keep(self._violation("once_never_repeats", message))
+            self._break("once_never_repeats", message)
 
     # -- looking ---------------------------------------------------------------------------------------------------
 
     def _heads(self) -> list[tuple[int, int]]:
         return [(row.run, row.head_seq) for row in self.journal.runs()]
-
-    def _spec_of(self, number: int) -> Spec:
-        if number not in self._specs:
-            self._specs |= {row.run: self.journal.spec(row.run_id) for row in self.journal.runs()}
-        return self._specs[number]
 
     def moved(self) -> list[RunRow]:
         """
@@ -240,9 +238,6 @@ class SystemUnderTest:
         """
         return [row for row in self.journal.runs() if self._held_at.get(row.run) != row.head_seq]
 
-    def _number(self) -> int:
-        return self.journal.run(self.run_id).run
-
     def _look_at_rows(self) -> None:
         """Read what was committed since, and hold every row to what always holds."""
         for head in reversed(self.journal.runs()):
@@ -250,15 +245,14 @@ class SystemUnderTest:
             if seen is None:
                 spec = self.journal.spec(head.run_id)
                 seen = self.seen[head.run] = Seen(head.run_id, spec, RunModel(spec.limits))
-            said = self._committed.pop(head.run, [])
+            replies = self._committed.pop(head.run, [])
             rows = self.journal.own_rows(head.run, len(seen.rows))
             for place, values in enumerate(rows):
-                seen.said = said[place] if place < len(said) else []
+                seen.replies = replies[place] if place < len(replies) else []
                 seen.rows.append(transition_of(values))
                 self._take(seen)
 
     def _take(self, seen: Seen) -> None:
-        """Go on with one row of a run."""
         row = seen.row
         self._count(seen)
         run = self.live
@@ -277,18 +271,16 @@ class SystemUnderTest:
 
     def _count(self, seen: Seen) -> None:
         """Go on with what the model said: tokens, success, criteria."""
-        row, reply = seen.row, seen.reply
-        if row.outcome["kind"] in ("reply", "fault", "result") or not seen.said:
-            used = [said.tokens for said in seen.said]
-            if seen.tokens is not None and seen.spec.task != 0:
-                seen.tokens = (
-                    seen.tokens[0] + sum(item[0] for item in used),
-                    seen.tokens[1] + sum(item[1] for item in used),
-                )
-        else:
+        kind, used = seen.row.outcome["kind"], [reply.tokens for reply in seen.replies]
+        unknown = not used if kind in ("reply", "fault") else used and kind != "result"
+        if unknown or seen.spec.task == 0:
             seen.tokens = None
-        if seen.spec.task == 0 or (row.outcome["kind"] in ("reply", "fault") and not seen.said):
-            seen.tokens = None
+        elif seen.tokens is not None:
+            seen.tokens = (
+                seen.tokens[0] + sum(sent for sent, _ in used),
+                seen.tokens[1] + sum(received for _, received in used),
+            )
+        reply = seen.reply
         if reply is not None and reply.good is not False:
             seen.success = seen.success or reply.means.get("status") == "success" or reply.good is None
             seen.met |= set(reply.means.get("met", ()))
@@ -310,9 +302,7 @@ class SystemUnderTest:
             self._held_at = dict(self._heads())
 
     def _violation(self, name: str, message: str, seen: Seen | None = None) -> Violation:
-        if seen is None:
-            found = [item for item in self.seen.values() if item.run_id == self.run_id]
-            seen = found[0] if found else None
+        seen = seen or next((item for item in self.seen.values() if item.run_id == self.run_id), None)
         seq = seen.rows[-1].seq if seen is not None and seen.rows else -1
         return Violation(name, seq, seen.run_id if seen is not None else "", message)
 
@@ -332,24 +322,25 @@ class SystemUnderTest:
         if broken is not None:
             raise broken
 
+    def _break(self, name: str, message: str) -> NoReturn:
+        """Break an invariant in the middle of a call."""
+        raise self._keep(self._violation(name, message))
+
     def _keep(self, error: BaseException) -> Lost:
         """Keep *error* for the end of the step, and return what ends the call without anybody catching it."""
         self._broken = self._broken or error
         return Lost()
 
 
-def _tightened(policy: Policy, deny: Sequence[Any], approvals: Sequence[Any]) -> Policy:
+def _tighten(policy: Policy, deny: Sequence[Any], approvals: Sequence[Any]) -> Policy:
     """
     Return *policy* with more that is denied and more that needs a yes.
 
     Nothing else of a step's policy counts: a saved case may come from anywhere, and its calls reach real tools.
     """
-    more = {"deny": deny, "approvals": approvals}
-    whole = {
-        name: (*getattr(policy, name), *(rule for rule in rules if rule not in getattr(policy, name)))
-        for name, rules in more.items()
-    }
-    return policy.model_copy(update=whole)
+    denied = (*policy.deny, *(rule for rule in deny if rule not in policy.deny))
+    asked = (*policy.approvals, *(rule for rule in approvals if rule not in policy.approvals))
+    return policy.model_copy(update={"deny": denied, "approvals": asked})
 
 
 def rows_allowed(spec: Spec) -> int:
@@ -362,26 +353,24 @@ def rows_allowed(spec: Spec) -> int:
     return min(ROWS_MAX, (limits.max_steps + 1) * per_step + ends)
 
 
-def worth(said: Said, run: Run | None) -> Said:
+def worth(reply: Said, run: Run | None) -> Said:
     """
     Return a reply with what is known of it in *run*: in a script with fewer steps it may answer another request.
 
     A reply that was made for another tool, for another policy or with documents that are not there may be read either way.
     """
-    if run is None or run.spec.task == 0 or said.good is None:
-        return said
-    selection, policy = run.memory.selection, run.spec.policy
-    tool, names = said.means.get("tool"), [said.means.get("action")]
-    if said.kind == "parameters":
-        other = bool(tool) and selection is not None and selection.tool != tool
-        return said._replace(good=None) if other else said
-    if said.kind == "plan" and said.family == "good":
-        names = re.findall(r'"name": "([^"]+)"', said.text)
-    forbidden = any(denied(policy, run.spec.task_type, name) for name in names if name)
-    as_made = forbidden is (said.good is False) or not any(names)
-    labels = (
-        re.findall(r'doc(?:List|Item):([^"#]+)', said.text) if said.good and said.kind == "selection" else ()
-    )
-    return (
-        said if as_made and all(label in run.memory.labels for label in labels) else said._replace(good=None)
-    )
+    if run is None or run.spec.task == 0 or reply.good is None:
+        return reply
+    names = [reply.means.get("action")]
+    if reply.kind == "parameters":
+        selected, tool = run.memory.selection, reply.means.get("tool")
+        sure = not tool or selected is None or selected.tool == tool
+        return reply if sure else reply._replace(good=None)
+    if reply.kind == "plan" and reply.family == "good":
+        names = re.findall(r'"name": "([^"]+)"', reply.text)
+    is_denied = any(denied(run.spec.policy, run.spec.task_type, name) for name in names if name)
+    sure = is_denied is (reply.good is False) or not any(names)
+    if reply.good and reply.kind == "selection":
+        labels = re.findall(r'doc(?:List|Item):([^"#]+)', reply.text)
+        sure = sure and all(label in run.memory.labels for label in labels)
+    return reply if sure else reply._replace(good=None)

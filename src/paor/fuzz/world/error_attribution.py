@@ -29,26 +29,26 @@ def is_own_code(error: BaseException) -> bool:
     return module.partition(".")[0] not in ("", "hypothesis", __name__.partition(".")[0])
 
 
-def not_drawn(what: str, error: Exception) -> Exception:
-    """Return what to report of *error* in the kit's own drawing, which is nothing that the engine has done."""
-    if is_foreign(error) or isinstance(error, UsageError):
-        return error
-    return UsageError(f"{what} could not be drawn: {type(error).__name__}: {error!s:.200}")
-
-
 @contextmanager
-def making(machine: type) -> Iterator[None]:
-    """Report an error in the constructor of a user's machine as that."""
+def blaming(what: str, more: str = "") -> Iterator[None]:
+    """
+    Report an error in a user's own code, or in the kit's drawing, as that; it is nothing that the engine has done.
+
+    Args:
+        what: Begins the message, up to the error.
+        more: Ends it.
+    """
     try:
         yield
-    except Exception as error:
-        if isinstance(error, UsageError) or is_foreign(error):
+    except UsageError:
+        raise
+    except (Exception, SystemExit) as error:
+        if is_foreign(error):
             raise
-        message = f"{type(error).__name__}: {error!s:.300}"
-        raise UsageError(f"{machine.__name__} cannot be made: {message}") from error
+        raise UsageError(f"{what} {type(error).__name__}: {error!s:.300}{more}") from error
 
 
-def made(make: Callable[[Journal], Any], journal: Journal, before: int) -> Engine:
+def make_engine(make: Callable[[Journal], Any], journal: Journal, before: int) -> Engine:
     """
     Return the engine that a user's function makes for a journal.
 
@@ -60,16 +60,10 @@ def made(make: Callable[[Journal], Any], journal: Journal, before: int) -> Engin
     Raises:
         UsageError: It raised, or returned something else.
     """
-    try:
+    name = getattr(make, "__qualname__", type(make).__name__).rpartition("<locals>.")[2]
+    again = f"; it was call {before + 1} of it in this case, for a new process" if before else ""
+    with blaming(f"{name} raised", again):
         engine = make(journal)
-    except UsageError:
-        raise
-    except (Exception, SystemExit) as error:
-        if is_foreign(error):
-            raise
-        name = getattr(make, "__qualname__", type(make).__name__).rpartition("<locals>.")[2]
-        again = f"; it was call {before + 1} of it in this case, for a new process" if before else ""
-        raise UsageError(f"{name} raised {type(error).__name__}: {error!s:.300}{again}") from error
     if inspect.iscoroutine(engine):
         engine.close()  # without a warning that it was never awaited
     if not isinstance(engine, Engine):

@@ -40,15 +40,15 @@ def closing(call: ModelCall, how: str, echoes: Mapping[str, Said]) -> Said:
     }
     reply, means = polite[call.kind]
     text = reply if isinstance(reply, str) else json.dumps(reply)
-    said = Said(call.kind, text, "closing", None if call.kind == "parameters" else True, means)
+    chosen = Said(call.kind, text, "closing", None if call.kind == "parameters" else True, means)
     if not how.isdecimal():
-        return said
+        return chosen
     names = sorted(families(call.kind))
-    return near_miss(said, names[(int(how) + call.number) % len(names)])
+    return near_miss(chosen, names[(int(how) + call.number) % len(names)])
 
 
-def in_turn(said: Sequence[Said]) -> Callable[[ModelCall], Said]:
-    left = list(said)
+def in_turn(replies: Sequence[Said]) -> Callable[[ModelCall], Said]:
+    left = list(replies)
 
     def tell(call: ModelCall) -> Said:
         for place, item in enumerate(left):

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from ...fsm.journal.group_commit import Entry
 from ...fsm.journal_api import Journal
 from ...prompts.model import ModelCall, ModelUnavailable, Reply
+from ...states.base.errors import AnswerNeeded, NotStarted
 from ...states.records.outcomes import Usage
 from ...tools.tool import Tool, ToolContext
-from ..strategies.injected_faults import RETURNED, raised
+from ..strategies.injected_faults import RETURNED, exception_of
 from ..strategies.reply_builder import Said
 
 START_US = 1_767_225_600_000_000
@@ -101,11 +104,11 @@ class FakeModel:
 
     def ask(self, call: ModelCall) -> Reply:
         """Answer."""
-        said = self._tell(call)
-        usage = Usage(1, *said.tokens, said.cost_micro)
-        if said.fault:
-            raise ModelUnavailable(said.fault, "the model cannot be reached", usage)
-        return Reply(said.text, usage, said.finish)  # type: ignore[arg-type]
+        reply = self._tell(call)
+        usage = Usage(1, *reply.tokens, reply.cost_micro)
+        if reply.fault:
+            raise ModelUnavailable(reply.fault, "the model cannot be reached", usage)
+        return Reply(reply.text, usage, reply.finish)  # type: ignore[arg-type]
 
     async def aask(self, call: ModelCall) -> Reply:
         """Answer; nothing is waited for."""
@@ -148,7 +151,7 @@ class ToolWatch:
     def __init__(self, choose: Callable[[Tool, Mapping[str, Any], ToolContext], Mapping[str, Any]]) -> None:
         self.choose = choose
         self.calls: list[ObservedCall] = []
-        self.not_begun: dict[str, int] = {}
+        self.not_begun: Counter[str] = Counter()
         self.raised: BaseException | None = None
 
     def begins(self, tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> Mapping[str, Any]:
@@ -158,13 +161,10 @@ class ToolWatch:
             tool.name, tool.effect, context.run_id, context.idempotency_key, dict(arguments), happening
         )
         self.calls.append(call)
-        if happening["do"] == "ask" or (happening["do"] == "raise" and happening["what"] == "NotStarted"):
-            self.does_not_begin(call.key)
+        self.not_begun[call.key] += happening["do"] == "ask" or (
+            happening["do"] == "raise" and happening["what"] == "NotStarted"
+        )
         return happening
-
-    def does_not_begin(self, key: str) -> None:
-        """Note that an effect certainly did not happen, and may be tried again."""
-        self.not_begun[key] = self.not_begun.get(key, 0) + 1
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -183,39 +183,37 @@ class WatchedTool(Tool):
         happening = self.watch.begins(self, arguments, context)
         kind = happening["do"]
         if kind in ("raise", "ask"):
-            raise raised(happening)
+            raise exception_of(happening)
         if kind == "return":
             return happening["value"] if "value" in happening else RETURNED[happening["what"]]()
-        try:
+        with self._noting(context):
             value = super().invoke(arguments, context)
-        except Exception as error:
-            self._note_error(error, context)
-            raise
         if inspect.isawaitable(value):
-            return self._awaited(value, happening, context)
-        if kind == "raise_after":
-            raise raised(happening)
-        return value
+            return self._await(value, happening, context)
+        return self._end(value, happening)
 
-    async def _awaited(self, value: Any, happening: Mapping[str, Any], context: ToolContext) -> Any:
-        try:
+    async def _await(self, value: Any, happening: Mapping[str, Any], context: ToolContext) -> Any:
+        with self._noting(context):
             value = await value
-        except Exception as error:
-            self._note_error(error, context)
-            raise
+        return self._end(value, happening)
+
+    def _end(self, value: Any, happening: Mapping[str, Any]) -> Any:
         if happening["do"] == "raise_after":
-            raise raised(happening)
+            raise exception_of(happening)
         return value
 
-    def _note_error(self, error: Exception, context: ToolContext) -> None:
-        from ...states.base.errors import AnswerNeeded, NotStarted
+    @contextmanager
+    def _noting(self, context: ToolContext) -> Iterator[None]:
+        """Note what the tool's own function raises."""
+        try:
+            yield
+        except Exception as error:
+            self.watch.raised = error
+            self.watch.not_begun[context.idempotency_key] += isinstance(error, NotStarted | AnswerNeeded)
+            raise
 
-        self.watch.raised = error
-        if isinstance(error, NotStarted | AnswerNeeded):
-            self.watch.does_not_begin(context.idempotency_key)
 
-
-def watched(tool: Tool, watch: ToolWatch) -> WatchedTool:
+def watch_tool(tool: Tool, watch: ToolWatch) -> WatchedTool:
     """Return *tool* with its calls reported to *watch*; its reconciliation, too."""
     given = {field.name: getattr(tool, field.name) for field in dataclasses.fields(Tool)}
     if tool.reconcile is not None:
@@ -226,18 +224,15 @@ def watched(tool: Tool, watch: ToolWatch) -> WatchedTool:
 def _reconciling(reconcile: Callable[[str], Any], watch: ToolWatch) -> Callable[[str], Any]:
     """Return a reconciliation that reports when it says that nothing has happened."""
 
-    async def later(key: str, value: Any) -> Any:
-        value = await value
-        if value is None:
-            watch.does_not_begin(key)
+    def noted(key: str, value: Any) -> Any:
+        watch.not_begun[key] += value is None
         return value
+
+    async def later(key: str, value: Any) -> Any:
+        return noted(key, await value)
 
     def asked(key: str) -> Any:
         value = reconcile(key)
-        if inspect.isawaitable(value):
-            return later(key, value)
-        if value is None:
-            watch.does_not_begin(key)
-        return value
+        return later(key, value) if inspect.isawaitable(value) else noted(key, value)
 
     return asked

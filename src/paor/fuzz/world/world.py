@@ -25,7 +25,7 @@ from ...fsm.replay.restore import restore_run
 from ...fsm.runtime.loop import Steps
 from ...fsm.runtime.run_context import RunContext
 from ...states.base.errors import InvalidAnswer, UsageError
-from ...states.records.events import RunEnded, TransitionTaken
+from ...states.records.events import TransitionTaken
 from ...states.records.questions import Question
 from ...states.records.requests import ModelRequest, Nothing, Recall
 from ...states.run.state import Run
@@ -33,7 +33,7 @@ from ...states.settings.limits import Limits
 from ...states.settings.policy import Policy
 from ..oracles.invariants import journal_tells_the_state
 from ..oracles.seen import Violation
-from ..strategies.injected_faults import CALL, checked_happening
+from ..strategies.injected_faults import CALL, check_happening
 from ..strategies.reply_builder import Said
 from .engine_under_test import EnoughRows, Make, Step, SystemUnderTest, rows_allowed
 from .error_attribution import is_foreign
@@ -75,12 +75,14 @@ class World(SystemUnderTest):
             return "end"
         if run.waiting_for is not None:
             return "question"
-        request = request_of(run)
-        if isinstance(request, ModelRequest):
-            return request.kind
-        return (
-            "recall" if isinstance(request, Recall) else "nothing" if isinstance(request, Nothing) else "tool"
-        )
+        match request_of(run):
+            case ModelRequest(kind=kind):
+                return kind
+            case Recall():
+                return "recall"
+            case Nothing():
+                return "nothing"
+        return "tool"
 
     @property
     def question(self) -> Question | None:
@@ -95,9 +97,8 @@ class World(SystemUnderTest):
     def may_be_late(self) -> bool:
         """Whether the question counts as declined after some time."""
         run = self.run
-        return (
-            self.need == "question" and run is not None and run.spec.limits.elicitation_timeout_s is not None
-        )
+        late = run is not None and run.spec.limits.elicitation_timeout_s is not None
+        return late and self.need == "question"
 
     # -- steps -----------------------------------------------------------------------------------------------------
 
@@ -114,8 +115,7 @@ class World(SystemUnderTest):
         kind = step.get("do")
         if kind not in DOS:
             raise UsageError(f"a step of a world that is none: {kind!a:.80}")
-        self._step = dict(step)
-        self.script.append(self._step)
+        self._add(dict(step))
         try:
             getattr(self, f"_{kind}")(step)
             self._raise_broken()
@@ -164,9 +164,9 @@ class World(SystemUnderTest):
             Violation: As `do`.
         """
         for step in script:
-            said = [Said.of(item) for item in step.get("said", ())]
-            happened = [checked_happening(item) for item in step.get("happened", ())]
-            self.tell = in_turn(said)
+            replies = [Said.of(item) for item in step.get("said", ())]
+            happened = [check_happening(item) for item in step.get("happened", ())]
+            self.tell = in_turn(replies)
             self.choose = happening_in_turn(happened)
             self.do({name: value for name, value in step.items() if name not in ("said", "happened")})
 
@@ -178,17 +178,16 @@ class World(SystemUnderTest):
     def _start(self, step: Mapping[str, Any]) -> None:
         """Start a run; a step that the engine refuses starts nothing."""
         self._drop()
-        options = {
-            name: step[name] for name in ("mode", "final_format", "task_type", "stage") if step.get(name)
-        }
+        names = ("mode", "final_format", "task_type", "stage")
+        options: dict[str, Any] = {name: step[name] for name in names if step.get(name)}
         try:
             if step.get("limits") is not None:
                 options["limits"] = Limits(**{**self.engine.limits.model_dump(), **step["limits"]})
             drawn = Policy(**step["policy"]) if step.get("policy") is not None else None
             documents = [(str(name), str(text)) for name, text in step.get("documents", ())]
+        except UsageError:
+            raise
         except (ValidationError, TypeError, ValueError) as error:
-            if isinstance(error, UsageError):
-                raise
             raise UsageError(f"limits, policy or documents of a step: {error}") from None
         self._tighter = (drawn.deny, drawn.approvals) if drawn is not None else None
         self.engine = self._process()
@@ -217,17 +216,15 @@ class World(SystemUnderTest):
         self.journal.lose = False
 
     def _answer(self, step: Mapping[str, Any]) -> None:
-        """Answer a question; a wrong answer changes nothing."""
-        self._given({"answer": step.get("answer")}, step)
+        self._resume_with({"answer": step.get("answer")}, step)
 
     def _settle(self, step: Mapping[str, Any]) -> None:
-        """Say what became of an effect in doubt."""
         question = self.question
         if step.get("outcome") == "retry" and question is not None and question.key is not None:
-            self.allowed[question.key] = self.allowed.get(question.key, 0) + 1
-        self._given({"outcome": step.get("outcome"), "result": step.get("result")}, step)
+            self.allowed[question.key] += 1
+        self._resume_with({"outcome": step.get("outcome"), "result": step.get("result")}, step)
 
-    def _given(self, options: dict[str, Any], step: Mapping[str, Any]) -> None:
+    def _resume_with(self, options: dict[str, Any], step: Mapping[str, Any]) -> None:
         if self.need != "question":
             return
         before, question = self._heads(), self.question
@@ -274,13 +271,12 @@ class World(SystemUnderTest):
         self._pending = []
         if self._path != ":memory:":
             self.journal.discard()
-            self.journal = self._opened()
+            self.journal = self._open()
         self.engine = self._process()
         self._look_at_rows()
         self._rest(journal_tells_the_state)
 
     def _clock(self, step: Mapping[str, Any]) -> None:
-        """Have the clocks jump."""
         self.clock.jump(int(step.get("wall_us", 0)), int(step.get("active_us", 0)))
 
     def _look(self, step: Mapping[str, Any]) -> None:
@@ -292,9 +288,8 @@ class World(SystemUnderTest):
         if self.need == "end":
             again = self.engine.cancel(self.run_id)
             if again.wire() != first.wire() or self._heads() != before:
-                raise self._violation(
-                    "an_end_stays", "asking for an ended run gave another result or new rows"
-                )
+                message = "asking for an ended run gave another result or new rows"
+                raise self._violation("an_end_stays", message)
         elif self._heads() != before:
             raise self._violation("an_end_stays", "looking at a run that waits wrote rows")
 
@@ -306,26 +301,26 @@ class World(SystemUnderTest):
         echoes = self.echoes
         self.tell = lambda call: closing(call, how, echoes)
         self.choose = lambda tool, arguments: CALL
-        most, last = self._rows_allowed(), self.script.pop()
+        run, last = self.run, self.script.pop()
+        most = rows_allowed(run.spec) if run is not None else 0
         while self.need not in ("start", "end"):
             if self.need == "question":
                 question = self.question
                 doubt = question is not None and question.kind == "in_doubt"
                 options = {"outcome": "fail"} if doubt else {"answer": {"action": "decline"}}
-                self._goes_on({"do": "settle" if doubt else "answer"} | options)
-                self._given(options, {})
+                self._add({"do": "settle" if doubt else "answer"} | options)
+                self._resume_with(options, {})
             else:
-                self._goes_on({"do": "row"})
+                self._add({"do": "row"})
                 self._row({})
             self._raise_broken()
             count += 1
             if count > most:
-                self._goes_on(last)
+                self._add(last)
                 raise self._violation("ends_within_bounds", f"after {count} more rows the run has not ended")
         self._rest()
 
-    def _goes_on(self, step: Step) -> None:
-        """Add a step to the script that the world has chosen itself."""
+    def _add(self, step: Step) -> None:
         self._step = step
         self.script.append(step)
 
@@ -365,13 +360,10 @@ class World(SystemUnderTest):
             self._rest()
 
     def _drain(self) -> None:
-        """Let the driver end."""
         self._restored = None
-        if self._stream is not None:
-            for event in self._stream:
-                if isinstance(event, RunEnded) and event.run_id == self.run_id:
-                    self._last = event.result
-            self._stream = None
+        for _ in self._stream or ():
+            pass
+        self._stream = None
 
     def _drop(self) -> None:
         """Let go of the driver as it stands: between two rows."""
@@ -383,12 +375,5 @@ class World(SystemUnderTest):
     @property
     def echoes(self) -> dict[str, Said]:
         """The last good reply of each kind in this world, for a run that is brought to its end."""
-        said = [Said.of(item) for step in self.script for item in step.get("said", ())]
-        return {item.kind: item for item in said if item.good}
-
-    def _rows_allowed(self) -> int:
-        """Return how many rows a run may still have by its limits, generously counted."""
-        run = self.run
-        if run is None:
-            return 0
-        return rows_allowed(run.spec)
+        replies = [Said.of(item) for step in self.script for item in step.get("said", ())]
+        return {item.kind: item for item in replies if item.good}
