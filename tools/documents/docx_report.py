@@ -5,31 +5,26 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from .report_links import link_of
-
-if TYPE_CHECKING:
-    from markdown_it.token import Token
+import docx
+from docx.opc.constants import RELATIONSHIP_TYPE
+from docx.oxml import OxmlElement
+from docx.oxml.ns import qn
+from docx.shared import Cm, Pt, RGBColor
+from markdown_it.token import Token
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 """The first day that a ZIP archive can name; every part of a report has it."""
 
-_INK, _HEAD_FILL, _CODE_FILL = "17324D", "E9EEF3", "F3F5F6"
+_INK, _LINE, _HEAD_FILL, _CODE_FILL = "17324D", "B9C6D2", "E9EEF3", "F3F5F6"
 _FONT, _CODE_FONT = "Calibri", "Consolas"
 _LISTS_DEEP = 3
 _AFTER_SHADE = (
-    "w:tabs",
-    "w:spacing",
-    "w:ind",
-    "w:jc",
-    "w:outlineLvl",
-    "w:rPr",
-    "w:sectPr",
-    "w:noWrap",
-    "w:vAlign",
+    *("w:tabs", "w:spacing", "w:ind", "w:jc", "w:outlineLvl", "w:rPr", "w:sectPr"),
+    *("w:noWrap", "w:vAlign"),
 )
-"""Properties that stand behind the shading of a paragraph or a cell: Word insists on its order."""
+"""Properties that come after the shading of a paragraph or a cell: Word insists on its order."""
 _COLUMNS_MAX = 63
 """Word's own bound."""
 
@@ -68,17 +63,14 @@ class _Writer:
     """Writes tokens one after the other."""
 
     def __init__(self, title: str, language: str) -> None:
-        import docx
-
         self.document = docx.Document()
         self._styled(language)
         facts = self.document.core_properties
         facts.title, facts.author, facts.comments, facts.keywords = title[:250], "paor", "", ""
         facts.last_modified_by, facts.language, facts.revision = "", language, 1
-        for name in ("created", "modified"):
-            for element in list(facts._element):
-                if element.tag.endswith(f"}}{name}"):
-                    facts._element.remove(element)
+        for element in list(facts._element):
+            if element.tag.endswith(("}created", "}modified")):
+                facts._element.remove(element)
         package = self.document.part.package
         for key, relation in list(package.rels.items()):
             if relation.reltype.endswith("/thumbnail"):
@@ -88,9 +80,6 @@ class _Writer:
         self._item_begun = False
 
     def _styled(self, language: str) -> None:
-        from docx.oxml.ns import qn
-        from docx.shared import Cm, Pt, RGBColor
-
         styles = self.document.styles
         normal = styles["Normal"]
         normal.font.name, normal.font.size = _FONT, Pt(11)
@@ -100,12 +89,8 @@ class _Writer:
         sizes = {"Title": 24, "Heading 1": 18, "Heading 2": 14, "Heading 3": 12, "Heading 4": 11}
         for name, size in sizes.items():
             font = styles[name].font
-            font.name, font.size, font.bold, font.color.rgb = (
-                _FONT,
-                Pt(size),
-                True,
-                RGBColor.from_string(_INK),
-            )
+            font.name, font.size, font.bold = _FONT, Pt(size), True
+            font.color.rgb = RGBColor.from_string(_INK)
             fonts = styles[name].element.rPr.rFonts
             for kind in ("asciiTheme", "hAnsiTheme", "eastAsiaTheme", "cstheme"):
                 fonts.attrib.pop(qn(f"w:{kind}"), None)
@@ -156,8 +141,6 @@ class _Writer:
 
     def _paragraph(self) -> Any:
         """Add a paragraph in the style of where it stands."""
-        from docx.shared import Cm, Pt
-
         if self._lists:
             style, number = self._lists[-1]
             depth = min(len(self._lists), _LISTS_DEEP)
@@ -192,8 +175,6 @@ class _Writer:
         return int(number.numId)
 
     def _code(self, text: str) -> None:
-        from docx.shared import Pt
-
         paragraph = self.document.add_paragraph()
         paragraph.paragraph_format.line_spacing = 1.0
         _filled(paragraph._p.get_or_add_pPr(), _CODE_FILL)
@@ -206,9 +187,6 @@ class _Writer:
 
     def _table(self, tokens: Sequence[Token]) -> None:
         """Add a table; its first row is the head, and repeats on every page."""
-        from docx.oxml import OxmlElement
-        from docx.shared import Pt
-
         rows: list[list[tuple[Token, str]]] = []
         align = ""
         for token in tokens:
@@ -247,21 +225,16 @@ class _Writer:
             if token.tag in marks and token.nesting:
                 marks[token.tag] += token.nesting
             elif token.type == "link_open":
-                target = link_of(token)
-                link = _linked(paragraph, target) if target else None
+                link = _linked(paragraph, str(token.attrGet("href")))
             elif token.type == "link_close":
                 link = None
             elif token.type == "hardbreak":
                 paragraph.add_run().add_break()
             else:
                 text = " " if token.type == "softbreak" else token.content
-                if token.type == "image":
-                    text = f"[picture: {text}]"
                 self._run(paragraph, text, marks, link, code=token.type == "code_inline")
 
     def _run(self, paragraph: Any, text: str, marks: dict[str, int], link: Any, *, code: bool) -> None:
-        from docx.shared import Pt, RGBColor
-
         run = paragraph.add_run(text)
         run.bold, run.italic = (True if marks["strong"] > 0 else None), (True if marks["em"] > 0 else None)
         run.font.strike = True if marks["s"] > 0 else None
@@ -272,16 +245,19 @@ class _Writer:
             link.append(run._r)
 
 
+def _element(tag: str, **values: str) -> Any:
+    """Return a new element with attributes."""
+    element = OxmlElement(tag)
+    for name, value in values.items():
+        element.set(qn(f"w:{name}"), value)
+    return element
+
+
 def _linked(paragraph: Any, target: str) -> Any:
     """Return a new link element at the end of *paragraph*."""
-    from docx.opc.constants import RELATIONSHIP_TYPE
-    from docx.oxml import OxmlElement
-    from docx.oxml.ns import qn
-
     link = OxmlElement("w:hyperlink")
-    link.set(
-        qn("r:id"), paragraph.part.relate_to(target[:2000], RELATIONSHIP_TYPE.HYPERLINK, is_external=True)
-    )
+    relation = paragraph.part.relate_to(target[:2000], RELATIONSHIP_TYPE.HYPERLINK, is_external=True)
+    link.set(qn("r:id"), relation)
     paragraph._p.append(link)
     return link
 
@@ -293,40 +269,20 @@ def _numbered(paragraph: Any, number: int) -> None:
 
 
 def _filled(properties: Any, colour: str) -> None:
-    from docx.oxml import OxmlElement
-    from docx.oxml.ns import qn
-
-    shade = OxmlElement("w:shd")
-    for name, value in (("val", "clear"), ("color", "auto"), ("fill", colour)):
-        shade.set(qn(f"w:{name}"), value)
+    shade = _element("w:shd", val="clear", color="auto", fill=colour)
     properties.insert_element_before(shade, *_AFTER_SHADE)
 
 
 def _bordered(paragraph: Any, side: str) -> None:
-    from docx.oxml import OxmlElement
-    from docx.oxml.ns import qn
-
-    borders, line = OxmlElement("w:pBdr"), OxmlElement(f"w:{side}")
-    for name, value in (
-        ("val", "single"),
-        ("sz", "12" if side == "left" else "6"),
-        ("space", "8"),
-        ("color", "B9C6D2"),
-    ):
-        line.set(qn(f"w:{name}"), value)
-    borders.append(line)
+    size = "12" if side == "left" else "6"
+    borders = OxmlElement("w:pBdr")
+    borders.append(_element(f"w:{side}", val="single", sz=size, space="8", color=_LINE))
     paragraph._p.get_or_add_pPr().insert_element_before(borders, "w:shd", *_AFTER_SHADE)
 
 
 def _lined(table: Any) -> None:
     """Give a table thin grey lines instead of black ones."""
-    from docx.oxml import OxmlElement
-    from docx.oxml.ns import qn
-
     borders = OxmlElement("w:tblBorders")
     for side in ("top", "left", "bottom", "right", "insideH", "insideV"):
-        line = OxmlElement(f"w:{side}")
-        for name, value in (("val", "single"), ("sz", "4"), ("space", "0"), ("color", "B9C6D2")):
-            line.set(qn(f"w:{name}"), value)
-        borders.append(line)
+        borders.append(_element(f"w:{side}", val="single", sz="4", space="0", color=_LINE))
     table._tbl.tblPr.insert_element_before(borders, "w:shd", "w:tblLayout", "w:tblCellMar", "w:tblLook")

@@ -1,8 +1,8 @@
 """Office files are ZIP archives of XML parts: what is checked before any library opens one."""
 
 import io
+import re
 import zipfile
-from collections.abc import Collection
 
 from .conversion import ConversionError, one_line
 
@@ -17,14 +17,14 @@ _TITLE = ".//{http://purl.org/dc/elements/1.1/}title"
 _CORE = "docProps/core.xml"
 
 
-def checked_parts(data: bytes, kind: str, wanted: Collection[str] = ()) -> dict[str, bytes]:
+def checked_parts(data: bytes, kind: str, wanted: str = "") -> dict[str, bytes]:
     """
     Refuse a dangerous archive and return some of its parts.
 
     Args:
         data: The file.
         kind: What it claims to be, for messages: ``Word document``.
-        wanted: Names of parts to return; one that is not there is left out.
+        wanted: Regular expression for the whole names of the parts to return; empty for none.
 
     Raises:
         ConversionError: ``too_large`` for a bomb, ``encrypted``, ``broken`` where a part declares entities.
@@ -38,15 +38,12 @@ def checked_parts(data: bytes, kind: str, wanted: Collection[str] = ()) -> dict[
             raise ConversionError("too_large", message)
         if any(part.flag_bits & 1 for part in parts):
             raise ConversionError("encrypted", "is protected by a password; save a copy without one")
-        names = {part.filename for part in parts}
         found: dict[str, bytes] = {}
-        for name in sorted(names):
-            if "/media/" in name:
-                continue
+        for name in sorted({part.filename for part in parts if "/media/" not in part.filename}):
             content = archive.read(name)
             if any(mark in content for mark in _ENTITY):
                 raise ConversionError("broken", f"declares entities in {name!r}, which no {kind} may")
-            if name in wanted:
+            if re.fullmatch(wanted, name):
                 found[name] = content
         return found
 

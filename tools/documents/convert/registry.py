@@ -84,6 +84,12 @@ _ADVICE = {
 }
 
 Reader = Callable[[bytes, str], Converted]
+"""
+Reads one format from the file and the character set that its server stated (empty for none; only texts have one).
+
+Raises `ConversionError`, or whatever its library raises; its text may be empty.
+"""
+
 _READERS: dict[str, Reader] = {
     "application/pdf": read_pdf,
     DOCX: read_docx,
