@@ -296,14 +296,6 @@ def test_pages_join_as_lines_do() -> None:
     assert flow([]).text == ""
 
 
-def test_stray_last_letters_are_mended_only_where_they_are_a_habit() -> None:
-    """Some writers of justified text set the last letter of a line apart."""
-    broken = [f"words of line {n} and th e" for n in range(9)]
-    assert "th e" not in flow([lines(*broken)]).text
-    honest = [*(f"line {n} of an honest text here" for n in range(60)), *broken[:5]]
-    assert flow([lines(*honest)]).text.count("th e") == 5
-
-
 def numbered(number: int, *, head: str = "", foot: str = "") -> list[PageLine]:
     """Return a page of seven lines with a head and a foot."""
     body = [

@@ -33,7 +33,7 @@ def test_a_real_manual_gives_whole_sentences_on_the_right_page() -> None:
 
 @pytest.mark.download
 def test_a_real_law_summary_can_be_quoted() -> None:
-    """Encrypted with an empty password, footnotes, letters set apart at line ends."""
+    """Encrypted with an empty password, and with footnotes."""
     law = real("law.pdf")
     assert law.pages == 18
     assert law.title == "The Digital Millennium Copyright Act of 1998"
