@@ -60,37 +60,23 @@ def web_tools(
         raise UsageError("web_tools: enrich is True, False or a function of a query and pages")
     hook = (enriched_by_words if enrich else None) if isinstance(enrich, bool) else enrich
     settings = settings or WebSettings()
-    return _offered(_Web(backend_of(search), settings, Fetcher(settings, resolver), hook))
+    web = _Web(backend_of(search), settings, Fetcher(settings, resolver), hook)
 
+    def offered(
+        name: str, run: Callable[..., Any], parameters: dict[str, Any], label: str, words: str
+    ) -> Tool:
+        return Tool(name, words, parameters, run, effect="read", label=label)
 
-def _offered(web: _Web) -> tuple[Tool, ...]:
-    """Return the tools over *web*, in catalog order."""
+    searches = "Search the web; gives titles, URLs and a few sentences of each result."
+    scrapes = "Search the web and read the pages that were found; a query that is a URL reads that page."
+    crawls = (
+        "Read the pages whose URLs stand in documents, such as the results of a search;"
+        " advanced also reads pages of the same sites that they link to."
+    )
     return (
-        Tool(
-            name="web.search",
-            description="Search the web; gives titles, URLs and a few sentences of each result.",
-            parameters=SEARCH,
-            run=web.search,
-            effect="read",
-            label="search",
-        ),
-        Tool(
-            name="web.scrape",
-            description="Search the web and read the pages that were found; a query that is a URL reads that page.",
-            parameters=SCRAPE,
-            run=web.scrape,
-            effect="read",
-            label="pages",
-        ),
-        Tool(
-            name="web.crawl",
-            description="Read the pages whose URLs stand in documents, such as the results of a search;"
-            " advanced also reads pages of the same sites that they link to.",
-            parameters=CRAWL,
-            run=web.crawl,
-            effect="read",
-            label="pages",
-        ),
+        offered("web.search", web.search, SEARCH, "search", searches),
+        offered("web.scrape", web.scrape, SCRAPE, "pages", scrapes),
+        offered("web.crawl", web.crawl, CRAWL, "pages", crawls),
     )
 
 
@@ -257,27 +243,27 @@ class _Web:
         return facts[: self.settings.enrich_top], notes
 
 
+_PARAMETERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "query": ("query", str),
+    "maxResults": ("max_results", int),
+    "searchDepth": ("depth", str),
+    "timeRange": ("time_range", str),
+    "topic": ("topic", str),
+    "includeDomains": ("include_domains", tuple),
+    "excludeDomains": ("exclude_domains", tuple),
+    "language": ("language", str),
+    "includeAnswer": ("include_answer", bool),
+    "includeRawContent": ("include_raw_content", bool),
+}
+"""The documents' parameters: the attribute of a `SearchQuery`, and its type."""
+
+
 def _query(arguments: dict[str, Any], deadline: Deadline) -> SearchQuery:
     """Return the documents' parameters as a query."""
-    given: dict[str, Callable[[Any], Any]] = {
-        "query": str,
-        "maxResults": int,
-        "searchDepth": str,
-        "timeRange": str,
-        "topic": str,
-        "includeDomains": tuple,
-        "excludeDomains": tuple,
-        "language": str,
-        "includeAnswer": bool,
-        "includeRawContent": bool,
-    }
-    names = {"searchDepth": "depth", "maxResults": "max_results", "timeRange": "time_range"}
-    names |= {"includeDomains": "include_domains", "excludeDomains": "exclude_domains"}
-    names |= {"includeAnswer": "include_answer", "includeRawContent": "include_raw_content"}
-    values = {
-        names.get(name, name): as_type(arguments[name])
-        for name, as_type in given.items()
-        if arguments.get(name) is not None
+    values: dict[str, Any] = {
+        name: kind(arguments[given])
+        for given, (name, kind) in _PARAMETERS.items()
+        if arguments.get(given) is not None
     }
     return SearchQuery(**values, timeout_s=min(30.0, deadline.left))
 

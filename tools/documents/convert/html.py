@@ -53,14 +53,23 @@ def markdown_of(html: str) -> tuple[str, str | None, tuple[str, ...]]:
     return markdown, title, tuple(notes)
 
 
-def read_html(data: bytes, charset: str = "") -> Converted:
+def page_text(data: bytes, charset: str = "") -> tuple[str, tuple[str, ...]]:
     """
-    Turn a web page into Markdown; scripts, styles, navigation, footers and hidden parts are left out.
+    Return the source of a page as text, with notes on how it was decoded.
 
-    The character set is what the server stated, else that of a byte order mark or the page's ``meta``.
+    Args:
+        data: The page.
+        charset: Character set that the server stated; else a byte order mark or the page's ``meta`` counts.
+
+    Raises:
+        ConversionError: ``binary`` when it is no text.
     """
     stated = re.search(rb"<meta[^>]{0,200}charset\s*=\s*[\"']?([\w.:-]{1,40})", data[:4096], re.IGNORECASE)
-    meta = stated[1].decode("ascii", "replace") if stated else ""
-    text, notes = text_of(data, charset or meta)
+    return text_of(data, charset or (stated[1].decode("ascii", "replace") if stated else ""))
+
+
+def read_html(data: bytes, charset: str = "") -> Converted:
+    """Turn a web page into Markdown; scripts, styles, navigation, footers and hidden parts are left out."""
+    text, notes = page_text(data, charset)
     markdown, title, more = markdown_of(text)
     return Converted(markdown, "text/html", title, notes=(*notes, *more))
