@@ -1,7 +1,6 @@
 """What a conversion gives back, how it fails, and the clean-up and the tables that formats share."""
 
 import re
-from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -27,8 +26,6 @@ class Converted:
         title: Title that the document gives itself, ``None`` where it has none.
         pages: Number of pages; only PDF files have pages, else ``None``.
         notes: Short facts a reader of ``text`` should know, e.g. ``"2 of 14 pages hold no text"``.
-        page_starts: Offset in ``text`` at which each page begins, in page order; empty unless PDF.
-            A page without text begins where the next one does.
     """
 
     text: str
@@ -36,21 +33,6 @@ class Converted:
     title: str | None = None
     pages: int | None = None
     notes: tuple[str, ...] = ()
-    page_starts: tuple[int, ...] = ()
-
-    def page_at(self, offset: int) -> int | None:
-        """
-        Return the page, counted from 1, that holds the character at *offset* of ``text``.
-
-        Args:
-            offset: Index into ``text``; one behind the end counts as the last page.
-
-        Returns:
-            The page number, or ``None`` when the document has no pages.
-        """
-        if not self.page_starts:
-            return None
-        return max(1, bisect_right(self.page_starts, offset))
 
 
 class ConversionError(ToolError):

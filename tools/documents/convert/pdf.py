@@ -68,7 +68,7 @@ class _Piece:
 
 def read_pdf(data: bytes, charset: str = "") -> Converted:
     """
-    Turn a PDF file into running text, page by page, with page offsets.
+    Turn a PDF file into running text, page by page.
 
     Raises:
         ConversionError: ``encrypted``, ``scanned``, ``broken``, ``empty`` or ``too_large``.
@@ -88,16 +88,14 @@ def read_pdf(data: bytes, charset: str = "") -> Converted:
             f"holds no text, probably only pictures (pages: {len(pages)}); OCR is not done here, run it first"
         )
         raise ConversionError("scanned", message)
-    joined = flow(pages)
+    text, left_out = flow(pages)
     notes = [f"{blank} of {len(pages)} pages hold no text"] if blank else []
     notes += [f"page {number} could not be read" for number in unread]
-    if joined.left_out:
-        notes.append(f"{joined.left_out} repeated page headers or footers left out")
+    if left_out:
+        notes.append(f"{left_out} repeated page headers or footers left out")
     if complaints:
         notes.append(f"the file is not quite valid ({len(complaints)} warnings)")
-    heading = _heading(pages)
-    starts = joined.page_starts
-    return Converted(joined.text, "application/pdf", title or heading, len(pages), tuple(notes), starts)
+    return Converted(text, "application/pdf", title or _heading(pages), len(pages), tuple(notes))
 
 
 def _unlock(reader: "PdfReader") -> None:

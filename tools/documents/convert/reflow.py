@@ -3,7 +3,7 @@ Turn the lines of printed pages into running text.
 
 A PDF file knows where each line is, not what it belongs to. This module decides, from position, type
 size and wording, which lines are one paragraph, a heading, an item, a table row or code, which repeat on
-every page, and which words were split at a line's end. It is pure: lines go in, text and offsets come out.
+every page, and which words were split at a line's end. It is pure: lines go in, text comes out.
 
 Rules in short: a paragraph goes on unless something says otherwise. It ends at a larger gap, a change of
 type size, an indent after a full stop, or a short line after a full stop. A line that stops early without
@@ -64,23 +64,7 @@ class PageLine:
 Page = list[PageLine]
 
 
-@dataclass(frozen=True, slots=True)
-class TextFlow:
-    """
-    Running text of all pages.
-
-    Attributes:
-        text: The text.
-        page_starts: Offset at which each page begins.
-        left_out: Number of different headers and footers that were dropped.
-    """
-
-    text: str
-    page_starts: tuple[int, ...]
-    left_out: int
-
-
-def flow(pages: Sequence[Page]) -> TextFlow:
+def flow(pages: Sequence[Page]) -> tuple[str, int]:
     """
     Join the lines of all pages to running text.
 
@@ -89,29 +73,21 @@ def flow(pages: Sequence[Page]) -> TextFlow:
 
     Returns:
         Paragraphs separated by blank lines, items, rows and code by line breaks; a paragraph that goes on
-        over a page's end is not interrupted.
+        over a page's end is not interrupted. And how many different headers and footers were left out.
     """
     bare, left_out = drop_running_heads(pages)
     usual = _Usual(bare)
     parts: list[str] = []
-    starts: dict[int, int] = {}
-    length = 0
     last: PageLine | None = None
-    for number, page in enumerate(bare):
+    for page in bare:
         for index, line in enumerate(page):
             text, joint = _BULLET.sub("- ", line.text, count=1) if _is_bullet(line) else line.text, ""
             if last is not None:
                 joint = usual.joint(last, line) if index else _page_joint(last, line)
-                before, joint, text = usual.mend(parts[-1], joint, text)
-                length += len(before) - len(parts[-1]) + len(joint)
-                parts[-1:] = [before, joint]
-            starts.setdefault(number, length)
-            parts.append(text)
-            length += len(text)
+                parts[-1], joint, text = usual.mend(parts[-1], joint, text)
+            parts += (joint, text)
             last = line
-    for number in reversed(range(len(bare))):
-        length = starts.setdefault(number, length)  # a page without text begins where the next one does
-    return TextFlow("".join(parts), tuple(starts[number] for number in range(len(bare))), left_out)
+    return "".join(parts), left_out
 
 
 class _Usual:
