@@ -99,7 +99,6 @@ class _Writer:
             section.left_margin = section.right_margin = section.top_margin = section.bottom_margin = Cm(2.5)
 
     def write(self, tokens: Sequence[Token]) -> None:
-        """Write all tokens."""
         place = 0
         first = True
         while place < len(tokens):
@@ -246,7 +245,6 @@ class _Writer:
 
 
 def _element(tag: str, **values: str) -> Any:
-    """Return a new element with attributes."""
     element = OxmlElement(tag)
     for name, value in values.items():
         element.set(qn(f"w:{name}"), value)

@@ -215,7 +215,6 @@ def _names(parts: list[Node], key: str) -> tuple[str, ...]:
 
 
 def _copied(schema: object) -> dict[str, Any]:
-    """Return a plain deep copy of a schema."""
     if not isinstance(schema, Mapping):
         raise SchemaError(f"schema: expected a mapping, found a {type(schema).__name__}")
     try:

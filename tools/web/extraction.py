@@ -170,7 +170,6 @@ def _plain(source: str) -> Converted:
 
 
 def _whole(fetched: Fetched, name: str) -> Converted:
-    """Return everything that is on a page."""
     found = convert(name, fetched.data, mime=f"text/html; charset={_charset(fetched)}")
     return Converted(found.text, "text/markdown", found.title, notes=found.notes)
 

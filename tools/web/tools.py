@@ -8,10 +8,10 @@ Nothing here touches the network before a run calls one of the tools. What comes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from ...states.base.errors import ToolError, UsageError
 from ...states.records.actions import WebFact
@@ -28,7 +28,7 @@ from .search import SearchBackend, SearchHit, SearchQuery, SearchReply
 from .search_backends import backend_of, missing_extra
 from .settings import WebSettings
 
-WEB_NAMES = ("web.search", "web.scrape", "web.crawl")
+Found = TypeVar("Found", Page, SearchHit)
 _REASONS_MAX = 8
 """Pages that failed, each with a note of its own."""
 
@@ -104,8 +104,7 @@ class _Web:
         reply, notes = self._found(query, context.policy)
         pages = [Page(hit.url, hit.title, hit.raw_content or hit.content, "text") for hit in reply.hits]
         facts, notes = self._facts(query.query, pages, notes)
-        order = _best_first([page.url for page in pages], facts)
-        hits = sorted(reply.hits, key=lambda hit: order[hit.url])
+        hits = _best_first(reply.hits, facts)
         documents = [Document("results.md", _listed(query, reply.answer, hits), "text/markdown")]
         if query.include_raw_content:
             documents += [
@@ -216,8 +215,7 @@ class _Web:
         if not pages:
             raise ToolError(f"no page could be read: {'; '.join(failed[:_REASONS_MAX])}")
         facts, notes = self._facts(query, pages, notes)
-        order = _best_first([page.url for page in pages], facts)
-        pages.sort(key=lambda page: order[page.url])
+        pages = _best_first(pages, facts)
         documents: list[Document] = []
         for number, page in enumerate(pages, 1):
             documents.append(Document(document_name(page, number), page.document, FORMATS[page.form]))
@@ -259,7 +257,6 @@ _PARAMETERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
 
 
 def _query(arguments: dict[str, Any], deadline: Deadline) -> SearchQuery:
-    """Return the documents' parameters as a query."""
     values: dict[str, Any] = {
         name: kind(arguments[given])
         for given, (name, kind) in _PARAMETERS.items()
@@ -268,10 +265,10 @@ def _query(arguments: dict[str, Any], deadline: Deadline) -> SearchQuery:
     return SearchQuery(**values, timeout_s=min(30.0, deadline.left))
 
 
-def _best_first(urls: Sequence[str], facts: Sequence[WebFact]) -> dict[str, int]:
-    """Return the place of each URL: those with facts in their order, then the others in theirs."""
-    order = dict.fromkeys([fact.url for fact in facts] + list(urls))
-    return {url: place for place, url in enumerate(order)}
+def _best_first(found: Iterable[Found], facts: Sequence[WebFact]) -> list[Found]:
+    """Return pages or results: those with facts in their order, then the others in theirs."""
+    order = {fact.url: place for place, fact in reversed(list(enumerate(facts)))}
+    return sorted(found, key=lambda item: order.get(item.url, len(facts)))
 
 
 def _scored(hits: Sequence[SearchHit]) -> list[WebFact]:
