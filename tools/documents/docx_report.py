@@ -99,44 +99,43 @@ class _Writer:
             section.left_margin = section.right_margin = section.top_margin = section.bottom_margin = Cm(2.5)
 
     def write(self, tokens: Sequence[Token]) -> None:
-        place = 0
-        first = True
-        while place < len(tokens):
-            token = tokens[place]
-            if token.type == "table_open":
-                end = next(i for i in range(place, len(tokens)) if tokens[i].type == "table_close")
-                self._table(tokens[place:end])
-                place = end
-            elif token.type == "heading_open":
-                level = int(token.tag[1])
-                style = "Title" if first and level == 1 else f"Heading {min(level, 4)}"
-                self._text(self.document.add_paragraph(style=style), tokens[place + 1])
-                place += 2
-                first = False
-            elif token.type == "inline":
-                self._text(self._paragraph(), token)
-                first = False
-            else:
-                self._structure(token)
-            place += 1
-
-    def _structure(self, token: Token) -> None:
-        """Take a token that opens or closes something, or stands for itself."""
-        kind = token.type
-        if kind in ("fence", "code_block"):
-            self._code(token.content)
-        elif kind == "hr":
-            _bordered(self.document.add_paragraph(), "bottom")
-        elif kind == "bullet_list_open":
-            self._lists.append(("List Bullet", None))
-        elif kind == "ordered_list_open":
-            self._lists.append(("List Number", self._numbering(int(token.attrGet("start") or 1))))
-        elif kind in ("bullet_list_close", "ordered_list_close"):
-            self._lists.pop()
-        elif kind == "list_item_open":
-            self._item_begun = False
-        elif kind in ("blockquote_open", "blockquote_close"):
-            self._quotes += token.nesting
+        rows: list[list[tuple[Token, str]]] = []
+        align = style = ""
+        is_begun = False
+        for token in tokens:
+            match token.type:
+                case "heading_open":
+                    level = int(token.tag[1])
+                    style = "Title" if level == 1 and not is_begun else f"Heading {min(level, 4)}"
+                case "heading_close":
+                    style = ""
+                case "inline" if rows:
+                    rows[-1].append((token, align))
+                case "inline":
+                    paragraph = self.document.add_paragraph(style=style) if style else self._paragraph()
+                    self._text(paragraph, token)
+                    is_begun = True
+                case "tr_open":
+                    rows.append([])
+                case "th_open" | "td_open":
+                    align = str(token.attrGet("style") or "").removeprefix("text-align:")
+                case "table_close":
+                    self._table([row[:_COLUMNS_MAX] for row in rows])
+                    rows = []
+                case "fence" | "code_block":
+                    self._code(token.content)
+                case "hr":
+                    _bordered(self.document.add_paragraph(), "bottom")
+                case "bullet_list_open":
+                    self._lists.append(("List Bullet", None))
+                case "ordered_list_open":
+                    self._lists.append(("List Number", self._numbering(int(token.attrGet("start") or 1))))
+                case "bullet_list_close" | "ordered_list_close":
+                    self._lists.pop()
+                case "list_item_open":
+                    self._item_begun = False
+                case "blockquote_open" | "blockquote_close":
+                    self._quotes += token.nesting
 
     def _paragraph(self) -> Any:
         """Add a paragraph in the style of where it stands."""
@@ -150,7 +149,9 @@ class _Writer:
                 paragraph.style = self.document.styles[style if depth == 1 else f"{style} {depth}"]
                 paragraph.paragraph_format.space_after = Pt(3)
                 if number is not None:
-                    _numbered(paragraph, number)
+                    properties = paragraph._p.get_or_add_pPr().get_or_add_numPr()
+                    properties.get_or_add_ilvl().val = 0
+                    properties.get_or_add_numId().val = number
                     paragraph.paragraph_format.left_indent = Cm(0.63 * depth)
                     paragraph.paragraph_format.first_line_indent = Cm(-0.63)
             self._item_begun = True
@@ -177,44 +178,26 @@ class _Writer:
         paragraph = self.document.add_paragraph()
         paragraph.paragraph_format.line_spacing = 1.0
         _filled(paragraph._p.get_or_add_pPr(), _CODE_FILL)
-        for number, line in enumerate(text.rstrip("\n").split("\n")):
-            run = paragraph.add_run()
-            if number:
-                run.add_break()
-            run.add_text(line)
-            run.font.name, run.font.size = _CODE_FONT, Pt(9.5)
+        run = paragraph.add_run(text.rstrip("\n"))
+        run.font.name, run.font.size = _CODE_FONT, Pt(9.5)
 
-    def _table(self, tokens: Sequence[Token]) -> None:
-        """Add a table; its first row is the head, and repeats on every page."""
-        rows: list[list[tuple[Token, str]]] = []
-        align = ""
-        for token in tokens:
-            if token.type == "tr_open":
-                rows.append([])
-            elif token.type in ("th_open", "td_open"):
-                align = str(token.attrGet("style") or "").removeprefix("text-align:")
-            elif token.type == "inline" and rows:
-                rows[-1].append((token, align))
-        rows = [row[:_COLUMNS_MAX] for row in rows]
+    def _table(self, rows: list[list[tuple[Token, str]]]) -> None:
+        """Add a table of texts and how they are aligned; its first row is the head, and repeats on every page."""
         width = max(map(len, rows), default=0)
         if not width:
             return
         table = self.document.add_table(len(rows), width, style="Table Grid")
         _lined(table)
-        cells = [row.cells for row in table.rows]
-        for number, row in enumerate(rows):
-            for place, (token, side) in enumerate(row):
-                cell = cells[number][place]
+        for number, (row, written) in enumerate(zip(rows, table.rows, strict=True)):
+            for (token, side), cell in zip(row, written.cells, strict=False):
                 paragraph = cell.paragraphs[0]
                 paragraph.paragraph_format.space_before = paragraph.paragraph_format.space_after = Pt(2)
                 paragraph.alignment = {"center": 1, "right": 2}.get(side)
                 self._text(paragraph, token, bold=number == 0)
                 if number == 0:
                     _filled(cell._tc.get_or_add_tcPr(), _HEAD_FILL)
-        head = table.rows[0]._tr.get_or_add_trPr()
-        head.append(OxmlElement("w:tblHeader"))
-        after = self.document.add_paragraph()
-        after.paragraph_format.space_after = Pt(4)
+        table.rows[0]._tr.get_or_add_trPr().append(OxmlElement("w:tblHeader"))
+        self.document.add_paragraph().paragraph_format.space_after = Pt(4)
 
     def _text(self, paragraph: Any, inline: Token, *, bold: bool = False) -> None:
         """Write the words of one block into *paragraph*."""
@@ -235,8 +218,7 @@ class _Writer:
 
     def _run(self, paragraph: Any, text: str, marks: dict[str, int], link: Any, *, code: bool) -> None:
         run = paragraph.add_run(text)
-        run.bold, run.italic = (True if marks["strong"] > 0 else None), (True if marks["em"] > 0 else None)
-        run.font.strike = True if marks["s"] > 0 else None
+        run.bold, run.italic, run.font.strike = (marks[tag] > 0 or None for tag in ("strong", "em", "s"))
         if code:
             run.font.name, run.font.size = _CODE_FONT, Pt(10)
         if link is not None:
@@ -258,12 +240,6 @@ def _linked(paragraph: Any, target: str) -> Any:
     link.set(qn("r:id"), relation)
     paragraph._p.append(link)
     return link
-
-
-def _numbered(paragraph: Any, number: int) -> None:
-    properties = paragraph._p.get_or_add_pPr().get_or_add_numPr()
-    properties.get_or_add_ilvl().val = 0
-    properties.get_or_add_numId().val = number
 
 
 def _filled(properties: Any, colour: str) -> None:
