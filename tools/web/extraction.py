@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from html import escape
 from itertools import islice
@@ -87,11 +87,16 @@ def page_of(fetched: Fetched, form: str, depth: str, settings: WebSettings) -> P
     if sniffed == "text/html" or (kind in _HTML and sniffed.startswith("text/")):
         if len(fetched.data) > settings.html_bytes:
             raise ToolError(f"is a page of more than {settings.html_bytes:,} bytes")
-        source, notes = page_text(fetched.data, _charset(fetched))
+        stated = _HEADER.search(fetched.mime)
+        charset = stated[1] if stated else ""
+        source, notes = page_text(fetched.data, charset)
         if source.count("<") > _TAGS_MAX:
             found = _plain(source)
         else:
-            found = _extracted(source, fetched.url, form, depth) or _whole(fetched, name)
+            whole = f"text/html; charset={charset}"
+            found = _extracted(source, fetched.url, form, depth) or replace(
+                convert(name, fetched.data, mime=whole), mime="text/markdown"
+            )
         found = Converted(found.text, found.mime, found.title, notes=(*notes, *found.notes))
     else:
         found = convert(name, fetched.data, mime=fetched.mime or None)
@@ -167,17 +172,6 @@ def _plain(source: str) -> Converted:
         raise ToolError("holds no text")
     note = "the page has very many tags; its text stands here without structure"
     return Converted(text, "text/plain", one_line(title) if title else None, notes=(note,))
-
-
-def _whole(fetched: Fetched, name: str) -> Converted:
-    found = convert(name, fetched.data, mime=f"text/html; charset={_charset(fetched)}")
-    return Converted(found.text, "text/markdown", found.title, notes=found.notes)
-
-
-def _charset(fetched: Fetched) -> str:
-    """Return the character set that the server states; empty without one."""
-    stated = _HEADER.search(fetched.mime)
-    return stated[1] if stated else ""
 
 
 def links_of(page: Page, count_max: int) -> list[str]:
