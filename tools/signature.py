@@ -83,7 +83,6 @@ class _Signature:
 
 
 _signatures: WeakKeyDictionary[Function, _Signature] = WeakKeyDictionary()
-_contexts: WeakKeyDictionary[Function, str] = WeakKeyDictionary()
 
 
 def schema_of(function: Function) -> dict[str, Any]:
@@ -111,19 +110,12 @@ def summary_of(function: Function) -> str:
 
 def context_parameter(function: Function) -> str | None:
     """Return the name of the parameter that gets the run's context, or None; any callable is answered."""
-    key = _key(function)
-    try:
-        return _contexts[key] or None
-    except (KeyError, TypeError):  # Not seen before, or neither hashable nor weakly referable.
-        pass
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (ValueError, TypeError, NameError):
-        parameters = []
+        return None
     found = (item.name for item in parameters if item.kind in _BY_KEYWORD and _is_context(item.annotation))
-    name = next(found, "")
-    _remember(_contexts, key, name)
-    return name or None
+    return next(found, None)
 
 
 def bind(function: Function, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -177,23 +169,14 @@ def _problem(details: Mapping[str, Any]) -> Problem:
 
 def _signature(function: Function) -> _Signature:
     """Return what is known of *function*, learnt once."""
-    key = _key(function)
+    key = getattr(function, "__func__", function)  # a bound method is made anew at every access
     try:
         return _signatures[key]
     except (KeyError, TypeError):
         signature = _learnt(function)
-    _remember(_signatures, key, signature)
-    return signature
-
-
-def _key(function: Function) -> Function:
-    """Return what lives as long as the function's definition: a bound method is made anew at every access."""
-    return getattr(function, "__func__", function)
-
-
-def _remember(memory: WeakKeyDictionary[Function, Any], key: Function, value: object) -> None:
     with suppress(TypeError):  # What is not hashable or cannot be referred to weakly is learnt at each call.
-        memory[key] = value
+        _signatures[key] = signature
+    return signature
 
 
 def _learnt(function: Function) -> _Signature:
