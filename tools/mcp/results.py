@@ -31,7 +31,7 @@ class Redactor:
     Takes secrets out of texts and bytes.
 
     Args:
-        secrets: Longest first, so that no part of one is left.
+        secrets: The longest are taken out first, so that no part of one is left.
     """
 
     def __init__(self, secrets: Sequence[str]) -> None:

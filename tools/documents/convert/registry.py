@@ -208,14 +208,14 @@ def _is_text(mime: str) -> bool:
 
 def _refusal(name: str, data: bytes, kind: str) -> ConversionError:
     if kind == "application/x-ole-storage" and "EncryptedPackage".encode("utf-16-le") in data:
-        message = f"{_shown(name)} is protected by a password; save a copy without one and try again"
-        return ConversionError("encrypted", message)
-    if kind.startswith("image/"):
-        message = f"{_shown(name)} is a picture; text in pictures is not recognised (no OCR)"
-        return ConversionError("unsupported", message)
-    if kind in _ADVICE:
-        return ConversionError("unsupported", f"{_shown(name)} {_ADVICE[kind]}")
-    return ConversionError("binary", f"{_shown(name)} is binary data of no known kind, not a document")
+        code, words = "encrypted", "is protected by a password; save a copy without one and try again"
+    elif kind.startswith("image/"):
+        code, words = "unsupported", "is a picture; text in pictures is not recognised (no OCR)"
+    elif kind in _ADVICE:
+        code, words = "unsupported", _ADVICE[kind]
+    else:
+        code, words = "binary", "is binary data of no known kind, not a document"
+    return ConversionError(code, f"{_shown(name)} {words}")
 
 
 def _shown(name: str) -> str:

@@ -52,15 +52,12 @@ class _Budget:
 def read_sheets(data: bytes, charset: str = "") -> Converted:
     """Turn a workbook into Markdown: a heading and a table for each sheet with content; notes say what was cut."""
     parts = checked_parts(data, "workbook", _PARTS)
-    for what, name, limit in (
-        ("texts", _STRINGS, _STRINGS_MAX),
-        ("sheets", "xl/worksheets/", _SHEETS_BYTES_MAX),
-    ):
-        size = sum(len(content) for part, content in parts.items() if part.startswith(name))
+    texts = len(parts.pop(_STRINGS, b""))
+    sheets = sum(map(len, parts.values()))
+    for what, size, limit in (("texts", texts, _STRINGS_MAX), ("sheets", sheets, _SHEETS_BYTES_MAX)):
         if size > limit:
             raise ConversionError("too_large", f"holds {size:,} bytes of {what}; the limit is {limit:,}")
-    calculated = any(_FORMULA.search(content) for part, content in parts.items() if part != _STRINGS)
-    return _read(data, formulas=calculated)
+    return _read(data, formulas=any(map(_FORMULA.search, parts.values())))
 
 
 def _read(data: bytes, *, formulas: bool) -> Converted:
