@@ -32,7 +32,8 @@ def checked_parts(data: bytes, kind: str, wanted: str = "") -> dict[str, bytes]:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         parts = archive.infolist()
         unpacked = sum(part.file_size for part in parts)
-        bombs = [part for part in parts if _is_bomb(part)]
+        large = (part for part in parts if part.file_size > _RATIO_FREE)
+        bombs = any(part.file_size > part.compress_size * _RATIO_MAX for part in large)
         if unpacked > _UNPACKED_MAX or len(parts) > _PARTS_MAX or bombs:
             message = f"would unpack to {unpacked:,} bytes in {len(parts)} parts; it is refused as a ZIP bomb"
             raise ConversionError("too_large", message)
@@ -58,7 +59,3 @@ def stated_title(data: bytes) -> str | None:
         return None
     found = ElementTree.fromstring(core).find(_TITLE)  # entities were ruled out before
     return one_line(found.text or "") if found is not None else None
-
-
-def _is_bomb(part: zipfile.ZipInfo) -> bool:
-    return part.file_size > _RATIO_FREE and part.file_size > part.compress_size * _RATIO_MAX
