@@ -18,6 +18,7 @@ from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
+from textwrap import dedent
 from types import UnionType
 from typing import Annotated, Any, ForwardRef, Union, get_args, get_origin, get_type_hints
 from weakref import WeakKeyDictionary
@@ -40,8 +41,10 @@ CONTEXT = "ToolContext"
 """Name of the class that marks the parameter for the run's context."""
 
 _CONTEXT_TEXT = re.compile(rf"(?:[\w.]*Optional\[)?\s*[\"']?(?:\w+\.)*{CONTEXT}[\"']?\s*\]?\s*(?:\|\s*None)?")
-_SECTION = re.compile(r"(?:Args|Arguments|Parameters):\s*")
-_ENTRY = re.compile(r"\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.*)")
+_SECTION = re.compile(
+    r"^( *)(?:Args|Arguments|Parameters):[ \t]*\n((?:\1[ \t]+\S.*\n?|[ \t]*\n)+)", re.MULTILINE
+)
+_ENTRY = re.compile(r"^\*{0,2}(\w+)\s*(?:\([^)\n]*\))?\s*:", re.MULTILINE)
 _BY_KEYWORD = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 Function = Callable[..., Any]
@@ -80,7 +83,6 @@ class _Signature:
 
 
 _signatures: WeakKeyDictionary[Function, _Signature] = WeakKeyDictionary()
-_contexts: WeakKeyDictionary[Function, str] = WeakKeyDictionary()
 
 
 def schema_of(function: Function) -> dict[str, Any]:
@@ -108,19 +110,12 @@ def summary_of(function: Function) -> str:
 
 def context_parameter(function: Function) -> str | None:
     """Return the name of the parameter that gets the run's context, or None; any callable is answered."""
-    key = _key(function)
-    try:
-        return _contexts[key] or None
-    except (KeyError, TypeError):  # Not seen before, or neither hashable nor weakly referable.
-        pass
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (ValueError, TypeError, NameError):
-        parameters = []
+        return None
     found = (item.name for item in parameters if item.kind in _BY_KEYWORD and _is_context(item.annotation))
-    name = next(found, "")
-    _remember(_contexts, key, name)
-    return name or None
+    return next(found, None)
 
 
 def bind(function: Function, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -174,23 +169,14 @@ def _problem(details: Mapping[str, Any]) -> Problem:
 
 def _signature(function: Function) -> _Signature:
     """Return what is known of *function*, learnt once."""
-    key = _key(function)
+    key = getattr(function, "__func__", function)  # a bound method is made anew at every access
     try:
         return _signatures[key]
     except (KeyError, TypeError):
         signature = _learnt(function)
-    _remember(_signatures, key, signature)
-    return signature
-
-
-def _key(function: Function) -> Function:
-    """Return what lives as long as the function's definition: a bound method is made anew at every access."""
-    return getattr(function, "__func__", function)
-
-
-def _remember(memory: WeakKeyDictionary[Function, Any], key: Function, value: object) -> None:
     with suppress(TypeError):  # What is not hashable or cannot be referred to weakly is learnt at each call.
-        memory[key] = value
+        _signatures[key] = signature
+    return signature
 
 
 def _learnt(function: Function) -> _Signature:
@@ -212,7 +198,9 @@ def _learnt(function: Function) -> _Signature:
     schema["additionalProperties"] = False
     if "$defs" in made:
         schema["$defs"] = made["$defs"]
-    _describe(schema["properties"], function)
+    for name, words in _documented(function).items():
+        if name in schema["properties"] and words:
+            schema["properties"][name].setdefault("description", words)
     for field, name in names:
         if name not in required:
             schema["properties"][name].update(_default(model, field, name, defaults[field]))
@@ -316,37 +304,13 @@ def _default(model: type[BaseModel], field: str, name: str, default: object) -> 
     return {"default": made}
 
 
-def _describe(properties: dict[str, Any], function: Function) -> None:
-    """Add descriptions from the docstring to properties that have none."""
-    for name, words in _documented(function).items():
-        if name in properties and words:
-            properties[name].setdefault("description", words)
-
-
 def _documented(function: Function) -> dict[str, str]:
     """Return the entries of the ``Args:`` section of a Google-style docstring, each on one line."""
-    entries: dict[str, str] = {}
-    lines = iter((inspect.getdoc(_core(function)) or "").splitlines())
-    outer = next((_indent(line) for line in lines if _SECTION.fullmatch(line.strip())), None)
-    name, level = "", None
-    for line in lines:
-        if not line.strip():
-            continue
-        indent = _indent(line)
-        if outer is None or indent <= outer:
-            break
-        level = indent if level is None else level
-        entry = _ENTRY.fullmatch(line.strip()) if indent <= level else None
-        if entry:
-            name = entry[1]
-            entries[name] = entry[2]
-        elif name:
-            entries[name] = f"{entries[name]} {line.strip()}".strip()
-    return entries
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip())
+    section = _SECTION.search(inspect.getdoc(_core(function)) or "")
+    if section is None:
+        return {}
+    _, *entries = _ENTRY.split(dedent(section[2]))
+    return {name: " ".join(words.split()) for name, words in zip(entries[::2], entries[1::2], strict=True)}
 
 
 def _core(function: Function) -> Any:

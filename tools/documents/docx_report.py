@@ -5,31 +5,26 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from .report_links import link_of
-
-if TYPE_CHECKING:
-    from markdown_it.token import Token
+import docx
+from docx.opc.constants import RELATIONSHIP_TYPE
+from docx.oxml import OxmlElement
+from docx.oxml.ns import qn
+from docx.shared import Cm, Pt, RGBColor
+from markdown_it.token import Token
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 """The first day that a ZIP archive can name; every part of a report has it."""
 
-_INK, _HEAD_FILL, _CODE_FILL = "17324D", "E9EEF3", "F3F5F6"
+_INK, _LINE, _HEAD_FILL, _CODE_FILL = "17324D", "B9C6D2", "E9EEF3", "F3F5F6"
 _FONT, _CODE_FONT = "Calibri", "Consolas"
 _LISTS_DEEP = 3
 _AFTER_SHADE = (
-    "w:tabs",
-    "w:spacing",
-    "w:ind",
-    "w:jc",
-    "w:outlineLvl",
-    "w:rPr",
-    "w:sectPr",
-    "w:noWrap",
-    "w:vAlign",
+    *("w:tabs", "w:spacing", "w:ind", "w:jc", "w:outlineLvl", "w:rPr", "w:sectPr"),
+    *("w:noWrap", "w:vAlign"),
 )
-"""Properties that stand behind the shading of a paragraph or a cell: Word insists on its order."""
+"""Properties that come after the shading of a paragraph or a cell: Word insists on its order."""
 _COLUMNS_MAX = 63
 """Word's own bound."""
 
@@ -68,17 +63,14 @@ class _Writer:
     """Writes tokens one after the other."""
 
     def __init__(self, title: str, language: str) -> None:
-        import docx
-
         self.document = docx.Document()
         self._styled(language)
         facts = self.document.core_properties
         facts.title, facts.author, facts.comments, facts.keywords = title[:250], "paor", "", ""
         facts.last_modified_by, facts.language, facts.revision = "", language, 1
-        for name in ("created", "modified"):
-            for element in list(facts._element):
-                if element.tag.endswith(f"}}{name}"):
-                    facts._element.remove(element)
+        for element in list(facts._element):
+            if element.tag.endswith(("}created", "}modified")):
+                facts._element.remove(element)
         package = self.document.part.package
         for key, relation in list(package.rels.items()):
             if relation.reltype.endswith("/thumbnail"):
@@ -88,9 +80,6 @@ class _Writer:
         self._item_begun = False
 
     def _styled(self, language: str) -> None:
-        from docx.oxml.ns import qn
-        from docx.shared import Cm, Pt, RGBColor
-
         styles = self.document.styles
         normal = styles["Normal"]
         normal.font.name, normal.font.size = _FONT, Pt(11)
@@ -100,12 +89,8 @@ class _Writer:
         sizes = {"Title": 24, "Heading 1": 18, "Heading 2": 14, "Heading 3": 12, "Heading 4": 11}
         for name, size in sizes.items():
             font = styles[name].font
-            font.name, font.size, font.bold, font.color.rgb = (
-                _FONT,
-                Pt(size),
-                True,
-                RGBColor.from_string(_INK),
-            )
+            font.name, font.size, font.bold = _FONT, Pt(size), True
+            font.color.rgb = RGBColor.from_string(_INK)
             fonts = styles[name].element.rPr.rFonts
             for kind in ("asciiTheme", "hAnsiTheme", "eastAsiaTheme", "cstheme"):
                 fonts.attrib.pop(qn(f"w:{kind}"), None)
@@ -114,50 +99,46 @@ class _Writer:
             section.left_margin = section.right_margin = section.top_margin = section.bottom_margin = Cm(2.5)
 
     def write(self, tokens: Sequence[Token]) -> None:
-        """Write all tokens."""
-        place = 0
-        first = True
-        while place < len(tokens):
-            token = tokens[place]
-            if token.type == "table_open":
-                end = next(i for i in range(place, len(tokens)) if tokens[i].type == "table_close")
-                self._table(tokens[place:end])
-                place = end
-            elif token.type == "heading_open":
-                level = int(token.tag[1])
-                style = "Title" if first and level == 1 else f"Heading {min(level, 4)}"
-                self._text(self.document.add_paragraph(style=style), tokens[place + 1])
-                place += 2
-                first = False
-            elif token.type == "inline":
-                self._text(self._paragraph(), token)
-                first = False
-            else:
-                self._structure(token)
-            place += 1
-
-    def _structure(self, token: Token) -> None:
-        """Take a token that opens or closes something, or stands for itself."""
-        kind = token.type
-        if kind in ("fence", "code_block"):
-            self._code(token.content)
-        elif kind == "hr":
-            _bordered(self.document.add_paragraph(), "bottom")
-        elif kind == "bullet_list_open":
-            self._lists.append(("List Bullet", None))
-        elif kind == "ordered_list_open":
-            self._lists.append(("List Number", self._numbering(int(token.attrGet("start") or 1))))
-        elif kind in ("bullet_list_close", "ordered_list_close"):
-            self._lists.pop()
-        elif kind == "list_item_open":
-            self._item_begun = False
-        elif kind in ("blockquote_open", "blockquote_close"):
-            self._quotes += token.nesting
+        rows: list[list[tuple[Token, str]]] = []
+        align = style = ""
+        is_begun = False
+        for token in tokens:
+            match token.type:
+                case "heading_open":
+                    level = int(token.tag[1])
+                    style = "Title" if level == 1 and not is_begun else f"Heading {min(level, 4)}"
+                case "heading_close":
+                    style = ""
+                case "inline" if rows:
+                    rows[-1].append((token, align))
+                case "inline":
+                    paragraph = self.document.add_paragraph(style=style) if style else self._paragraph()
+                    self._text(paragraph, token)
+                    is_begun = True
+                case "tr_open":
+                    rows.append([])
+                case "th_open" | "td_open":
+                    align = str(token.attrGet("style") or "").removeprefix("text-align:")
+                case "table_close":
+                    self._table([row[:_COLUMNS_MAX] for row in rows])
+                    rows = []
+                case "fence" | "code_block":
+                    self._code(token.content)
+                case "hr":
+                    _bordered(self.document.add_paragraph(), "bottom")
+                case "bullet_list_open":
+                    self._lists.append(("List Bullet", None))
+                case "ordered_list_open":
+                    self._lists.append(("List Number", self._numbering(int(token.attrGet("start") or 1))))
+                case "bullet_list_close" | "ordered_list_close":
+                    self._lists.pop()
+                case "list_item_open":
+                    self._item_begun = False
+                case "blockquote_open" | "blockquote_close":
+                    self._quotes += token.nesting
 
     def _paragraph(self) -> Any:
         """Add a paragraph in the style of where it stands."""
-        from docx.shared import Cm, Pt
-
         if self._lists:
             style, number = self._lists[-1]
             depth = min(len(self._lists), _LISTS_DEEP)
@@ -168,7 +149,9 @@ class _Writer:
                 paragraph.style = self.document.styles[style if depth == 1 else f"{style} {depth}"]
                 paragraph.paragraph_format.space_after = Pt(3)
                 if number is not None:
-                    _numbered(paragraph, number)
+                    properties = paragraph._p.get_or_add_pPr().get_or_add_numPr()
+                    properties.get_or_add_ilvl().val = 0
+                    properties.get_or_add_numId().val = number
                     paragraph.paragraph_format.left_indent = Cm(0.63 * depth)
                     paragraph.paragraph_format.first_line_indent = Cm(-0.63)
             self._item_begun = True
@@ -192,52 +175,29 @@ class _Writer:
         return int(number.numId)
 
     def _code(self, text: str) -> None:
-        from docx.shared import Pt
-
         paragraph = self.document.add_paragraph()
         paragraph.paragraph_format.line_spacing = 1.0
         _filled(paragraph._p.get_or_add_pPr(), _CODE_FILL)
-        for number, line in enumerate(text.rstrip("\n").split("\n")):
-            run = paragraph.add_run()
-            if number:
-                run.add_break()
-            run.add_text(line)
-            run.font.name, run.font.size = _CODE_FONT, Pt(9.5)
+        run = paragraph.add_run(text.rstrip("\n"))
+        run.font.name, run.font.size = _CODE_FONT, Pt(9.5)
 
-    def _table(self, tokens: Sequence[Token]) -> None:
-        """Add a table; its first row is the head, and repeats on every page."""
-        from docx.oxml import OxmlElement
-        from docx.shared import Pt
-
-        rows: list[list[tuple[Token, str]]] = []
-        align = ""
-        for token in tokens:
-            if token.type == "tr_open":
-                rows.append([])
-            elif token.type in ("th_open", "td_open"):
-                align = str(token.attrGet("style") or "").removeprefix("text-align:")
-            elif token.type == "inline" and rows:
-                rows[-1].append((token, align))
-        rows = [row[:_COLUMNS_MAX] for row in rows]
+    def _table(self, rows: list[list[tuple[Token, str]]]) -> None:
+        """Add a table of texts and how they are aligned; its first row is the head, and repeats on every page."""
         width = max(map(len, rows), default=0)
         if not width:
             return
         table = self.document.add_table(len(rows), width, style="Table Grid")
         _lined(table)
-        cells = [row.cells for row in table.rows]
-        for number, row in enumerate(rows):
-            for place, (token, side) in enumerate(row):
-                cell = cells[number][place]
+        for number, (row, written) in enumerate(zip(rows, table.rows, strict=True)):
+            for (token, side), cell in zip(row, written.cells, strict=False):
                 paragraph = cell.paragraphs[0]
                 paragraph.paragraph_format.space_before = paragraph.paragraph_format.space_after = Pt(2)
                 paragraph.alignment = {"center": 1, "right": 2}.get(side)
                 self._text(paragraph, token, bold=number == 0)
                 if number == 0:
                     _filled(cell._tc.get_or_add_tcPr(), _HEAD_FILL)
-        head = table.rows[0]._tr.get_or_add_trPr()
-        head.append(OxmlElement("w:tblHeader"))
-        after = self.document.add_paragraph()
-        after.paragraph_format.space_after = Pt(4)
+        table.rows[0]._tr.get_or_add_trPr().append(OxmlElement("w:tblHeader"))
+        self.document.add_paragraph().paragraph_format.space_after = Pt(4)
 
     def _text(self, paragraph: Any, inline: Token, *, bold: bool = False) -> None:
         """Write the words of one block into *paragraph*."""
@@ -247,24 +207,18 @@ class _Writer:
             if token.tag in marks and token.nesting:
                 marks[token.tag] += token.nesting
             elif token.type == "link_open":
-                target = link_of(token)
-                link = _linked(paragraph, target) if target else None
+                link = _linked(paragraph, str(token.attrGet("href")))
             elif token.type == "link_close":
                 link = None
             elif token.type == "hardbreak":
                 paragraph.add_run().add_break()
             else:
                 text = " " if token.type == "softbreak" else token.content
-                if token.type == "image":
-                    text = f"[picture: {text}]"
                 self._run(paragraph, text, marks, link, code=token.type == "code_inline")
 
     def _run(self, paragraph: Any, text: str, marks: dict[str, int], link: Any, *, code: bool) -> None:
-        from docx.shared import Pt, RGBColor
-
         run = paragraph.add_run(text)
-        run.bold, run.italic = (True if marks["strong"] > 0 else None), (True if marks["em"] > 0 else None)
-        run.font.strike = True if marks["s"] > 0 else None
+        run.bold, run.italic, run.font.strike = (marks[tag] > 0 or None for tag in ("strong", "em", "s"))
         if code:
             run.font.name, run.font.size = _CODE_FONT, Pt(10)
         if link is not None:
@@ -272,61 +226,37 @@ class _Writer:
             link.append(run._r)
 
 
+def _element(tag: str, **values: str) -> Any:
+    element = OxmlElement(tag)
+    for name, value in values.items():
+        element.set(qn(f"w:{name}"), value)
+    return element
+
+
 def _linked(paragraph: Any, target: str) -> Any:
     """Return a new link element at the end of *paragraph*."""
-    from docx.opc.constants import RELATIONSHIP_TYPE
-    from docx.oxml import OxmlElement
-    from docx.oxml.ns import qn
-
     link = OxmlElement("w:hyperlink")
-    link.set(
-        qn("r:id"), paragraph.part.relate_to(target[:2000], RELATIONSHIP_TYPE.HYPERLINK, is_external=True)
-    )
+    relation = paragraph.part.relate_to(target[:2000], RELATIONSHIP_TYPE.HYPERLINK, is_external=True)
+    link.set(qn("r:id"), relation)
     paragraph._p.append(link)
     return link
 
 
-def _numbered(paragraph: Any, number: int) -> None:
-    properties = paragraph._p.get_or_add_pPr().get_or_add_numPr()
-    properties.get_or_add_ilvl().val = 0
-    properties.get_or_add_numId().val = number
-
-
 def _filled(properties: Any, colour: str) -> None:
-    from docx.oxml import OxmlElement
-    from docx.oxml.ns import qn
-
-    shade = OxmlElement("w:shd")
-    for name, value in (("val", "clear"), ("color", "auto"), ("fill", colour)):
-        shade.set(qn(f"w:{name}"), value)
+    shade = _element("w:shd", val="clear", color="auto", fill=colour)
     properties.insert_element_before(shade, *_AFTER_SHADE)
 
 
 def _bordered(paragraph: Any, side: str) -> None:
-    from docx.oxml import OxmlElement
-    from docx.oxml.ns import qn
-
-    borders, line = OxmlElement("w:pBdr"), OxmlElement(f"w:{side}")
-    for name, value in (
-        ("val", "single"),
-        ("sz", "12" if side == "left" else "6"),
-        ("space", "8"),
-        ("color", "B9C6D2"),
-    ):
-        line.set(qn(f"w:{name}"), value)
-    borders.append(line)
+    size = "12" if side == "left" else "6"
+    borders = OxmlElement("w:pBdr")
+    borders.append(_element(f"w:{side}", val="single", sz=size, space="8", color=_LINE))
     paragraph._p.get_or_add_pPr().insert_element_before(borders, "w:shd", *_AFTER_SHADE)
 
 
 def _lined(table: Any) -> None:
     """Give a table thin grey lines instead of black ones."""
-    from docx.oxml import OxmlElement
-    from docx.oxml.ns import qn
-
     borders = OxmlElement("w:tblBorders")
     for side in ("top", "left", "bottom", "right", "insideH", "insideV"):
-        line = OxmlElement(f"w:{side}")
-        for name, value in (("val", "single"), ("sz", "4"), ("space", "0"), ("color", "B9C6D2")):
-            line.set(qn(f"w:{name}"), value)
-        borders.append(line)
+        borders.append(_element(f"w:{side}", val="single", sz="4", space="0", color=_LINE))
     table._tbl.tblPr.insert_element_before(borders, "w:shd", "w:tblLayout", "w:tblCellMar", "w:tblLook")

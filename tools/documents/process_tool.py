@@ -53,13 +53,9 @@ def process(
             format=form,
         )
         if form == "json":
-            _check_json(text)
+            try:
+                json.loads(text)
+            except ValueError:
+                raise ToolError("the model's text is not JSON although JSON was asked for") from None
         produced.append(Document(f"text.{form}", text, MIMES[form]))
     return ToolOutput(documents=produced, notes=notes)
-
-
-def _check_json(text: str) -> None:
-    try:
-        json.loads(text)
-    except ValueError:
-        raise ToolError("the model's text is not JSON although JSON was asked for") from None

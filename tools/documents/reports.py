@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...states.base.errors import MissingExtra, ToolError
 from .convert.conversion import clean
-from .report_links import link_of
 
 if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
 MIMES: dict[str, str] = {
@@ -75,12 +76,52 @@ def render_report(text: str, form: str, *, title: str = "", language: str = "en"
     return document_of(tokens, clean(title), tag)
 
 
-def parse_markdown(text: str) -> list[Token]:
-    """Return the tokens of Markdown with tables; HTML in it is text."""
-    from markdown_it import MarkdownIt
+_LINK = re.compile(r"(?:https?://|mailto:)", re.IGNORECASE)
 
-    parser = MarkdownIt("commonmark", {"html": False, "maxNesting": 20}).enable(["table", "strikethrough"])
-    return parser.parse(text)
+
+@lru_cache(maxsize=1)
+def _parser() -> MarkdownIt:
+    """Return the parser of Markdown with tables, for which HTML is text, and the writer of its page."""
+    from markdown_it import MarkdownIt
+    from markdown_it.renderer import RendererHTML
+
+    class Page(RendererHTML):
+        """Writes tables that can be wider than the page, and code without the name of its language."""
+
+        def table_open(self, tokens: Sequence[Token], place: int, options: Any, env: Any) -> str:
+            return f'<div class="wide">{self.renderToken(tokens, place, options, env)}'
+
+        def table_close(self, tokens: Sequence[Token], place: int, options: Any, env: Any) -> str:
+            return "</table></div>\n"
+
+        def fence(self, tokens: Sequence[Token], place: int, options: Any, env: Any) -> str:
+            return f"<pre><code>{escape(tokens[place].content, quote=False)}</code></pre>\n"
+
+    options = {"html": False, "xhtmlOut": False, "maxNesting": 20}
+    parser = MarkdownIt("commonmark", options, renderer_cls=Page)
+    return parser.enable(["table", "strikethrough"])
+
+
+def parse_markdown(text: str) -> list[Token]:
+    """Return the tokens of Markdown; a link that a report must not open is text, and so is the name of a picture."""
+    tokens = _parser().parse(text)
+    for token in tokens:
+        token.children = list(_checked(token.children or ()))
+    return tokens
+
+
+def _checked(tokens: Sequence[Token]) -> Iterator[Token]:
+    """Yield tokens within a paragraph, of links only those of http, https and mail."""
+    is_open = False
+    for token in tokens:
+        if token.type == "link_open":
+            target = str(token.attrGet("href"))
+            is_open = _LINK.match(target) is not None
+            token.attrs = {"href": target, "rel": "noopener noreferrer nofollow"}
+        elif token.type == "image":
+            token.type, token.tag, token.content = "text", "", f"[picture: {token.content}]"
+        if is_open or token.type not in ("link_open", "link_close"):
+            yield token
 
 
 _STYLE = """
@@ -114,7 +155,7 @@ a { color: #1a5a96; }
 
 def _page(tokens: list[Token], title: str, language: str) -> str:
     """Return a whole web page that loads nothing and runs nothing."""
-    body = "".join(_block(token) for token in tokens)
+    body = _parser().renderer.render(tokens, _parser().options, {})
     policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
     return (
         f'<!DOCTYPE html>\n<html lang="{language}">\n<head>\n<meta charset="utf-8">\n'
@@ -123,81 +164,3 @@ def _page(tokens: list[Token], title: str, language: str) -> str:
         f'<meta name="referrer" content="no-referrer">\n<title>{escape(title or "Report")}</title>\n'
         f"<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n{body}</main>\n</body>\n</html>\n"
     )
-
-
-_TAGS = frozenset(
-    (
-        "blockquote",
-        "em",
-        "h1",
-        "h2",
-        "h3",
-        "h4",
-        "h5",
-        "h6",
-        "li",
-        "ol",
-        "p",
-        "s",
-        "strong",
-        "table",
-        "tbody",
-        "td",
-    )
-) | {"th", "thead", "tr", "ul"}
-_BREAKS = frozenset(("blockquote", "li", "ol", "table", "tbody", "thead", "tr", "ul"))
-
-
-def _block(token: Token) -> str:
-    """Return a token of the block level as HTML."""
-    if token.type == "inline":
-        return _words(token.children or ())
-    if token.type in ("fence", "code_block"):
-        return f"<pre><code>{escape(token.content, quote=False)}</code></pre>\n"
-    if token.type == "hr":
-        return "<hr>\n"
-    if token.hidden or token.tag not in _TAGS:
-        return "" if token.nesting else escape(token.content, quote=False)
-    if token.nesting < 0:
-        return f"</{token.tag}>" + ("</div>\n" if token.tag == "table" else "\n")
-    start = str(token.attrGet("start") or "")
-    mark = f' start="{start}"' if token.tag == "ol" and start.isdecimal() else ""
-    align = str(token.attrGet("style") or "")
-    if token.tag in ("td", "th") and align in ("text-align:right", "text-align:center"):
-        mark = f' style="{align}"'
-    opened = f"<{token.tag}{mark}>"
-    if token.tag == "table":
-        opened = f'<div class="wide">{opened}'
-    return opened + ("\n" if token.tag in _BREAKS and token.tag != "li" else "")
-
-
-def _words(tokens: Sequence[Token]) -> str:
-    """Return the tokens within a paragraph as HTML; a link that a report must not open is text."""
-    parts: list[str] = []
-    target = ""
-    for token in tokens:
-        if token.type == "link_open":
-            target = link_of(token)
-            parts.append(f'<a href="{escape(target)}" rel="noopener noreferrer nofollow">' if target else "")
-        elif token.type == "link_close":
-            parts.append("</a>" if target else "")
-        else:
-            parts.append(_inline(token))
-    return "".join(parts)
-
-
-def _inline(token: Token) -> str:
-    """Return a token within a paragraph as HTML."""
-    if token.type == "text":
-        return escape(token.content, quote=False)
-    if token.type == "code_inline":
-        return f"<code>{escape(token.content, quote=False)}</code>"
-    if token.type == "softbreak":
-        return "\n"
-    if token.type == "hardbreak":
-        return "<br>\n"
-    if token.type == "image":
-        return escape(f"[picture: {token.content}]", quote=False)
-    if token.tag in _TAGS and token.nesting:
-        return f"<{token.tag}>" if token.nesting > 0 else f"</{token.tag}>"
-    return escape(token.content, quote=False)

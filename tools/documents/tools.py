@@ -81,13 +81,13 @@ def extract(
     if aiPrompt:
         answer = context.ask(aiPrompt, [(item.name, item.text) for item in texts], format="md")
         return ToolOutput(documents=[Document("extract.md", answer, "text/markdown")], notes=notes)
-    produced = [Document(_text_name(item.name), item.text, "text/markdown") for item in texts]
+    produced = []
+    for item in texts:
+        is_markdown = item.name.lower().endswith((".md", ".markdown"))
+        name = item.name if is_markdown else item.name + EXTRACTED
+        produced.append(Document(name, item.text, "text/markdown"))
     words = sum(len(item.text.split()) for item in texts)
     return ToolOutput(documents=produced, notes=[f"{len(texts)} documents, {words} words read", *notes])
-
-
-def _text_name(name: str) -> str:
-    return name if name.lower().endswith((".md", ".markdown")) else name + EXTRACTED
 
 
 @tool("document.generateReport", effect="read", label="report")

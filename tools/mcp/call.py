@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...states.base.errors import AnswerNeeded, EffectUnknown, NotStarted, ToolError
+from ...states.base.errors import AnswerNeeded, EffectUnknown, ToolError
 from ...states.records.actions import Effect
 from ..tool import ToolContext
 from .http import FATE, LOST, REFUSED
@@ -47,14 +47,24 @@ class StateRefused(CallRefused):
     """The server does not take its own state back: its key or its time is over."""
 
 
-@dataclass(slots=True)
-class Held:
-    """An open call of the old protocol whose question waits for an answer."""
+@dataclass(eq=False)
+class Open(Exception):
+    """
+    A question of the old protocol: the call stays open behind it.
+
+    Attributes:
+        session: Its own until it is answered.
+        call: Whose question it is.
+        task: The open request.
+        answer: To be given to the server.
+        question: As the run waits for it.
+    """
 
     session: Session
     call: McpCall
     task: asyncio.Task[Any]
     answer: asyncio.Future[Any]
+    question: AnswerNeeded
 
 
 class McpCall:
@@ -261,7 +271,7 @@ class McpCall:
                 except ToolError:
                     task.cancel()
                     raise
-                raise Open(Held(session, self, task, answer), question)
+                raise Open(session, self, task, answer, question)
             task.cancel()
             session.stalled = not self._settings.is_url
             raise self.lost(f"did not answer {self.name} within {self._settings.call_s:g} seconds")
@@ -320,17 +330,3 @@ class McpCall:
         resumption = self.context.resumption
         again = resumption is not None and resumption.again
         return self._effect != "once" or self._settings.asks_first or again
-
-
-class Open(Exception):
-    """A question of the old protocol: the call stays open behind it."""
-
-    def __init__(self, held: Held, question: AnswerNeeded) -> None:
-        super().__init__(str(question))
-        self.held = held
-        self.question = question
-
-
-def not_there(settings: McpSettings, error: CallRefused) -> NotStarted:
-    """Return the error for a call that was certainly not carried out."""
-    return NotStarted(f"the MCP server {settings.shown} did not take the call: {error}")

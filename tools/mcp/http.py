@@ -9,7 +9,7 @@ said no before anything was done) or `LOST` (it was sent, and nobody knows).
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def http_client(headers: Mapping[str, str], *, message_bytes: int, connect_s: fl
             """Return *response* with its body read; one that does not answer *call* becomes a failure."""
             body = bytearray()
             try:
-                async for chunk in _raw(response):
+                async for chunk in response.stream:  # type: ignore[union-attr]
                     body += chunk
                     if len(body) > message_bytes:
                         return _failure(request, 502, f"it sent more than {message_bytes} bytes", LOST)
@@ -92,11 +92,6 @@ def http_client(headers: Mapping[str, str], *, message_bytes: int, connect_s: fl
     return httpx2.AsyncClient(
         headers={"accept-encoding": "identity", **headers}, timeout=timeout, transport=Guard()
     )
-
-
-async def _raw(response: httpx2.Response) -> AsyncIterator[bytes]:
-    async for chunk in response.stream:  # type: ignore[union-attr]
-        yield chunk
 
 
 def _asked(request: httpx2.Request) -> dict[str, Any]:
@@ -129,5 +124,6 @@ def _failure(request: httpx2.Request, status: int, words: str, fate: str) -> htt
 
     error: dict[str, Any] = {"code": -32603, "message": words, "data": {FATE: fate, "status": status}}
     number = _asked(request).get("id")
-    body = json.dumps({"jsonrpc": "2.0", "id": number if number is not None else 0, "error": error}).encode()
-    return httpx2.Response(status, headers={"content-type": "application/json"}, content=body)
+    return httpx2.Response(
+        status, json={"jsonrpc": "2.0", "id": number if number is not None else 0, "error": error}
+    )

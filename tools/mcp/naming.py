@@ -81,8 +81,11 @@ def entries_of(
             continue
         if any(tool.name == other.name for other in kept):
             skipped[tool.name] = "is listed twice; the first one counts"
-        elif (reason := _unusable(tool)) is not None:
-            skipped[tool.name] = reason
+            continue
+        try:
+            ParameterSchema(tool.schema)
+        except SchemaError as error:
+            skipped[tool.name] = one_line(str(error), 300)
         else:
             kept.append(tool)
     if len(kept) > settings.tools_max:
@@ -130,14 +133,6 @@ def _is_wanted(settings: McpSettings, name: str) -> bool:
     if any(fnmatchcase(name, pattern) for pattern in settings.exclude):
         return False
     return not settings.include or any(fnmatchcase(name, pattern) for pattern in settings.include)
-
-
-def _unusable(tool: Listed) -> str | None:
-    try:
-        ParameterSchema(tool.schema)
-    except SchemaError as error:
-        return one_line(str(error), 300)
-    return None
 
 
 def _check_patterns(settings: McpSettings, listed: Sequence[Listed]) -> None:

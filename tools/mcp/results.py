@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import mimetypes
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, count
 from typing import Any
 
 from ...states.base.errors import ToolError
@@ -31,7 +31,7 @@ class Redactor:
     Takes secrets out of texts and bytes.
 
     Args:
-        secrets: Longest first, so that no part of one is left.
+        secrets: The longest are taken out first, so that no part of one is left.
     """
 
     def __init__(self, secrets: Sequence[str]) -> None:
@@ -124,8 +124,8 @@ class _Blocks:
         self._links: list[str] = []
         self._readers: dict[str, Callable[[Any], None]] = {
             "text": lambda block: self.add("result.txt", block.text, "text/plain"),
-            "image": lambda block: self._binary("image", block.data, block.mime_type),
-            "audio": lambda block: self._binary("audio", block.data, block.mime_type),
+            "image": self._media,
+            "audio": self._media,
             "resource": lambda block: self._resource(block.resource),
             "resource_link": self._link,
         }
@@ -142,12 +142,9 @@ class _Blocks:
         """Add a document, under a name of its own."""
         name, mime = self._redactor.text(one_line(name, 120)), one_line(mime, 100)
         taken = {document.name for document in self._documents}
-        stem, dot, ending = name.rpartition(".")
-        number = 2
-        unique = name
-        while unique in taken:
-            unique = f"{stem}-{number}{dot}{ending}" if dot else f"{name}-{number}"
-            number += 1
+        stem, dot, ending = name.rpartition(".") if "." in name else (name, "", "")
+        numbered = (f"{stem}-{number}{dot}{ending}" for number in count(2))
+        unique = next(one for one in chain((name,), numbered) if one not in taken)
         body = self._redactor.text(data) if isinstance(data, str) else self._redactor.data(data)
         self._documents.append(Document(unique, body, mime))
 
@@ -162,25 +159,24 @@ class _Blocks:
             self._notes.append("the tool returned nothing")
         return ToolOutput(self._documents, [self._redactor.text(note) for note in self._notes])
 
-    def _binary(self, kind: str, data: str, mime: str) -> None:
-        body = _decoded(data)
-        if body is None:
-            self._notes.append(f"an {kind} was left out: its data is no base64")
-            return
+    def _media(self, block: Any) -> None:
+        mime = block.mime_type
         ending = _ENDINGS.get(mime) or (mimetypes.guess_extension(mime) or ".bin").removeprefix(".")
-        self.add(f"{kind}.{ending}", body, mime)
+        self._binary(f"an {block.type}", f"{block.type}.{ending}", block.data, mime)
 
     def _resource(self, resource: Any) -> None:
         name = _name_of(str(resource.uri))
         text = getattr(resource, "text", None)
         if text is not None:
             self.add(name, text, resource.mime_type or "text/plain")
-            return
-        body = _decoded(resource.blob)
-        if body is None:
-            self._notes.append(f"{name} was left out: its data is no base64")
         else:
-            self.add(name, body, resource.mime_type or "application/octet-stream")
+            self._binary(name, name, resource.blob, resource.mime_type or "application/octet-stream")
+
+    def _binary(self, what: str, name: str, data: str, mime: str) -> None:
+        try:
+            self.add(name, base64.b64decode(data, validate=True), mime)
+        except ValueError:
+            self._notes.append(f"{what} was left out: its data is no base64")
 
     def _link(self, link: Any) -> None:
         facts: Iterable[str | None] = (
@@ -191,13 +187,6 @@ class _Blocks:
         about = ", ".join(fact for fact in facts if fact)
         title = one_line(link.title or link.name, 120)
         self._links.append(f"- {title}: <{one_line(str(link.uri), 2000)}>" + (f" ({about})" if about else ""))
-
-
-def _decoded(data: str) -> bytes | None:
-    try:
-        return base64.b64decode(data, validate=True)
-    except (binascii.Error, ValueError):
-        return None
 
 
 def _name_of(uri: str) -> str:

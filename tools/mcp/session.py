@@ -248,6 +248,3 @@ def _reason(error: BaseException) -> str:
         return str(error)
     words = one_line(str(error), 200)
     return words or type(error).__name__
-
-
-__all__ = ["Caller", "Session", "roots_of"]

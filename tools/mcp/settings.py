@@ -135,16 +135,9 @@ class McpSettings:
             basic = base64.b64encode(plain.encode()).decode()  # as it goes over the wire
             found |= {user, plain, basic, *user.split(":"), *plain.split(":")} if mark else set()
             query = rest.partition("?")[2].partition("#")[0]
-            found |= {
-                text
-                for pair in query.split("&")
-                for text in (pair.partition("=")[2], unquote(pair.partition("=")[2]))
-            }
-        return tuple(
-            sorted(
-                (text for text in found if len(text) >= _SECRET_CHARS), key=lambda text: (-len(text), text)
-            )
-        )
+            values = [pair.partition("=")[2] for pair in query.split("&")]
+            found |= {*values, *map(unquote, values)}
+        return tuple(sorted(text for text in found if len(text) >= _SECRET_CHARS))
 
 
 def settings_of(target: Any, **options: Any) -> McpSettings:

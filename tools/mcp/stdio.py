@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Any
@@ -74,7 +74,9 @@ class StdioTransport:
         self._inbound, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         write, self._outbound = anyio.create_memory_object_stream[SessionMessage](0)
         self._streams = (self._inbound, read, write, self._outbound)
-        self._tasks = [asyncio.create_task(work) for work in self._pumps(process)]
+        assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+        pumps = (self._read(process.stdout), self._write(process.stdin), self._listen(process.stderr))
+        self._tasks = [asyncio.create_task(work) for work in pumps]
         return read, write
 
     async def __aexit__(
@@ -97,10 +99,6 @@ class StdioTransport:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    def _pumps(self, process: asyncio.subprocess.Process) -> tuple[Coroutine[Any, Any, None], ...]:
-        assert process.stdin is not None and process.stdout is not None and process.stderr is not None
-        return self._read(process.stdout), self._write(process.stdin), self._listen(process.stderr)
 
     async def _read(self, stdout: asyncio.StreamReader) -> None:
         from anyio import BrokenResourceError, ClosedResourceError

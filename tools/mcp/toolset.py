@@ -25,7 +25,7 @@ from typing import Any, Self, cast
 from ...states.base.errors import AnswerNeeded, MissingExtra, NotStarted, ToolError
 from ...states.records.actions import Effect
 from ..tool import Tool, ToolContext, ToolOutput
-from .call import CallRefused, Held, McpCall, Open, StateRefused, not_there
+from .call import CallRefused, McpCall, Open, StateRefused
 from .naming import ListedTool, entries_of, prefix_of
 from .results import Redactor, output_of
 from .session import Session
@@ -66,7 +66,7 @@ class McpServer:
         self._thread: threading.Thread | None = None
         self._session: Session | None = None
         self._opening: asyncio.Lock | None = None
-        self._held: dict[str, Held] = {}
+        self._held: dict[str, Open] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._tools: tuple[Tool, ...] | None = None
         self._is_closed = False
@@ -179,7 +179,13 @@ class McpServer:
         call = McpCall(self.settings, self._redactor, name, dict(arguments), effect, context)
         loop = self._running()
         made = asyncio.run_coroutine_threadsafe(self._made(call), loop)
-        return await asyncio.wrap_future(made)
+        try:
+            return output_of(await asyncio.wrap_future(made), self._redactor)
+        except StateRefused:
+            raise
+        except CallRefused as error:
+            words = f"the MCP server {self.settings.shown} did not take the call: {error}"
+            raise NotStarted(words) from None
 
     # -- on the loop -----------------------------------------------------------------------------------------------
 
@@ -223,39 +229,36 @@ class McpServer:
         for task in list(self._closing):
             task.cancel()
 
-    async def _made(self, call: McpCall) -> ToolOutput:
-        """Make a call or go on with one; see `mcp_call`."""
+    async def _made(self, call: McpCall) -> Any:
+        """Make a call or go on with one; see `call`."""
         resumption = call.context.resumption
         if resumption is None:
-            result = await self._attempted(call, lambda session: call.begin(session))
-            return output_of(result, self._redactor)
+            return await self._attempted(call, lambda session: call.begin(session))
         call.dialogue = Dialogue.read(resumption.state)
         answer = elicit_result(accepted=resumption.accepted, content=resumption.content)
         held = self._held.pop(call.context.idempotency_key, None)
         if held is not None and not held.session.ended and not resumption.again:
-            return output_of(await self._released(held, call, answer), self._redactor)
+            return await self._released(held, call, answer)
         was_open = call.dialogue.way == "open"
         call.answered(answer)
         answers = list(call.dialogue.answers)
         if not was_open and not resumption.again:
             try:
-                result = await self._attempted(call, call.go_on)
-                return output_of(result, self._redactor)
+                return await self._attempted(call, call.go_on)
             except StateRefused:
                 pass
         if not call.may_repeat:
             raise call.lost(
                 f"no longer knows the call of {call.name} that asked; it may have done a part of it"
             )
-        result = await self._attempted(call, lambda session: call.begin(session, answers))
-        return output_of(result, self._redactor)
+        return await self._attempted(call, lambda session: call.begin(session, answers))
 
     async def _attempted(self, call: McpCall, attempt: Any) -> Any:
         """
         Make one attempt in a session, and another in a new one where the server turned the first away unread.
 
         Raises:
-            StateRefused: It knows its own state no more.
+            CallRefused: It turned both away, or knows its own state no more.
         """
         for last in (False, True):
             session = await self._ready()
@@ -273,33 +276,31 @@ class McpServer:
             except Open as question:
                 session.caller = call  # it stays this call's session
                 raise await self._hold(question) from None
-            except StateRefused:
-                raise
             except CallRefused as error:
-                if last:
-                    raise not_there(self.settings, error) from None
+                if last or isinstance(error, StateRefused):
+                    raise
                 await self._dropped()
             finally:
                 session.calls -= 1
         raise AssertionError("the second attempt returns or raises")
 
-    async def _hold(self, question: Open) -> AnswerNeeded:
+    async def _hold(self, held: Open) -> AnswerNeeded:
         """Keep an open call for its answer; its session is its own from now on."""
-        held, key = question.held, question.held.call.context.idempotency_key
+        key = held.call.context.idempotency_key
         if self._session is held.session:
             self._session = None
         if not key:  # called outside any run: nobody can answer
             held.task.cancel()
             await held.session.close()
-            return question.question
+            return held.question
         self._held[key] = held
         while len(self._held) > self.settings.held_max:
             oldest = self._held.pop(next(iter(self._held)))
             oldest.task.cancel()
             await oldest.session.close()
-        return question.question
+        return held.question
 
-    async def _released(self, held: Held, call: McpCall, answer: dict[str, Any]) -> Any:
+    async def _released(self, held: Open, call: McpCall, answer: dict[str, Any]) -> Any:
         """Answer an open call's question and wait on."""
         from mcp_types import ElicitResult
 
@@ -311,8 +312,6 @@ class McpServer:
             result = await first.settle(held.session, held.task)
         except Open as question:
             raise await self._hold(question) from None
-        except CallRefused as error:
-            raise not_there(self.settings, error) from None
         except BaseException:
             await held.session.close()
             raise

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
+import msgspec
 import orjson
 
 
-@dataclass(slots=True)
-class Dialogue:
+class Dialogue(msgspec.Struct, rename="camel"):
     """
     What a call has asked so far, as it is in the journal between two processes.
 
@@ -25,44 +24,30 @@ class Dialogue:
 
     way: str = "rounds"
     request_state: str | None = None
-    pending: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
-    responses: dict[str, Any] = field(default_factory=dict)
-    answers: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    pending: list[tuple[str, dict[str, Any]]] = msgspec.field(default_factory=list)
+    responses: dict[str, Any] = msgspec.field(default_factory=dict)
+    answers: list[tuple[str, dict[str, Any]]] = msgspec.field(default_factory=list)
 
     @classmethod
     def read(cls, state: Any) -> Dialogue:
         """Return what `state` holds; of a state that is none of ours an empty one."""
         try:
-            return cls(
-                str(state["way"]),
-                state["requestState"],
-                [(str(key), dict(params)) for key, params in state["pending"]],
-                dict(state["responses"]),
-                [(str(digest), dict(answer)) for digest, answer in state["answers"]],
-            )
-        except (TypeError, KeyError, ValueError):
+            return msgspec.convert(state, cls)
+        except msgspec.ValidationError:
             return cls("open")
 
     def state(self) -> dict[str, Any]:
         """Return it as JSON."""
-        return {
-            "way": self.way,
-            "requestState": self.request_state,
-            "pending": [list(item) for item in self.pending],
-            "responses": self.responses,
-            "answers": [list(item) for item in self.answers],
-        }
+        found: dict[str, Any] = msgspec.to_builtins(self)
+        return found
 
 
 def elicit_result(*, accepted: bool, content: Any) -> dict[str, Any]:
     """Return a person's answer as the protocol has it."""
     if not accepted:
         return {"action": "decline"}
-    return (
-        {"action": "accept", "content": content}
-        if isinstance(content, dict) and content
-        else {"action": "accept"}
-    )
+    given = {"content": content} if isinstance(content, dict) and content else {}
+    return {"action": "accept", **given}
 
 
 def typed_responses(responses: dict[str, Any] | None) -> Any:
@@ -71,14 +56,9 @@ def typed_responses(responses: dict[str, Any] | None) -> Any:
     from mcp_types import CreateMessageResult, ElicitResult, ListRootsResult
 
     def typed(value: dict[str, Any]) -> Any:
-        kind = (
-            ElicitResult
-            if "action" in value
-            else ListRootsResult
-            if "roots" in value
-            else CreateMessageResult
-        )
-        return kind.model_validate(value)
+        if "action" in value:
+            return ElicitResult.model_validate(value)
+        return (ListRootsResult if "roots" in value else CreateMessageResult).model_validate(value)
 
     return {key: typed(value) for key, value in responses.items()}
 

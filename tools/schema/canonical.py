@@ -48,34 +48,6 @@ class NotJson(ValueError):
         return f"not JSON{' at ' + place[:120] if place else ''}: {self.reason}"
 
 
-def is_plain(value: dict[str, Any] | list[Any], depth: int = DEPTH_MAX) -> bool:
-    """Return whether `plain` would change nothing and raise nothing, so that a copy can be saved."""
-    if type(value) is dict:
-        for key in value:
-            if type(key) is not str or not (key.isascii() or _encodable(key)):
-                return False
-        items: Any = value.values()
-    else:
-        items = value
-    for item in items:
-        kind = type(item)
-        if kind is str:
-            if not (item.isascii() or _encodable(item)):
-                return False
-        elif kind is int:
-            if item.bit_length() > INT_BITS_MAX:
-                return False
-        elif kind is float:
-            if item.is_integer() or not isfinite(item):
-                return False
-        elif kind is dict or kind is list:
-            if depth <= 1 or not is_plain(item, depth - 1):
-                return False
-        elif item is not None and kind is not bool:
-            return False
-    return True
-
-
 def plain(value: object, *, nodes_max: int = NODES_MAX) -> Any:
     """
     Return a deep copy of *value* in exact JSON types; a float that is whole becomes an int, a tuple a list.
@@ -157,8 +129,6 @@ def canonical_arguments(arguments: Mapping[str, Any] | None) -> bytes:
         return b"{}"
     if IGNORED_KEY in arguments:
         arguments = {name: value for name, value in arguments.items() if name != IGNORED_KEY}
-    if type(arguments) is dict and is_plain(arguments):
-        return dump(arguments)
     return dump(plain(arguments))
 
 

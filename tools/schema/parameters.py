@@ -15,7 +15,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
-from .canonical import DEPTH_MAX, NotJson, canonical_arguments, dump, is_plain, plain
+from .canonical import DEPTH_MAX, NotJson, canonical_arguments, dump, plain
 from .compiler import compile_schema, validator
 from .problems import Problem, foreign, misfit, missing, problems_of, unknown
 from .references import COMBINED, IN_PLACE, Node, SchemaError, SchemaGraph
@@ -79,7 +79,6 @@ class ParameterSchema:
         self._plans: dict[int, _Plan] = {}
         self._has_defaults = any("default" in node for node, _ in self._graph.nodes)
         self._top = self._plan(self.schema)
-        self._top_is_checked = False
 
     def _learn_names(self, parts: list[Node]) -> None:
         """Settle which top-level arguments are known; the branches of ``anyOf`` and the like may name some, too."""
@@ -106,14 +105,14 @@ class ParameterSchema:
         A missing required parameter is a problem even if it has a default. ``True`` is no integer, ``1.0`` is one.
         Anything is answered, also what is not JSON; nothing is raised.
         """
-        if (
-            type(arguments) is dict
-            and is_plain(arguments)
-            and (arguments.keys() <= self._known or all(map(self._is_known, arguments)))
-            and self._validator.is_valid(arguments)
-        ):
-            return ()
-        return tuple(self._problems(arguments))
+        fits = self._is_valid(arguments) and all(map(self._is_known, arguments))
+        return () if fits else tuple(self._problems(arguments))
+
+    def _is_valid(self, arguments: object) -> bool:
+        try:
+            return self._validator.is_valid(plain(arguments))
+        except NotJson:
+            return False
 
     def _problems(self, arguments: object) -> list[Problem]:
         """Return all problems, the long way."""
@@ -166,12 +165,8 @@ class ParameterSchema:
             wanted = {name: value for name, value in preferred.items() if name in self.optional}
             wanted = given | {name: value for name, value in wanted.items() if name not in given}
         filled = self._filled(self._top, wanted, DEPTH_MAX) if self._has_defaults else wanted
-        if filled is given or (is_plain(filled) and self._validator.is_valid(filled)):
+        if filled is given or self._is_valid(filled):
             return filled
-        if not self._top_is_checked:
-            self._top = self._without_bad_defaults(self._top)
-            self._top_is_checked = True
-            return self.fill(arguments, preferred)
         result, before = given, set(self.check(given))
         for name, value in filled.items():
             if name not in given or value is not given[name]:
@@ -213,15 +208,6 @@ class ParameterSchema:
         plan = self._plans[id(node)] = _Plan(tuple(defaults.items()), tuple(nested.items()))
         return plan
 
-    def _without_bad_defaults(self, plan: _Plan) -> _Plan:
-        """Return the top level's plan without defaults that do not fit their own parameter."""
-        fitting = []
-        for name, default in plan.defaults:
-            paths = [problem.path for problem in self.check({name: default})]
-            if not any(path == name or path.startswith((f"{name}.", f"{name}[")) for path in paths):
-                fitting.append((name, default))
-        return _Plan(tuple(fitting), plan.nested)
-
 
 def _names(parts: list[Node], key: str) -> tuple[str, ...]:
     """Return the names that stand under *key* in *parts*, each once, in order of declaration."""
@@ -229,7 +215,6 @@ def _names(parts: list[Node], key: str) -> tuple[str, ...]:
 
 
 def _copied(schema: object) -> dict[str, Any]:
-    """Return a plain deep copy of a schema."""
     if not isinstance(schema, Mapping):
         raise SchemaError(f"schema: expected a mapping, found a {type(schema).__name__}")
     try:

@@ -11,10 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from jsonschema_rs import ValidationError
+from typing import Any
 
 MESSAGE_MAX = 200
 """Longest message, in characters."""
@@ -79,7 +76,7 @@ def _path_of(path: Sequence[str | int]) -> str:
     return shown[:_PATH_MAX]
 
 
-def problems_of(error: ValidationError, arguments: object) -> Iterator[Problem]:
+def problems_of(error: Any, arguments: object) -> Iterator[Problem]:
     """
     Return the problems behind one of the validator's errors.
 
@@ -87,33 +84,23 @@ def problems_of(error: ValidationError, arguments: object) -> Iterator[Problem]:
     one of the right type, or the only one of those whose constants fit.
 
     Args:
-        error: Of jsonschema_rs.
+        error: A `ValidationError` of jsonschema_rs; what its `kind` knows depends on the kind.
         arguments: What was validated.
     """
-    kind = _kind(error)
+    kind = type(error.kind).__name__
     path, found = _located(arguments, error.instance_path)
     if kind == "Required":
-        yield missing([*path, _facts(error).property])
+        yield missing([*path, error.kind.property])
     elif kind in ("AdditionalProperties", "UnevaluatedProperties"):
-        yield from (unknown([*path, name]) for name in _facts(error).unexpected)
+        yield from (unknown([*path, name]) for name in error.kind.unexpected)
     elif kind == "FalseSchema":
         yield from _forbidden(error.schema_path, path, found)
     elif kind in ("AnyOf", "OneOfNotValid"):
         yield from _of_branches(error, arguments)
     elif kind == "Type":
-        yield misfit("type", path, f"must be {_either(_facts(error).types)}", found)
+        yield misfit("type", path, f"must be {_either(error.kind.types)}", found)
     else:
         yield misfit("value", path, _rule(kind, error.kind), found)
-
-
-def _facts(error: ValidationError) -> Any:
-    """Return what a kind of error knows; the attributes depend on the kind."""
-    return error.kind
-
-
-def _kind(error: ValidationError) -> str:
-    """Return the kind's name; its class was called ``ValidationErrorKind_Type`` before jsonschema_rs 0.40."""
-    return type(error.kind).__name__.rpartition("_")[2]
 
 
 def _forbidden(place: Sequence[str | int], path: list[str | int], found: object) -> Iterator[Problem]:
@@ -126,16 +113,18 @@ def _forbidden(place: Sequence[str | int], path: list[str | int], found: object)
         yield misfit("value", path, "is not allowed here", found)
 
 
-def _of_branches(error: ValidationError, arguments: object) -> Iterator[Problem]:
+def _of_branches(error: Any, arguments: object) -> Iterator[Problem]:
     """Return the problems of a value that fits no branch of ``anyOf`` or ``oneOf``."""
     path, found = _located(arguments, error.instance_path)
-    branches: list[list[ValidationError]] = _facts(error).context
+    branches: list[list[Any]] = error.kind.context
     meant = [branch for branch in branches if not _types_at(branch, error.instance_path)]
     if not meant:
         types = {name for branch in branches for name in _types_at(branch, error.instance_path)}
         yield misfit("type", path, f"must be {_either(types)}", found)
         return
-    meant = [branch for branch in meant if not any(_kind(inner) == "Constant" for inner in branch)] or meant
+    meant = [
+        branch for branch in meant if not any(type(inner.kind).__name__ == "Constant" for inner in branch)
+    ] or meant
     if len(meant) == 1:
         for inner in meant[0]:
             yield from problems_of(inner, arguments)
@@ -143,12 +132,14 @@ def _of_branches(error: ValidationError, arguments: object) -> Iterator[Problem]
         yield misfit("value", path, f"fits none of the {len(branches)} allowed forms", found)
 
 
-def _types_at(branch: list[ValidationError], path: list[str | int]) -> list[str]:
+def _types_at(branch: list[Any], path: list[str | int]) -> list[str]:
     """Return the types that a branch wanted at *path* itself; none if the type was right."""
-    wanted = [
-        _facts(inner).types for inner in branch if _kind(inner) == "Type" and inner.instance_path == path
+    return [
+        name
+        for inner in branch
+        if type(inner.kind).__name__ == "Type" and inner.instance_path == path
+        for name in inner.kind.types
     ]
-    return [name for types in wanted for name in types]
 
 
 def _located(arguments: object, path: Sequence[str | int]) -> tuple[list[str | int], Any]:
@@ -223,9 +214,7 @@ def _shown(value: object) -> str:
     if isinstance(value, (list, tuple)):
         return f"a list of {len(value)} items"
     if isinstance(value, str):
-        return _clipped(
-            json.dumps(value[:_QUOTED_MAX]), _QUOTED_MAX if len(value) <= _QUOTED_MAX else _QUOTED_MAX - 3
-        )
+        return _clipped(json.dumps(value[:_QUOTED_MAX]), _QUOTED_MAX - 3 * (len(value) > _QUOTED_MAX))
     if value is None or isinstance(value, (bool, int, float)):
         return _clipped(_json(value), _QUOTED_MAX)
     return f"a Python {type(value).__name__[:_QUOTED_MAX]}"

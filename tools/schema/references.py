@@ -102,7 +102,6 @@ class SchemaGraph:
                 yield self._pointed(reference, place), reference, False
 
     def _pointed(self, reference: str, place: str) -> Any:
-        """Return what a JSON pointer leads to."""
         found: Any = self.root
         for step in unquote(reference[1:]).split("/")[1:]:
             step = step.replace("~1", "/").replace("~0", "~")

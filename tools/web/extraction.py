@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import logging
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from html import escape
+from itertools import islice
 from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 from ...states.base.errors import ToolError
 from ..documents.convert.conversion import Converted, one_line, tidy
-from ..documents.convert.plain import text_of
+from ..documents.convert.html import page_text
 from ..documents.convert.registry import convert, sniff_mime
 from .fetch import Fetched
 from .settings import WebSettings
@@ -19,7 +22,6 @@ from .settings import WebSettings
 FORMATS = {"markdown": "text/markdown", "text": "text/plain", "html": "text/html"}
 ENDINGS = {"markdown": "md", "text": "txt", "html": "html"}
 _HTML = ("text/html", "application/xhtml+xml")
-_META = re.compile(rb"<meta[^>]{0,200}charset\s*=\s*[\"']?([\w.:-]{1,40})", re.IGNORECASE)
 _HEADER = re.compile(r"charset\s*=\s*[\"']?([\w.:-]{1,40})", re.IGNORECASE)
 _AROUND = frozenset({"nav", "header", "footer", "aside"})
 _TAGS_MAX = 50_000
@@ -58,9 +60,8 @@ class Page:
     def document(self) -> str:
         """Return its text with its title and where it comes from."""
         if self.form == "html":
-            return (
-                f'<p>Source: <a href="{_attribute(self.url)}">{_attribute(self.url)}</a></p>\n{self.text}\n'
-            )
+            url = escape(self.url)
+            return f'<p>Source: <a href="{url}">{url}</a></p>\n{self.text}\n'
         mark = "# " if self.form == "markdown" and not self.text.startswith("# ") else ""
         title = "" if self.form == "markdown" and not mark else f"{mark}{self.title}\n\n"
         return f"{title}Source: {self.url}\n\n{self.text}\n"
@@ -86,11 +87,16 @@ def page_of(fetched: Fetched, form: str, depth: str, settings: WebSettings) -> P
     if sniffed == "text/html" or (kind in _HTML and sniffed.startswith("text/")):
         if len(fetched.data) > settings.html_bytes:
             raise ToolError(f"is a page of more than {settings.html_bytes:,} bytes")
-        source, notes = text_of(fetched.data, _charset(fetched))
+        stated = _HEADER.search(fetched.mime)
+        charset = stated[1] if stated else ""
+        source, notes = page_text(fetched.data, charset)
         if source.count("<") > _TAGS_MAX:
             found = _plain(source)
         else:
-            found = _extracted(source, fetched.url, form, depth) or _whole(fetched, name)
+            whole = f"text/html; charset={charset}"
+            found = _extracted(source, fetched.url, form, depth) or replace(
+                convert(name, fetched.data, mime=whole), mime="text/markdown"
+            )
         found = Converted(found.text, found.mime, found.title, notes=(*notes, *found.notes))
     else:
         found = convert(name, fetched.data, mime=fetched.mime or None)
@@ -168,21 +174,6 @@ def _plain(source: str) -> Converted:
     return Converted(text, "text/plain", one_line(title) if title else None, notes=(note,))
 
 
-def _whole(fetched: Fetched, name: str) -> Converted:
-    """Return everything that is on a page."""
-    found = convert(name, fetched.data, mime=f"text/html; charset={_charset(fetched)}")
-    return Converted(found.text, "text/markdown", found.title, notes=found.notes)
-
-
-def _charset(fetched: Fetched) -> str:
-    """Return the character set that the server states, else the page's own."""
-    stated = _HEADER.search(fetched.mime)
-    if stated:
-        return stated[1]
-    meta = _META.search(fetched.data[:4096])
-    return meta[1].decode("ascii", "replace") if meta else ""
-
-
 def links_of(page: Page, count_max: int) -> list[str]:
     """Return links in the text of an HTML page to its own site, in its order, each once, without its own URL."""
     if not page.source:
@@ -193,21 +184,14 @@ def links_of(page: Page, count_max: int) -> list[str]:
         tree = lxml_html.document_fromstring(page.source.encode("utf-8", "replace"))
     except Exception:  # noqa: BLE001 - a page that cannot be parsed has no links
         return []
-    found: dict[str, None] = {}
-    for number, anchor in enumerate(tree.iter("a")):
-        if number >= _ANCHORS_MAX or len(found) >= count_max:
-            break
-        if "nofollow" in (anchor.get("rel") or "").lower().split() or _around(anchor):
-            continue
-        url = _absolute(page.url, anchor.get("href") or "")
-        if url and url != urldefrag(page.url).url and _site(url) == _site(page.url):
-            found.setdefault(url)
-    return list(found)
-
-
-def _around(anchor: Any) -> bool:
-    """Whether a link is in what is around the text: menus, headers, footers."""
-    return any(parent.tag in _AROUND for parent in anchor.iterancestors())
+    own, site = urldefrag(page.url).url, urlsplit(page.url).netloc.lower()
+    urls = (
+        _absolute(page.url, anchor.get("href") or "")
+        for anchor in islice(tree.iter("a"), _ANCHORS_MAX)
+        if "nofollow" not in (anchor.get("rel") or "").lower().split()
+        and not any(parent.tag in _AROUND for parent in anchor.iterancestors())
+    )
+    return _first((url for url in urls if url != own and urlsplit(url).netloc.lower() == site), count_max)
 
 
 def _absolute(base: str, href: str) -> str:
@@ -216,10 +200,6 @@ def _absolute(base: str, href: str) -> str:
         return url if urlsplit(url).scheme in ("http", "https") else ""
     except ValueError:
         return ""
-
-
-def _site(url: str) -> str:
-    return urlsplit(url).netloc.lower()
 
 
 _URL = re.compile(r"https?://(?:\[[0-9a-f:.]+\])?[^\s<>\"'`\[\]})|\\]*", re.IGNORECASE)
@@ -232,14 +212,16 @@ def urls_in(text: str, count_max: int) -> list[str]:
 
     Those that stand alone on a line, as in a list of results; without any such line every URL in the text.
     """
-    alone = (_ALONE.fullmatch(line.strip()) for line in text.splitlines() if "://" in line)
+    lines = (_ALONE.fullmatch(line.strip()) for line in text.splitlines() if "://" in line)
+    alone = (match[1] for match in lines if match)
+    anywhere = (match[0].rstrip(".,;:!?") for match in _URL.finditer(text))
+    return _first(alone, count_max) or _first(anywhere, count_max)
+
+
+def _first(urls: Iterable[str], count_max: int) -> list[str]:
     found: dict[str, None] = {}
-    for url in (match[1] for match in alone if match):
+    for url in urls:
         found.setdefault(url)
-        if len(found) >= count_max:
-            return list(found)
-    for match in () if found else _URL.finditer(text):
-        found.setdefault(match[0].rstrip(".,;:!?"))
         if len(found) >= count_max:
             break
     return list(found)
@@ -256,7 +238,3 @@ def document_name(page: Page, number: int, ending: str | None = None) -> str:
     """Return the name of a page's document: its place and the end of its URL."""
     stem = re.sub(r"\.(html?|md|txt|pdf|docx|json|csv|php|aspx?)$", "", _name(page.url), flags=re.IGNORECASE)
     return f"{number:02d}-{stem}.{ending or ENDINGS[page.form]}"
-
-
-def _attribute(text: str) -> str:
-    return text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;").replace(">", "&gt;")

@@ -189,7 +189,8 @@ def _body(response: httpx.Response, limit: int, deadline: Deadline, *, cut: bool
     Raises:
         ToolError: It is larger and not to be *cut*, damaged, or packed in an unknown way.
     """
-    if not cut and int(_digits(response.headers.get("content-length", ""))) > limit:
+    stated = response.headers.get("content-length", "")
+    if not cut and stated.isdecimal() and len(stated) < 19 and int(stated) > limit:
         raise ToolError(f"is larger than {limit:,} bytes")
     parts: list[bytes] = []
     size = 0
@@ -201,10 +202,6 @@ def _body(response: httpx.Response, limit: int, deadline: Deadline, *, cut: bool
                 break
             raise ToolError(f"is larger than {limit:,} bytes")
     return b"".join(parts)[:limit]
-
-
-def _digits(text: str) -> str:
-    return text if text.isascii() and text.isdigit() and len(text) < 19 else "0"
 
 
 def _unpacked(response: httpx.Response, limit: int, deadline: Deadline) -> Iterator[bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import threading
 import time
@@ -41,14 +42,12 @@ class Cache(Generic[Value]):
     def get(self, key: object) -> Value | None:
         """Return what is under *key*, or None when there is nothing or it is too old."""
         with self._lock:
-            found = self._values.get(key)
-            if found is None:
-                return None
-            if time.monotonic() - found[0] > self._seconds:
+            kept_at, _, value = self._values.get(key, (-math.inf, 0, None))
+            if time.monotonic() - kept_at > self._seconds:
                 self._drop(key)
                 return None
             self._values.move_to_end(key)
-            return found[2]
+            return value
 
     def put(self, key: object, value: Value, size: int = 0) -> None:
         """Keep *value*; one that is larger than all the room is not kept."""
@@ -62,12 +61,8 @@ class Cache(Generic[Value]):
                 self._drop(next(iter(self._values)))
 
     def _drop(self, key: object) -> None:
-        found = self._values.pop(key, None)
-        if found is not None:
-            self._used -= found[1]
-
-    def __len__(self) -> int:
-        return len(self._values)
+        if key in self._values:
+            self._used -= self._values.pop(key)[1]
 
 
 @dataclass(slots=True)

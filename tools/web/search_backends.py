@@ -89,18 +89,8 @@ class TavilySearch:
         reply = _asked(
             self.name, "POST", f"{self._url}/search", query, headers=headers, json=body, secret=self._key
         )
-        hits = [
-            SearchHit(
-                url=_text(item, "url"),
-                title=_text(item, "title"),
-                content=_text(item, "content"),
-                score=_number(item.get("score")),
-                raw_content=_text(item, "raw_content"),
-                published=_text(item, "published_date"),
-            )
-            for item in _items(reply, "results")
-        ]
-        return SearchReply(tuple(hits), _text(reply, "answer"))
+        hits = _hits(reply.get("results"), raw_content="raw_content", published="published_date")
+        return SearchReply(hits, _text(reply, "answer"))
 
 
 class SearxngSearch:
@@ -138,20 +128,11 @@ class SearxngSearch:
         reply = _asked(
             self.name, "GET", f"{self._url}/search", query, params=params, auth=self._auth, secret=secret
         )
-        hits = [
-            SearchHit(
-                url=_text(item, "url"),
-                title=_text(item, "title"),
-                content=_text(item, "content"),
-                score=_number(item.get("score")),
-                published=_text(item, "publishedDate"),
-            )
-            for item in _items(reply, "results")
-        ]
+        hits = _hits(reply.get("results"), published="publishedDate")
         answers = reply.get("answers")
         first = answers[0] if isinstance(answers, list) and answers else ""
         answer = _text(first, "answer") if isinstance(first, Mapping) else str(first)
-        return SearchReply(tuple(hits), answer)
+        return SearchReply(hits, answer)
 
 
 class MetaSearch:
@@ -190,16 +171,8 @@ class MetaSearch:
             raise ToolError("ddgs: no search engine could be asked") from None
         except Exception as error:  # noqa: BLE001 - pages of search engines change, and the library with them
             raise ToolError(f"ddgs: the search failed ({type(error).__name__})") from None
-        hits = [
-            SearchHit(
-                url=_text(item, "href") or _text(item, "url"),
-                title=_text(item, "title"),
-                content=_text(item, "body"),
-                published=_text(item, "date"),
-            )
-            for item in found
-        ]
-        return SearchReply(tuple(hits))
+        link = "url" if query.topic == "news" else "href"
+        return SearchReply(_hits(list(found), url=link, content="body", published="date"))
 
 
 def _region(language: str | None) -> str:
@@ -265,9 +238,15 @@ def _asked(
     return reply
 
 
-def _items(reply: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
-    found = reply.get(name)
-    return [item for item in found if isinstance(item, Mapping)] if isinstance(found, list) else []
+def _hits(found: object, **renamed: str) -> tuple[SearchHit, ...]:
+    """Return the results in a server's list; *renamed*: its names of fields that are not called as here."""
+    names = {"url": "url", "title": "title", "content": "content"} | renamed
+    hits = []
+    for item in found if isinstance(found, list) else ():
+        if isinstance(item, Mapping):
+            texts: dict[str, Any] = {field: _text(item, name) for field, name in names.items()}
+            hits.append(SearchHit(**texts, score=_number(item.get("score"))))
+    return tuple(hits)
 
 
 def _text(item: Mapping[str, Any], name: str) -> str:
@@ -289,25 +268,17 @@ def backend_of(given: SearchBackend | str | None) -> SearchBackend:
         MissingExtra: The keyless search is not installed.
     """
     if given is None:
-        given = (
-            "tavily"
-            if os.environ.get("TAVILY_API_KEY")
-            else "searxng"
-            if os.environ.get("SEARXNG_URL")
-            else "ddgs"
-        )
+        known = {"tavily": "TAVILY_API_KEY", "searxng": "SEARXNG_URL"}
+        given = next((name for name, variable in known.items() if os.environ.get(variable)), "ddgs")
     if not isinstance(given, str):
         if not (callable(getattr(given, "search", None)) and isinstance(getattr(given, "name", None), str)):
             raise UsageError(
                 f"{type(given).__name__} is no search back end; it needs a name and search(query)"
             )
         return given
-    if given == "tavily":
-        return TavilySearch()
-    if given == "searxng":
-        return SearxngSearch()
-    if given == "ddgs":
-        return MetaSearch()
+    for backend in (TavilySearch, SearxngSearch, MetaSearch):
+        if given == backend.name:
+            return backend()
     raise UsageError(
         f"unknown search {given!a}; use one of {', '.join(BACKENDS)}, or an object with search(query)"
     )

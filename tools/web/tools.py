@@ -8,10 +8,10 @@ Nothing here touches the network before a run calls one of the tools. What comes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from ...states.base.errors import ToolError, UsageError
 from ...states.records.actions import WebFact
@@ -28,7 +28,7 @@ from .search import SearchBackend, SearchHit, SearchQuery, SearchReply
 from .search_backends import backend_of, missing_extra
 from .settings import WebSettings
 
-WEB_NAMES = ("web.search", "web.scrape", "web.crawl")
+Found = TypeVar("Found", Page, SearchHit)
 _REASONS_MAX = 8
 """Pages that failed, each with a note of its own."""
 
@@ -60,37 +60,23 @@ def web_tools(
         raise UsageError("web_tools: enrich is True, False or a function of a query and pages")
     hook = (enriched_by_words if enrich else None) if isinstance(enrich, bool) else enrich
     settings = settings or WebSettings()
-    return _offered(_Web(backend_of(search), settings, Fetcher(settings, resolver), hook))
+    web = _Web(backend_of(search), settings, Fetcher(settings, resolver), hook)
 
+    def offered(
+        name: str, run: Callable[..., Any], parameters: dict[str, Any], label: str, words: str
+    ) -> Tool:
+        return Tool(name, words, parameters, run, effect="read", label=label)
 
-def _offered(web: _Web) -> tuple[Tool, ...]:
-    """Return the tools over *web*, in catalog order."""
+    searches = "Search the web; gives titles, URLs and a few sentences of each result."
+    scrapes = "Search the web and read the pages that were found; a query that is a URL reads that page."
+    crawls = (
+        "Read the pages whose URLs stand in documents, such as the results of a search;"
+        " advanced also reads pages of the same sites that they link to."
+    )
     return (
-        Tool(
-            name="web.search",
-            description="Search the web; gives titles, URLs and a few sentences of each result.",
-            parameters=SEARCH,
-            run=web.search,
-            effect="read",
-            label="search",
-        ),
-        Tool(
-            name="web.scrape",
-            description="Search the web and read the pages that were found; a query that is a URL reads that page.",
-            parameters=SCRAPE,
-            run=web.scrape,
-            effect="read",
-            label="pages",
-        ),
-        Tool(
-            name="web.crawl",
-            description="Read the pages whose URLs stand in documents, such as the results of a search;"
-            " advanced also reads pages of the same sites that they link to.",
-            parameters=CRAWL,
-            run=web.crawl,
-            effect="read",
-            label="pages",
-        ),
+        offered("web.search", web.search, SEARCH, "search", searches),
+        offered("web.scrape", web.scrape, SCRAPE, "pages", scrapes),
+        offered("web.crawl", web.crawl, CRAWL, "pages", crawls),
     )
 
 
@@ -118,8 +104,7 @@ class _Web:
         reply, notes = self._found(query, context.policy)
         pages = [Page(hit.url, hit.title, hit.raw_content or hit.content, "text") for hit in reply.hits]
         facts, notes = self._facts(query.query, pages, notes)
-        order = _best_first([page.url for page in pages], facts)
-        hits = sorted(reply.hits, key=lambda hit: order[hit.url])
+        hits = _best_first(reply.hits, facts)
         documents = [Document("results.md", _listed(query, reply.answer, hits), "text/markdown")]
         if query.include_raw_content:
             documents += [
@@ -230,8 +215,7 @@ class _Web:
         if not pages:
             raise ToolError(f"no page could be read: {'; '.join(failed[:_REASONS_MAX])}")
         facts, notes = self._facts(query, pages, notes)
-        order = _best_first([page.url for page in pages], facts)
-        pages.sort(key=lambda page: order[page.url])
+        pages = _best_first(pages, facts)
         documents: list[Document] = []
         for number, page in enumerate(pages, 1):
             documents.append(Document(document_name(page, number), page.document, FORMATS[page.form]))
@@ -257,35 +241,34 @@ class _Web:
         return facts[: self.settings.enrich_top], notes
 
 
+_PARAMETERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "query": ("query", str),
+    "maxResults": ("max_results", int),
+    "searchDepth": ("depth", str),
+    "timeRange": ("time_range", str),
+    "topic": ("topic", str),
+    "includeDomains": ("include_domains", tuple),
+    "excludeDomains": ("exclude_domains", tuple),
+    "language": ("language", str),
+    "includeAnswer": ("include_answer", bool),
+    "includeRawContent": ("include_raw_content", bool),
+}
+"""The documents' parameters: the attribute of a `SearchQuery`, and its type."""
+
+
 def _query(arguments: dict[str, Any], deadline: Deadline) -> SearchQuery:
-    """Return the documents' parameters as a query."""
-    given: dict[str, Callable[[Any], Any]] = {
-        "query": str,
-        "maxResults": int,
-        "searchDepth": str,
-        "timeRange": str,
-        "topic": str,
-        "includeDomains": tuple,
-        "excludeDomains": tuple,
-        "language": str,
-        "includeAnswer": bool,
-        "includeRawContent": bool,
-    }
-    names = {"searchDepth": "depth", "maxResults": "max_results", "timeRange": "time_range"}
-    names |= {"includeDomains": "include_domains", "excludeDomains": "exclude_domains"}
-    names |= {"includeAnswer": "include_answer", "includeRawContent": "include_raw_content"}
-    values = {
-        names.get(name, name): as_type(arguments[name])
-        for name, as_type in given.items()
-        if arguments.get(name) is not None
+    values: dict[str, Any] = {
+        name: kind(arguments[given])
+        for given, (name, kind) in _PARAMETERS.items()
+        if arguments.get(given) is not None
     }
     return SearchQuery(**values, timeout_s=min(30.0, deadline.left))
 
 
-def _best_first(urls: Sequence[str], facts: Sequence[WebFact]) -> dict[str, int]:
-    """Return the place of each URL: those with facts in their order, then the others in theirs."""
-    order = dict.fromkeys([fact.url for fact in facts] + list(urls))
-    return {url: place for place, url in enumerate(order)}
+def _best_first(found: Iterable[Found], facts: Sequence[WebFact]) -> list[Found]:
+    """Return pages or results: those with facts in their order, then the others in theirs."""
+    order = {fact.url: place for place, fact in reversed(list(enumerate(facts)))}
+    return sorted(found, key=lambda item: order.get(item.url, len(facts)))
 
 
 def _scored(hits: Sequence[SearchHit]) -> list[WebFact]:

@@ -1,8 +1,8 @@
 """Office files are ZIP archives of XML parts: what is checked before any library opens one."""
 
 import io
+import re
 import zipfile
-from collections.abc import Collection
 
 from .conversion import ConversionError, one_line
 
@@ -17,14 +17,14 @@ _TITLE = ".//{http://purl.org/dc/elements/1.1/}title"
 _CORE = "docProps/core.xml"
 
 
-def checked_parts(data: bytes, kind: str, wanted: Collection[str] = ()) -> dict[str, bytes]:
+def checked_parts(data: bytes, kind: str, wanted: str = "") -> dict[str, bytes]:
     """
     Refuse a dangerous archive and return some of its parts.
 
     Args:
         data: The file.
         kind: What it claims to be, for messages: ``Word document``.
-        wanted: Names of parts to return; one that is not there is left out.
+        wanted: Regular expression for the whole names of the parts to return; empty for none.
 
     Raises:
         ConversionError: ``too_large`` for a bomb, ``encrypted``, ``broken`` where a part declares entities.
@@ -32,21 +32,19 @@ def checked_parts(data: bytes, kind: str, wanted: Collection[str] = ()) -> dict[
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         parts = archive.infolist()
         unpacked = sum(part.file_size for part in parts)
-        bombs = [part for part in parts if _is_bomb(part)]
+        large = (part for part in parts if part.file_size > _RATIO_FREE)
+        bombs = any(part.file_size > part.compress_size * _RATIO_MAX for part in large)
         if unpacked > _UNPACKED_MAX or len(parts) > _PARTS_MAX or bombs:
             message = f"would unpack to {unpacked:,} bytes in {len(parts)} parts; it is refused as a ZIP bomb"
             raise ConversionError("too_large", message)
         if any(part.flag_bits & 1 for part in parts):
             raise ConversionError("encrypted", "is protected by a password; save a copy without one")
-        names = {part.filename for part in parts}
         found: dict[str, bytes] = {}
-        for name in sorted(names):
-            if "/media/" in name:
-                continue
+        for name in sorted({part.filename for part in parts if "/media/" not in part.filename}):
             content = archive.read(name)
             if any(mark in content for mark in _ENTITY):
                 raise ConversionError("broken", f"declares entities in {name!r}, which no {kind} may")
-            if name in wanted:
+            if re.fullmatch(wanted, name):
                 found[name] = content
         return found
 
@@ -61,7 +59,3 @@ def stated_title(data: bytes) -> str | None:
         return None
     found = ElementTree.fromstring(core).find(_TITLE)  # entities were ruled out before
     return one_line(found.text or "") if found is not None else None
-
-
-def _is_bomb(part: zipfile.ZipInfo) -> bool:
-    return part.file_size > _RATIO_FREE and part.file_size > part.compress_size * _RATIO_MAX

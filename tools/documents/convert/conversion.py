@@ -1,11 +1,7 @@
-"""
-What a conversion gives back, how it fails, and the text clean-up that all formats share.
-
-Kept apart from ``convert.py`` so that the readers of single formats can import it without a circle.
-"""
+"""What a conversion gives back, how it fails, and the clean-up and the tables that formats share."""
 
 import re
-from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ....states.base.errors import ToolError
@@ -30,8 +26,6 @@ class Converted:
         title: Title that the document gives itself, ``None`` where it has none.
         pages: Number of pages; only PDF files have pages, else ``None``.
         notes: Short facts a reader of ``text`` should know, e.g. ``"2 of 14 pages hold no text"``.
-        page_starts: Offset in ``text`` at which each page begins, in page order; empty unless PDF.
-            A page without text begins where the next one does.
     """
 
     text: str
@@ -39,21 +33,6 @@ class Converted:
     title: str | None = None
     pages: int | None = None
     notes: tuple[str, ...] = ()
-    page_starts: tuple[int, ...] = ()
-
-    def page_at(self, offset: int) -> int | None:
-        """
-        Return the page, counted from 1, that holds the character at *offset* of ``text``.
-
-        Args:
-            offset: Index into ``text``; one behind the end counts as the last page.
-
-        Returns:
-            The page number, or ``None`` when the document has no pages.
-        """
-        if not self.page_starts:
-            return None
-        return max(1, bisect_right(self.page_starts, offset))
 
 
 class ConversionError(ToolError):
@@ -77,14 +56,9 @@ class ConversionError(ToolError):
 
 def clean(text: str) -> str:
     """
-    Return *text* without what only disturbs a reader: control characters, odd spaces, lone surrogates.
+    Return *text* without what only disturbs a reader: control characters, soft hyphens, odd spaces, lone surrogates.
 
-    Args:
-        text: Text as a decoder or a library gave it.
-
-    Returns:
-        The text with ``\\n`` as the only line break, plain spaces for non-breaking ones, no soft
-        hyphens and nothing that UTF-8 cannot encode. Visible characters stay as they are.
+    ``\\n`` is the only line break in it, and UTF-8 can encode it. Visible characters stay as they are.
     """
     text = _NEWLINES.sub("\n", text)
     text = _CONTROLS.sub("", text.translate(_SPACES))
@@ -92,27 +66,25 @@ def clean(text: str) -> str:
 
 
 def tidy(text: str) -> str:
-    """
-    Return *text* cleaned, without spaces at line ends and with at most one blank line in a row.
-
-    Args:
-        text: Any text; may be empty.
-
-    Returns:
-        The text without blank lines at its two ends; empty when nothing was left.
-    """
+    """Return *text* cleaned, without spaces at line ends, blank lines at its ends, or two of them in a row; perhaps empty."""
     text = "\n".join(line.rstrip() for line in clean(text).split("\n"))
     return _BLANK_LINES.sub("\n\n", text).strip("\n")
 
 
 def one_line(text: str) -> str | None:
-    """
-    Return *text* as one line for use as a title.
-
-    Args:
-        text: Any text, with line breaks or without.
-
-    Returns:
-        At most 200 characters with single spaces, or ``None`` when nothing is left.
-    """
+    """Return at most 200 characters of *text* on one line, as a title; None when nothing is left of it."""
     return " ".join(clean(text).split())[:200] or None
+
+
+def cell_of(text: str) -> str:
+    """Return *text* as a cell of a Markdown table: bars are escaped, a line break is ``<br>``."""
+    if text.isalnum() and text.isascii():
+        return text  # most cells, and most of the time
+    return tidy(text).strip().replace("|", "\\|").replace("\n", "<br>")
+
+
+def table_of(rows: Sequence[Sequence[str]], width: int) -> str:
+    """Return *rows* of cells as a Markdown table of *width* columns; the first row is the head, short ones are filled up."""
+    lines = [f"| {' | '.join([*row, *[''] * (width - len(row))])} |" for row in rows]
+    lines[1:1] = [f"| {' | '.join(['---'] * width)} |"] * bool(rows)
+    return "\n".join(lines)

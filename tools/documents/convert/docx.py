@@ -6,6 +6,7 @@ Not covered: page headers and footers, comments, and deletions of tracked change
 """
 
 import io
+import re
 from typing import Any
 
 from .archive import checked_parts, stated_title
@@ -20,22 +21,10 @@ _STYLES = "p[style-name='Title'] => h1:fresh\np[style-name='Subtitle'] => p:fres
 
 
 def read_docx(data: bytes, charset: str = "") -> Converted:
-    """
-    Turn a Word document into Markdown: headings, lists, tables, footnotes.
-
-    Args:
-        data: The file.
-        charset: Not used; all parts of a DOCX file are XML.
-
-    Returns:
-        The Markdown with title and notes; the text is empty when the document is.
-
-    Raises:
-        ConversionError: ``broken``, ``encrypted`` or ``too_large``; libraries may raise anything else.
-    """
+    """Turn a Word document into Markdown: headings, lists, tables, footnotes; empty when the document is."""
     import mammoth
 
-    body = checked_parts(data, "Word document", [_BODY])[_BODY]
+    body = checked_parts(data, "Word document", re.escape(_BODY))[_BODY]
     marks = body.count(b"<")
     if marks > MARKS_MAX:
         raise ConversionError(

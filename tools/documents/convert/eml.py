@@ -26,36 +26,42 @@ _MULTIPARTS_MAX = 100
 _HEADERS = ("From", "To", "Cc", "Date", "Subject")
 _HEAD = re.compile(
     rb"(?:From |(?:Received|From|To|Subject|Date|Message-ID|MIME-Version|Return-Path|Delivered-To|X-[\w-]+|Content-Type)"
-    rb":)[^\r\n]*\r?\n",
+    rb":)[^\r\n]*\r?\n(?:[ \t][^\r\n]*\r?\n)*",
     re.IGNORECASE,
 )
 _POLICY = email.policy.compat32
 """The newer policies parse structured headers, and raise on some that servers deliver every day."""
 
-Converter = Callable[[str, bytes, int], Converted]
-"""Converts an attachment: name, bytes, depth of mails."""
+
+Converter = Callable[..., Converted]
+"""Converts an attachment, given its name, its bytes and `depth`: how many mails it is in."""
 
 
 def looks_like_mail(head: bytes) -> bool:
     """Whether a text begins as a mail does: with two headers of a mail at least, one of them its own."""
-    count, position = 0, 0
-    names = []
+    names: list[bytes] = []
+    position = 0
     while (found := _HEAD.match(head, position)) is not None:
         names.append(found[0].partition(b":")[0].lower())
-        count, position = count + 1, found.end()
-        folded = re.compile(rb"(?:[ \t][^\r\n]*\r?\n)*").match(head, position)
-        position = folded.end() if folded else position
+        position = found.end()
     own = {b"received", b"message-id", b"return-path", b"delivered-to", b"mime-version"}
-    return count >= 2 and (not own.isdisjoint(names) or {b"from", b"subject"} <= set(names))
+    return len(names) >= 2 and (not own.isdisjoint(names) or {b"from", b"subject"} <= set(names))
 
 
-def mail_reader(convert: Converter, depth: int = 0) -> Callable[[bytes, str], Converted]:
-    """Return the reader of mails whose attachments *convert* reads."""
+def read_mail(data: bytes, charset: str = "", *, convert: Converter, depth: int) -> Converted:
+    """
+    Return a mail as Markdown.
 
-    def read(data: bytes, charset: str = "") -> Converted:
-        return _Mail(convert, depth).read(data)
+    Args:
+        data: The file.
+        charset: Not used; each part states its own.
+        convert: Reads what is attached, and pages.
+        depth: How many mails it is in.
 
-    return read
+    Raises:
+        ConversionError: ``encrypted``, or ``broken`` when it is made to take very long.
+    """
+    return _Mail(convert, depth).read(data)
 
 
 class _Mail:
@@ -68,23 +74,17 @@ class _Mail:
         self.notes: list[str] = []
 
     def read(self, data: bytes) -> Converted:
-        """
-        Return the mail as Markdown.
-
-        Raises:
-            ConversionError: ``encrypted``, or ``broken`` when it is made to take very long.
-        """
+        """Return it as Markdown."""
         if len(re.findall(rb"(?i)multipart/", data)) > _MULTIPARTS_MAX:
             raise ConversionError("broken", f"has more than {_MULTIPARTS_MAX} parts made of parts")
         message = BytesParser(policy=_POLICY).parsebytes(data)
-        subject = one_line(_header(message, "Subject"))
+        subject = _shown(message, "Subject")
         headers = [f"- {name}: {value}" for name in _HEADERS if (value := _shown(message, name))]
         blocks = ["\n".join(headers)] if headers else []
         texts, attachments = self._sorted(message)
         if not texts and not attachments and message.get_content_type() in _ENCRYPTED:
             raise ConversionError("encrypted", "is an encrypted mail; save its text and try again")
-        for part in texts:
-            blocks.append(self._text(part))
+        blocks += map(self._text, texts)
         for number, part in enumerate(attachments, 1):
             blocks += self._attachment(part, number)
         text = tidy("\n\n".join(block for block in blocks if block.strip()))
@@ -108,11 +108,9 @@ class _Mail:
 
     def _text(self, part: Message) -> str:
         """Return a text part; of HTML what a reader sees."""
-        data = _body(part)
         charset = str(part.get_content_charset() or "")
-        decoded = decode(
-            data, "" if charset in ("us-ascii", "ascii") else charset
-        )  # what is not ASCII is guessed
+        unsure = charset in ("us-ascii", "ascii")  # what is not ASCII is guessed
+        decoded = decode(_body(part), "" if unsure else charset)
         if decoded is None:
             self.notes.append("a text part holds binary data and is left out")
             return ""
@@ -120,7 +118,7 @@ class _Mail:
         self.notes += notes
         if part.get_content_type() == "text/html":
             try:
-                text = self._convert("mail.html", text.encode("utf-8", "replace"), self._depth).text
+                text = self._convert("mail.html", text.encode("utf-8", "replace"), depth=self._depth).text
             except ConversionError as error:
                 self.notes.append(f"an HTML part is left out: {error.message}")
                 return ""
@@ -137,7 +135,7 @@ class _Mail:
             self.notes.append(f"{name}: is empty")
             return
         try:
-            converted = self._convert(f"{name}.eml" if is_mail else name, data, self._depth + 1)
+            converted = self._convert(f"{name}.eml" if is_mail else name, data, depth=self._depth + 1)
         except ConversionError as error:
             self.notes.append(f"the attachment {name} is left out: {error.message}")
             return
@@ -200,28 +198,21 @@ def _name(part: Message) -> str:
         return ""
 
 
-def _header(message: Message, name: str) -> str:
-    return _words(str(message.get(name) or ""))
-
-
 def _words(text: str) -> str:
     """Return a header with its encoded words decoded, whatever charset they claim."""
-    parts = []
     try:
         found = decode_header(text)
     except (ValueError, LookupError):
         return text
-    for data, charset in found:
-        if isinstance(data, bytes):
-            decoded = decode(data, charset or "")
-            parts.append(decoded[0] if decoded is not None else "")
-        else:
-            parts.append(data)
+    parts = (
+        part if isinstance(part, str) else (decode(part, charset or "") or ("",))[0]
+        for part, charset in found
+    )
     return "".join(parts)
 
 
 def _shown(message: Message, name: str) -> str | None:
-    value = one_line(_header(message, name))
+    value = one_line(_words(str(message.get(name) or "")))
     if name != "Date" or not value:
         return value
     try:

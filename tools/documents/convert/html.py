@@ -1,12 +1,11 @@
 """
 Read HTML: headings, paragraphs, lists, tables and link texts as Markdown, without the page around them.
 
-:mod:`convert_markup` first writes a small, balanced page; only that goes to BeautifulSoup and markdownify,
+`html_sanitizer` first writes a small, balanced page; only that goes to BeautifulSoup and markdownify,
 which recurse once per level. Nothing in a page is fetched or run.
 """
 
 import re
-from collections.abc import Iterable
 
 from .conversion import ConversionError, Converted, one_line, tidy
 from .html_sanitizer import CELLS, DEPTH_MAX, Balancer
@@ -18,14 +17,9 @@ _CHARS_MAX = 10_000_000
 
 def markdown_of(html: str) -> tuple[str, str | None, tuple[str, ...]]:
     """
-    Turn HTML, well formed or not, into Markdown.
+    Return Markdown, title (of the page, else of its first heading of level one) and notes of HTML, well formed or not.
 
-    Args:
-        html: A page or a part of one.
-
-    Returns:
-        Text, title (of the page, else of its first heading of level one) and notes. The text may be empty.
-        Emphasis and link targets are dropped, so that sentences can be quoted word for word.
+    Emphasis and link targets are dropped, so that sentences can be quoted word for word. The text may be empty.
 
     Raises:
         ConversionError: ``too_large`` above ten million characters.
@@ -38,7 +32,8 @@ def markdown_of(html: str) -> tuple[str, str | None, tuple[str, ...]]:
     balancer = Balancer()
     soup = BeautifulSoup(balancer.balance(html), "html.parser")
     for cell in soup.find_all(list(CELLS)):
-        _escape_bars(cell.find_all(string=re.compile(r"\|")))
+        for text in cell.find_all(string=re.compile(r"\|")):
+            text.replace_with(str(text).replace("|", "\\|"))
     converter = MarkdownConverter(
         heading_style="ATX",
         bullets="-",
@@ -47,7 +42,7 @@ def markdown_of(html: str) -> tuple[str, str | None, tuple[str, ...]]:
         escape_underscores=False,
         table_infer_header=True,
     )
-    text = tidy(converter.convert_soup(soup))
+    markdown = tidy(converter.convert_soup(soup))
     heading = soup.find("h1")
     title = one_line("".join(balancer.title)) or (one_line(heading.get_text(" ")) if heading else None)
     notes = []
@@ -55,27 +50,26 @@ def markdown_of(html: str) -> tuple[str, str | None, tuple[str, ...]]:
         notes.append(f"{balancer.hidden} hidden elements left out")
     if balancer.flattened:
         notes.append(f"nested more than {DEPTH_MAX} levels deep; the inner structure is lost")
-    return text, title, tuple(notes)
+    return markdown, title, tuple(notes)
 
 
-def _escape_bars(strings: Iterable[object]) -> None:
-    for string in strings:
-        string.replace_with(str(string).replace("|", "\\|"))  # type: ignore[attr-defined]
-
-
-def read_html(data: bytes, charset: str = "") -> Converted:
+def page_text(data: bytes, charset: str = "") -> tuple[str, tuple[str, ...]]:
     """
-    Turn a web page into Markdown; scripts, styles, navigation, footers and hidden parts are left out.
+    Return the source of a page as text, with notes on how it was decoded.
 
     Args:
         data: The page.
         charset: Character set that the server stated; else a byte order mark or the page's ``meta`` counts.
 
-    Returns:
-        The Markdown with title and notes; the text is empty when nothing readable was left.
+    Raises:
+        ConversionError: ``binary`` when it is no text.
     """
     stated = re.search(rb"<meta[^>]{0,200}charset\s*=\s*[\"']?([\w.:-]{1,40})", data[:4096], re.IGNORECASE)
-    meta = stated[1].decode("ascii", "replace") if stated else ""
-    text, notes = text_of(data, charset or meta)
+    return text_of(data, charset or (stated[1].decode("ascii", "replace") if stated else ""))
+
+
+def read_html(data: bytes, charset: str = "") -> Converted:
+    """Turn a web page into Markdown; scripts, styles, navigation, footers and hidden parts are left out."""
+    text, notes = page_text(data, charset)
     markdown, title, more = markdown_of(text)
     return Converted(markdown, "text/html", title, notes=(*notes, *more))

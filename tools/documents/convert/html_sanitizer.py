@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from html import escape, unescape
 
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
-_UNSHOWN = frozenset(("script", "style", "title", "template", "noscript", "canvas", "iframe", "object"))
-_HIDDEN = _UNSHOWN | {"nav", "footer", "svg", "audio", "video", "select", "button", "textarea", "noembed"}
+_HIDDEN = frozenset(("script", "style", "title", "template", "noscript", "canvas", "iframe", "object")) | {
+    *("nav", "footer", "svg", "audio", "video", "select", "button", "textarea", "noembed")
+}
 """Elements whose text is no part of the document; the title is kept aside."""
 _SECTIONS = frozenset(
     ("address", "article", "aside", "body", "center", "details", "div", "form", "header", "main", "section")
@@ -66,12 +67,8 @@ def tokens(html: str) -> Iterator[Token]:
     """
     Cut a page into tags and text; time grows with its length and with nothing else.
 
-    Args:
-        html: A page or a part of one, well formed or not.
-
-    Yields:
-        Tags with lower-case names, and text with its character references replaced; no comments and no
-        declarations. A tag that never ends is text.
+    Names of tags are in lower case, character references in text are replaced, comments and declarations are left
+    out. A tag that never ends is text.
 
     Source: the tokenization chapter of the HTML standard, much simplified. The standard library's parser
         took 118 s for 100 kB of ``<a <a <a`` (Python 3.11.7, measured 2026-11-21).
@@ -85,12 +82,15 @@ def tokens(html: str) -> Iterator[Token]:
             yield "text", unescape(html[position:opening]), {}
         found = _TAG.match(html, opening)
         if html.startswith(("<!", "<?"), opening):
-            position = _skip(html, opening)
+            mark = "-->" if html.startswith("<!--", opening) else ">"
+            end = html.find(mark, opening + 2)
+            position = len(html) if end < 0 else end + len(mark)
         elif found is not None:
             yield from _tag_tokens(found)
             position = found.end()
             if found[1].lower() in _RAW and html[opening + 1] != "/":
-                position = _raw_end(html, position, found[1])
+                closing = re.compile(f"</{re.escape(found[1])}", re.IGNORECASE).search(html, position)
+                position = closing.start() if closing else len(html)
                 yield "text", unescape(html[found.end() : position]), {}
         elif html[opening + 1 : opening + 2].isalpha() and html.find(">", opening) < 0:
             position = opening
@@ -99,17 +99,6 @@ def tokens(html: str) -> Iterator[Token]:
             yield "text", "<", {}
             position = opening + 1
     yield "text", unescape(html[position:]), {}
-
-
-def _skip(html: str, opening: int) -> int:
-    mark = "-->" if html.startswith("<!--", opening) else ">"
-    end = html.find(mark, opening + 2)
-    return len(html) if end < 0 else end + len(mark)
-
-
-def _raw_end(html: str, position: int, name: str) -> int:
-    closing = re.compile(f"</{re.escape(name)}", re.IGNORECASE).search(html, position)
-    return closing.start() if closing else len(html)
 
 
 def _tag_tokens(found: re.Match[str]) -> Iterator[Token]:
@@ -144,14 +133,9 @@ class Balancer:
 
     def balance(self, html: str) -> str:
         """
-        Return *html* as a balanced page.
+        Return *html* as markup in which every element is closed and none is deeper than 100 levels.
 
-        Args:
-            html: Any page; its end tags may be missing, wrong or in the wrong order.
-
-        Returns:
-            Markup in which every element is closed and none is deeper than 100 levels. Text of scripts,
-            styles, navigation, footers and hidden elements is not in it.
+        Text of scripts, styles, navigation, footers and hidden elements is not in it.
         """
         for kind, value, attributes in tokens(html):
             if kind == "start":
@@ -164,8 +148,16 @@ class Balancer:
         return "".join(self._out)
 
     def _start(self, tag: str, named: dict[str, str]) -> None:
-        if tag in _IMPLIED:
-            self._close_implied(*_IMPLIED[tag])
+        ended, stops = _IMPLIED.get(tag, (frozenset(), frozenset()))
+        lowest = None
+        for index in range(len(self._open) - 1, -1, -1) if ended else ():
+            name = self._open[index][0]
+            if name in ended:
+                lowest = index
+            elif name in stops:
+                break
+        if lowest is not None:
+            self._close_to(lowest)
         concealed = _concealed(named)
         noise = tag in _HIDDEN or named.get("role") in _ROLES or "headerlink" in named.get("class", "")
         if tag in _VOID:
@@ -178,12 +170,9 @@ class Balancer:
         if len(self._open) >= _OPEN_MAX and (self._hiding or not hides):
             return
         written = "div" if tag in _SECTIONS else tag if tag in _KEPT else ""
-        in_cell = any(entry[1] in CELLS for entry in self._open)
-        if in_cell and tag in _TABLE - CELLS:
+        if tag in _TABLE and any(entry[1] in CELLS for entry in self._open):
             written = ""  # Markdown has no table inside a table
-        elif in_cell and tag in CELLS:
-            written = ""
-            self._write(" ")
+            self._write(" " if tag in CELLS else "")
         if len(self._open) >= DEPTH_MAX:
             self.flattened = self.flattened or bool(written)
             written = ""
@@ -199,10 +188,9 @@ class Balancer:
         for index in range(len(self._open) - 1, -1, -1):
             name = self._open[index][0]
             if name == tag:
-                return self._close_to(index)
-            if name in barrier:
-                return None
-        return None
+                self._close_to(index)
+            if name == tag or name in barrier:
+                return
 
     def _text(self, data: str) -> None:
         if self._hiding == 0:
@@ -210,17 +198,6 @@ class Balancer:
             self._out.append(escape(plain, quote=False))
         elif self._open[-1][0] == "title":
             self.title.append(data)
-
-    def _close_implied(self, ended: frozenset[str], stops: frozenset[str]) -> None:
-        lowest = None
-        for index in range(len(self._open) - 1, -1, -1):
-            name = self._open[index][0]
-            if name in ended:
-                lowest = index
-            elif name in stops:
-                break
-        if lowest is not None:
-            self._close_to(lowest)
 
     def _close_to(self, index: int) -> None:
         while len(self._open) > index:

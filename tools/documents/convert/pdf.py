@@ -1,5 +1,5 @@
 """
-Read PDF: pypdf finds the pieces of text on each page, :mod:`convert_flow` makes running text of them.
+Read PDF: pypdf finds the pieces of text on each page, `reflow` makes running text of them.
 
 Not covered: text in pictures (OCR), columns that a file stores line by line across the page, files that
 need a password. One damaged page is left out with a note; a damaged file is an error.
@@ -8,9 +8,11 @@ need a password. One damaged page is left out with a note; a damaged file is an 
 import io
 import logging
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
+from logging.handlers import BufferingHandler
 from math import hypot, isfinite
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -68,16 +70,8 @@ def read_pdf(data: bytes, charset: str = "") -> Converted:
     """
     Turn a PDF file into running text, page by page.
 
-    Args:
-        data: The file.
-        charset: Not used.
-
-    Returns:
-        The text with page offsets, title and notes.
-
     Raises:
-        ConversionError: ``encrypted``, ``scanned``, ``broken``, ``empty`` or ``too_large``; pypdf may
-            raise anything else.
+        ConversionError: ``encrypted``, ``scanned``, ``broken``, ``empty`` or ``too_large``.
     """
     from pypdf import PdfReader
 
@@ -94,16 +88,14 @@ def read_pdf(data: bytes, charset: str = "") -> Converted:
             f"holds no text, probably only pictures (pages: {len(pages)}); OCR is not done here, run it first"
         )
         raise ConversionError("scanned", message)
-    joined = flow(pages)
+    text, left_out = flow(pages)
     notes = [f"{blank} of {len(pages)} pages hold no text"] if blank else []
     notes += [f"page {number} could not be read" for number in unread]
-    if joined.left_out:
-        notes.append(f"{joined.left_out} repeated page headers or footers left out")
+    if left_out:
+        notes.append(f"{left_out} repeated page headers or footers left out")
     if complaints:
         notes.append(f"the file is not quite valid ({len(complaints)} warnings)")
-    heading = _heading(pages)
-    starts = joined.page_starts
-    return Converted(joined.text, "application/pdf", title or heading, len(pages), tuple(notes), starts)
+    return Converted(text, "application/pdf", title or _heading(pages), len(pages), tuple(notes))
 
 
 def _unlock(reader: "PdfReader") -> None:
@@ -227,27 +219,18 @@ def _heading(pages: list[Page]) -> str | None:
     return one_line(" ".join(line.text for line in first if line.size > sizes[-1] * 0.95))
 
 
-class _Collector(logging.Handler):
-    def __init__(self, records: list[logging.LogRecord]) -> None:
-        super().__init__(logging.WARNING)
-        self._records = records
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self._records.append(record)
-
-
 @contextmanager
 def _quiet() -> Iterator[list[logging.LogRecord]]:
     """Collect what pypdf would log, instead of showing it; one conversion at a time, so none mix."""
     logger = logging.getLogger("pypdf")
-    records: list[logging.LogRecord] = []
-    handler = _Collector(records)
+    handler = BufferingHandler(sys.maxsize)
+    handler.setLevel(logging.WARNING)
     with _LOGGING:
         before = logger.propagate
         logger.addHandler(handler)
         logger.propagate = False
         try:
-            yield records
+            yield handler.buffer
         finally:
             logger.removeHandler(handler)
             logger.propagate = before

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from .conversion import ConversionError, Converted, one_line, tidy
+from .conversion import ConversionError, Converted, cell_of, one_line, table_of, tidy
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -38,21 +38,21 @@ _INDENTS_MAX = 20
 
 def decode(data: bytes, charset: str = "") -> tuple[str, tuple[str, ...]] | None:
     """
-    Turn bytes into text: by byte order mark, then as *charset*, as UTF-8, and as cp1252 at last.
+    Return bytes as text with notes about a guess, or None when they are not text.
 
     Args:
         data: Any bytes.
         charset: Name that the document or its server stated; unknown and unfit names are ignored.
 
-    Returns:
-        The text and notes about a guess, or ``None`` when the bytes are not text.
-
-    Source: the order is that of the HTML standard, section "Determining the character encoding".
+    Source: the order (byte order mark, *charset*, UTF-8, cp1252) is that of the HTML standard, section "Determining
+        the character encoding".
     """
     for mark, codec in _BOMS:
         if data.startswith(mark):
             text = data.decode(codec, "replace").removeprefix("\ufeff")
-            return None if _binary(text) else (text, _damage(text))
+            damaged = text.count("\ufffd")
+            notes = (f"{damaged} characters could not be decoded",) if damaged else ()
+            return None if _binary(text) else (text, notes)
     for codec in (_charset(charset), "utf-8"):
         try:
             text = data.decode(codec)
@@ -79,21 +79,9 @@ def _binary(text: str) -> bool:
     return controls > len(text) * _CONTROLS_SHARE_MAX
 
 
-def _damage(text: str) -> tuple[str, ...]:
-    damaged = text.count("\ufffd")
-    return (f"{damaged} characters could not be decoded",) if damaged else ()
-
-
 def text_of(data: bytes, charset: str = "") -> tuple[str, tuple[str, ...]]:
     """
-    Return text and notes as :func:`decode` does, for a caller that can do nothing with binary data.
-
-    Args:
-        data: Any bytes.
-        charset: Stated character set or an empty string.
-
-    Returns:
-        The text and the notes on how it was decoded.
+    Return text and notes as `decode` does, for a caller that can do nothing with binary data.
 
     Raises:
         ConversionError: ``binary`` when the bytes are not text.
@@ -105,50 +93,26 @@ def text_of(data: bytes, charset: str = "") -> tuple[str, tuple[str, ...]]:
 
 
 def read_plain(data: bytes, charset: str = "") -> Converted:
-    """
-    Read plain text as it is.
-
-    Args:
-        data: The file.
-        charset: Stated character set or an empty string.
-
-    Returns:
-        The text, tidied.
-    """
+    """Read plain text as it is."""
     text, notes = text_of(data, charset)
     return Converted(tidy(text), "text/plain", notes=notes)
 
 
 def read_markdown(data: bytes, charset: str = "") -> Converted:
-    """
-    Read Markdown as it is; the first heading of level one is the title.
-
-    Args:
-        data: The file.
-        charset: Stated character set or an empty string.
-
-    Returns:
-        The text, tidied, and the title.
-    """
+    """Read Markdown as it is; the first heading of level one is the title."""
     text, notes = text_of(data, charset)
     text = tidy(text)
     heading = re.search(r"^# (.{1,300})", text, re.MULTILINE)
-    return Converted(
-        text, "text/markdown", one_line(heading[1].strip(" #")) if heading else None, notes=notes
-    )
+    title = one_line(heading[1].strip(" #")) if heading else None
+    return Converted(text, "text/markdown", title, notes=notes)
 
 
 def read_csv(data: bytes, charset: str = "") -> Converted:
     """
     Turn a CSV or TSV file into one Markdown table with all its rows; the first row is the head.
 
-    Args:
-        data: The file; the delimiter is found by trying comma, semicolon, tab and bar.
-        charset: Stated character set or an empty string.
-
-    Returns:
-        The table. In a cell ``|`` is written ``\\|`` and a line break ``<br>``; blank rows are left
-        out, short rows are filled up with a note. Text that is no CSV comes back as it is with a note.
+    Comma, semicolon, tab and bar are tried as delimiters. Blank rows are left out, short rows are filled up with a
+    note. Text that is no CSV comes back as it is with a note.
     """
     text, notes = text_of(data, charset)
     try:
@@ -162,9 +126,7 @@ def read_csv(data: bytes, charset: str = "") -> Converted:
     uneven = sum(len(row) != len(rows[0]) for row in rows)
     if uneven:
         notes = (*notes, f"{uneven} of {len(rows)} rows have another number of cells than the first")
-    lines = [_table_row(row, width) for row in rows]
-    lines[1:1] = [_table_row(["---"] * width, width)] * bool(rows)
-    return Converted("\n".join(lines), "text/csv", notes=notes)
+    return Converted(table_of(rows, width), "text/csv", notes=notes)
 
 
 def _csv_rows(text: str, delimiter: str, cells_max: int | None = None) -> Iterator[list[str]]:
@@ -173,18 +135,8 @@ def _csv_rows(text: str, delimiter: str, cells_max: int | None = None) -> Iterat
     for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter):
         if left is not None and (left := left - len(row)) < 0:
             raise csv.Error(f"it has more than {cells_max:,} cells")
-        if any(cells := [_cell(cell) for cell in row]):
+        if any(cells := [cell_of(cell) for cell in row]):
             yield cells
-
-
-def _cell(value: str) -> str:
-    if not value or (value.isalnum() and value.isascii()):
-        return value  # most cells, and most of the time
-    return tidy(value).strip().replace("|", "\\|").replace("\n", "<br>")
-
-
-def _table_row(cells: list[str], width: int) -> str:
-    return f"| {' | '.join([*cells, *[''] * (width - len(cells))])} |"
 
 
 def _delimiter(text: str) -> str:
@@ -210,15 +162,7 @@ def _delimiter(text: str) -> str:
 
 
 def valid_json(data: bytes) -> bool:
-    """
-    Tell whether *data* is a JSON object or array.
-
-    Args:
-        data: Any bytes.
-
-    Returns:
-        ``False`` also for bare numbers and strings, which are more likely plain text.
-    """
+    """Return whether *data* is a JSON object or array; a bare number or string is more likely plain text."""
     decoded = decode(data)
     if decoded is None or decoded[0].lstrip()[:1] not in ("{", "["):
         return False
@@ -235,15 +179,9 @@ def _parse(text: str) -> Any:
 
 def read_json(data: bytes, charset: str = "") -> Converted:
     """
-    Turn JSON into an outline of ``- key: value`` lines, indented by level.
+    Turn JSON into an outline of ``- key: value`` lines, indented by level; what is no JSON is plain text with a note.
 
-    Args:
-        data: The file.
-        charset: Stated character set or an empty string.
-
-    Returns:
-        The outline: strings without quotes and escapes, numbers digit by digit as written. Invalid JSON
-        comes back as plain text with a note.
+    Strings stand without quotes and escapes, numbers digit by digit as written.
 
     Raises:
         ConversionError: ``broken`` when nested more than 100 levels deep.
@@ -278,8 +216,4 @@ def _outline(value: dict[str, Any] | list[Any], depth: int) -> Iterator[str]:
 def _scalar(value: Any) -> str:
     if isinstance(value, str):
         return value
-    return (
-        {None: "null", True: "true", False: "false"}[value]
-        if not isinstance(value, dict | list)
-        else "(none)"
-    )
+    return "(none)" if isinstance(value, dict | list) else json.dumps(value)

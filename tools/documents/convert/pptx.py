@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .archive import checked_parts, stated_title
-from .conversion import Converted, one_line, tidy
+from .conversion import Converted, cell_of, one_line, table_of, tidy
 
 MIME = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
 SLIDES_MAX = 2_000
@@ -22,19 +22,7 @@ _POINTS_MAX = 1_000
 
 
 def read_slides(data: bytes, charset: str = "") -> Converted:
-    """
-    Turn a slide deck into Markdown.
-
-    Args:
-        data: The file.
-        charset: Not used; all parts are XML.
-
-    Returns:
-        The Markdown with title and notes; the text is empty when no slide has any.
-
-    Raises:
-        ConversionError: ``broken``, ``encrypted`` or ``too_large``; libraries may raise anything else.
-    """
+    """Turn a slide deck into Markdown; the text is empty when no slide has any."""
     from pptx.package import Package
 
     checked_parts(data, "slide deck")
@@ -92,7 +80,7 @@ class _Reader:
 
     def _blocks(self, shape: Any) -> Iterator[str]:
         if getattr(shape, "has_table", False):
-            yield from _table(shape.table)
+            yield from _table([[cell.text for cell in row.cells] for row in shape.table.rows])
         elif getattr(shape, "has_chart", False):
             yield from self._chart(shape.chart)
         elif shape.has_text_frame:
@@ -118,7 +106,7 @@ class _Reader:
         except Exception:  # noqa: BLE001 - kinds of charts that the library does not know
             self.notes["a chart could not be read"] = None
             return
-        yield from _lines(rows)
+        yield from _table(rows)
 
 
 def _item(paragraph: Any) -> str:
@@ -126,18 +114,8 @@ def _item(paragraph: Any) -> str:
     return f"{'  ' * min(paragraph.level, 8)}- {text}" if text else ""
 
 
-def _table(table: Any) -> Iterator[str]:
-    yield from _lines([[cell.text for cell in row.cells] for row in table.rows])
-
-
-def _lines(rows: list[list[str]]) -> Iterator[str]:
-    """Yield rows as one Markdown table."""
-    if not any(cell.strip() for row in rows for cell in row):
-        return
-    width = max(map(len, rows))
-    lines = []
-    for row in rows:
-        cells = [tidy(cell).strip().replace("|", "\\|").replace("\n", "<br>") for cell in row]
-        lines.append(f"| {' | '.join([*cells, *[''] * (width - len(cells))])} |")
-    lines.insert(1, f"| {' | '.join(['---'] * width)} |")
-    yield "\n".join(lines)
+def _table(rows: list[list[str]]) -> Iterator[str]:
+    """Yield rows as one Markdown table, unless they are blank."""
+    cells = [[cell_of(cell) for cell in row] for row in rows]
+    if any(map(any, cells)):
+        yield table_of(cells, max(map(len, cells)))

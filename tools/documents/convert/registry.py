@@ -12,11 +12,12 @@ import io
 import re
 import zipfile
 from collections.abc import Callable
+from functools import partial
 
 from .conversion import CODES, ConversionError, Converted
 from .docx import read_docx
 from .eml import MIME as MAIL
-from .eml import looks_like_mail, mail_reader
+from .eml import looks_like_mail, read_mail
 from .html import read_html
 from .pdf import read_pdf
 from .plain import decode, read_csv, read_json, read_markdown, read_plain, valid_json
@@ -51,19 +52,12 @@ _PARTS = (
 )
 _ENDINGS = {
     "pdf": "application/pdf",
-    "docx": DOCX,
-    "docm": DOCX,
-    "xlsx": SHEETS,
-    "xlsm": SHEETS,
-    "pptx": SLIDES,
-    "pptm": SLIDES,
-    "ppsx": SLIDES,
+    **dict.fromkeys(("docx", "docm"), DOCX),
+    **dict.fromkeys(("xlsx", "xlsm"), SHEETS),
+    **dict.fromkeys(("pptx", "pptm", "ppsx"), SLIDES),
     "eml": MAIL,
-    "html": "text/html",
-    "htm": "text/html",
-    "xhtml": "text/html",
-    "md": "text/markdown",
-    "markdown": "text/markdown",
+    **dict.fromkeys(("html", "htm", "xhtml"), "text/html"),
+    **dict.fromkeys(("md", "markdown"), "text/markdown"),
     "csv": "text/csv",
     "tsv": "text/tab-separated-values",
     "json": "application/json",
@@ -84,6 +78,12 @@ _ADVICE = {
 }
 
 Reader = Callable[[bytes, str], Converted]
+"""
+Reads one format from the file and the character set that its server stated (empty for none; only texts have one).
+
+Raises `ConversionError`, or whatever its library raises; its text may be empty.
+"""
+
 _READERS: dict[str, Reader] = {
     "application/pdf": read_pdf,
     DOCX: read_docx,
@@ -103,12 +103,8 @@ def sniff_mime(name: str, data: bytes) -> str:
     """
     Return the kind of a document, by its content first and by the ending of its name second.
 
-    Args:
-        name: File name or path; only its ending is looked at.
-        data: The whole document.
-
-    Returns:
-        A mime type; ``application/octet-stream`` for binary data of no known kind.
+    Of *name*, a file name or path, only the ending is looked at. Binary data of no known kind is
+    ``application/octet-stream``.
     """
     ending = _ENDINGS.get(name.rpartition(".")[2].lower() if "." in name else "")
     head = data[:1024]
@@ -158,18 +154,24 @@ def convert(name: str, data: bytes, *, mime: str | None = None, size_max: int = 
     Raises:
         ConversionError: For every document that gives no text; ``code`` says why.
     """
-    return _converted(name, data, mime, size_max, 0)
+    return _converted(name, data, mime=mime, size_max=size_max)
 
 
-def _converted(name: str, data: bytes, mime: str | None, size_max: int, depth: int) -> Converted:
+def _converted(
+    name: str, data: bytes, *, mime: str | None = None, size_max: int, depth: int = 0
+) -> Converted:
     """Convert a document that is in *depth* mails."""
-    _check_input(name, data, size_max)
+    if name.endswith(("/", "\\")):
+        raise ConversionError("unsupported", f"{_shown(name)} is a folder; pass one file of it")
+    if not data:
+        raise ConversionError("empty", f"{_shown(name)} is empty (0 bytes)")
+    if len(data) > size_max:
+        message = f"{_shown(name)} has {len(data):,} bytes, the limit is {size_max:,}; split it"
+        raise ConversionError("too_large", message)
     kind, charset = _kind(name, data, mime)
     reader = _READERS.get(kind)
     if kind == MAIL:
-        reader = mail_reader(
-            lambda inner, body, inside: _converted(inner, body, None, size_max, inside), depth
-        )
+        reader = partial(read_mail, convert=partial(_converted, size_max=size_max), depth=depth)
     if reader is None:
         raise _refusal(name, data, kind)
     try:
@@ -189,16 +191,6 @@ def _converted(name: str, data: bytes, mime: str | None, size_max: int, depth: i
     return converted
 
 
-def _check_input(name: str, data: bytes, size_max: int) -> None:
-    if name.endswith(("/", "\\")):
-        raise ConversionError("unsupported", f"{_shown(name)} is a folder; pass one file of it")
-    if not data:
-        raise ConversionError("empty", f"{_shown(name)} is empty (0 bytes)")
-    if len(data) > size_max:
-        message = f"{_shown(name)} has {len(data):,} bytes, the limit is {size_max:,}; split it"
-        raise ConversionError("too_large", message)
-
-
 def _kind(name: str, data: bytes, mime: str | None) -> tuple[str, str]:
     """Return the reader's key and the charset that *mime* named, or an empty one."""
     sniffed = sniff_mime(name, data)
@@ -216,14 +208,14 @@ def _is_text(mime: str) -> bool:
 
 def _refusal(name: str, data: bytes, kind: str) -> ConversionError:
     if kind == "application/x-ole-storage" and "EncryptedPackage".encode("utf-16-le") in data:
-        message = f"{_shown(name)} is protected by a password; save a copy without one and try again"
-        return ConversionError("encrypted", message)
-    if kind.startswith("image/"):
-        message = f"{_shown(name)} is a picture; text in pictures is not recognised (no OCR)"
-        return ConversionError("unsupported", message)
-    if kind in _ADVICE:
-        return ConversionError("unsupported", f"{_shown(name)} {_ADVICE[kind]}")
-    return ConversionError("binary", f"{_shown(name)} is binary data of no known kind, not a document")
+        code, words = "encrypted", "is protected by a password; save a copy without one and try again"
+    elif kind.startswith("image/"):
+        code, words = "unsupported", "is a picture; text in pictures is not recognised (no OCR)"
+    elif kind in _ADVICE:
+        code, words = "unsupported", _ADVICE[kind]
+    else:
+        code, words = "binary", "is binary data of no known kind, not a document"
+    return ConversionError(code, f"{_shown(name)} {words}")
 
 
 def _shown(name: str) -> str:

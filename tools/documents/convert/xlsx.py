@@ -9,13 +9,13 @@ pictures, comments, pivot tables and number formats other than dates and plain p
 import datetime
 import io
 import re
-import zipfile
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from itertools import repeat
 from typing import Any
 
 from .archive import checked_parts, stated_title
-from .conversion import ConversionError, Converted, one_line, tidy
+from .conversion import ConversionError, Converted, cell_of, one_line, table_of, tidy
 
 MIME = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 SHEETS_MAX = 200
@@ -28,7 +28,7 @@ FILLED_COST = 4
 CHARS_MAX = 10_000_000
 _STRINGS = "xl/sharedStrings.xml"
 _STRINGS_MAX = 60_000_000
-_SHEET = re.compile(r"xl/worksheets/[^/]+\.xml")
+_PARTS = r"xl/(sharedStrings|worksheets/[^/]+)\.xml"
 _SHEETS_BYTES_MAX = 60_000_000
 """XML of all sheets: openpyxl reads one that does not say how large it is to its end before the first row is given."""
 _FORMULA = re.compile(rb"<(?:\w+:)?f[\s/>]")
@@ -50,68 +50,43 @@ class _Budget:
 
 
 def read_sheets(data: bytes, charset: str = "") -> Converted:
-    """
-    Turn a workbook into Markdown: a heading and a table for each sheet with content.
-
-    Args:
-        data: The file.
-        charset: Not used; all parts are XML.
-
-    Returns:
-        The Markdown with title and notes on hidden sheets, formulas without value and what was cut.
-
-    Raises:
-        ConversionError: ``broken``, ``encrypted`` or ``too_large``; libraries may raise anything else.
-    """
-    parts = checked_parts(data, "workbook", _wanted(data))
-    for what, name, limit in (
-        ("texts", _STRINGS, _STRINGS_MAX),
-        ("sheets", "xl/worksheets/", _SHEETS_BYTES_MAX),
-    ):
-        size = sum(len(content) for part, content in parts.items() if part.startswith(name))
+    """Turn a workbook into Markdown: a heading and a table for each sheet with content; notes say what was cut."""
+    parts = checked_parts(data, "workbook", _PARTS)
+    texts = len(parts.pop(_STRINGS, b""))
+    sheets = sum(map(len, parts.values()))
+    for what, size, limit in (("texts", texts, _STRINGS_MAX), ("sheets", sheets, _SHEETS_BYTES_MAX)):
         if size > limit:
             raise ConversionError("too_large", f"holds {size:,} bytes of {what}; the limit is {limit:,}")
-    calculated = any(_FORMULA.search(content) for part, content in parts.items() if part != _STRINGS)
-    return _read(data, formulas=calculated)
-
-
-def _wanted(data: bytes) -> list[str]:
-    """Return the names of the parts that hold texts and sheets."""
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        return [name for name in archive.namelist() if name == _STRINGS or _SHEET.fullmatch(name)]
+    return _read(data, formulas=any(map(_FORMULA.search, parts.values())))
 
 
 def _read(data: bytes, *, formulas: bool) -> Converted:
     """Return a checked workbook as Markdown; *formulas*: there are any, so their own text is looked at too."""
     from openpyxl import load_workbook
 
-    values = load_workbook(io.BytesIO(data), read_only=True, data_only=True, keep_links=False)
-    twins = (
-        load_workbook(io.BytesIO(data), read_only=True, data_only=False, keep_links=False)
-        if formulas
-        else None
-    )
-    try:
+    with ExitStack() as opened:
+
+        def sheets_of(*, values: bool) -> list[Any]:
+            book = load_workbook(io.BytesIO(data), read_only=True, data_only=values, keep_links=False)
+            opened.callback(book.close)
+            return list(book.worksheets)
+
         budget = _Budget()
         notes: list[str] = []
         parts: list[str] = []
-        sheets = values.worksheets[:SHEETS_MAX]
-        others = twins.worksheets if twins is not None else [None] * len(sheets)
-        for sheet, twin in zip(sheets, others, strict=False):
-            lines = _table(_rows(sheet, twin, budget), budget, notes, sheet.title)
-            if not lines:
+        sheets = sheets_of(values=True)
+        twins = sheets_of(values=False) if formulas else repeat(None)
+        for sheet, twin in zip(sheets[:SHEETS_MAX], twins, strict=False):
+            text = _table(_rows(sheet, twin, budget), budget, notes, sheet.title)
+            if not text:
                 continue
             hidden = " (hidden)" if sheet.sheet_state != "visible" else ""
-            parts.append(f"## {one_line(sheet.title) or 'Sheet'}{hidden}\n\n" + "\n".join(lines))
+            parts.append(f"## {one_line(sheet.title) or 'Sheet'}{hidden}\n\n{text}")
             if budget.is_spent:
                 notes.append("the file is larger than what is read of one; the rest is left out")
                 break
-        if len(values.worksheets) > SHEETS_MAX:
-            notes.append(f"{len(values.worksheets) - SHEETS_MAX} more sheets are left out")
-    finally:
-        values.close()
-        if twins is not None:
-            twins.close()
+        if len(sheets) > SHEETS_MAX:
+            notes.append(f"{len(sheets) - SHEETS_MAX} more sheets are left out")
     if budget.formulas:
         notes.append(
             f"{budget.formulas} formulas have no saved value and are shown as they are written;"
@@ -138,7 +113,7 @@ def _rows(sheet: Any, twin: Any, budget: _Budget) -> Iterator[list[str]]:
         yield row
 
 
-def _table(rows: Iterable[list[str]], budget: _Budget, notes: list[str], title: str) -> list[str]:
+def _table(rows: Iterable[list[str]], budget: _Budget, notes: list[str], title: str) -> str:
     """Return a sheet's rows as a table without empty rows and columns around it; its first row is the head."""
     kept: list[list[str]] = []
     left_out = 0
@@ -149,7 +124,7 @@ def _table(rows: Iterable[list[str]], budget: _Budget, notes: list[str], title: 
         elif row:
             left_out += 1
     if not kept:
-        return []
+        return ""
     name = repr(one_line(title))
     if left_out:
         notes.append(f"{left_out:,} rows of the sheet {name} are left out")
@@ -160,10 +135,9 @@ def _table(rows: Iterable[list[str]], budget: _Budget, notes: list[str], title: 
         notes.append(f"{width - columns:,} columns of the sheet {name} are left out")
         width = columns
     cut = [row[first : first + width] for row in kept]
-    lines = [f"| {' | '.join([*row, *[''] * (width - len(row))])} |" for row in cut]
-    lines.insert(1, f"| {' | '.join(['---'] * width)} |")
-    budget.chars = chars - sum(map(len, lines))
-    return lines
+    text = table_of(cut, width)
+    budget.chars = chars - len(text)
+    return text
 
 
 def _shown(cell: Any, source: Any, budget: _Budget) -> str:
@@ -177,8 +151,7 @@ def _shown(cell: Any, source: Any, budget: _Budget) -> str:
             value = formula
     if value is None:
         return ""
-    text = tidy(_text(value, cell)).strip()
-    return text.replace("|", "\\|").replace("\n", "<br>")
+    return cell_of(_text(value, cell))
 
 
 def _text(value: Any, cell: Any) -> str:
