@@ -22,9 +22,13 @@ class PayloadWindow:
 
     Args:
         journal: That holds them; it is only read.
+
+    Attributes:
+        missed: Whether one of those that were returned since this was last set to False was erased.
     """
 
     def __init__(self, journal: JournalReader) -> None:
+        self.missed = False
         self._journal = journal
         self._kept: dict[tuple[int, int], Payload] = {}
         self._same: dict[bytes, str] = {}
@@ -36,9 +40,11 @@ class PayloadWindow:
         Raises:
             JournalDamaged: There is none.
         """
-        found = self._kept.get((run, n))
-        if found is not None:
-            return found
+        payload = self._kept.get((run, n)) or self._read(run, n)
+        self.missed = self.missed or payload.body is None
+        return payload
+
+    def _read(self, run: int, n: int) -> Payload:
         if len(self._kept) > KEPT:
             for key in list(self._kept)[: KEPT // 2]:
                 del self._kept[key]

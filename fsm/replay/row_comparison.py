@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import orjson
 
@@ -18,24 +18,13 @@ from ..journal.payloads import Payload
 from ..journal.record import canonical
 from ..journal.rows import Transition
 from ..machine.machine import Decision
-from .run_comparison import Divergence, first_difference, short, template_of
-
-
-class Texts(Protocol):
-    """Where recorded texts are read, such as a `PayloadWindow`."""
-
-    def payload(self, run: int, n: int) -> Payload:
-        """Return one payload of a run."""
-        ...
-
-    def is_text(self, payload: Payload, place: Mapping[str, Any], text: str) -> bool:
-        """Whether the payload that *place* refers to is *text*."""
-        ...
+from .payload_window import PayloadWindow
+from .run_comparison import Difference, Divergence, Unchecked, first_difference, short, template_of
 
 
 def compare_request(
-    journal: Texts, kit: RunResources, run: Run, row: Transition, request: Request
-) -> Iterator[Divergence]:
+    journal: PayloadWindow, kit: RunResources, run: Run, row: Transition, request: Request
+) -> Iterator[Difference]:
     kind = _kind_of(request)
     if row.request.get("kind") != kind:
         yield Divergence(row.seq, "request.kind", str(row.request.get("kind")), kind)
@@ -62,6 +51,9 @@ def compare_request(
         return
     for place, message in zip(recorded, messages, strict=True):
         payload = journal.payload(run.number, place["n"])
+        if payload.body is None:
+            yield Unchecked(row.seq, "request.prompt")
+            continue
         if not journal.is_text(payload, place, message.text):
             where = f"{message.role} message, template {template_of(request.kind, run)}"
             yield Divergence(
@@ -84,9 +76,11 @@ def _compare_reservation(run: Run, row: Transition, prompt: Sequence[PromptMessa
 
 def _prompt_difference(payload: Payload, place: Mapping[str, Any], text: str) -> tuple[str, str]:
     """Return the first line that differs; of the same text its size or digest, which then were forged."""
-    body = payload.body.decode("utf-8", "surrogatepass") if isinstance(payload.body, bytes) else payload.body
+    body = payload.body or ""
+    if isinstance(body, bytes):
+        body = body.decode("utf-8", "surrogatepass")
     if body != text:
-        return first_difference(payload.body, text)
+        return first_difference(body, text)
     size = len(text.encode("utf-8", "surrogatepass"))
     if place.get("bytes", size) != size:
         return f"{place['bytes']} bytes", f"{size} bytes"
@@ -101,7 +95,9 @@ def _kind_of(request: Request) -> str:
     return "recall" if isinstance(request, Recall) else "none"
 
 
-def compare_decision(journal: Texts, run: Run, row: Transition, decision: Decision) -> Iterator[Divergence]:
+def compare_decision(
+    journal: PayloadWindow, run: Run, row: Transition, decision: Decision
+) -> Iterator[Difference]:
     for name, found in (("trigger", decision.row.trigger), ("dest", decision.row.dest)):
         if getattr(row, name) != found:
             yield Divergence(row.seq, name, str(getattr(row, name)), found)
@@ -119,7 +115,9 @@ def compare_decision(journal: Texts, run: Run, row: Transition, decision: Decisi
     yield from _compare_maps(row.seq, "outcome", dict(row.outcome), decision.facts)
     payload = journal.payload(run.number, row.change["n"])
     derived = decision.change.wire_json()
-    if payload.body != derived:
+    if payload.body is None:
+        yield Unchecked(row.seq, "change")
+    elif payload.body != derived:
         yield from _compare_change(row.seq, payload.body, derived)
     if row.change.get("digest") != payload.digest.hex():
         yield Divergence(row.seq, "change.digest", str(row.change.get("digest")), payload.digest.hex())
@@ -133,10 +131,7 @@ def _compare_maps(seq: int, place: str, old: dict[str, Any], new: dict[str, Any]
             yield Divergence(seq, f"{place}.{name}", short(str(old.get(name))), short(str(new.get(name))))
 
 
-def _compare_change(seq: int, body: str | bytes | None, derived: str) -> Iterator[Divergence]:
-    if body is None:
-        yield Divergence(seq, "change", "(erased)", short(derived))
-        return
+def _compare_change(seq: int, body: str | bytes, derived: str) -> Iterator[Divergence]:
     try:
         old, new = orjson.loads(body), orjson.loads(derived)
     except orjson.JSONDecodeError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import orjson
 
@@ -14,7 +14,7 @@ from ...states.records.actions import DocumentRef, StoredText
 from ...states.records.outcomes import Ended
 from ...states.run.phase_names import FINAL
 from ...states.run.spec import Spec
-from ...states.run.state import Run
+from ...states.run.state import Change, Run
 from ..decision.run_resources import RunResources
 from ..journal.reader import JournalReader
 from ..journal.rows import RunRow, Transition
@@ -47,16 +47,34 @@ class Divergence:
         return f"{place}{self.field}{where}: recorded {self.expected}, derived {self.found}"
 
 
+@dataclass(frozen=True, slots=True)
+class Unchecked:
+    """
+    What a replay cannot say, because a text was erased.
+
+    Attributes:
+        seq: Row; -1 for the spec.
+        field: As in `Divergence`.
+    """
+
+    seq: int
+    field: str
+
+    def __str__(self) -> str:
+        return f"row {self.seq}, {self.field}: erased" if self.seq >= 0 else f"{self.field}: erased"
+
+
+Difference: TypeAlias = Divergence | Unchecked
+
+
 def short(text: str) -> str:
     """Return *text* as one line of at most 160 characters."""
     line = " ".join(text.split())
     return line if len(line) <= 160 else line[:157] + "..."
 
 
-def first_difference(old: str | bytes | None, new: str) -> tuple[str, str]:
+def first_difference(old: str | bytes, new: str) -> tuple[str, str]:
     """Return the first line that differs, as recorded and as derived."""
-    if old is None:
-        return "(erased)", short(new)
     text = old if isinstance(old, str) else old.decode("utf-8", "replace")
     before, after = text.split("\n"), new.split("\n")
     for index in range(max(len(before), len(after))):
@@ -79,7 +97,7 @@ def template_of(kind: str, run: Run) -> str:
 
 def compare_result(
     journal: PayloadWindow, kit: RunResources, run: Run, row: Transition, outcome: Ended
-) -> Iterator[Divergence]:
+) -> Iterator[Difference]:
     """Yield what of a call's result is not as code makes it: places of its documents, prompts of its own requests."""
     intent, first = run.memory.intent, run.counters.documents
     for position, document in enumerate(outcome.result.documents):
@@ -93,11 +111,11 @@ def compare_result(
 
 def _compare_text(
     journal: PayloadWindow, kit: RunResources, run: Run, row: Transition, number: int, prompt: StoredText
-) -> Iterator[Divergence]:
+) -> Iterator[Difference]:
     """Compare what of a tool's own prompt does not come from the tool: what the template says before its values."""
     body, field = journal.payload(run.number, prompt.n).body, f"outcome.texts.{number}"
     if body is None:
-        yield Divergence(row.seq, field, "(erased)", "a prompt of the template text")
+        yield Unchecked(row.seq, field)
         return
     try:
         recorded = {role: text for role, text in orjson.loads(body)}
@@ -136,8 +154,8 @@ def compare_documents(
     store = PayloadWindow(journal)
     for item in transitions:
         if item.trigger == "execute" and item.outcome.get("documents"):
-            body = store.payload(item.run, item.change["n"]).body
-            result = _documents(body) if body is not None else []
+            change = Change.read(store.payload(item.run, item.change["n"]).body or "")
+            result = list(change.result.documents) if change.result else []
         elif item.trigger == "observe":
             expected |= {document.number: (item.seq, document) for document in result}
             result = []
@@ -159,13 +177,6 @@ def compare_documents(
     for number in sorted(stored.keys() - expected.keys()):
         if row.parent_run_id is None and number < run.counters.documents:
             yield Divergence(-1, f"documents.{number}", stored[number].label, "(nothing)")
-
-
-def _documents(body: str | bytes) -> list[DocumentRef]:
-    from ...states.run.state import Change
-
-    result = Change.read(body).result
-    return list(result.documents) if result else []
 
 
 def compare_head(row: RunRow, run: Run, transitions: Sequence[Transition]) -> Iterator[Divergence]:
