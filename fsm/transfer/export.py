@@ -14,10 +14,8 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from ..erasure.execute import GONE, PLAIN_TYPES
-from ..erasure.plan import spec_payload
+from ..erasure.plan import numbers_named, spec_payload
 from ..journal.erasure_log import Erasure, chained_erasure, erasures_of, ranges_text, root_of
 from ..journal.record import COLUMNS, canonical
 from .redaction import Redaction
@@ -85,7 +83,7 @@ def _run_lines(journal: JournalReader, row: RunRow, redaction: Redaction | None)
     unnamed: set[int] = set()
     for payload in journal.iterate_payloads(row.run, 200):
         if payload.n in left_out:
-            unnamed |= _named_by(payload, spec=payload.n == spec_payload(journal, row.run))
+            unnamed.update(numbers_named(payload, spec=payload.n == spec_payload(journal, row.run)))
         yield _payload_line(payload, erased=payload.n in left_out)
     for values in journal.iterate_rows(row.run, 2000):
         columns = dict(zip(COLUMNS, values, strict=True))
@@ -123,16 +121,6 @@ def _payload_line(payload: Payload, *, erased: bool) -> dict[str, Any]:
     else:
         line["text"] = body
     return line
-
-
-def _named_by(payload: Payload, *, spec: bool) -> set[int]:
-    """Return the numbers of the documents whose names a payload holds."""
-    try:
-        data: Any = orjson.loads(payload.body or b"{}")
-        found = data.get("documents") if spec else (data.get("result") or {}).get("documents")
-        return {document["number"] for document in found or ()}
-    except (orjson.JSONDecodeError, AttributeError, TypeError, KeyError):
-        return set()
 
 
 def _erasures(journal: JournalReader, run: int, left_out: set[int], names: list[str]) -> list[Erasure]:
