@@ -89,7 +89,6 @@ class Journal(JournalStore):
         run_id: str,
         *,
         documents: Iterable[str | int] = (),
-        fields: Iterable[str] = (),
         payloads: Iterable[int] = (),
         others: Others = "refuse",
         reason: str | None = None,
@@ -98,13 +97,12 @@ class Journal(JournalStore):
         at: int | None = None,
     ) -> ErasureResult:
         """
-        Erase texts of a run; everything that is left still verifies. Without documents, fields and payloads, all of it.
+        Erase texts of a run; everything that is left still verifies. Without documents and payloads, all of it.
 
         Args:
             run_id: The run, or a prefix of its id.
             documents: Labels, ``LABEL#POSITION`` or numbers: their bodies, everything that holds an
                 excerpt of them, and what calls have made of them.
-            fields: Names from `fsm.erasure.plan.FIELDS`: what belongs to them, and everything that holds an excerpt.
             payloads: Numbers of single payloads.
             others: When other runs hold text of it too: ``refuse`` names them and erases nothing, ``erase`` erases
                 there too, ``keep`` leaves them and names them in the result.
@@ -129,7 +127,6 @@ class Journal(JournalStore):
             self,
             run_id,
             documents=documents,
-            fields=fields,
             payloads=payloads,
             others=others,
             reason=reason,

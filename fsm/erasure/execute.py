@@ -20,12 +20,10 @@ from ..journal.leases import now_us
 from ..journal.record import canonical
 from ..journal.rows import RunRow, StoredDocument
 from .plan import (
-    FIELDS,
     ErasurePlan,
     documents_named,
     numbers_named,
     plan_document,
-    plan_field,
     spec_payload,
 )
 
@@ -65,10 +63,9 @@ class ErasureResult:
 
 
 class _Selection(NamedTuple):
-    """What somebody asks to erase: one of the three, or none of them for all of a run."""
+    """What somebody asks to erase: one of both, or none of them for all of a run."""
 
     documents: list[StoredDocument]
-    fields: list[str]
     payloads: list[int]
 
     @property
@@ -79,8 +76,6 @@ class _Selection(NamedTuple):
         """Return the rule as the record says it: numbers and names from closed lists."""
         if self.documents:
             return {"by": "document", "documents": [document.number for document in self.documents]}
-        if self.fields:
-            return {"by": "field", "fields": sorted(set(self.fields))}
         return {"by": "payload" if self.payloads else "run"}
 
 
@@ -89,7 +84,6 @@ def erase(
     run_id: str,
     *,
     documents: Iterable[str | int] = (),
-    fields: Iterable[str] = (),
     payloads: Iterable[int] = (),
     others: Others = "refuse",
     reason: str | None = None,
@@ -107,7 +101,7 @@ def erase(
             "the reason stays in the journal, so it is a code such as a ticket's number: at most 80 of A-Z a-z 0-9 . _ : / # -"
         )
     row = journal.run(run_id)
-    selection = _Selection(documents_named(journal, row, documents), list(fields), list(payloads))
+    selection = _Selection(documents_named(journal, row, documents), list(payloads))
     plan = _plan(journal, row, selection)
     plan.settle()
     if dry_run:
@@ -126,23 +120,18 @@ def erase(
 
 def _plan(journal: JournalStore, row: RunRow, selection: _Selection) -> ErasurePlan:
     """Return what is asked for, before its excerpts are searched for."""
-    documents, fields, payloads = selection
-    if sum(map(bool, selection)) > 1:
-        raise UsageError("erase by run, by document, by field or by payload: one of them at a time")
-    if not all(isinstance(name, str) for name in fields):
-        raise UsageError(f"a field is named by a text: {', '.join(FIELDS)}")
-    relatives = sorted(family(journal, row))
+    documents, payloads = selection
+    if documents and payloads:
+        raise UsageError("erase by run, by document or by payload: one of them at a time")
     if selection.whole:
         plan = ErasurePlan(journal, ())
-        for run in relatives:
+        for run in sorted(family(journal, row)):
             plan.doom_run(run)
         return plan
     everywhere = [run for (run,) in journal.query("SELECT run FROM specs ORDER BY run")]
-    plan = ErasurePlan(journal, everywhere if documents or "documents" in fields else relatives)
+    plan = ErasurePlan(journal, everywhere)
     for document in documents:
         plan_document(plan, row.run, document)
-    for name in fields:
-        plan_field(plan, row.run, name)
     count = journal.next_payload(row.run)
     for n in payloads:
         if type(n) is not int or not 0 <= n < count:
@@ -350,4 +339,4 @@ def unfinished_runs(journal: JournalStore) -> list[str]:
     return [run_id for (run_id,) in rows]
 
 
-__all__ = ["FIELDS", "ErasureResult", "Others", "erase", "finish", "unfinished_runs"]
+__all__ = ["ErasureResult", "Others", "erase", "finish", "unfinished_runs"]

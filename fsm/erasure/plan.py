@@ -1,5 +1,5 @@
 """
-What has to go when a run, a document or a field is erased: payload numbers, run by run. Reads, writes nothing.
+What has to go when a run or a document is erased: payload numbers, run by run. Reads, writes nothing.
 
 Three rules decide (docs/journal-format.md, "Erasing"). By reference: what a row says belongs to it. By excerpt: every
 payload in which `excerpts.EXCERPT` characters in a row of an erased text stand. By key: where a call's arguments go,
@@ -9,7 +9,7 @@ model has said in words of its own about an erased text cannot be known; only er
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -18,27 +18,13 @@ from ...states.base.errors import UsageError
 from ...states.run.spec import TASK_TOOL
 from ..journal.lineage import part_with
 from ..journal.payloads import Payload
-from ..journal.rows import RunRow, StoredDocument
-from .text_search import EXCERPT, Excerpts, form, leaves, texts_within
+from ..journal.rows import RunRow, StoredDocument, transition_of
+from .text_search import EXCERPT, Excerpts, form, texts_within
 
 if TYPE_CHECKING:
     from ..journal.reader import JournalReader
 
-SPEC_FIELDS: Mapping[str, tuple[str, ...]] = {
-    "objective": ("objective", "tasks"),
-    "criteria": ("success_criteria", "tasks"),
-    "context": ("context", "children"),
-    "transcript": ("transcript", "children"),
-    "history": ("history",),
-}
-"""Fields that stand in the spec and in every prompt, and the keys of the spec that hold them."""
-
-FIELDS = (*SPEC_FIELDS, "prompts", "replies", "arguments", "results", "documents", "questions", "answer")
-"""What can be erased by name."""
-
 _BATCH = 200
-_TELLS, _LONG = 12, 24
-"""Characters, blanks aside, of one of several texts that say enough to be searched for: names of modes and tools do not."""
 
 
 class ErasurePlan:
@@ -123,10 +109,11 @@ class ErasurePlan:
         chosen: set[str] = set()
         given = False
         for values in self.journal.rows(run) if tainted else ():
-            row = _Row(self.journal, run, values)
-            if selection := row.slot("selection"):
+            row = transition_of(values)
+            change = json_of(self.journal.find_payload(run, row.change["n"]))
+            if selection := _object(change, "selection"):
                 chosen = set(selection.get("documents") or ())
-            if intent := row.slot("intent"):
+            if intent := _object(change, "intent"):
                 texts = "\n".join(texts_within(intent.get("arguments")))
                 whole = intent.get("tool") == TASK_TOOL.name
                 given = whole or bool(chosen & tainted) or any(name in texts for name in tainted)
@@ -134,8 +121,9 @@ class ErasurePlan:
                 given = True  # the arguments were erased before: nobody can say what they named
             if row.trigger != "execute" or not given:
                 continue
-            self.doom(run, [row.change_n, *row.prompts, *row.told])
-            for made in row.documents:
+            asked = [place["n"] for pair in row.outcome.get("texts", ()) for place in pair]
+            self.doom(run, [row.change["n"], *asked])
+            for made in _object(change, "result").get("documents") or ():
                 n = made["payload"]["n"]
                 body = self.journal.payload(run, n).body
                 tainted |= _references(made["label"], made["position"])
@@ -149,8 +137,14 @@ class ErasurePlan:
         doomed = self.doomed.get(run, set())
         if doomed and self.journal.payload(run, spec).body is not None:
             read = (json_of(self.journal.find_payload(run, n)) for n in sorted(doomed))
-            if any(isinstance(data.get("intent"), dict) for data in read):
+            if any(_object(data, "intent") for data in read):
                 self.doom(run, [spec])
+
+
+def _object(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """Return the object under a key, an empty one where there is none."""
+    value = data.get(key)
+    return value if isinstance(value, dict) else {}
 
 
 def _references(label: str, position: int) -> set[str]:
@@ -235,128 +229,3 @@ def _converted(document: StoredDocument, body: str | bytes) -> list[str]:
         return [convert(document.name, data, mime=document.mime).text]
     except ConversionError:
         return []
-
-
-# -- fields ------------------------------------------------------------------------------------------------------
-
-
-def plan_field(plan: ErasurePlan, run: int, name: str) -> None:
-    """
-    Erase one field of a run.
-
-    Raises:
-        UsageError: There is no such field.
-    """
-    if name not in FIELDS:
-        raise UsageError(f"field {name!a:.80}: expected one of {', '.join(FIELDS)}")
-    if name == "documents":
-        for document, _ in plan.journal.documents_at(run, 0, 2**32):
-            plan_document(plan, run, document)
-        return
-    if name in SPEC_FIELDS:  # a text of the spec is in the spec, and in every prompt
-        place = spec_payload(plan.journal, run)
-        spec = json_of(plan.journal.find_payload(run, place))
-        plan.doom(run, [place])
-        for value in map(spec.get, SPEC_FIELDS[name]):
-            plan.search([value] if isinstance(value, str) else _texts_of([value], _TELLS))
-    for values in plan.journal.rows(run):
-        row = _Row(plan.journal, run, values)
-        numbers, texts = _ROW_FIELDS.get(name, _prompts)(row)
-        plan.search(texts)
-        plan.doom(run, numbers)
-        if numbers and name == "arguments":
-            plan.doom(run, [spec_payload(plan.journal, run)])
-
-
-def _texts_of(values: Iterable[Any], least: int) -> list[str]:
-    """Return the texts within JSON values that have at least so many characters, blanks aside."""
-    return [text for value in values for text in texts_within(value) if len(form(text)) >= least]
-
-
-class _Row:
-    """A row's payload numbers, and the change that it refers to, empty once erased."""
-
-    def __init__(self, journal: JournalReader, run: int, values: tuple[Any, ...]) -> None:
-        self.trigger: str = values[3]
-        self.request, self.outcome = orjson.loads(values[7]), orjson.loads(values[8])
-        self.change_n: int = orjson.loads(values[9])["n"]
-        self.change = json_of(journal.find_payload(run, self.change_n))
-        self._journal, self._run = journal, run
-        texts = self.outcome.get("texts", ())
-        self.prompts = [place["n"] for place in self.request.get("prompt", ())] + [
-            pair[0]["n"] for pair in texts
-        ]
-        self.replies = [self.outcome[key]["n"] for key in ("reply", "message") if key in self.outcome]
-        self.told = [pair[1]["n"] for pair in texts]
-
-    def slot(self, name: str) -> dict[str, Any]:
-        """Return an object that the row set, an empty one where it set none."""
-        value = self.change.get(name)
-        return value if isinstance(value, dict) else {}
-
-    @property
-    def documents(self) -> Sequence[Mapping[str, Any]]:
-        """The documents that the row's result names."""
-        return self.slot("result").get("documents") or ()
-
-    def bodies(self, numbers: Iterable[int]) -> list[str | bytes]:
-        """Return those of these payloads that are there."""
-        found = (self._journal.payload(self._run, n).body for n in numbers)
-        return [body for body in found if body is not None]
-
-    def texts(self, numbers: Iterable[int]) -> list[str]:
-        """Return the texts in payloads, of JSON its values."""
-        return _texts_of([leaves(body) for body in self.bodies(numbers)], _LONG)
-
-
-_Field = tuple[Sequence[int], Sequence[str | bytes]]
-"""The payloads of a row that hold a field, and its texts, which are searched for elsewhere."""
-
-
-def _prompts(row: _Row) -> _Field:
-    return row.prompts, ()
-
-
-def _replies(row: _Row) -> _Field:
-    """What a model said is in its reply and, read, in the change of the same row."""
-    said = [*row.replies, *row.told]
-    return ([*said, row.change_n], row.texts(said)) if said else ((), ())
-
-
-def _arguments(row: _Row) -> _Field:
-    given = [row.change[slot] for slot in ("intent", "plan") if row.change.get(slot)]
-    if not given and row.request.get("kind") not in ("parameters", "plan", "task_plan"):
-        return (), ()
-    return [*row.replies, row.change_n], [*row.texts(row.replies), *_texts_of(given, _LONG)]
-
-
-def _results(row: _Row) -> _Field:
-    if row.trigger not in ("execute", "observe"):
-        return (), ()
-    documents = [document["payload"]["n"] for document in row.documents]
-    own = [row.change_n, *row.told]
-    return [*own, *documents], [*row.texts(own), *row.bodies(documents)]
-
-
-def _questions(row: _Row) -> _Field:
-    answers = [row.outcome["answer"]["n"]] if "answer" in row.outcome else []
-    asked = [row.change[slot] for slot in ("question", "reply") if row.change.get(slot)]
-    if not (answers or asked):
-        return (), ()
-    return [*answers, row.change_n], [*row.texts(answers), *_texts_of(asked, _TELLS)]
-
-
-def _answer(row: _Row) -> _Field:
-    given = [row.change.get("answer"), *(row.slot(slot).get("answer") for slot in ("refinement", "review"))]
-    texts = [text for text in given if isinstance(text, str) and text.strip()]
-    return ([row.change_n, *row.replies], texts) if texts else ((), ())
-
-
-_ROW_FIELDS: Mapping[str, Callable[[_Row], _Field]] = {
-    "replies": _replies,
-    "arguments": _arguments,
-    "results": _results,
-    "questions": _questions,
-    "answer": _answer,
-}
-"""Fields of rows; any other one goes with all prompts."""

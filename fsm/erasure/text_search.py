@@ -12,8 +12,6 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import orjson
-
 EXCERPT = 24
 """Characters in a row, blanks aside, that are an excerpt."""
 
@@ -53,16 +51,6 @@ def _decoded(body: bytes) -> str:
 def form(body: str | bytes) -> str:
     """Return the form in which texts are compared: `plain`, in lower case, without blanks."""
     return "".join(plain(body).casefold().split())
-
-
-def leaves(body: str | bytes) -> list[str]:
-    """Return the texts within a JSON body; anything else is one text."""
-    text = body if isinstance(body, str) else plain(body)
-    try:
-        data = orjson.loads(text)
-    except (orjson.JSONDecodeError, UnicodeEncodeError):
-        return [text]
-    return list(texts_within(data))
 
 
 def texts_within(data: Any) -> Iterator[str]:
