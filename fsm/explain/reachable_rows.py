@@ -61,7 +61,7 @@ def possible_outcomes(rows: tuple[RowKey, ...]) -> tuple[GuardOutcome, ...]:
     outcome. Of the shipped table what no state comes to (`UNREACHED`) is left out as well.
     """
     table = [Row(*key, "") for key in rows]
-    needed, names = [_required_values(row) for row in table], [guard_names(row) for row in table]
+    needed, names = [required_values(row) for row in table], [guard_names(row) for row in table]
     found, work = set[GuardOutcome](), [WORK_MAX]
     for source in dict.fromkeys(row.source for row in table):
         for order in (_order(table, source, waiting=False), _order(table, source, waiting=True)):
@@ -130,16 +130,16 @@ def _first_fit(rows: Sequence[Row], guards: Mapping[str, bool]) -> int:
         names.update(guard_names(row))
         if any(name not in guards for name in guard_names(row)):
             return 0
-        if all(guards[name] is value for name, value in _required_values(row)):
+        if all(guards[name] is value for name, value in required_values(row)):
             return tried if len(names) == len(guards) else 0
     return 0
 
 
-def _required_values(row: Row) -> tuple[Literal, ...]:
-    """Return what a row's guards must say for it to fit."""
-    return (*((name, True) for name in row.conditions), *((name, False) for name in row.unless))
+def required_values(row: Row) -> tuple[Literal, ...]:
+    """Return a row's guards in order, and what each must say for it to fit."""
+    return tuple((name.removeprefix("not "), not name.startswith("not ")) for name in row.guards)
 
 
 def guard_names(row: Row) -> tuple[str, ...]:
     """Return a row's guards without ``not``, each once, in its order."""
-    return tuple(dict.fromkeys(guard.removeprefix("not ") for guard in row.guards))
+    return tuple(dict(required_values(row)))

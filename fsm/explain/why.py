@@ -27,6 +27,7 @@ from ..machine.machine import request_of
 from ..machine.stop_rules import read_case
 from ..machine.table import Row, rows_of
 from ..replay.restore import run_before
+from .reachable_rows import required_values
 
 Fate = Literal["taken", "kept", "later", "open"]
 """Of a candidate row: taken; kept from it by a guard; an earlier one was taken; not decided yet."""
@@ -197,7 +198,7 @@ def _candidates(rows: tuple[Row, ...], taken: Transition | None, case: Case | No
     for row in rows:
         guards = tuple(
             Checked(name, wanted, None if reached else values.get(name), _fact(name, case))
-            for name, wanted in _required_guards(row)
+            for name, wanted in required_values(row)
         )
         fate: Fate = "open"
         if taken is not None:
@@ -207,11 +208,6 @@ def _candidates(rows: tuple[Row, ...], taken: Transition | None, case: Case | No
             reached = reached or here
         found.append(Candidate(row.trigger, row.dest, row.meaning, fate, guards))
     return tuple(found)
-
-
-def _required_guards(row: Row) -> list[tuple[str, bool]]:
-    """Return a row's guards in order, and what each must be."""
-    return [(name.removeprefix("not "), not name.startswith("not ")) for name in row.guards]
 
 
 def _fact(guard: str, case: Case | None) -> str:

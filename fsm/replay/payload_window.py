@@ -31,7 +31,6 @@ class PayloadWindow:
         self.missed = False
         self._journal = journal
         self._kept: dict[tuple[int, int], Payload] = {}
-        self._same: dict[bytes, str] = {}
 
     def payload(self, run: int, n: int) -> Payload:
         """
@@ -57,22 +56,10 @@ class PayloadWindow:
 
     def is_text(self, payload: Payload, place: Mapping[str, Any], text: str) -> bool:
         """Whether the payload that *place* refers to is *text*: by its salted digest, and its size where that is told."""
-        digest = payload.digest if "digest" not in place else bytes.fromhex(place["digest"])
-        if payload.salt is None:
-            return False
-        if "bytes" not in place and self._same.get(digest) is text:
-            return True
         data = text.encode("utf-8", "surrogatepass")
-        if payload.body != (data if isinstance(payload.body, bytes) else text) or place.get(
-            "bytes", len(data)
-        ) != len(data):
+        body = data if isinstance(payload.body, bytes) else text
+        if payload.salt is None or payload.body != body or place.get("bytes", len(data)) != len(data):
             return False
-        content, media_type = sha256(data).digest(), payload.media_type.encode()
-        if digest not in (
-            sha256(payload.salt + content + kind + media_type).digest() for kind in (b"T", b"B")
-        ):
-            return False
-        if len(self._same) >= 16:
-            self._same.clear()
-        self._same[digest] = text
-        return True
+        content, media_type = payload.salt + sha256(data).digest(), payload.media_type.encode()
+        digests = [sha256(content + kind + media_type).hexdigest() for kind in (b"T", b"B")]
+        return place.get("digest", payload.digest.hex()) in digests
