@@ -143,12 +143,7 @@ def _plan(journal: JournalStore, row: RunRow, selection: _Selection) -> ErasureP
 def _decide_runs(
     journal: JournalStore, row: RunRow, plan: ErasurePlan, others: Others, selection: _Selection
 ) -> dict[int, set[int]]:
-    """
-    Return what is erased, by number of the run, after the choice for other runs.
-
-    Raises:
-        UsageError: Others hold text of it, and nobody has said what is to become of them.
-    """
+    """Return what is erased, by number of the run; raise UsageError when others hold text of it and *others* refuses."""
     doomed = {run: set(numbers) for run, numbers in sorted(plan.doomed.items()) if numbers}
     strangers = _ids(journal, [run for run in doomed if run != row.run])
     if strangers and others == "refuse":
@@ -192,7 +187,8 @@ def _erase_and_record(
             # every lease first: a driver must not go on with texts of which some are gone
             for run in doomed:
                 _claim(journal, connection, run, force)
-            _check_reason(journal, doomed, reason)
+            if reason is not None:
+                _check_reason(journal, doomed, reason.casefold())
             for run, numbers in doomed.items():
                 rule = selection.rule() | ({} if run == row.run else {"of": row.run_id})
                 _erase_payloads(journal, connection, run, numbers, rule, reason, at)
@@ -200,13 +196,7 @@ def _erase_and_record(
 
 
 def _claim(journal: JournalStore, connection: sqlite3.Connection, run: int, force: bool) -> None:
-    """
-    See to it that nobody writes this run any more.
-
-    Raises:
-        LeaseHeld: Somebody drives it.
-        UsageError: It has not ended, and that is not meant.
-    """
+    """Take a run from its driver; raise LeaseHeld when it has one, UsageError when it has not ended and is not forced."""
     (run_id,) = connection.execute("SELECT run_id FROM specs WHERE run = ?", (run,)).fetchone()
     driver = journal.leases.revoke(
         connection, run
@@ -223,21 +213,13 @@ def _claim(journal: JournalStore, connection: sqlite3.Connection, run: int, forc
         )
 
 
-def _check_reason(journal: JournalStore, doomed: dict[int, set[int]], reason: str | None) -> None:
-    """
-    Refuse a reason that is text of what goes.
-
-    Raises:
-        UsageError: One of the payloads has it.
-    """
-    if reason is None:
-        return
-    small = reason.casefold()
+def _check_reason(journal: JournalStore, doomed: dict[int, set[int]], reason: str) -> None:
+    """Raise UsageError for a reason that is text of what goes."""
     for run, numbers in doomed.items():
         for n in sorted(numbers):
-            body = journal.payload(run, n).body
-            text = body if isinstance(body, str) else (body or b"").decode("utf-8", "replace")
-            if small in text.casefold():
+            body = journal.payload(run, n).body or ""
+            text = body if isinstance(body, str) else body.decode("utf-8", "replace")
+            if reason in text.casefold():
                 raise UsageError(
                     "the reason stands in what is to be erased, and would stay; nothing was erased"
                 )

@@ -18,15 +18,13 @@ from ..erasure.execute import GONE, PLAIN_TYPES
 from ..erasure.plan import numbers_named, spec_payload
 from ..journal.erasure_log import Erasure, chained_erasure, erasures_of, ranges_text, root_of
 from ..journal.record import COLUMNS, canonical
+from .line_format import FORMAT, VERSION, HeadLine
 from .redaction import Redaction
 
 if TYPE_CHECKING:
     from ..journal.payloads import Payload
     from ..journal.reader import JournalReader
     from ..journal.rows import RunRow
-
-FORMAT = "paor-export"
-VERSION = 1
 
 
 def export_runs(
@@ -97,15 +95,8 @@ def _run_lines(journal: JournalReader, row: RunRow, redaction: Redaction | None)
         yield {"line": "document", **columns}
     for erasure in _erasures(journal, row.run, left_out, names):
         yield {"line": "erasure", **erasure._asdict(), "hash": erasure.hash.hex()}
-    yield {
-        "line": "head",
-        "state": row.state,
-        "status": row.status,
-        "reason": row.reason,
-        "ended_at": row.ended_at,
-        "head_seq": row.head_seq,
-        "head_hash": row.head_hash.hex(),
-    }
+    head = {name: getattr(row, name) for name in HeadLine.__struct_fields__}
+    yield {"line": "head", **head, "head_hash": row.head_hash.hex()}
 
 
 def _payload_line(payload: Payload, *, erased: bool) -> dict[str, Any]:
