@@ -97,11 +97,10 @@ class RunDiff:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The first difference: its place, its two values, and what caused it."""
+    """The first difference: its row, its place and two values, and what caused it."""
 
     seq: int
-    field: str
-    values: tuple[Any, Any]
+    place: tuple[str, Any, Any]
     cause: str
     detail: str
     parts: tuple[ComparedPart, ...] = ()
@@ -180,13 +179,13 @@ def _unfinished(one: Reader, two: Reader) -> _Found:
     seq = len(short.rows)
     word = "waits" if short.row.status == "waiting" else "has not ended and has no further row"
     detail = f"run {short.row.run_id} {word}; the other one went on with {long.rows[seq].trigger}"
-    values = [reader.rows[seq].trigger if seq < len(reader.rows) else None for reader in (one, two)]
-    return _Found(seq, "trigger", (values[0], values[1]), "unfinished", detail)
+    left, right = (reader.rows[seq].trigger if reader is long else None for reader in (one, two))
+    return _Found(seq, ("trigger", left, right), "unfinished", detail)
 
 
 def _from_outside(row: Transition, other: Transition, one: dict[str, Any], two: dict[str, Any]) -> _Found:
     """Return a difference in what came back: it is its own cause."""
-    field, *values = first_place(one, two)
+    place = first_place(one, two)
     kinds = {row.outcome["kind"], other.outcome["kind"]}
     names: tuple[str, ...] = ()
     if "in_doubt" in kinds:
@@ -205,25 +204,25 @@ def _from_outside(row: Transition, other: Transition, one: dict[str, Any], two: 
         detail = f"{same}, and another {'fault' if 'fault' in kinds else 'reply'} to {row.request['kind']}"
     else:
         names = (str(row.request.get("tool", "")),)
-        within = field.endswith(".reply")
+        within = place[0].endswith(".reply")
         cause = "model_output" if within else "tool_output"
         what = "the model answered a request of" if within else "the same call of"
         detail = f"{what} {names[0]} {'otherwise' if within else 'came to something else'}"
-    return _Found(row.seq, field, (values[0], values[1]), cause, detail, names=names)
+    return _Found(row.seq, place, cause, detail, names=names)
 
 
 def _asked_within(
     one: Reader, two: Reader, row: Transition, left: dict[str, Any], right: dict[str, Any]
 ) -> _Found | None:
     """Return the difference when a tool asked a model otherwise because of a template."""
-    field, *values = first_place(left, right)
-    if not field.endswith(".prompt"):
+    place = first_place(left, right)
+    if not place[0].endswith(".prompt"):
         return None
     specs = [side.journal.spec(part_with(side.parts, "first_seq", row.seq).run_id) for side in (one, two)]
     parts = tuple(part for part in parts_between(*specs) if part.cause == "prompt")
     names = ", ".join(part.name for part in parts)
     detail = f"{row.request.get('tool')} asked a model otherwise because of {names}"
-    return _Found(row.seq, field, (values[0], values[1]), "prompt", detail, parts) if parts else None
+    return _Found(row.seq, place, "prompt", detail, parts) if parts else None
 
 
 def _late(came: dict[str, Any]) -> bool:
@@ -234,26 +233,25 @@ def _from_within(
     one: Reader, two: Reader, row: Transition, other: Transition, values: tuple[Any, Any], *, judged: bool
 ) -> _Found:
     """Return a difference in a request or a decision: what decides is not the same."""
-    field, *found = first_place(*values)
-    place = found[0], found[1]
+    place = first_place(*values)
     what = "decided otherwise" if judged else "asked otherwise"
     try:
         run, theirs = (run_before(side.journal, side.row.run_id, row.seq) for side in (one, two))
         outcome: Outcome | None = recorded_outcome(one.journal, run, row) if judged else None
     except (PaorError, ValidationError, ValueError, LookupError, TypeError) as error:
         detail = f"{what}; why cannot be derived: {str(error).partition(';')[0]}"
-        return _Found(row.seq, field, place, "code", detail)
+        return _Found(row.seq, place, "code", detail)
     parts = parts_between(run.spec, theirs.spec)
     causes = causes_of(run, row, outcome, [*parts, *parts_used(run, theirs)])
     if not causes and not _same_inputs(one, two, run.spec.documents, theirs.spec.documents):
-        return _Found(row.seq, field, place, "config", f"{what} because of documents", names=("documents",))
+        return _Found(row.seq, place, "config", f"{what} because of documents", names=("documents",))
     if not causes:
         named = tuple(part for part in parts if part.cause == "code")
         versions = ", ".join(f"{part.name} {part.left} and {part.right}" for part in named)
         told = f": {versions}" if versions else ", though all that was recorded of what decides is the same"
-        return _Found(row.seq, field, place, "code", f"{what}{told}", named)
+        return _Found(row.seq, place, "code", f"{what}{told}", named)
     names = ", ".join(map(_part_name, causes))
-    return _Found(row.seq, field, place, causes[0].cause, f"{what} because of {names}", tuple(causes))
+    return _Found(row.seq, place, causes[0].cause, f"{what} because of {names}", tuple(causes))
 
 
 def _part_name(part: ComparedPart) -> str:
@@ -268,21 +266,10 @@ def _part_name(part: ComparedPart) -> str:
 
 def _same_inputs(one: Reader, two: Reader, left: Any, right: Any) -> bool:
     """Whether two runs were given the same documents."""
-    given = []
-    for reader, references in ((one, left), (two, right)):
-        root = reader.parts[0].run
-        given.append(
-            [
-                (
-                    item.name,
-                    item.label,
-                    item.position,
-                    item.mime,
-                    reader.journal.payload(root, item.payload.n).body,
-                )
-                for item in references
-            ]
-        )
+    given = [
+        [(item.name, item.label, item.position, item.mime, reader.input(item)) for item in references]
+        for reader, references in ((one, left), (two, right))
+    ]
     return bool(given[0] == given[1])
 
 
@@ -290,10 +277,10 @@ def _drift(one: Reader, two: Reader, shared: int) -> _Found | None:
     """Return the first row at which other amounts were counted, of runs that are the same otherwise."""
     for row, other in zip(one.rows[shared:], two.rows[shared:], strict=False):
         for name in USAGE:
-            values = row.outcome.get(name, 0), other.outcome.get(name, 0)
-            if values[0] != values[1]:
+            left, right = row.outcome.get(name, 0), other.outcome.get(name, 0)
+            if left != right:
                 detail = "everything was said and decided alike, but other amounts were counted"
-                return _Found(row.seq, f"outcome.{name}", values, "budget", detail, names=(name,))
+                return _Found(row.seq, (f"outcome.{name}", left, right), "budget", detail, names=(name,))
     return None
 
 
@@ -301,26 +288,25 @@ def _drift(one: Reader, two: Reader, shared: int) -> _Found | None:
 
 
 def _words(one: Reader, two: Reader, shared: int, found: _Found | None, specs: list[ComparedPart]) -> RunDiff:
-    line, texts = 0, ("", "")
-    if found is not None:
-        line, *lines = first_line(*found.values)
-        texts = lines[0][:LINE_CHARS], lines[1][:LINE_CHARS]
     seq = found.seq if found is not None else None
-    names = tuple(part.name for part in found.parts) + found.names if found is not None else ()
+    what = found or _Found(-1, ("", None, None), "", "")
+    line, left, right = first_line(*what.place[1:]) if found is not None else (0, "", "")
+    names = tuple(part.name for part in what.parts) + what.names
     return RunDiff(
-        left=_side(one, texts[0]),
-        right=_side(two, texts[1]),
+        left=_side(one, left[:LINE_CHARS]),
+        right=_side(two, right[:LINE_CHARS]),
         identical=found is None,
         shared=shared,
         seq=seq,
         source=_source(one, two, seq),
-        field=found.field if found is not None else "",
+        field=what.place[0],
         line=line,
-        cause=found.cause if found is not None else "",
+        cause=what.cause,
         parts=names,
-        detail=found.detail if found is not None else "",
+        detail=what.detail,
         decision_seq=_decision(one, two, seq),
-        same_end=_end(one) == _end(two) and one.row.state in FINAL,
+        same_end=(one.row.state, one.row.reason) == (two.row.state, two.row.reason)
+        and one.row.state in FINAL,
         same_answer=alike(_answer(one), _answer(two)),
         others=tuple(part.name for part in specs if part.name not in names),
     )
@@ -357,10 +343,6 @@ def _decision(one: Reader, two: Reader, seq: int | None) -> int | None:
             return row.seq
     shorter = min(len(one.rows), len(two.rows))
     return shorter if len(one.rows) != len(two.rows) else None
-
-
-def _end(reader: Reader) -> tuple[str, str | None]:
-    return reader.row.state, reader.row.reason
 
 
 def _answer(reader: Reader) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from ...states.records.actions import DocumentRef
 from ..journal.lineage import SharedPart
 from ..journal.payloads import content_key
 from ..journal.reader import JournalReader
@@ -61,6 +62,10 @@ class Reader:
         for run_id in self._ids:
             text = text.replace(run_id, "RUN")
         return _PLAN_ID.sub("PLAN", text)
+
+    def input(self, document: DocumentRef) -> str | bytes | None:
+        """Return the body of a document that the run was given."""
+        return self.journal.payload(self.parts[0].run, document.payload.n).body
 
     def prompt(self, row: Transition) -> list[str]:
         """Return the messages of a model request."""

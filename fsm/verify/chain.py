@@ -139,12 +139,8 @@ class ChainWalk:
         known = self.claims.setdefault(number, claim)
         if known == claim:
             return
-        (digest, size), (known_digest, known_size) = claim, known
-        if None not in (digest, known_digest) and digest != known_digest:
-            self._say(seq, f"payload {number} is named with two digests")
-        if None not in (size, known_size) and size != known_size:
-            self._say(seq, f"payload {number} is named with two sizes")
-        self.claims[number] = (
-            digest if known_digest is None else known_digest,
-            size if known_size is None else known_size,
-        )
+        for what, new, old in zip(("digests", "sizes"), claim, known, strict=True):
+            if None not in (new, old) and new != old:
+                self._say(seq, f"payload {number} is named with two {what}")
+        digest, size = (new if old is None else old for new, old in zip(claim, known, strict=True))
+        self.claims[number] = digest, size
