@@ -20,7 +20,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Annotated, Any, Protocol, Self
 
 import msgspec
 from msgspec.structs import replace
@@ -35,6 +35,9 @@ COUNT_MAX = 2**53 - 1
 """The largest whole number that every reader of JSON gives back as it was."""
 ROWS_MAX, FOREIGN_MAX = 1000, 10_000
 """What a coverage file may hold."""
+
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=COUNT_MAX)]
 
 
 class TakenRow(Protocol):
@@ -56,8 +59,8 @@ class GuardCount(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How often a guard was seen true and false where its row was tried."""
 
     guard: str
-    true: int = 0
-    false: int = 0
+    true: Count = 0
+    false: Count = 0
 
 
 class RowCoverage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -74,7 +77,7 @@ class RowCoverage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     trigger: str
     dest: str
     guards: tuple[str, ...]
-    count: int
+    count: Count
     seen: tuple[GuardCount, ...]
 
     @property
@@ -95,7 +98,7 @@ class ForeignStep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     source: str
     trigger: str
     dest: str
-    count: int
+    count: Count
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,17 +126,11 @@ class Coverage:
         Args:
             rows: Of the table that is measured; default: paor's own.
         """
+        unseen = [tuple(map(GuardCount, guard_names(row))) for row in rows]
         return cls(
             tuple(
-                RowCoverage(
-                    row.source,
-                    row.trigger,
-                    row.dest,
-                    row.guards,
-                    0,
-                    tuple(GuardCount(name) for name in guard_names(row)),
-                )
-                for row in rows
+                RowCoverage(row.source, row.trigger, row.dest, row.guards, 0, seen)
+                for row, seen in zip(rows, unseen, strict=True)
             )
         )
 
@@ -236,12 +233,6 @@ class Coverage:
         steps = [(step.source, step.trigger, step.dest) for step in found.foreign]
         if steps != sorted(set(steps)):
             raise UsageError("not a coverage file: the foreign steps are not sorted, or one stands twice")
-        counted = [*found.rows, *found.foreign, *(one for row in found.rows for one in row.seen)]
-        numbers = [getattr(one, name, 0) for one in counted for name in ("count", "true", "false")]
-        if not all(0 <= number <= COUNT_MAX for number in (*numbers, found.runs, found.transitions)):
-            raise UsageError("not a coverage file: a count is below 0 or above 2^53")
-        if len(found.rows) > ROWS_MAX or len(found.foreign) > FOREIGN_MAX:
-            raise UsageError("not a coverage file: it has too many rows or foreign steps")
         for row in found.rows:
             if [one.guard for one in row.seen] != list(guard_names(Row(*row.key, ""))):
                 raise UsageError(
@@ -255,10 +246,10 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 
     format: str
     version: int
-    rows: tuple[RowCoverage, ...]
-    runs: int
-    transitions: int
-    foreign: tuple[ForeignStep, ...]
+    rows: Annotated[tuple[RowCoverage, ...], msgspec.Meta(max_length=ROWS_MAX)]
+    runs: Count
+    transitions: Count
+    foreign: Annotated[tuple[ForeignStep, ...], msgspec.Meta(max_length=FOREIGN_MAX)]
 
 
 def coverage(transitions: Iterable[TakenRow], *, rows: Sequence[Row] = ROWS) -> Coverage:
