@@ -110,9 +110,25 @@ def erase(
         return ErasureResult(
             row.run_id, {row.run_id: len(here)} if here else {}, _ids(journal, doomed), False
         )
-    doomed = _erase_and_record(
-        journal, row, plan, selection, others, reason, force, now_us() if at is None else at
-    )
+    at = now_us() if at is None else at
+    connection = journal._committer.connection
+    with journal._committer.lock, translate_errors(journal.path):
+        connection.execute("PRAGMA secure_delete=ON")  # what is freed is overwritten, also if `finish` fails
+        with transaction(connection):
+            # again under the write lock: a run that another process has recorded since the plan may hold the text, too
+            plan.settle()
+            if selection.whole:
+                for run in sorted(family(journal, row)):
+                    plan.doom_run(run)
+            doomed = _decide_runs(journal, row, plan, others, selection)
+            # every lease first: a driver must not go on with texts of which some are gone
+            for run in doomed:
+                _claim(journal, connection, run, force)
+            if reason is not None:
+                _check_reason(journal, doomed, reason.casefold())
+            for run, numbers in doomed.items():
+                rule = selection.rule() | ({} if run == row.run else {"of": row.run_id})
+                _erase_payloads(journal, connection, run, numbers, rule, reason, at)
     erased = dict(zip(_ids(journal, doomed), (len(doomed[run]) for run in sorted(doomed)), strict=True))
     kept = _ids(journal, [run for run, numbers in plan.doomed.items() if numbers and run not in doomed])
     return ErasureResult(row.run_id, erased, kept, finish(journal))
@@ -161,38 +177,6 @@ def _ids(journal: JournalStore, runs: Iterable[int]) -> tuple[str, ...]:
     return tuple(
         journal.query("SELECT run_id FROM specs WHERE run = ?", (run,))[0][0] for run in sorted(runs)
     )
-
-
-def _erase_and_record(
-    journal: JournalStore,
-    row: RunRow,
-    plan: ErasurePlan,
-    selection: _Selection,
-    others: Others,
-    reason: str | None,
-    force: bool,
-    at: int,
-) -> dict[int, set[int]]:
-    """Erase and record in one transaction; what was written since the plan was made is looked at first."""
-    connection = journal._committer.connection
-    with journal._committer.lock, translate_errors(journal.path):
-        connection.execute("PRAGMA secure_delete=ON")  # what is freed is overwritten, also if `finish` fails
-        with transaction(connection):
-            # again under the write lock: a run that another process has recorded since the plan may hold the text, too
-            plan.settle()
-            if selection.whole:
-                for run in sorted(family(journal, row)):
-                    plan.doom_run(run)
-            doomed = _decide_runs(journal, row, plan, others, selection)
-            # every lease first: a driver must not go on with texts of which some are gone
-            for run in doomed:
-                _claim(journal, connection, run, force)
-            if reason is not None:
-                _check_reason(journal, doomed, reason.casefold())
-            for run, numbers in doomed.items():
-                rule = selection.rule() | ({} if run == row.run else {"of": row.run_id})
-                _erase_payloads(journal, connection, run, numbers, rule, reason, at)
-    return doomed
 
 
 def _claim(journal: JournalStore, connection: sqlite3.Connection, run: int, force: bool) -> None:

@@ -7,6 +7,7 @@ cannot be, since it was erased, the guard's own sentence is in its place.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -14,7 +15,7 @@ from pydantic import ValidationError
 
 from ...states.base.errors import Erased, JournalDamaged, PaorError, UsageError
 from ...states.records.outcomes import NoOutcome
-from ...states.records.requests import ModelRequest, Recall, ToolRequest
+from ...states.records.requests import ModelRequest
 from ...states.run.phase_names import FINAL, PHASES, PLANNING
 from ...states.run.state import Run
 from ..decision.case import Case
@@ -26,6 +27,7 @@ from ..machine.guards import GUARDS, words_of
 from ..machine.machine import request_of
 from ..machine.stop_rules import read_case
 from ..machine.table import Row, rows_of
+from ..replay.comparison import request_facts
 from ..replay.restore import run_before
 from .reachable_rows import required_values
 
@@ -220,21 +222,22 @@ def _words(taken: Transition | None, run: Run | None) -> tuple[str, str]:
     """Return what was asked for and what came back, in a few words."""
     if taken is None:
         return _needs(run), ""
-    request, outcome = taken.request, taken.outcome
-    asked = str(request.get("kind", "none"))
-    if request.get("model"):
-        again = f", attempt {request['attempt'] + 1}" if request.get("attempt") else ""
-        asked = f"{asked} from {request['model']}{again}"
-    elif asked == "tool":
-        asked = f"{request.get('tool')} ({request.get('effect')})"
-    elif asked == "recall":
-        asked = f"{len(request.get('payloads', ())):,} stored texts"
-    elif asked == "none":
-        asked = "nothing"
-    came = _outcome_words(outcome)
+    came = _outcome_words(taken.outcome)
     if taken.dest in FINAL and taken.counters.get("stop"):
         came += f"; the run ends: {taken.counters['stop']}"
-    return asked, came
+    return _request_words(taken.request), came
+
+
+def _request_words(request: Mapping[str, Any]) -> str:
+    kind = str(request.get("kind", "none"))
+    if request.get("model"):
+        again = f", attempt {request['attempt'] + 1}" if request.get("attempt") else ""
+        return f"{kind} from {request['model']}{again}"
+    if kind == "tool":
+        return f"{request.get('tool')} ({request.get('effect')})"
+    if kind == "recall":
+        return f"{len(request.get('payloads', ())):,} stored texts"
+    return "nothing" if kind == "none" else kind
 
 
 def _outcome_words(outcome: Any) -> str:
@@ -261,11 +264,8 @@ def _needs(run: Run | None) -> str:
     if run.waiting_for is not None:
         return f"an answer ({run.waiting_for.kind}): {run.waiting_for.message}"
     request = request_of(run)
-    if isinstance(request, ModelRequest):
-        return f"{request.kind} from {run.spec.model}"
-    if isinstance(request, ToolRequest):
-        return f"{request.intent.tool} ({request.intent.effect})"
-    return f"{len(request.payloads):,} stored texts" if isinstance(request, Recall) else "nothing"
+    model = {"model": run.spec.model} if isinstance(request, ModelRequest) else {}
+    return _request_words(request_facts(request) | model)
 
 
 # -- why not -----------------------------------------------------------------------------------------------------

@@ -12,9 +12,9 @@ from __future__ import annotations
 from ...states.base.errors import UsageError
 from ..journal.reader import JournalReader
 from ..versioning.changes import ChangedPart
+from .comparison import Difference, Divergence, Unchecked, compare_documents, compare_head
 from .payload_window import PayloadWindow
 from .row_columns import column_problems, erased_numbers
-from .run_comparison import Difference, Divergence, Unchecked, compare_documents, compare_head
 from .walk import Replay, ReplayWalk, SpecSource, changed_since, spec_of_part
 
 

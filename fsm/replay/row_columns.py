@@ -9,8 +9,8 @@ from ..journal.reader import JournalReader
 from ..journal.record import root_hash
 from ..journal.rows import RunRow, Transition
 from ..machine.table import rows_of
+from .comparison import Divergence
 from .restore import HASH, unfit_rows
-from .run_comparison import Divergence
 
 
 def erased_numbers(journal: JournalReader, run: int) -> dict[int, set[int]]:

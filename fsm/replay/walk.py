@@ -32,10 +32,18 @@ from ..machine.fold import apply
 from ..machine.machine import Decision, Moment, decide, request_of
 from ..versioning.amendments import amend_spec
 from ..versioning.changes import ChangedPart, changes_of
+from .comparison import (
+    Difference,
+    Divergence,
+    Unchecked,
+    compare_decision,
+    compare_fingerprints,
+    compare_request,
+    compare_result,
+    short,
+)
 from .payload_window import PayloadWindow
 from .restore import handed_over
-from .row_comparison import compare_decision, compare_request
-from .run_comparison import Difference, Divergence, Unchecked, compare_fingerprints, compare_result, short
 
 
 @dataclass(frozen=True, slots=True)
