@@ -29,7 +29,7 @@ from ..machine.stop_rules import read_case
 from ..machine.table import Row, rows_of
 from ..replay.comparison import request_facts
 from ..replay.restore import run_before
-from .reachable_rows import required_values
+from .coverage import required_values
 
 Fate = Literal["taken", "kept", "later", "open"]
 """Of a candidate row: taken; kept from it by a guard; an earlier one was taken; not decided yet."""

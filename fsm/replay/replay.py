@@ -9,13 +9,15 @@ record that is missing is a divergence.
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from ...states.base.errors import UsageError
 from ..journal.reader import JournalReader
-from ..versioning.changes import ChangedPart
+from ..versioning.changes import ChangedPart, changes_of
 from .comparison import Difference, Divergence, Unchecked, compare_documents, compare_head
 from .payload_window import PayloadWindow
 from .row_columns import column_problems, erased_numbers
-from .walk import Replay, ReplayWalk, SpecSource, changed_since, spec_of_part
+from .walk import Replay, ReplayWalk, SpecSource, spec_of_part
 
 
 def replay(journal: JournalReader, run_id: str, engine: SpecSource | None = None) -> Replay:
@@ -49,7 +51,8 @@ def replay(journal: JournalReader, run_id: str, engine: SpecSource | None = None
     if run is not None and first is not None and not gone:
         walk.found.extend(compare_documents(journal, row, first, run, transitions))
         walk.found.extend(compare_head(row, run, transitions))
-        changed = changed_since(journal, run, walk.recorded, walk.spec)
+        recorded = replace(run, spec=walk.recorded)
+        changed = changes_of(journal, recorded, walk.spec, [tool.name for tool in walk.recorded.tools])
     found = tuple(sorted(dict.fromkeys(walk.found), key=_seq))
     unchecked = tuple(sorted(dict.fromkeys(walk.unchecked), key=_seq))
     identical = not found and not unchecked

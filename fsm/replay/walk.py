@@ -31,7 +31,7 @@ from ..journal.rows import Transition
 from ..machine.fold import apply
 from ..machine.machine import Decision, Moment, decide, request_of
 from ..versioning.amendments import amend_spec
-from ..versioning.changes import ChangedPart, changes_of
+from ..versioning.changes import ChangedPart
 from .comparison import (
     Difference,
     Divergence,
@@ -98,11 +98,6 @@ def spec_of_part(journal: JournalReader, run_id: str) -> Spec | None:
         raise JournalDamaged(
             f"run {run_id}: its spec cannot be read ({error.error_count()} errors)"
         ) from None
-
-
-def changed_since(journal: JournalReader, run: Run, recorded: Spec, present: Spec) -> tuple[ChangedPart, ...]:
-    """Return what a present engine, or without one the present code, has changed."""
-    return changes_of(journal, replace(run, spec=recorded), present, [tool.name for tool in recorded.tools])
 
 
 UNREADABLE = (PaorError, ValueError, LookupError, TypeError, AttributeError, AssertionError)
