@@ -24,7 +24,6 @@ from .plan import (
     documents_named,
     numbers_named,
     plan_document,
-    spec_payload,
 )
 
 if TYPE_CHECKING:
@@ -219,7 +218,7 @@ def _erase_payloads(
     at: int,
 ) -> None:
     """Set bodies and salts to NULL, blank what named documents, and add the record."""
-    spec = spec_payload(journal, run)
+    spec = journal.root_columns(run)["spec_payload"]
     # the documents first: which of them a payload names can only be read while its body is there
     named = [
         run << 32 | number

@@ -133,7 +133,7 @@ class ErasurePlan:
 
     def _doom_keys(self, run: int) -> None:
         """Erase the spec, and with it the salt of the keys, where the arguments of a call go."""
-        spec = spec_payload(self.journal, run)
+        spec = self.journal.root_columns(run)["spec_payload"]
         doomed = self.doomed.get(run, set())
         if doomed and self.journal.payload(run, spec).body is not None:
             read = (json_of(self.journal.find_payload(run, n)) for n in sorted(doomed))
@@ -150,12 +150,6 @@ def _object(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 def _references(label: str, position: int) -> set[str]:
     """Return how calls name a document."""
     return {f"docItem:{label}#{position}", f"docList:{label}"}
-
-
-def spec_payload(journal: JournalReader, run: int) -> int:
-    """Return the number of the payload that holds a run's spec."""
-    n: int = journal.query("SELECT spec_payload FROM specs WHERE run = ?", (run,))[0][0]
-    return n
 
 
 def json_of(payload: Payload | None) -> dict[str, Any]:

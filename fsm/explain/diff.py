@@ -25,6 +25,7 @@ from ..journal.payloads import content_key
 from ..journal.reader import JournalReader
 from ..journal.recorded_outcome import recorded_outcome
 from ..journal.rows import Transition
+from ..replay.comparison import first_line
 from ..replay.restore import run_before
 from .divergence import CAUSES, ComparedPart, causes_of, parts_between, parts_used
 
@@ -310,7 +311,7 @@ def _drift(one: Reader, two: Reader, shared: int) -> _Found | None:
 def _words(one: Reader, two: Reader, shared: int, found: _Found | None, specs: list[ComparedPart]) -> RunDiff:
     seq = found.seq if found is not None else None
     what = found or _Found(-1, ("", None, None), "", "")
-    line, left, right = first_line(*what.place[1:]) if found is not None else (0, "", "")
+    line, left, right = first_line(*map(_lines, what.place[1:])) if found is not None else (0, "", "")
     names = tuple(part.name for part in what.parts) + what.names
     return RunDiff(
         left=_side(one, left[:LINE_CHARS]),
@@ -508,21 +509,6 @@ def first_place(one: Any, other: Any, name: str = "") -> tuple[str, Any, Any]:
 def _rank(key: str) -> tuple[int, str]:
     """Order the keys of a mapping: how it came out first, then what a tool asked of a model, then the rest."""
     return (1 if key.startswith("texts[") else _FIRST.get(key, len(_FIRST)) + 1 if key != "kind" else 0), key
-
-
-def first_line(one: Any, other: Any) -> tuple[int, str, str]:
-    """Return number (from 1) and text of the first line in which two values differ; one that says something, if any."""
-    before, after = _lines(one), _lines(other)
-    blank: tuple[int, str, str] | None = None
-    for index in range(max(len(before), len(after))):
-        left = before[index] if index < len(before) else "(end)"
-        right = after[index] if index < len(after) else "(end)"
-        if left == right:
-            continue
-        if left.strip() not in ("", "(end)") or right.strip() not in ("", "(end)"):
-            return index + 1, left, right
-        blank = blank or (index + 1, left, right)
-    return blank or (1, before[0], after[0])
 
 
 def _lines(value: Any) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any, TypeAlias
 
 import orjson
@@ -84,13 +85,20 @@ def short(text: str) -> str:
 def first_difference(old: str | bytes, new: str) -> tuple[str, str]:
     """Return the first line that differs, as recorded and as derived."""
     text = old if isinstance(old, str) else old.decode("utf-8", "replace")
-    before, after = text.split("\n"), new.split("\n")
-    for index in range(max(len(before), len(after))):
-        left = before[index] if index < len(before) else "(end)"
-        right = after[index] if index < len(after) else "(end)"
-        if left != right:
-            return f"line {index + 1}: {short(left)}", f"line {index + 1}: {short(right)}"
-    return short(text), short(new)
+    number, before, after = first_line(text.split("\n"), new.split("\n"))
+    return f"line {number}: {short(before)}", f"line {number}: {short(after)}"
+
+
+def first_line(before: list[str], after: list[str]) -> tuple[int, str, str]:
+    """Return number (from 1) and text of the first line in which two texts differ; one that says something, if any."""
+    blank: tuple[int, str, str] | None = None
+    for number, (left, right) in enumerate(zip_longest(before, after, fillvalue="(end)"), 1):
+        if left == right:
+            continue
+        if left.strip() not in ("", "(end)") or right.strip() not in ("", "(end)"):
+            return number, left, right
+        blank = blank or (number, left, right)
+    return blank or (1, before[0], after[0])
 
 
 def template_of(kind: str, run: Run) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..erasure.execute import GONE, PLAIN_TYPES
-from ..erasure.plan import numbers_named, spec_payload
+from ..erasure.plan import numbers_named
 from ..journal.erasure_log import Erasure, chained_erasure, erasures_of, ranges_text, root_of
 from ..journal.record import COLUMNS, canonical
 from .line_format import FORMAT, VERSION, HeadLine
@@ -77,11 +77,12 @@ def _lines(
 def _run_lines(journal: JournalReader, row: RunRow, redaction: Redaction | None) -> Iterator[dict[str, Any]]:
     """Yield what belongs to one run, from its columns to its head."""
     left_out, names = redaction.plan(journal, row.run) if redaction is not None else (set[int](), [])
-    yield {"line": "run", **journal.root_columns(row.run)}
+    root = journal.root_columns(row.run)
+    yield {"line": "run", **root}
     unnamed: set[int] = set()
     for payload in journal.iterate_payloads(row.run, 200):
         if payload.n in left_out:
-            unnamed.update(numbers_named(payload, spec=payload.n == spec_payload(journal, row.run)))
+            unnamed.update(numbers_named(payload, spec=payload.n == root["spec_payload"]))
         yield _payload_line(payload, erased=payload.n in left_out)
     for values in journal.iterate_rows(row.run, 2000):
         columns = dict(zip(COLUMNS, values, strict=True))
