@@ -313,13 +313,14 @@ def _words(one: Reader, two: Reader, shared: int, found: _Found | None, specs: l
     what = found or _Found(-1, ("", None, None), "", "")
     line, left, right = first_line(*map(_lines, what.place[1:])) if found is not None else (0, "", "")
     names = tuple(part.name for part in what.parts) + what.names
+    sources = [reader.rows[what.seq].source for reader in (one, two) if 0 <= what.seq < len(reader.rows)]
     return RunDiff(
         left=_side(one, left[:LINE_CHARS]),
         right=_side(two, right[:LINE_CHARS]),
         identical=found is None,
         shared=shared,
         seq=seq,
-        source=_source(one, two, seq),
+        source=next(iter(sources), ""),
         field=what.place[0],
         line=line,
         cause=what.cause,
@@ -347,12 +348,6 @@ def _side(reader: Reader, text: str) -> Side:
         last.time_us / 1e6 if last is not None else 0.0,
         text,
     )
-
-
-def _source(one: Reader, two: Reader, seq: int | None) -> str:
-    if seq is None:
-        return ""
-    return next((reader.rows[seq].source for reader in (one, two) if seq < len(reader.rows)), "")
 
 
 def _decision(one: Reader, two: Reader, seq: int | None) -> int | None:

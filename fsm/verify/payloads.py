@@ -25,9 +25,6 @@ SELECT_PAYLOADS = (
 SELECT_DOCUMENTS = (
     "SELECT id, label, position, name, mime, bytes, digest, payload FROM documents WHERE id >= ? ORDER BY id"
 )
-_SELECT_DOCUMENT = (
-    "SELECT id, label, position, name, mime, bytes, digest, payload FROM documents WHERE id = ?"
-)
 _NAMES = ("label", "position", "name", "mime", "bytes", "digest", "payload")
 
 _TEXT, _MISPLACED = ord("T"), ord("?")
@@ -63,7 +60,7 @@ class Contents:
     _whole: bool = True
     _pending: list[tuple[int, Columns]] = field(default_factory=list)
     _expected: dict[int, Columns] = field(default_factory=dict)
-    _unclaimed: list[int] = field(default_factory=list)
+    _unclaimed: dict[int, Columns] = field(default_factory=dict)
     _recent: dict[int, Kept] = field(default_factory=dict)
     _known: dict[int, Kept] = field(default_factory=dict)
 
@@ -233,15 +230,14 @@ class Contents:
                 if row[1:] != columns:
                     self._compare(number, row[1:], columns)
         for number in [number for number in self._unclaimed if number in expected]:
-            self._unclaimed.remove(number)
-            (row,) = self.reader.query(_SELECT_DOCUMENT, (base | number,))
-            if row[1:] != (columns := expected.pop(number)):
-                self._compare(number, row[1:], columns)
+            found, columns = self._unclaimed.pop(number), expected.pop(number)
+            if found != columns:
+                self._compare(number, found, columns)
 
     def _compare(self, number: int, row: Columns, columns: Columns | None) -> None:
         """Say how a row differs from its result; without one it is at least held against its payload."""
         if columns is None:
-            self._unclaimed.append(number)
+            self._unclaimed[number] = row
         else:
             for name, found, value in zip(_NAMES, row, columns, strict=True):
                 if found != value:

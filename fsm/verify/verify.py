@@ -160,14 +160,10 @@ class _Verifier:
             contents.follow()
         contents.finish()
         view = self._view_problem(walk)
-        erased = erasure_problems(self._records(end), root, walk.count, contents.gone)
+        records = (Erasure(*row[1:]) for rows in iter(lambda: self._erasures.take(end), []) for row in rows)
+        erased = erasure_problems(records, root, walk.count, contents.gone)
         for found in (walk.found, view, contents.found_payloads, contents.found_documents, erased):
             yield from (Defect(run_id, place, problem) for place, problem in found)
-
-    def _records(self, end: int) -> Iterator[Erasure]:
-        """Yield the records of erasures of a run."""
-        while rows := self._erasures.take(end):
-            yield from (Erasure(*row[1:]) for row in rows)
 
     def _walk_of(self, run: int, columns: dict[str, Any]) -> ChainWalk:
         """
