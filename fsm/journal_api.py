@@ -89,7 +89,6 @@ class Journal(JournalStore):
         run_id: str,
         *,
         documents: Iterable[str | int] = (),
-        fields: Iterable[str] = (),
         payloads: Iterable[int] = (),
         others: Others = "refuse",
         reason: str | None = None,
@@ -98,14 +97,12 @@ class Journal(JournalStore):
         at: int | None = None,
     ) -> ErasureResult:
         """
-        Erase texts of a run; the rest still verifies. Without documents, fields and payloads, erase all of them.
+        Erase texts of a run; the rest still verifies. Without documents and payloads, erase all of them.
 
         Args:
             run_id: The run, or a prefix of its id.
             documents: Labels, ``LABEL#POSITION`` or numbers: their bodies, everything that contains an excerpt of
                 them, and results that calls derived from them.
-            fields: Names from `fsm.erasure.plan.FIELDS`: what belongs to them, and everything that contains an
-                excerpt.
             payloads: Numbers of single payloads.
             others: What to do if other runs contain the same text: ``refuse`` erases nothing and names them in an
                 error, ``erase`` erases it there, too, ``keep`` leaves it and names them in the result.
@@ -130,7 +127,6 @@ class Journal(JournalStore):
             self,
             run_id,
             documents=documents,
-            fields=fields,
             payloads=payloads,
             others=others,
             reason=reason,

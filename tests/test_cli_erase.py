@@ -86,7 +86,7 @@ def test_a_run_is_erased_as_a_whole_and_every_command_copes(shell: Shell) -> Non
         ("erase", "last", "--finish"),
         ("erase", "last", "--all", "--document", "0"),
         ("erase", "last", "--document", "none"),
-        ("erase", "last", "--field", "none"),
+        ("erase", "last", "--document", "0", "--payload", "1"),
         ("erase", "last", "--payload", "999"),
         ("erase", "last", "--payload", "x"),
         ("erase", "last", "--all", "--reason", "because he asked"),

@@ -16,8 +16,14 @@ from paor import Journal, UsageError, why
 from paor.fsm.check.bounded_specs import worlds_of
 from paor.fsm.check.checker import default_limits
 from paor.fsm.check.state_space import explore
-from paor.fsm.explain.coverage import COUNT_MAX, Coverage, coverage
-from paor.fsm.explain.reachable_rows import UNREACHED, GuardOutcome, possible_outcomes
+from paor.fsm.explain.coverage import (
+    COUNT_MAX,
+    UNREACHED,
+    Coverage,
+    GuardOutcome,
+    coverage,
+    possible_outcomes,
+)
 from paor.fsm.machine.machine import Rules
 from paor.fsm.machine.table import ROWS, Row, rows_of
 from paor.fuzz.oracles.reachable_rows import never

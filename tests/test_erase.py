@@ -33,7 +33,6 @@ from paor import (
     tool,
 )
 from paor.fsm.erasure.execute import unfinished_runs
-from paor.fsm.erasure.plan import FIELDS
 from paor.fsm.erasure.text_search import EXCERPT, Excerpts, form
 
 from .journeys import BY_NAME, JOURNEYS, Journey, play
@@ -250,55 +249,7 @@ def test_the_text_of_a_document_that_is_converted_counts_too(tmp_path: Path) -> 
         assert b"left with your" not in bytes_of(path)
 
 
-# -- by field --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("field", FIELDS)
-def test_a_field_that_is_erased_is_nowhere_in_the_file(field: str, tmp_path: Path) -> None:
-    """And another field is."""
-    from .planning import ASK, PLAN, STEP
-
-    path, secret = tmp_path / JOURNAL, "the colour of the third lamp is magenta"
-    marks = {name: f"{secret} in {name}" for name in FIELDS}
-
-    @tool("notes.tell", effect="read", label="told")
-    def tell(text: str) -> str:
-        """Tell."""
-        return marks["results"]
-
-    plan = PLAN(
-        ASK(marks["questions"], page="integer"),
-        STEP("notes.tell", text=marks["arguments"]),
-        reason=marks["replies"],
-    )
-    replies = [plan, {"steps": []}, SUCCESS | {"answer": marks["answer"]}]
-    with engine(tmp_path, replies, (tell,)) as scripted:
-        waiting = scripted.run(
-            marks["objective"],
-            success_criteria=[marks["criteria"]],
-            context=marks["context"],
-            transcript=[{"role": "user", "content": marks["transcript"]}],
-            documents=[("a.txt", marks["documents"])],
-            mode="planner",
-        )
-        run_id = scripted.resume(waiting.run_id, answer={"page": 1}).run_id
-        scripted.journal.erase(run_id, fields=[field])
-        data = bytes_of(path)
-        if field not in ("prompts", "history"):
-            assert f"in {field}".encode() not in data
-        (record,) = scripted.journal.erasures(run_id)
-        assert json.loads(record.rule) == {"by": "field", "fields": [field]}
-        assert not replay(scripted.journal, run_id).divergences
-        prompts = [
-            place["n"]
-            for row in scripted.journal.transitions(run_id)
-            for place in row.request.get("prompt", ())
-        ]
-        gone = [scripted.journal.payload(1, n).body is None for n in prompts]
-        assert all(gone) is (
-            field in ("prompts", "objective", "criteria", "context", "transcript", "history")
-        )
-    assert_sound(path)
+# -- by payload ------------------------------------------------------------------------------------------------------
 
 
 def test_payloads_are_erased_by_number_and_nothing_else_is(tmp_path: Path) -> None:
@@ -429,10 +380,8 @@ def test_a_run_that_has_not_ended_is_erased_by_force_only(tmp_path: Path) -> Non
     [
         ({"documents": ["none"]}, "has no such document"),
         ({"documents": [True]}, "named by its label or number"),
-        ({"fields": ["none"]}, "expected one of objective"),
-        ({"fields": [7]}, "a field is named by a text"),
         ({"payloads": [-1]}, "has those from 0"),
-        ({"payloads": [0], "fields": ["answer"]}, "one of them at a time"),
+        ({"payloads": [0], "documents": [0]}, "one of them at a time"),
         ({"reason": "He asked us to"}, "a code such as a ticket's number"),
         ({"reason": "supplier"}, "the reason stands in what is to be erased"),
         ({"others": "maybe"}, "expected one of refuse, erase, keep"),

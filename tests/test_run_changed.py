@@ -409,7 +409,7 @@ def test_an_amendment_holds_only_what_an_engine_brings() -> None:
 
 def test_a_forged_fingerprint_is_found(tmp_path: Path) -> None:
     """Replay computes those of the spec's own parts again."""
-    from paor.fsm.replay.run_comparison import compare_fingerprints
+    from paor.fsm.replay.comparison import compare_fingerprints
 
     run_id = interrupted(tmp_path, 4)
     with again(tmp_path) as scripted:

@@ -13,7 +13,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from paor import Engine, Journal, SeededIds, SteppingClock, UsageError, replay
 from paor.fsm.erasure.execute import Others
-from paor.fsm.erasure.plan import FIELDS
 from paor.fsm.transfer.export import export_runs, line_bytes
 
 from .journeys import BY_NAME, play
@@ -85,10 +84,12 @@ class Transfers(RuleBasedStateMachine):
         """Erase something of some run."""
         file = data.draw(st.sampled_from([file for file in FILES if self._runs(file)]))
         run_id = data.draw(st.sampled_from(self._runs(file)))
-        kind = data.draw(st.sampled_from(("run", "field", "document")))
+        kind = data.draw(st.sampled_from(("run", "payload", "document")))
         what: dict[str, Any] = {}
-        if kind == "field":
-            what["fields"] = [data.draw(st.sampled_from(FIELDS))]
+        if kind == "payload":
+            number = self.journals[file].run(run_id).run
+            last = self.journals[file].next_payload(number) - 1
+            what["payloads"] = data.draw(st.lists(st.integers(0, last), min_size=1, max_size=9))
         elif kind == "document":
             what["documents"] = [item.number for item in self.journals[file].documents(run_id)][:1]
         others: Others = data.draw(st.sampled_from(get_args(Others)))

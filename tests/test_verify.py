@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import io
-import json
 import random
 import re
 import shutil
@@ -22,16 +21,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from paor import Journal, JournalDamaged, RandomIds, SeededIds
 from paor.fsm.journal.payloads import salted_digest
 from paor.fsm.journal.record import chain_hash, root_hash
 from paor.fsm.journal.rows import ROOT_COLUMNS
-from paor.fsm.verify.references import references, request_of
 from paor.fsm.verify.verify import Defect
 
 from .erasing import erase_by_hand
@@ -491,51 +486,6 @@ def test_a_result_that_cannot_be_read_is_a_defect_and_no_crash(body: str, path: 
         connection.execute("UPDATE payloads SET body = ? WHERE run = 1 AND n = ?", (body, number))
     assert_found(path, rf"payloads n {number}\b", body)
     assert not [defect for defect in by_package(path) if defect.place.startswith("documents")]
-
-
-REFERENCES = st.fixed_dictionaries(
-    {"n": st.integers(-1, 2**32)},
-    optional={"digest": st.text("0f", max_size=2) | st.none(), "bytes": st.integers(-1, 9), "x": st.none()},
-)
-
-
-@given(
-    st.fixed_dictionaries(
-        {"kind": st.just("selection")},
-        optional={
-            "prompt": st.lists(REFERENCES | st.dictionaries(st.just("more"), REFERENCES), max_size=3),
-            "payloads": st.lists(st.integers(-1, 2**32), max_size=2),
-            "more": REFERENCES,
-        },
-    )
-)
-def test_what_the_typed_reader_accepts_it_reads_in_full(request: dict[str, Any]) -> None:
-    """No reference is missed by reading quickly: what it takes has the references that a slow search finds."""
-    try:
-        typed = request_of(json.dumps(request))
-    except msgspec.DecodeError:
-        return
-    found = [(item["n"], item.get("digest"), item.get("bytes")) for item in references(request)]
-    assert sorted([(item.n, item.digest, item.bytes) for item in typed.prompt], key=repr) == sorted(
-        found, key=repr
-    )
-    assert typed.payloads == request.get("payloads", [])
-
-
-@pytest.mark.parametrize("journey", JOURNEYS, ids=lambda journey: journey.name)
-def test_rows_as_they_are_written_today_are_read_quickly(
-    journey: Journey, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A new key in a row belongs into `verify_wire.Request` or `Outcome` too; without it verifying takes longer."""
-
-    def slowly(*arguments: Any) -> int:
-        raise AssertionError(f"read slowly: {arguments[2:]}")
-
-    with journey.engine(tmp_path) as scripted:
-        play(journey, scripted)
-        monkeypatch.setattr("paor.fsm.verify.chain.ChainWalk._read_slowly", slowly)
-        monkeypatch.setattr("paor.fsm.verify.references._documents_slowly", slowly)
-        assert scripted.journal.verify() == []
 
 
 VALUES = (b"\0\xff", 1.5, None, -1, "text", 2**62)

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from ..explain.coverage import Coverage, RowCoverage
-from ..explain.reachable_rows import GuardOutcome
+from ..explain.coverage import Coverage, GuardOutcome, RowCoverage
 from ..machine.table import ROWS, STOPS, Row
 from .captions import count_words, going_on
 from .graph import Covered, Graph, Parted, RunWalk, plain

@@ -9,17 +9,22 @@ keeps what was there. If that second half is cut short, the run is listed in `un
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from ...states.base.errors import JournalBusy, LeaseHeld, UsageError
 from ..journal.erasure_log import REASON, chained_erasure, erasures_of, ranges_text, root_of
 from ..journal.file import transaction, translate_errors
 from ..journal.leases import now_us
 from ..journal.record import canonical
-from ..journal.rows import RunRow
-from .plan import FIELDS, ErasurePlan, documents_named, json_of, plan_document, plan_field, spec_payload
+from ..journal.rows import RunRow, StoredDocument
+from .plan import (
+    ErasurePlan,
+    documents_named,
+    numbers_named,
+    plan_document,
+)
 
 if TYPE_CHECKING:
     from ..journal.reader import JournalReader
@@ -57,12 +62,28 @@ class ErasureResult:
         return sum(self.erased.values())
 
 
+class _Selection(NamedTuple):
+    """What somebody asks to erase: one of both, or none of them for all of a run."""
+
+    documents: list[StoredDocument]
+    payloads: list[int]
+
+    @property
+    def whole(self) -> bool:
+        return not any(self)
+
+    def rule(self) -> dict[str, Any]:
+        """Return the rule as the record says it: numbers and names from closed lists."""
+        if self.documents:
+            return {"by": "document", "documents": [document.number for document in self.documents]}
+        return {"by": "payload" if self.payloads else "run"}
+
+
 def erase(
     journal: JournalStore,
     run_id: str,
     *,
     documents: Iterable[str | int] = (),
-    fields: Iterable[str] = (),
     payloads: Iterable[int] = (),
     others: Others = "refuse",
     reason: str | None = None,
@@ -80,90 +101,70 @@ def erase(
             "the reason stays in the journal, so it is a code such as a ticket's number: at most 80 of A-Z a-z 0-9 . _ : / # -"
         )
     row = journal.run(run_id)
-    names, wanted, numbers = list(documents), list(fields), list(payloads)
-    whole = not (names or wanted or numbers)
-    plan = _plan(journal, row, names, wanted, numbers, whole=whole)
-    rule = _rule(journal, row, names, wanted, numbers, whole=whole)
+    selection = _Selection(documents_named(journal, row, documents), list(payloads))
+    plan = _plan(journal, row, selection)
     plan.settle()
     if dry_run:
-        doomed = _decide_runs(journal, row, plan, "erase", whole=whole)
+        doomed = _decide_runs(journal, row, plan, "erase", selection)
         here = doomed.pop(row.run, set())
         return ErasureResult(
             row.run_id, {row.run_id: len(here)} if here else {}, _ids(journal, doomed), False
         )
-    doomed, kept = _erase_and_record(
-        journal, row, plan, rule, others, reason, force, now_us() if at is None else at, whole
-    )
+    at = now_us() if at is None else at
+    connection = journal._committer.connection
+    with journal._committer.lock, translate_errors(journal.path):
+        connection.execute("PRAGMA secure_delete=ON")  # what is freed is overwritten, also if `finish` fails
+        with transaction(connection):
+            # again under the write lock: a run that another process has recorded since the plan may hold the text, too
+            plan.settle()
+            if selection.whole:
+                for run in sorted(family(journal, row)):
+                    plan.doom_run(run)
+            doomed = _decide_runs(journal, row, plan, others, selection)
+            # every lease first: a driver must not go on with texts of which some are gone
+            for run in doomed:
+                _claim(journal, connection, run, force)
+            if reason is not None:
+                _check_reason(journal, doomed, reason.casefold())
+            for run, numbers in doomed.items():
+                rule = selection.rule() | ({} if run == row.run else {"of": row.run_id})
+                _erase_payloads(journal, connection, run, numbers, rule, reason, at)
     erased = dict(zip(_ids(journal, doomed), (len(doomed[run]) for run in sorted(doomed)), strict=True))
-    scrubbed = finish(journal)
-    return ErasureResult(row.run_id, erased, kept, scrubbed)
+    kept = _ids(journal, [run for run, numbers in plan.doomed.items() if numbers and run not in doomed])
+    return ErasureResult(row.run_id, erased, kept, finish(journal))
 
 
-def _plan(
-    journal: JournalStore,
-    row: RunRow,
-    names: Sequence[str | int],
-    fields: Sequence[str],
-    numbers: Sequence[int],
-    *,
-    whole: bool,
-) -> ErasurePlan:
+def _plan(journal: JournalStore, row: RunRow, selection: _Selection) -> ErasurePlan:
     """Return what is asked for, before its excerpts are searched for."""
-    if not all(isinstance(name, str) for name in fields):
-        raise UsageError(f"a field is named by a text: {', '.join(FIELDS)}")
-    relatives = sorted(family(journal, row))
-    everywhere = [run for (run,) in journal.query("SELECT run FROM specs ORDER BY run")]
-    plan = ErasurePlan(journal, () if whole else everywhere if names or "documents" in fields else relatives)
-    if whole:
-        for run in relatives:
+    documents, payloads = selection
+    if documents and payloads:
+        raise UsageError("erase by run, by document or by payload: one of them at a time")
+    if selection.whole:
+        plan = ErasurePlan(journal, ())
+        for run in sorted(family(journal, row)):
             plan.doom_run(run)
-    for document in documents_named(journal, row, names):
+        return plan
+    everywhere = [run for (run,) in journal.query("SELECT run FROM specs ORDER BY run")]
+    plan = ErasurePlan(journal, everywhere)
+    for document in documents:
         plan_document(plan, row.run, document)
-    for name in fields:
-        plan_field(plan, row.run, name)
     count = journal.next_payload(row.run)
-    for n in numbers:
+    for n in payloads:
         if type(n) is not int or not 0 <= n < count:
             raise UsageError(f"payload {n!a:.80}: run {row.run_id} has those from 0 to {count - 1}")
-    plan.doom(row.run, numbers)
+    plan.doom(row.run, payloads)
     return plan
 
 
-def _rule(
-    journal: JournalStore,
-    row: RunRow,
-    names: Sequence[str | int],
-    fields: Sequence[str],
-    numbers: Sequence[int],
-    *,
-    whole: bool,
-) -> dict[str, Any]:
-    """Return the rule as the record says it: numbers and names from closed lists."""
-    if whole:
-        return {"by": "run"}
-    if names and not (fields or numbers):
-        return {"by": "document", "documents": [item.number for item in documents_named(journal, row, names)]}
-    if fields and not (names or numbers):
-        return {"by": "field", "fields": sorted(set(fields))}
-    if numbers and not (names or fields):
-        return {"by": "payload"}
-    raise UsageError("erase by run, by document, by field or by payload: one of them at a time")
-
-
 def _decide_runs(
-    journal: JournalStore, row: RunRow, plan: ErasurePlan, others: Others, *, whole: bool
+    journal: JournalStore, row: RunRow, plan: ErasurePlan, others: Others, selection: _Selection
 ) -> dict[int, set[int]]:
-    """
-    Return what is erased, by number of the run, after the choice for other runs.
-
-    Raises:
-        UsageError: Others hold text of it, and nobody has said what is to become of them.
-    """
+    """Return what is erased, by number of the run; raise UsageError when others hold text of it and *others* refuses."""
     doomed = {run: set(numbers) for run, numbers in sorted(plan.doomed.items()) if numbers}
     strangers = _ids(journal, [run for run in doomed if run != row.run])
     if strangers and others == "refuse":
         shown = ", ".join(strangers[:5]) + (f" and {len(strangers) - 5} more" if len(strangers) > 5 else "")
-        what = "belong to it" if whole else "hold text of it too"
+        what = "belong to it" if selection.whole else "hold text of it too"
         raise UsageError(
             f"run {row.run_id}: nothing was erased, since other runs {what}: {shown};"
             " choose whether to erase there too or to keep those (--others erase, --others keep)"
@@ -178,47 +179,8 @@ def _ids(journal: JournalStore, runs: Iterable[int]) -> tuple[str, ...]:
     )
 
 
-def _erase_and_record(
-    journal: JournalStore,
-    row: RunRow,
-    plan: ErasurePlan,
-    rule: dict[str, Any],
-    others: Others,
-    reason: str | None,
-    force: bool,
-    at: int,
-    whole: bool,
-) -> tuple[dict[int, set[int]], tuple[str, ...]]:
-    """Erase and record in one transaction; what was written since the plan was made is looked at first."""
-    connection = journal._committer.connection
-    with journal._committer.lock, translate_errors(journal.path):
-        connection.execute("PRAGMA secure_delete=ON")  # what is freed is overwritten, also if `finish` fails
-        with transaction(connection):
-            # again under the write lock: a run that another process has recorded since the plan may hold the text, too
-            plan.settle()
-            if whole:
-                for run in sorted(family(journal, row)):
-                    plan.doom_run(run)
-            doomed = _decide_runs(journal, row, plan, others, whole=whole)
-            # every lease first: a driver must not go on with texts of which some are gone
-            for run in doomed:
-                _claim(journal, connection, run, force)
-            _check_reason(journal, doomed, reason)
-            for run, numbers in doomed.items():
-                own = rule if run == row.run else {**rule, "of": row.run_id}
-                _erase_payloads(journal, connection, run, numbers, own, reason, at)
-        kept = _ids(journal, [run for run in plan.doomed if plan.doomed[run] and run not in doomed])
-    return doomed, kept
-
-
 def _claim(journal: JournalStore, connection: sqlite3.Connection, run: int, force: bool) -> None:
-    """
-    See to it that nobody writes this run any more.
-
-    Raises:
-        LeaseHeld: Somebody drives it.
-        UsageError: It has not ended, and that is not meant.
-    """
+    """Take a run from its driver; raise LeaseHeld when it has one, UsageError when it has not ended and is not forced."""
     (run_id,) = connection.execute("SELECT run_id FROM specs WHERE run = ?", (run,)).fetchone()
     # undone with the transaction if anything is refused below
     driver = journal.leases.revoke(connection, run)
@@ -234,21 +196,13 @@ def _claim(journal: JournalStore, connection: sqlite3.Connection, run: int, forc
         )
 
 
-def _check_reason(journal: JournalStore, doomed: dict[int, set[int]], reason: str | None) -> None:
-    """
-    Refuse a reason that is text of what goes.
-
-    Raises:
-        UsageError: One of the payloads has it.
-    """
-    if reason is None:
-        return
-    small = reason.casefold()
+def _check_reason(journal: JournalStore, doomed: dict[int, set[int]], reason: str) -> None:
+    """Raise UsageError for a reason that is text of what goes."""
     for run, numbers in doomed.items():
         for n in sorted(numbers):
-            body = journal.payload(run, n).body
-            text = body if isinstance(body, str) else (body or b"").decode("utf-8", "replace")
-            if small in text.casefold():
+            body = journal.payload(run, n).body or ""
+            text = body if isinstance(body, str) else body.decode("utf-8", "replace")
+            if reason in text.casefold():
                 raise UsageError(
                     "the reason stands in what is to be erased, and would stay; nothing was erased"
                 )
@@ -264,8 +218,16 @@ def _erase_payloads(
     at: int,
 ) -> None:
     """Set bodies and salts to NULL, blank what named documents, and add the record."""
+    spec = journal.root_columns(run)["spec_payload"]
     # the documents first: which of them a payload names can only be read while its body is there
-    _blank_documents(journal, connection, run, numbers)
+    named = [
+        run << 32 | number
+        for n in sorted(numbers)
+        for number in numbers_named(journal.find_payload(run, n), spec=n == spec)
+    ]
+    connection.executemany(
+        "UPDATE documents SET name = ?, mime = ? WHERE id = ?", [(GONE, GONE, key) for key in named]
+    )
     connection.executemany(
         "UPDATE payloads SET body = NULL, salt = NULL,"
         f" media_type = CASE WHEN media_type IN {PLAIN_TYPES} THEN media_type ELSE '' END WHERE id = ?",
@@ -279,21 +241,6 @@ def _erase_payloads(
     )
     # in the same transaction: after a crash before the file was written anew, `finish` knows that it still has to be
     connection.execute("INSERT OR IGNORE INTO unscrubbed VALUES (?)", (run,))
-
-
-def _blank_documents(
-    journal: JournalStore, connection: sqlite3.Connection, run: int, numbers: set[int]
-) -> None:
-    """Take name and type away from documents whose naming payload goes: the spec for inputs, a result for others."""
-    spec = spec_payload(journal, run)
-    for n in sorted(numbers):
-        data: Any = json_of(journal, run, n) or {}
-        named = data.get("documents") if n == spec else (data.get("result") or {}).get("documents")
-        for document in named or ():
-            connection.execute(
-                "UPDATE documents SET name = ?, mime = ? WHERE id = ?",
-                (GONE, GONE, run << 32 | document["number"]),
-            )
 
 
 def family(journal: JournalReader, row: RunRow) -> set[int]:
@@ -357,4 +304,4 @@ def unfinished_runs(journal: JournalStore) -> list[str]:
     return [run_id for (run_id,) in rows]
 
 
-__all__ = ["FIELDS", "ErasureResult", "Others", "erase", "finish", "unfinished_runs"]
+__all__ = ["ErasureResult", "Others", "erase", "finish", "unfinished_runs"]

@@ -12,8 +12,6 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import orjson
-
 EXCERPT = 24
 """Characters in a row, blanks aside, that are an excerpt."""
 
@@ -55,16 +53,6 @@ def form(body: str | bytes) -> str:
     return "".join(plain(body).casefold().split())
 
 
-def leaves(body: str | bytes) -> list[str]:
-    """Return the texts within a JSON body; anything else is one text."""
-    text = body if isinstance(body, str) else plain(body)
-    try:
-        data = orjson.loads(text)
-    except (orjson.JSONDecodeError, UnicodeEncodeError):
-        return [text]
-    return list(texts_within(data))
-
-
 def texts_within(data: Any) -> Iterator[str]:
     """Yield every text among the values of JSON data, not those among its keys."""
     left = [data]
@@ -80,54 +68,36 @@ def texts_within(data: Any) -> Iterator[str]:
 
 class Excerpts:
     """
-    Texts, and whether another one holds an excerpt of one of them.
+    Texts, and whether another one holds an excerpt of one of them; a text shorter than an excerpt counts as a whole.
 
     Args:
         texts: What is searched for.
         least: Characters of an excerpt, blanks aside.
-        shortest: A text with fewer than *least* is searched for as a whole if it has this many; None: it is not.
     """
 
-    def __init__(
-        self, texts: Iterable[str | bytes], *, least: int = EXCERPT, shortest: int | None = SHORTEST
-    ) -> None:
-        self._least, self._block = least, (least + 1) // 2
+    def __init__(self, texts: Iterable[str | bytes], *, least: int = EXCERPT) -> None:
         forms = dict.fromkeys(form(text) for text in texts)
-        self._texts = [text for text in forms if len(text) >= least]
-        self._short = [text for text in forms if shortest is not None and shortest <= len(text) < least]
-        self._places: dict[str, list[tuple[int, int]]] = {}
-        for number, text in enumerate(self._texts):
-            # every excerpt holds one whole block of these: it is as long as two of them less one character
-            for start in range(0, len(text) - self._block + 1, self._block):
-                self._places.setdefault(text[start : start + self._block], []).append((number, start))
+        self._short = [text for text in forms if SHORTEST <= len(text) < least]
+        # every excerpt holds a whole one of these blocks: it is as long as two of them less one character
+        self._least, self._block = least, (least + 1) // 2
+        self._around: dict[str, dict[str, None]] = {}
+        for text in forms:
+            for start in range(0, len(text) - self._block + 1 if len(text) >= least else 0, self._block):
+                block = text[start : start + self._block]
+                self._around.setdefault(block, {})[self._surroundings(text, start)] = None
 
-    def __bool__(self) -> bool:
-        return bool(self._texts or self._short)
+    def _surroundings(self, text: str, start: int) -> str:
+        """Return as much of *text* as an excerpt with the block at *start* can reach."""
+        return text[max(0, start + self._block - self._least) : start + self._least]
 
     def stand_in(self, body: str | bytes) -> bool:
         """Return whether *body* holds an excerpt of one of the texts, or all of a short one."""
-        text, block, places = form(body), self._block, self._places
+        text, block, least = form(body), self._block, self._least
         if any(short in text for short in self._short):
             return True
-        if not places:
-            return False
-        for start in range(len(text) - block + 1):
-            found = places.get(text[start : start + block])
-            if found is not None and any(self._reaches(text, start, *place) for place in found):
-                return True
+        for start in range(len(text) - block + 1 if self._around else 0):
+            for around in self._around.get(text[start : start + block], ()):
+                here = self._surroundings(text, start)
+                if any(around[at : at + least] in here for at in range(len(around) - least + 1)):
+                    return True
         return False
-
-    def _reaches(self, text: str, start: int, number: int, place: int) -> bool:
-        """Whether what two texts share around a common block is long enough."""
-        other, length = self._texts[number], self._block
-        end, other_end = start + length, place + length
-        while (
-            length < self._least
-            and end < len(text)
-            and other_end < len(other)
-            and text[end] == other[other_end]
-        ):
-            end, other_end, length = end + 1, other_end + 1, length + 1
-        while length < self._least and start and place and text[start - 1] == other[place - 1]:
-            start, place, length = start - 1, place - 1, length + 1
-        return length >= self._least

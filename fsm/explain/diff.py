@@ -1,31 +1,52 @@
 """
 Diff: where two runs part, and why.
 
-Rows are compared by number, without what differs between any two runs (`fsm.explain.normalization`). At the first row that differs,
-the first of request, outcome and decision that differs names the cause: an outcome comes from outside, a request or a
+Rows are compared by number, without what differs between any two runs, whatever they did: ids, times, salts and what is made
+of them (run ids within texts, digests and numbers of payloads, in whose place their content is, duplicate and idempotency
+keys, the ids of plans that came without one). At the first row that differs, the first of request, outcome and decision that differs names the cause: an outcome comes from outside, a request or a
 decision follows from what decides (`fsm.explain.divergence`).
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import orjson
 from pydantic import ValidationError
 
 from ...states.base.errors import Erased, JournalDamaged, PaorError, UsageError
+from ...states.records.actions import DocumentRef
 from ...states.records.outcomes import Outcome
 from ...states.run.phase_names import FINAL
-from ..journal.lineage import part_with
+from ..journal.lineage import SharedPart, part_with
+from ..journal.payloads import content_key
 from ..journal.reader import JournalReader
 from ..journal.recorded_outcome import recorded_outcome
 from ..journal.rows import Transition
+from ..replay.comparison import first_line
 from ..replay.restore import run_before
 from .divergence import CAUSES, ComparedPart, causes_of, parts_between, parts_used
-from .normalization import USAGE, Reader, alike, first_line, first_place
 
 LINE_CHARS = 400
 """Characters of a differing line that are kept."""
+
+
+ERASED = "(erased)"
+"""In the place of a text that is not there any more; it is like every text."""
+
+_OWN_KEYS = frozenset({"key", "idempotency_key", "salt", "approval", "run_id", "at"})
+_PLAN_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+_BODY_MAX = 2000
+"""Characters of a text that stand in a comparable value; of a longer one its digest."""
+
+_FIRST = {
+    name: place for place, name in enumerate(("kind", "trigger", "dest", "guards", "outcome", "counters"))
+}
+"""What is told first when several things differ; the others follow by name."""
+
+USAGE = ("tokens_in", "tokens_out", "cost_micro")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +118,10 @@ class RunDiff:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The first difference: its place, its two values, and what caused it."""
+    """The first difference: its row, its place and two values, and what caused it."""
 
     seq: int
-    field: str
-    values: tuple[Any, Any]
+    place: tuple[str, Any, Any]
     cause: str
     detail: str
     parts: tuple[ComparedPart, ...] = ()
@@ -180,13 +200,13 @@ def _unfinished(one: Reader, two: Reader) -> _Found:
     seq = len(short.rows)
     word = "waits" if short.row.status == "waiting" else "has not ended and has no further row"
     detail = f"run {short.row.run_id} {word}; the other one went on with {long.rows[seq].trigger}"
-    values = [reader.rows[seq].trigger if seq < len(reader.rows) else None for reader in (one, two)]
-    return _Found(seq, "trigger", (values[0], values[1]), "unfinished", detail)
+    left, right = (reader.rows[seq].trigger if reader is long else None for reader in (one, two))
+    return _Found(seq, ("trigger", left, right), "unfinished", detail)
 
 
 def _from_outside(row: Transition, other: Transition, one: dict[str, Any], two: dict[str, Any]) -> _Found:
     """Return a difference in what came back: it is its own cause."""
-    field, *values = first_place(one, two)
+    place = first_place(one, two)
     kinds = {row.outcome["kind"], other.outcome["kind"]}
     names: tuple[str, ...] = ()
     if "in_doubt" in kinds:
@@ -205,25 +225,25 @@ def _from_outside(row: Transition, other: Transition, one: dict[str, Any], two: 
         detail = f"{same}, and another {'fault' if 'fault' in kinds else 'reply'} to {row.request['kind']}"
     else:
         names = (str(row.request.get("tool", "")),)
-        within = field.endswith(".reply")
+        within = place[0].endswith(".reply")
         cause = "model_output" if within else "tool_output"
         what = "the model answered a request of" if within else "the same call of"
         detail = f"{what} {names[0]} {'otherwise' if within else 'came to something else'}"
-    return _Found(row.seq, field, (values[0], values[1]), cause, detail, names=names)
+    return _Found(row.seq, place, cause, detail, names=names)
 
 
 def _asked_within(
     one: Reader, two: Reader, row: Transition, left: dict[str, Any], right: dict[str, Any]
 ) -> _Found | None:
     """Return the difference when a tool asked a model otherwise because of a template."""
-    field, *values = first_place(left, right)
-    if not field.endswith(".prompt"):
+    place = first_place(left, right)
+    if not place[0].endswith(".prompt"):
         return None
     specs = [side.journal.spec(part_with(side.parts, "first_seq", row.seq).run_id) for side in (one, two)]
     parts = tuple(part for part in parts_between(*specs) if part.cause == "prompt")
     names = ", ".join(part.name for part in parts)
     detail = f"{row.request.get('tool')} asked a model otherwise because of {names}"
-    return _Found(row.seq, field, (values[0], values[1]), "prompt", detail, parts) if parts else None
+    return _Found(row.seq, place, "prompt", detail, parts) if parts else None
 
 
 def _late(came: dict[str, Any]) -> bool:
@@ -234,26 +254,25 @@ def _from_within(
     one: Reader, two: Reader, row: Transition, other: Transition, values: tuple[Any, Any], *, judged: bool
 ) -> _Found:
     """Return a difference in a request or a decision: what decides is not the same."""
-    field, *found = first_place(*values)
-    place = found[0], found[1]
+    place = first_place(*values)
     what = "decided otherwise" if judged else "asked otherwise"
     try:
         run, theirs = (run_before(side.journal, side.row.run_id, row.seq) for side in (one, two))
         outcome: Outcome | None = recorded_outcome(one.journal, run, row) if judged else None
     except (PaorError, ValidationError, ValueError, LookupError, TypeError) as error:
         detail = f"{what}; why cannot be derived: {str(error).partition(';')[0]}"
-        return _Found(row.seq, field, place, "code", detail)
+        return _Found(row.seq, place, "code", detail)
     parts = parts_between(run.spec, theirs.spec)
     causes = causes_of(run, row, outcome, [*parts, *parts_used(run, theirs)])
     if not causes and not _same_inputs(one, two, run.spec.documents, theirs.spec.documents):
-        return _Found(row.seq, field, place, "config", f"{what} because of documents", names=("documents",))
+        return _Found(row.seq, place, "config", f"{what} because of documents", names=("documents",))
     if not causes:
         named = tuple(part for part in parts if part.cause == "code")
         versions = ", ".join(f"{part.name} {part.left} and {part.right}" for part in named)
         told = f": {versions}" if versions else ", though all that was recorded of what decides is the same"
-        return _Found(row.seq, field, place, "code", f"{what}{told}", named)
+        return _Found(row.seq, place, "code", f"{what}{told}", named)
     names = ", ".join(map(_part_name, causes))
-    return _Found(row.seq, field, place, causes[0].cause, f"{what} because of {names}", tuple(causes))
+    return _Found(row.seq, place, causes[0].cause, f"{what} because of {names}", tuple(causes))
 
 
 def _part_name(part: ComparedPart) -> str:
@@ -268,21 +287,10 @@ def _part_name(part: ComparedPart) -> str:
 
 def _same_inputs(one: Reader, two: Reader, left: Any, right: Any) -> bool:
     """Whether two runs were given the same documents."""
-    given = []
-    for reader, references in ((one, left), (two, right)):
-        root = reader.parts[0].run
-        given.append(
-            [
-                (
-                    item.name,
-                    item.label,
-                    item.position,
-                    item.mime,
-                    reader.journal.payload(root, item.payload.n).body,
-                )
-                for item in references
-            ]
-        )
+    given = [
+        [(item.name, item.label, item.position, item.mime, reader.input(item)) for item in references]
+        for reader, references in ((one, left), (two, right))
+    ]
     return bool(given[0] == given[1])
 
 
@@ -290,10 +298,10 @@ def _drift(one: Reader, two: Reader, shared: int) -> _Found | None:
     """Return the first row at which other amounts were counted, of runs that are the same otherwise."""
     for row, other in zip(one.rows[shared:], two.rows[shared:], strict=False):
         for name in USAGE:
-            values = row.outcome.get(name, 0), other.outcome.get(name, 0)
-            if values[0] != values[1]:
+            left, right = row.outcome.get(name, 0), other.outcome.get(name, 0)
+            if left != right:
                 detail = "everything was said and decided alike, but other amounts were counted"
-                return _Found(row.seq, f"outcome.{name}", values, "budget", detail, names=(name,))
+                return _Found(row.seq, (f"outcome.{name}", left, right), "budget", detail, names=(name,))
     return None
 
 
@@ -301,26 +309,26 @@ def _drift(one: Reader, two: Reader, shared: int) -> _Found | None:
 
 
 def _words(one: Reader, two: Reader, shared: int, found: _Found | None, specs: list[ComparedPart]) -> RunDiff:
-    line, texts = 0, ("", "")
-    if found is not None:
-        line, *lines = first_line(*found.values)
-        texts = lines[0][:LINE_CHARS], lines[1][:LINE_CHARS]
     seq = found.seq if found is not None else None
-    names = tuple(part.name for part in found.parts) + found.names if found is not None else ()
+    what = found or _Found(-1, ("", None, None), "", "")
+    line, left, right = first_line(*map(_lines, what.place[1:])) if found is not None else (0, "", "")
+    names = tuple(part.name for part in what.parts) + what.names
+    sources = [reader.rows[what.seq].source for reader in (one, two) if 0 <= what.seq < len(reader.rows)]
     return RunDiff(
-        left=_side(one, texts[0]),
-        right=_side(two, texts[1]),
+        left=_side(one, left[:LINE_CHARS]),
+        right=_side(two, right[:LINE_CHARS]),
         identical=found is None,
         shared=shared,
         seq=seq,
-        source=_source(one, two, seq),
-        field=found.field if found is not None else "",
+        source=next(iter(sources), ""),
+        field=what.place[0],
         line=line,
-        cause=found.cause if found is not None else "",
+        cause=what.cause,
         parts=names,
-        detail=found.detail if found is not None else "",
+        detail=what.detail,
         decision_seq=_decision(one, two, seq),
-        same_end=_end(one) == _end(two) and one.row.state in FINAL,
+        same_end=(one.row.state, one.row.reason) == (two.row.state, two.row.reason)
+        and one.row.state in FINAL,
         same_answer=alike(_answer(one), _answer(two)),
         others=tuple(part.name for part in specs if part.name not in names),
     )
@@ -342,12 +350,6 @@ def _side(reader: Reader, text: str) -> Side:
     )
 
 
-def _source(one: Reader, two: Reader, seq: int | None) -> str:
-    if seq is None:
-        return ""
-    return next((reader.rows[seq].source for reader in (one, two) if seq < len(reader.rows)), "")
-
-
 def _decision(one: Reader, two: Reader, seq: int | None) -> int | None:
     """Return the first row from *seq* on that is another transition in one than in the other."""
     if seq is None:
@@ -359,15 +361,155 @@ def _decision(one: Reader, two: Reader, seq: int | None) -> int | None:
     return shorter if len(one.rows) != len(two.rows) else None
 
 
-def _end(reader: Reader) -> tuple[str, str | None]:
-    return reader.row.state, reader.row.reason
-
-
 def _answer(reader: Reader) -> Any:
     if not reader.rows or reader.row.state not in FINAL:
         return None
     changed = reader.change_facts(reader.rows[-1])
     return changed if isinstance(changed, str) else changed.get("answer")
+
+
+# -- comparable rows -------------------------------------------------------------------------------------------------
+
+
+class Reader:
+    """
+    One run as comparable rows.
+
+    Args:
+        journal: That holds it.
+        run_id: Its whole id.
+    """
+
+    def __init__(self, journal: JournalReader, run_id: str) -> None:
+        self.journal = journal
+        self.row = journal.run(run_id)
+        self.parts: tuple[SharedPart, ...] = journal.lineage(self.row.run)
+        self.rows: list[Transition] = journal.transitions(self.row.run_id)
+        self._ids = [part.run_id for part in self.parts]
+
+    def text(self, row: Transition, place: Any) -> str:
+        """Return the text of a payload that a row refers to, without ids of the run."""
+        body = self.journal.payload(row.run, place["n"]).body
+        if body is None:
+            return ERASED
+        return self.plain(body if isinstance(body, str) else body.decode("utf-8", "backslashreplace"))
+
+    def plain(self, text: str) -> str:
+        """Return *text* without the ids of the run and of plans that it made itself."""
+        for run_id in self._ids:
+            text = text.replace(run_id, "RUN")
+        return _PLAN_ID.sub("PLAN", text)
+
+    def input(self, document: DocumentRef) -> str | bytes | None:
+        """Return the body of a document that the run was given."""
+        return self.journal.payload(self.parts[0].run, document.payload.n).body
+
+    def prompt(self, row: Transition) -> list[str]:
+        """Return the messages of a model request."""
+        return [self.text(row, place) for place in row.request.get("prompt", ())]
+
+    def request_facts(self, row: Transition) -> dict[str, Any]:
+        """Return a row's request without its prompt and without the model's name."""
+        kept = {name: value for name, value in row.request.items() if name not in ("prompt", "model")}
+        if "payloads" in kept:
+            kept["payloads"] = [self.value(row, {"n": number}) for number in kept["payloads"]]
+        return kept
+
+    def outcome_facts(self, row: Transition) -> dict[str, Any]:
+        """Return a row's outcome as far as it came from outside: texts, codes, how it ended; no usage, no label."""
+        facts = row.outcome
+        found: dict[str, Any] = {"kind": facts["kind"]}
+        for name in ("reply", "message", "answer"):
+            if isinstance(facts.get(name), dict):
+                found[name] = self.text(row, facts[name])
+        for name in ("finish", "code", "action"):
+            if name in facts:
+                found[name] = facts[name]
+        for index, (prompt, reply) in enumerate(facts.get("texts", ())):
+            found[f"texts[{index}].prompt"] = self.text(row, prompt)
+            found[f"texts[{index}].reply"] = self.text(row, reply)
+        if facts["kind"] == "result":
+            change_facts = self.change_facts(row)
+            found["result"] = change_facts if isinstance(change_facts, str) else change_facts.get("result")
+        return found
+
+    def decision_facts(self, row: Transition) -> dict[str, Any]:
+        """Return what was decided at a row: the transition, its guards, what it set, its counters; no usage."""
+        facts = {
+            name: row.outcome.get(name) for name in ("invalid", "stop", "duplicate", "skipped", "dropped")
+        }
+        counters = {name: value for name, value in row.counters.items() if name != "calls"}
+        return {
+            "trigger": row.trigger,
+            "dest": row.dest,
+            "guards": dict(row.guards),
+            "outcome": {name: value for name, value in facts.items() if value is not None},
+            "counters": counters | {"step": row.step, "action": row.action, "retries": row.retries},
+            "change": self.change_facts(row),
+        }
+
+    def change_facts(self, row: Transition) -> Any:
+        """Return what a row set, as a mapping of slots."""
+        body = self.journal.payload(row.run, row.change["n"]).body
+        return ERASED if body is None else self.value(row, orjson.loads(body))
+
+    def value(self, row: Transition, data: Any) -> Any:
+        """Return JSON with the content of payloads in the place of their numbers, and without keys of the run's own."""
+        if isinstance(data, dict):
+            if type(data.get("n")) is int and set(data) <= {"n", "bytes", "digest"}:
+                return self._content(row, data["n"])
+            kept = {name: item for name, item in data.items() if name not in _OWN_KEYS}
+            return {name: self.value(row, item) for name, item in kept.items()}
+        if isinstance(data, list):
+            return [self.value(row, item) for item in data]
+        return self.plain(data) if isinstance(data, str) else data
+
+    def _content(self, row: Transition, number: int) -> str:
+        found = self.journal.find_payload(row.run, number)
+        if found is None or found.body is None:
+            return ERASED
+        if isinstance(found.body, str) and len(found.body) <= _BODY_MAX:
+            return self.plain(found.body)
+        return content_key(found.body).hex()
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Whether two comparable values are the same; what was erased is like anything."""
+    if any(isinstance(value, str) and value == ERASED for value in (one, other)):
+        return True
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(alike(one[name], other[name]) for name in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(alike, one, other))
+    return bool(one == other) and type(one) is type(other)
+
+
+def first_place(one: Any, other: Any, name: str = "") -> tuple[str, Any, Any]:
+    """Return the place of the first difference within two comparable values, and what is there."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in sorted({*one, *other}, key=_rank):
+            if key not in one or key not in other or not alike(one[key], other[key]):
+                return first_place(one.get(key), other.get(key), f"{name}.{key}" if name else str(key))
+    if isinstance(one, list) and isinstance(other, list):
+        for index, (left, right) in enumerate(zip(one, other, strict=False)):
+            if not alike(left, right):
+                return first_place(left, right, f"{name}[{index}]")
+        if len(one) != len(other):
+            index = min(len(one), len(other))
+            missing = (one[index] if index < len(one) else None, other[index] if index < len(other) else None)
+            return f"{name}[{index}]", *missing
+    return name, one, other
+
+
+def _rank(key: str) -> tuple[int, str]:
+    """Order the keys of a mapping: how it came out first, then what a tool asked of a model, then the rest."""
+    return (1 if key.startswith("texts[") else _FIRST.get(key, len(_FIRST)) + 1 if key != "kind" else 0), key
+
+
+def _lines(value: Any) -> list[str]:
+    if value is None:
+        return ["(nothing)"]
+    return (value if isinstance(value, str) else orjson.dumps(value).decode()).split("\n")
 
 
 __all__ = ["CAUSES", "RunDiff", "Side", "diff"]

@@ -8,7 +8,7 @@ otherwise is a cause. When nothing does, it was decided by other code.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -55,47 +55,49 @@ class ComparedPart(NamedTuple):
         cause: Kind of cause it would be, a key of `CAUSES`.
         name: Such as ``limits.max_steps``.
         left, right: Its values.
-        exchange: Returns a run with the other one's value.
+        spec: Fields of the spec that give the left run the right one's value.
+        counters: Counters that do so.
     """
 
     cause: str
     name: str
     left: Any
     right: Any
-    exchange: Callable[[Run], Run]
+    spec: Mapping[str, Any]
+    counters: Mapping[str, int] = {}
 
 
 def parts_between(left: Spec, right: Spec) -> list[ComparedPart]:
     """Return every part in which two specs differ, documents left out: their content is compared elsewhere."""
-    return list(_fields(left, right))
-
-
-def _fields(left: Spec, right: Spec) -> Iterator[ComparedPart]:
+    found = []
     for name in type(left).model_fields:
         one, other = getattr(left, name), getattr(right, name)
+        whole = {name: other}
         if one == other or name in _NAMES or name == "documents":
             continue
         if name in ("limits", "policy"):
             for field in type(one).model_fields:
-                if getattr(one, field) != getattr(other, field):
+                before, after = getattr(one, field), getattr(other, field)
+                if before != after:
                     cause = "policy" if name == "policy" else "budget" if field in _BUDGETS else "config"
-                    values = getattr(one, field), getattr(other, field)
-                    yield ComparedPart(cause, f"{name}.{field}", *values, _inner(name, field, other))
+                    changed = {name: one.model_copy(update={field: after})}
+                    found.append(ComparedPart(cause, f"{name}.{field}", before, after, changed))
         elif name == "templates":
             for key in dict.fromkeys((*one, *other)):
-                if one.get(key) != other.get(key):
-                    yield ComparedPart(
-                        "prompt", f"templates.{key}", one.get(key), other.get(key), _template(key, other)
-                    )
+                before, after = one.get(key), other.get(key)
+                if before != after:
+                    texts = {item: text for item, text in {**one, key: after}.items() if text is not None}
+                    found.append(ComparedPart("prompt", f"templates.{key}", before, after, {name: texts}))
         elif name == "tools":
-            yield _tools(left, right)
+            found.append(_tools(left, right))
         elif name == "fingerprints":  # of what is in the spec itself nothing new
             before, after = _of_code(one, left), _of_code(other, right)
             if before != after:
-                yield ComparedPart("code", name, before, after, _whole(name, other))
+                found.append(ComparedPart("code", name, before, after, whole))
         else:
             cause = "prompt" if name == "rules" else "code" if name in _CODE else "config"
-            yield ComparedPart(cause, name, one, other, _whole(name, other))
+            found.append(ComparedPart(cause, name, one, other, whole))
+    return found
 
 
 def _of_code(parts: Mapping[str, str], spec: Spec) -> dict[str, str]:
@@ -112,37 +114,11 @@ def _tools(left: Spec, right: Spec) -> ComparedPart:
         {name: tools[name].model_dump(mode="json") for name in changed if name in tools}
         for tools in (one, other)
     )
-    return ComparedPart("config", f"tools: {names}", before, after, _whole("tools", right.tools))
-
-
-def _respecified(run: Run, update: dict[str, Any]) -> Run:
-    spec = run.spec.model_copy(update=update)
-    return replace(run, spec=spec) if run.seq else initial_run(run.run_id, run.number, spec)
-
-
-def _whole(name: str, value: Any) -> Callable[[Run], Run]:
-    return lambda run: _respecified(run, {name: value})
-
-
-def _inner(name: str, field: str, other: Any) -> Callable[[Run], Run]:
-    def exchange(run: Run) -> Run:
-        inner = getattr(run.spec, name).model_copy(update={field: getattr(other, field)})
-        return _respecified(run, {name: inner})
-
-    return exchange
-
-
-def _template(key: str, other: dict[str, str]) -> Callable[[Run], Run]:
-    def exchange(run: Run) -> Run:
-        templates = {name: text for name, text in run.spec.templates.items() if name != key}
-        return _respecified(run, {"templates": templates | ({key: other[key]} if key in other else {})})
-
-    return exchange
+    return ComparedPart("config", f"tools: {names}", before, after, {"tools": right.tools})
 
 
 def parts_used(left: Run, right: Run) -> list[ComparedPart]:
     """Return what two runs have used differently until now, as far as a budget can depend on it."""
-    one, other = left.counters, right.counters
     groups = (
         ("budget", "tokens", ("tokens_in", "tokens_out")),
         ("budget", "cost", ("cost_micro",)),
@@ -150,15 +126,20 @@ def parts_used(left: Run, right: Run) -> list[ComparedPart]:
     )
     found = []
     for cause, name, fields in groups:
-        before, after = (sum(getattr(counters, field) for field in fields) for counters in (one, other))
+        one, other = ({field: getattr(run.counters, field) for field in fields} for run in (left, right))
+        before, after = sum(one.values()), sum(other.values())
         if before != after:
-            update = {field: getattr(other, field) for field in fields}
-            found.append(ComparedPart(cause, f"used {name}", before, after, _used(update)))
+            found.append(ComparedPart(cause, f"used {name}", before, after, {}, other))
     return found
 
 
-def _used(update: dict[str, int]) -> Callable[[Run], Run]:
-    return lambda run: replace(run, counters=replace(run.counters, **update))
+def _exchanged(run: Run, part: ComparedPart) -> Run:
+    """Return a run with the other one's value of a part."""
+    run = replace(run, counters=replace(run.counters, **part.counters))
+    if not part.spec:
+        return run
+    spec = run.spec.model_copy(update=part.spec)
+    return replace(run, spec=spec) if run.seq else initial_run(run.run_id, run.number, spec)
 
 
 def causes_of(
@@ -174,13 +155,12 @@ def causes_of(
         parts: In which the two runs differ.
     """
     usual = _derive(run, row, outcome)
-    found = []
-    for part in parts:
-        if part.cause == "code":  # a name of the code, not the code itself
-            continue
-        if _derive(part.exchange(run), row, outcome) != usual:
-            found.append(part)
-    return found
+    return [
+        part
+        for part in parts
+        if part.cause != "code"  # a name of the code, not the code itself
+        and _derive(_exchanged(run, part), row, outcome) != usual
+    ]
 
 
 def _derive(run: Run, row: Transition, outcome: Outcome | None) -> object:

@@ -7,6 +7,7 @@ cannot be, since it was erased, the guard's own sentence is in its place.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -14,7 +15,7 @@ from pydantic import ValidationError
 
 from ...states.base.errors import Erased, JournalDamaged, PaorError, UsageError
 from ...states.records.outcomes import NoOutcome
-from ...states.records.requests import ModelRequest, Recall, ToolRequest
+from ...states.records.requests import ModelRequest
 from ...states.run.phase_names import FINAL, PHASES, PLANNING
 from ...states.run.state import Run
 from ..decision.case import Case
@@ -26,7 +27,9 @@ from ..machine.guards import GUARDS, words_of
 from ..machine.machine import request_of
 from ..machine.stop_rules import read_case
 from ..machine.table import Row, rows_of
+from ..replay.comparison import request_facts
 from ..replay.restore import run_before
+from .coverage import required_values
 
 Fate = Literal["taken", "kept", "later", "open"]
 """Of a candidate row: taken; kept from it by a guard; an earlier one was taken; not decided yet."""
@@ -197,7 +200,7 @@ def _candidates(rows: tuple[Row, ...], taken: Transition | None, case: Case | No
     for row in rows:
         guards = tuple(
             Checked(name, wanted, None if reached else values.get(name), _fact(name, case))
-            for name, wanted in _required_guards(row)
+            for name, wanted in required_values(row)
         )
         fate: Fate = "open"
         if taken is not None:
@@ -207,11 +210,6 @@ def _candidates(rows: tuple[Row, ...], taken: Transition | None, case: Case | No
             reached = reached or here
         found.append(Candidate(row.trigger, row.dest, row.meaning, fate, guards))
     return tuple(found)
-
-
-def _required_guards(row: Row) -> list[tuple[str, bool]]:
-    """Return a row's guards in order, and what each must be."""
-    return [(name.removeprefix("not "), not name.startswith("not ")) for name in row.guards]
 
 
 def _fact(guard: str, case: Case | None) -> str:
@@ -224,21 +222,22 @@ def _words(taken: Transition | None, run: Run | None) -> tuple[str, str]:
     """Return what was asked for and what came back, in a few words."""
     if taken is None:
         return _needs(run), ""
-    request, outcome = taken.request, taken.outcome
-    asked = str(request.get("kind", "none"))
-    if request.get("model"):
-        again = f", attempt {request['attempt'] + 1}" if request.get("attempt") else ""
-        asked = f"{asked} from {request['model']}{again}"
-    elif asked == "tool":
-        asked = f"{request.get('tool')} ({request.get('effect')})"
-    elif asked == "recall":
-        asked = f"{len(request.get('payloads', ())):,} stored texts"
-    elif asked == "none":
-        asked = "nothing"
-    came = _outcome_words(outcome)
+    came = _outcome_words(taken.outcome)
     if taken.dest in FINAL and taken.counters.get("stop"):
         came += f"; the run ends: {taken.counters['stop']}"
-    return asked, came
+    return _request_words(taken.request), came
+
+
+def _request_words(request: Mapping[str, Any]) -> str:
+    kind = str(request.get("kind", "none"))
+    if request.get("model"):
+        again = f", attempt {request['attempt'] + 1}" if request.get("attempt") else ""
+        return f"{kind} from {request['model']}{again}"
+    if kind == "tool":
+        return f"{request.get('tool')} ({request.get('effect')})"
+    if kind == "recall":
+        return f"{len(request.get('payloads', ())):,} stored texts"
+    return "nothing" if kind == "none" else kind
 
 
 def _outcome_words(outcome: Any) -> str:
@@ -265,11 +264,8 @@ def _needs(run: Run | None) -> str:
     if run.waiting_for is not None:
         return f"an answer ({run.waiting_for.kind}): {run.waiting_for.message}"
     request = request_of(run)
-    if isinstance(request, ModelRequest):
-        return f"{request.kind} from {run.spec.model}"
-    if isinstance(request, ToolRequest):
-        return f"{request.intent.tool} ({request.intent.effect})"
-    return f"{len(request.payloads):,} stored texts" if isinstance(request, Recall) else "nothing"
+    model = {"model": run.spec.model} if isinstance(request, ModelRequest) else {}
+    return _request_words(request_facts(request) | model)
 
 
 # -- why not -----------------------------------------------------------------------------------------------------

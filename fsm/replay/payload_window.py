@@ -22,12 +22,15 @@ class PayloadWindow:
 
     Args:
         journal: That holds them; it is only read.
+
+    Attributes:
+        missed: Whether one of those that were returned since this was last set to False was erased.
     """
 
     def __init__(self, journal: JournalReader) -> None:
+        self.missed = False
         self._journal = journal
         self._kept: dict[tuple[int, int], Payload] = {}
-        self._same: dict[bytes, str] = {}
 
     def payload(self, run: int, n: int) -> Payload:
         """
@@ -36,9 +39,11 @@ class PayloadWindow:
         Raises:
             JournalDamaged: There is none.
         """
-        found = self._kept.get((run, n))
-        if found is not None:
-            return found
+        payload = self._kept.get((run, n)) or self._read(run, n)
+        self.missed = self.missed or payload.body is None
+        return payload
+
+    def _read(self, run: int, n: int) -> Payload:
         if len(self._kept) > KEPT:
             for key in list(self._kept)[: KEPT // 2]:
                 del self._kept[key]
@@ -51,22 +56,10 @@ class PayloadWindow:
 
     def is_text(self, payload: Payload, place: Mapping[str, Any], text: str) -> bool:
         """Whether the payload that *place* refers to is *text*: by its salted digest, and its size where that is told."""
-        digest = payload.digest if "digest" not in place else bytes.fromhex(place["digest"])
-        if payload.salt is None:
-            return False
-        if "bytes" not in place and self._same.get(digest) is text:
-            return True
         data = text.encode("utf-8", "surrogatepass")
-        if payload.body != (data if isinstance(payload.body, bytes) else text) or place.get(
-            "bytes", len(data)
-        ) != len(data):
+        body = data if isinstance(payload.body, bytes) else text
+        if payload.salt is None or payload.body != body or place.get("bytes", len(data)) != len(data):
             return False
-        content, media_type = sha256(data).digest(), payload.media_type.encode()
-        if digest not in (
-            sha256(payload.salt + content + kind + media_type).digest() for kind in (b"T", b"B")
-        ):
-            return False
-        if len(self._same) >= 16:
-            self._same.clear()
-        self._same[digest] = text
-        return True
+        content, media_type = payload.salt + sha256(data).digest(), payload.media_type.encode()
+        digests = [sha256(content + kind + media_type).hexdigest() for kind in (b"T", b"B")]
+        return place.get("digest", payload.digest.hex()) in digests

@@ -9,12 +9,15 @@ record that is missing is a divergence.
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from ...states.base.errors import UsageError
 from ..journal.reader import JournalReader
-from .erased import erased_numbers, replay_erased
+from ..versioning.changes import ChangedPart, changes_of
+from .comparison import Difference, Divergence, Unchecked, compare_documents, compare_head
 from .payload_window import PayloadWindow
-from .run_comparison import Divergence, compare_documents, compare_head
-from .walk import Replay, ReplayWalk, SpecSource, changed_since, replay_rows, spec_of_part
+from .row_columns import column_problems, erased_numbers
+from .walk import Replay, ReplayWalk, SpecSource, spec_of_part
 
 
 def replay(journal: JournalReader, run_id: str, engine: SpecSource | None = None) -> Replay:
@@ -36,20 +39,28 @@ def replay(journal: JournalReader, run_id: str, engine: SpecSource | None = None
     if not isinstance(journal, JournalReader):
         raise UsageError("replay takes a Journal, such as replay(engine.journal, run_id)")
     row = journal.run(run_id)
-    if gone := erased_numbers(journal, row.run):
-        return replay_erased(journal, row, engine, gone)
     parts = {part.run: (part, spec_of_part(journal, part.run_id)) for part in journal.lineage(row.run)}
     transitions = [item for item in journal.transitions(row.run_id) if item.seq <= row.head_seq]
     first = next(iter(parts.values()))[1]
+    gone = erased_numbers(journal, row.run)
     walk = ReplayWalk(PayloadWindow(journal), engine, parts, transitions)
-    run = replay_rows(walk, transitions)
-    if run is not None:
+    if gone:
+        walk.found.extend(column_problems(journal, row, transitions, gone))
+    run = walk.replay()
+    changed: tuple[ChangedPart, ...] = ()
+    if run is not None and first is not None and not gone:
         walk.found.extend(compare_documents(journal, row, first, run, transitions))
         walk.found.extend(compare_head(row, run, transitions))
-    present = walk.spec if engine is not None else walk.recorded
-    changed = changed_since(journal, run, walk.recorded, present) if run is not None else ()
-    found = tuple(walk.found)
-    return Replay(row.run_id, len(transitions), not found, found, (), changed, tuple(walk.amended))
+        recorded = replace(run, spec=walk.recorded)
+        changed = changes_of(journal, recorded, walk.spec, [tool.name for tool in walk.recorded.tools])
+    found = tuple(sorted(dict.fromkeys(walk.found), key=_seq))
+    unchecked = tuple(sorted(dict.fromkeys(walk.unchecked), key=_seq))
+    identical = not found and not unchecked
+    return Replay(row.run_id, len(transitions), identical, found, unchecked, changed, tuple(walk.amended))
 
 
-__all__ = ["Divergence", "Replay", "replay"]
+def _seq(item: Difference) -> int:
+    return item.seq
+
+
+__all__ = ["Divergence", "Replay", "Unchecked", "replay"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,6 +18,9 @@ from ..journal.reader import JournalReader
 from ..journal.record import PREV_HASH, chain_hash
 from ..machine.fold import restore
 from ..versioning.amendments import in_force
+
+HASH = PREV_HASH + 1
+"""Place of a row's own hash."""
 
 REMEMBERED_AGAIN = 64
 """Newest payloads that are recognised when they come again after a resume: the constant parts of prompts among them."""
@@ -100,9 +103,15 @@ def check_chain(run_id: str, root: bytes, rows: Sequence[tuple[Any, ...]]) -> by
     Raises:
         JournalDamaged: Naming the first row that does not fit.
     """
-    head, width = root, PREV_HASH
+    for seq in unfit_rows(root, rows):
+        raise JournalDamaged(f"run {run_id}: row {seq} does not fit the hash chain; run: paor verify")
+    return rows[-1][HASH] if rows else root
+
+
+def unfit_rows(root: bytes, rows: Sequence[tuple[Any, ...]]) -> Iterator[int]:
+    """Yield the seq of each of *rows* that does not fit the hash chain from *root* on."""
+    head = root
     for row in rows:
-        if row[width] != head or chain_hash(head, row[:width]) != row[width + 1]:
-            raise JournalDamaged(f"run {run_id}: row {row[1]} does not fit the hash chain; run: paor verify")
-        head = row[width + 1]
-    return head
+        if row[PREV_HASH] != head or chain_hash(head, row[:PREV_HASH]) != row[HASH]:
+            yield row[1]
+        head = row[HASH]

@@ -1,19 +1,23 @@
 """
 The walk of a replay: every row derived from its recorded outcome and compared, one after the other.
 
-Where a row decides otherwise the difference is noted and the record is followed, so that later rows are compared, too.
+Where a row decides otherwise the difference is noted and the record is followed, so that later rows are compared, too. An
+erased text is unknown: what depends on it is named as not checked, and so is a difference that may come from it; an
+agreement counts as one. Of a run with erased texts the chain, the places, the choices by the recorded guards and the sums
+are checked as well (`fsm.replay.row_columns`), which need no text at all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 from pydantic import ValidationError
 
-from ...states.base.errors import JournalDamaged, PaorError, ReplayDiverged
+from ...states.base.errors import Erased, JournalDamaged, PaorError, ReplayDiverged
 from ...states.records.outcomes import Ended
 from ...states.records.requests import NOTHING, Request
 from ...states.run.counters import COLUMN_COUNTERS as COLUMNS
@@ -27,33 +31,19 @@ from ..journal.rows import Transition
 from ..machine.fold import apply
 from ..machine.machine import Decision, Moment, decide, request_of
 from ..versioning.amendments import amend_spec
-from ..versioning.changes import ChangedPart, changes_of
-from .payload_window import PayloadWindow
-from .restore import continue_with
-from .row_comparison import Texts, compare_decision, compare_request
-from .run_comparison import (
+from ..versioning.changes import ChangedPart
+from .comparison import (
+    Difference,
     Divergence,
+    Unchecked,
+    compare_decision,
     compare_fingerprints,
+    compare_request,
     compare_result,
     short,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Unchecked:
-    """
-    Something that a replay could not compare, because a text was erased.
-
-    Attributes:
-        seq: Row; -1 for the spec.
-        field: As in `Divergence`.
-    """
-
-    seq: int
-    field: str
-
-    def __str__(self) -> str:
-        return f"row {self.seq}, {self.field}: erased" if self.seq >= 0 else f"{self.field}: erased"
+from .payload_window import PayloadWindow
+from .restore import continue_with
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,161 +83,184 @@ class SpecSource(Protocol):
         ...
 
 
-def spec_of_part(journal: JournalReader, run_id: str) -> Spec:
+def spec_of_part(journal: JournalReader, run_id: str) -> Spec | None:
     """
-    Return the spec that a run was started with.
+    Return the spec that a run was started with, None once it was erased.
 
     Raises:
         JournalDamaged: It cannot be read.
     """
     try:
         return journal.spec(run_id)
+    except Erased:
+        return None
     except ValidationError as error:
         raise JournalDamaged(
             f"run {run_id}: its spec cannot be read ({error.error_count()} errors)"
         ) from None
 
 
-def changed_since(journal: JournalReader, run: Run, recorded: Spec, present: Spec) -> tuple[ChangedPart, ...]:
-    """Return what a present engine, or without one the present code, has changed."""
-    return changes_of(journal, replace(run, spec=recorded), present, [tool.name for tool in recorded.tools])
+UNREADABLE = (PaorError, ValueError, LookupError, TypeError, AttributeError, AssertionError)
+"""What reading a record can raise that is not as paor wrote it."""
 
-
-def replay_rows(walk: ReplayWalk, transitions: Sequence[Transition]) -> Run | None:
-    """Replay every row; return the run after the last one, None when a row cannot be read."""
-    run = walk.begin()
-    for transition in transitions:
-        try:
-            if transition.run != run.number:  # the fork's own rows begin, with what it was started with
-                run = walk.hand_over(run, transition.run, transition.seq - 1)
-            if "spec" in transition.request:
-                run = walk.amend(run, transition)
-            before = len(walk.found)
-            decision = _replayed_row(walk.store, walk.kit, run, transition, walk.found)
-            if decision is None or len(walk.found) > before:
-                run = follow(walk.store, run, transition)
-            else:  # what was derived is what was recorded
-                run = _next(run, transition, decision.counters, decision.change)
-        except UNREADABLE as error:
-            found = short(f"{type(error).__name__}: {error}")
-            walk.found.append(Divergence(transition.seq, "record", "a readable row", found))
-            return None
-    if run.number != walk.own:  # a fork that has no row of its own yet
-        run = walk.hand_over(run, walk.own, run.seq - 1)
-    return run
+_WITHOUT_COLUMN = {name: value for name, value in asdict(Counters()).items() if name not in COLUMNS}
+"""Counters that have no column, as they are where a row does not name them."""
 
 
 @dataclass(slots=True)
 class ReplayWalk:
     """
-    What one replay has at hand.
+    One walk through the rows of a run.
 
     Attributes:
         store: Payloads.
         engine: To compare with, or None.
-        parts: By run number, oldest first, the parts that the run consists of, each with the spec that it began with.
+        parts: By run number, oldest first, the parts that the run consists of, each with the spec that it began with, None
+            once that was erased.
         transitions: All rows; the last one of them that amends the spec decides from where on an engine is compared.
         recorded: Spec in force as recorded.
         spec, kit: What rows are derived with.
         amended: Rows that amended the spec, each with the parts that became others.
         found: Every difference so far.
+        unchecked: What could not be compared so far.
+        adrift: Whether an erased change that could not be derived again is missing from the run's memory.
     """
 
     store: PayloadWindow
     engine: SpecSource | None
-    parts: Mapping[int, tuple[SharedPart, Spec]]
+    parts: Mapping[int, tuple[SharedPart, Spec | None]]
     transitions: Sequence[Transition]
     recorded: Spec = field(init=False)
     spec: Spec = field(init=False)
     kit: RunResources = field(init=False)
     amended: list[tuple[int, tuple[str, ...]]] = field(default_factory=list)
     found: list[Divergence] = field(default_factory=list)
+    unchecked: list[Unchecked] = field(default_factory=list)
+    adrift: bool = False
 
-    @property
-    def own(self) -> int:
-        """The number of the run itself, after those that it shares rows with."""
-        return list(self.parts)[-1]
+    def replay(self) -> Run | None:
+        """Replay every row; return the run after the last one, None where a row cannot be read or a spec was erased."""
+        first, *_, own = *self.parts, *self.parts
+        run = self._hand_over(None, first)
+        for row in self.transitions:
+            if run is None:
+                return None
+            run = self._replay_row(run, row)
+        if run is not None and run.number != own:  # a fork that has no row of its own yet
+            run = self._hand_over(run, own)
+        return run
 
-    def begin(self) -> Run:
-        """Return the run before its first row."""
-        return self.hand_over(None, next(iter(self.parts)), -1)
-
-    def hand_over(self, run: Run | None, number: int, seq: int) -> Run:
-        """Return the run that goes on after row *seq* with the part of run *number*."""
-        part, self.recorded = self.parts[number]
-        self.found.extend(compare_fingerprints(seq, self.recorded))
-        self._derive()
+    def _hand_over(self, run: Run | None, number: int) -> Run | None:
+        """Return the run that goes on with the part of run *number*, None when its spec was erased."""
+        part, spec = self.parts[number]
+        seq = part.first_seq - 1
+        if spec is None:
+            self._tell(Unchecked(seq, "spec, and with it every request and decision"))
+            return None
+        self._take_spec(spec, seq)
         return continue_with(run, part, self.spec)
 
-    def _derive(self) -> None:
-        """Before the last amendment rows belong to what was in force then, and no engine of now has a say in them."""
-        seq = self.amended[-1][0] if self.amended else -1
-        last = not any("spec" in item.request for item in self.transitions if item.seq > seq)
-        self.spec = self.engine.current_spec(self.recorded) if self.engine and last else self.recorded
-        self.kit = RunResources(self.spec)
-
-    def amend(self, run: Run, row: Transition) -> Run:
-        """Return *run* with the spec that is in force from *row* on."""
+    def _amend(self, run: Run, row: Transition) -> Run | None:
+        """Return *run* with the spec that is in force from *row* on, None when that was erased."""
         body = self.store.payload(run.number, row.request["spec"]["n"]).body
-        before, self.recorded = self.recorded.fingerprints, amend_spec(self.recorded, body)
-        after = self.recorded.fingerprints
+        if body is None:
+            self._tell(Unchecked(row.seq, "spec, and with it every later request and decision"))
+            return None
+        before, spec = self.recorded.fingerprints, amend_spec(self.recorded, body)
+        after = spec.fingerprints
         parts = sorted(part for part in {**before, **after} if before.get(part) != after.get(part))
         self.amended.append((row.seq, tuple(parts)))
-        self.found.extend(compare_fingerprints(row.seq, self.recorded))
-        self._derive()
+        self._take_spec(spec, row.seq)
         return replace(run, spec=self.spec)
 
+    def _take_spec(self, spec: Spec, seq: int) -> None:
+        """Go on with *spec* after row *seq*; before the last amendment no engine of now has a say in what was decided."""
+        self.recorded = self.spec = spec
+        self.found.extend(compare_fingerprints(seq, spec))
+        amended = self.amended[-1][0] if self.amended else -1
+        if self.engine and not any("spec" in row.request for row in self.transitions if row.seq > amended):
+            self.spec = self.engine.current_spec(spec)
+        self.kit = RunResources(self.spec)
 
-UNREADABLE = (PaorError, ValueError, LookupError, TypeError, AttributeError, AssertionError)
-"""What reading a record can raise that is not as paor wrote it."""
+    def _replay_row(self, run: Run, row: Transition) -> Run | None:
+        """Compare one row; return the run after it as recorded, None where it cannot be read or a spec was erased."""
+        after = None
+        with self._reading(row, "record", "row"):
+            known: Run | None = run
+            if row.run != run.number:  # the fork's own rows begin, with what it was started with
+                known = self._hand_over(run, row.run)
+            if known is not None and "spec" in row.request:
+                known = self._amend(known, row)
+            after = self._run_after(known, row) if known is not None else None
+        return after
 
+    def _run_after(self, run: Run, row: Transition) -> Run:
+        before = len(self.found) + len(self.unchecked)
+        decision = self._derive_decision(run, row)
+        self.store.missed = False
+        body = self.store.payload(run.number, row.change["n"]).body
+        same = before == len(self.found) + len(self.unchecked)
+        if decision is not None and (same or body is None):
+            change = decision.change
+        elif body is not None:
+            change = Change.read(body)
+        else:
+            self.adrift, change = True, Change()
+        columns = {name: getattr(row, name) for name in COLUMNS}
+        return apply(
+            run,
+            trigger=row.trigger,
+            dest=row.dest,
+            counters=replace(run.counters, **columns, **(_WITHOUT_COLUMN | dict(row.counters))),
+            change=change,
+            outcome=dict(row.outcome),
+        )
 
-def follow(journal: Texts, run: Run, row: Transition) -> Run:
-    """Return *run* after the recorded row."""
-    body = journal.payload(run.number, row.change["n"]).body
-    if body is None:
-        raise JournalDamaged("the change has been erased")
-    return _next(run, row, recorded_counters(run, row), Change.read(body))
+    def _derive_decision(self, run: Run, row: Transition) -> Decision | None:
+        """Compare one row; return what is decided now, None when it cannot be derived or an erased text went into it."""
+        if row.seq != run.seq or row.source != run.state:
+            self._tell(
+                Divergence(row.seq, "place", f"{row.source} at {row.seq}", f"{run.state} at {run.seq}")
+            )
+            return None
+        with self._reading(row, "request", "request"):
+            for item in compare_request(self.store, self.kit, run, row, request_at(run, row)):
+                self._tell(item)
+        self.store.missed = False  # a prompt decides nothing
+        decision, sure = None, False
+        with self._reading(row, "outcome", "outcome"):
+            outcome = recorded_outcome(self.store, run, row)
+            sure = not self.store.missed
+            moment = Moment(row.at, row.time_us - run.counters.time_us)
+            derived = decide(run, outcome, moment, self.kit)
+            if isinstance(outcome, Ended):
+                for item in compare_result(self.store, self.kit, run, row, outcome):
+                    self._tell(item, sure=sure)
+            if moment.active_us < 0:
+                self._tell(
+                    Divergence(row.seq, "time_us", str(row.time_us), f"at least {run.counters.time_us}")
+                )
+            for item in compare_decision(self.store, run, row, derived):
+                self._tell(item, sure=sure)
+            decision = derived
+        return decision if sure and not self.adrift else None
 
+    @contextmanager
+    def _reading(self, row: Transition, field: str, what: str) -> Iterator[None]:
+        """Note what cannot be read of a row; of an erased text that is no difference."""
+        try:
+            yield
+        except UNREADABLE as error:
+            told = short(f"{type(error).__name__}: {error}")
+            self._tell(Divergence(row.seq, field, f"a readable {what}", told), sure=not self.store.missed)
 
-def recorded_counters(run: Run, row: Transition) -> Counters:
-    """Return the counters of *run* as the row has them."""
-    return replace(run.counters, **{name: getattr(row, name) for name in COLUMNS}, **_other_counters(row))
-
-
-def _next(run: Run, row: Transition, counters: Counters, change: Change) -> Run:
-    facts = dict(row.outcome)
-    return apply(run, trigger=row.trigger, dest=row.dest, counters=counters, change=change, outcome=facts)
-
-
-def _other_counters(row: Transition) -> dict[str, Any]:
-    defaults = Counters()
-    others = {name: getattr(defaults, name) for name in Counters.__struct_fields__ if name not in COLUMNS}
-    return others | dict(row.counters)
-
-
-def _replayed_row(
-    journal: PayloadWindow, kit: RunResources, run: Run, row: Transition, found: list[Divergence]
-) -> Decision | None:
-    """Add what differs at one row to *found*; return what was decided, None when nothing could be."""
-    if row.seq != run.seq or row.source != run.state:
-        found.append(Divergence(row.seq, "place", f"{row.source} at {row.seq}", f"{run.state} at {run.seq}"))
-        return None
-    found.extend(compare_request(journal, kit, run, row, request_at(run, row)))
-    try:
-        outcome = recorded_outcome(journal, run, row)
-        moment = Moment(row.at, row.time_us - run.counters.time_us)
-        decision = decide(run, outcome, moment, kit)
-        if isinstance(outcome, Ended):
-            found.extend(compare_result(journal, kit, run, row, outcome))
-    except UNREADABLE as error:
-        told = short(f"{type(error).__name__}: {error}")
-        found.append(Divergence(row.seq, "outcome", "a readable outcome", told))
-        return None
-    if moment.active_us < 0:
-        found.append(Divergence(row.seq, "time_us", str(row.time_us), f"at least {run.counters.time_us}"))
-    found.extend(compare_decision(journal, run, row, decision))
-    return decision
+    def _tell(self, item: Difference, *, sure: bool = True) -> None:
+        if isinstance(item, Unchecked):
+            self.unchecked.append(item)
+        elif sure and not self.adrift:
+            self.found.append(item)
+        else:
+            self.unchecked.append(Unchecked(item.seq, item.field))
 
 
 def request_at(run: Run, row: Transition) -> Request:

@@ -14,21 +14,17 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from ..erasure.execute import GONE, PLAIN_TYPES
-from ..erasure.plan import spec_payload
+from ..erasure.plan import numbers_named
 from ..journal.erasure_log import Erasure, chained_erasure, erasures_of, ranges_text, root_of
 from ..journal.record import COLUMNS, canonical
+from .line_format import FORMAT, VERSION, HeadLine
 from .redaction import Redaction
 
 if TYPE_CHECKING:
     from ..journal.payloads import Payload
     from ..journal.reader import JournalReader
     from ..journal.rows import RunRow
-
-FORMAT = "paor-export"
-VERSION = 1
 
 
 def export_runs(
@@ -81,11 +77,12 @@ def _lines(
 def _run_lines(journal: JournalReader, row: RunRow, redaction: Redaction | None) -> Iterator[dict[str, Any]]:
     """Yield what belongs to one run, from its columns to its head."""
     left_out, names = redaction.plan(journal, row.run) if redaction is not None else (set[int](), [])
-    yield {"line": "run", **journal.root_columns(row.run)}
+    root = journal.root_columns(row.run)
+    yield {"line": "run", **root}
     unnamed: set[int] = set()
     for payload in journal.iterate_payloads(row.run, 200):
         if payload.n in left_out:
-            unnamed |= _named_by(payload, spec=payload.n == spec_payload(journal, row.run))
+            unnamed.update(numbers_named(payload, spec=payload.n == root["spec_payload"]))
         yield _payload_line(payload, erased=payload.n in left_out)
     for values in journal.iterate_rows(row.run, 2000):
         columns = dict(zip(COLUMNS, values, strict=True))
@@ -99,15 +96,8 @@ def _run_lines(journal: JournalReader, row: RunRow, redaction: Redaction | None)
         yield {"line": "document", **columns}
     for erasure in _erasures(journal, row.run, left_out, names):
         yield {"line": "erasure", **erasure._asdict(), "hash": erasure.hash.hex()}
-    yield {
-        "line": "head",
-        "state": row.state,
-        "status": row.status,
-        "reason": row.reason,
-        "ended_at": row.ended_at,
-        "head_seq": row.head_seq,
-        "head_hash": row.head_hash.hex(),
-    }
+    head = {name: getattr(row, name) for name in HeadLine.__struct_fields__}
+    yield {"line": "head", **head, "head_hash": row.head_hash.hex()}
 
 
 def _payload_line(payload: Payload, *, erased: bool) -> dict[str, Any]:
@@ -123,16 +113,6 @@ def _payload_line(payload: Payload, *, erased: bool) -> dict[str, Any]:
     else:
         line["text"] = body
     return line
-
-
-def _named_by(payload: Payload, *, spec: bool) -> set[int]:
-    """Return the numbers of the documents whose names a payload holds."""
-    try:
-        data: Any = orjson.loads(payload.body or b"{}")
-        found = data.get("documents") if spec else (data.get("result") or {}).get("documents")
-        return {document["number"] for document in found or ()}
-    except (orjson.JSONDecodeError, AttributeError, TypeError, KeyError):
-        return set()
 
 
 def _erasures(journal: JournalReader, run: int, left_out: set[int], names: list[str]) -> list[Erasure]:

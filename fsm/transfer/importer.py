@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal
 
+from msgspec.structs import asdict, astuple
+
 from ...states.base.errors import JournalConflict, JournalDamaged, LeaseHeld, UsageError
 from ..journal.erasure_log import COLUMNS, erasures_of, root_of
 from ..journal.file import transaction, translate_errors
@@ -144,7 +146,7 @@ def _stage(connection: sqlite3.Connection, run: int, number: int, line: AnyLine)
     """Put one line into the journal on the way in."""
     base = run << 32
     if isinstance(line, RunLine):
-        columns = line.root()
+        columns = asdict(line)
         root = root_hash(columns, _before(connection, number, line))
         connection.execute(_INSERT_SPEC, (run, *columns.values(), root))
         connection.execute("INSERT INTO leases VALUES (?, 1, NULL, NULL, 0)", (run,))
@@ -152,14 +154,14 @@ def _stage(connection: sqlite3.Connection, run: int, number: int, line: AnyLine)
         payload = payload_of(number, line)
         connection.execute(INSERT_PAYLOAD, (base | payload.n, run, *payload))
     elif isinstance(line, TransitionLine):
-        connection.execute(INSERT_ROW, (base | line.seq, *line.row(run)))
+        *values, before, own = astuple(line)
+        hashes = bytes.fromhex(before), bytes.fromhex(own)
+        connection.execute(INSERT_ROW, (base | line.seq, run, *values, *hashes))
     elif isinstance(line, DocumentLine):
-        document = line.document()
-        values = [getattr(document, name) for name in document.__slots__]
-        connection.execute(INSERT_DOCUMENT, (base | document.number, run, *values))
+        connection.execute(INSERT_DOCUMENT, (base | line.number, run, *astuple(line)))
     elif isinstance(line, ErasureLine):
-        values = [getattr(line, name) for name in COLUMNS]
-        connection.execute(_INSERT_ERASURE, (base | line.number, run, *values, bytes.fromhex(line.hash)))
+        *values, own = astuple(line)
+        connection.execute(_INSERT_ERASURE, (base | line.number, run, *values, bytes.fromhex(own)))
 
 
 def _before(connection: sqlite3.Connection, number: int, line: RunLine) -> bytes:
@@ -178,12 +180,7 @@ def _before(connection: sqlite3.Connection, number: int, line: RunLine) -> bytes
 
 
 def _check(staged: JournalReader, run: _Arriving, number: int, line: HeadLine) -> None:
-    """
-    Verify a run whose last line has come.
-
-    Raises:
-        JournalDamaged: With the line where it does not hold.
-    """
+    """Verify a run whose last line has come; raise JournalDamaged with the line where it does not hold."""
     for defect in run_defects(staged, run.run):
         where = _line_of(run, defect) or number
         raise JournalDamaged(f"line {where}: {defect}; nothing was imported")
@@ -198,11 +195,12 @@ def _check(staged: JournalReader, run: _Arriving, number: int, line: HeadLine) -
 
 
 _PLACES = {
+    "specs": "RunLine",
     "payloads n": "PayloadLine",
     "transitions seq": "TransitionLine",
     "documents number": "DocumentLine",
+    "erasures number": "ErasureLine",
 }
-_PLACES |= {"erasures number": "ErasureLine", "specs": "RunLine"}
 
 
 def _line_of(run: _Arriving, defect: Defect) -> int | None:
@@ -237,7 +235,8 @@ def _copy_run(
         return Imported(arriving.run_id, "known", 0)
     _check_extendable(journal, staged, arriving, run)
     # before the rows: a driver that has read the old end could otherwise append a row of its own with the same number
-    _claim(journal, destination, run, arriving.run_id)
+    if journal.leases.revoke(destination, run) is not None:
+        raise LeaseHeld(f"run {arriving.run_id} is being driven in {journal.path}; nothing was imported")
     _copy(destination, staged, arriving.run, run)
     return Imported(arriving.run_id, "extended", head - known)
 
@@ -261,12 +260,7 @@ def _copy(destination: sqlite3.Connection, staged: JournalReader, source: int, r
 
 
 def _check_same(journal: JournalStore, staged: JournalReader, arriving: _Arriving, run: int) -> None:
-    """
-    Hold the rows that both have against each other.
-
-    Raises:
-        JournalConflict: They tell something else.
-    """
+    """Raise JournalConflict when the rows that both have tell something else."""
     what: str | None = None
     if root_of(journal, run) != root_of(staged, arriving.run):
         what = "was started otherwise"
@@ -293,12 +287,7 @@ def _hash_at(journal: JournalReader, run: int, seq: int) -> Any:
 
 
 def _check_extendable(journal: JournalStore, staged: JournalReader, arriving: _Arriving, run: int) -> None:
-    """
-    See to it that rows can follow those that are here: nothing was erased in only one of both.
-
-    Raises:
-        JournalConflict: Something was.
-    """
+    """Raise JournalConflict when something was erased in only one of both: then no rows can follow those that are here."""
     count = journal.next_payload(run)
     gone = []
     for reader, number in ((journal, run), (staged, arriving.run)):
@@ -310,14 +299,3 @@ def _check_extendable(journal: JournalStore, staged: JournalReader, arriving: _A
             f"line {arriving.first['RunLine'][0]}: run {arriving.run_id} goes on after what is in {journal.path}, but not"
             " the same parts of it were erased; erase here what was erased there, or import into another file"
         )
-
-
-def _claim(journal: JournalStore, destination: sqlite3.Connection, run: int, run_id: str) -> None:
-    """
-    See to it that nobody drives a run that is extended.
-
-    Raises:
-        LeaseHeld: Somebody does.
-    """
-    if journal.leases.revoke(destination, run) is not None:
-        raise LeaseHeld(f"run {run_id} is being driven in {journal.path}; nothing was imported")

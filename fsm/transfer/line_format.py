@@ -8,19 +8,17 @@ hashes and digests by `fsm.transfer.importer`.
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ...states.base.errors import UsageError
 from ..journal.payloads import Payload
-from ..journal.record import COLUMNS, Row
-from ..journal.rows import ROOT_COLUMNS, StoredDocument
-from .export import FORMAT, VERSION
 
+FORMAT = "paor-export"
+VERSION = 1
 LINE_BYTES_MAX = 1_500_000_000
 """Most bytes of one line: the largest document as Base64."""
 
@@ -32,7 +30,7 @@ Name = Annotated[str, Meta(pattern="^[!-~]{1,200}\\Z")]
 
 
 class Line(Struct, tag_field="line", forbid_unknown_fields=True, gc=False, kw_only=True):
-    """Base of all lines."""
+    """Base of all lines; their fields are in the order of the columns that they hold."""
 
 
 class HeaderLine(Line, tag="header"):
@@ -55,10 +53,6 @@ class RunLine(Line, tag="run"):
     spec_payload: Number
     created_at: Whole
 
-    def root(self) -> dict[str, Any]:
-        """Return the columns that are the root of the chain."""
-        return {name: getattr(self, name) for name in ROOT_COLUMNS}
-
 
 class PayloadLine(Line, tag="payload"):
     """One row of `payloads`."""
@@ -69,23 +63,6 @@ class PayloadLine(Line, tag="payload"):
     salt: Hex16 | None
     text: str | UnsetType | None = UNSET
     base64: str | UnsetType = UNSET
-
-    def payload(self) -> Payload:
-        """
-        Return it as the journal has it.
-
-        Raises:
-            ValueError: It has no body or two, or one that is no Base64.
-        """
-        if (self.text is UNSET) is (self.base64 is UNSET):
-            raise ValueError("expected either text or base64")
-        body: str | bytes | None = self.text if self.text is not UNSET else None
-        if self.base64 is not UNSET:
-            body = base64.b64decode(self.base64, validate=True)
-        if (body is None) is not (self.salt is None):
-            raise ValueError("expected both salt and body, or neither")
-        salt = bytes.fromhex(self.salt) if self.salt is not None else None
-        return Payload(self.n, self.media_type, bytes.fromhex(self.digest), salt, body)
 
 
 class TransitionLine(Line, tag="transition"):
@@ -111,12 +88,6 @@ class TransitionLine(Line, tag="transition"):
     prev_hash: Hex32
     hash: Hex32
 
-    def row(self, run: int) -> Row:
-        """Return it as a row of run number *run*."""
-        values: list[Any] = [getattr(self, name) for name in COLUMNS[1:]]
-        values[-2:] = [bytes.fromhex(text) for text in values[-2:]]
-        return (run, *values)
-
 
 class DocumentLine(Line, tag="document"):
     """One row of `documents`."""
@@ -129,10 +100,6 @@ class DocumentLine(Line, tag="document"):
     bytes: Whole
     digest: Hex32
     payload: Number
-
-    def document(self) -> StoredDocument:
-        """Return it as the journal has it."""
-        return StoredDocument(*(getattr(self, name) for name in StoredDocument.__slots__))
 
 
 class ErasureLine(Line, tag="erasure"):
@@ -186,8 +153,13 @@ def read_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, AnyLine, bytes]]:
         if type(line) not in _FOLLOWS[last]:
             expected = " or ".join(str(kind.__struct_config__.tag) for kind in _FOLLOWS[last])
             raise UsageError(f"line {number}: a {line.__struct_config__.tag} line, expected {expected}")
-        if isinstance(line, HeaderLine):
-            _check_version(number, line)
+        if isinstance(line, HeaderLine) and line.format != FORMAT:
+            raise UsageError(f"line {number}: the format is {line.format!a:.60}, expected {FORMAT}")
+        if isinstance(line, HeaderLine) and line.version != VERSION:
+            raise UsageError(
+                f"line {number}: version {line.version} of the export; this paor knows version {VERSION}"
+                + ("; upgrade paor to read it" if line.version > VERSION else "")
+            )
         last = type(line)
         yield number, line, text
     if number == 0:
@@ -209,24 +181,22 @@ def _line(number: int, text: bytes) -> AnyLine:
         raise UsageError(f"line {number}: is no line of an export ({told})") from None
 
 
-def _check_version(number: int, line: HeaderLine) -> None:
-    if line.format != FORMAT:
-        raise UsageError(f"line {number}: the format is {line.format!a:.60}, expected {FORMAT}")
-    if line.version != VERSION:
-        raise UsageError(
-            f"line {number}: version {line.version} of the export; this paor knows version {VERSION}"
-            + ("; upgrade paor to read it" if line.version > VERSION else "")
-        )
-
-
 def payload_of(number: int, line: PayloadLine) -> Payload:
     """
-    Return the payload of a line.
+    Return the payload of a line as the journal has it.
 
     Raises:
-        UsageError: It has none.
+        UsageError: It has no body or two, or one that is no Base64.
     """
-    try:
-        return line.payload()
-    except (ValueError, binascii.Error) as error:
-        raise UsageError(f"line {number}: {ascii(str(error))[1:-1][:160]}") from None
+    if (line.text is UNSET) is (line.base64 is UNSET):
+        raise UsageError(f"line {number}: expected either text or base64")
+    body: str | bytes | None = line.text if line.text is not UNSET else None
+    if line.base64 is not UNSET:
+        try:
+            body = base64.b64decode(line.base64, validate=True)
+        except ValueError as error:
+            raise UsageError(f"line {number}: {ascii(str(error))[1:-1][:160]}") from None
+    if (body is None) is not (line.salt is None):
+        raise UsageError(f"line {number}: expected both salt and body, or neither")
+    salt = bytes.fromhex(line.salt) if line.salt is not None else None
+    return Payload(line.n, line.media_type, bytes.fromhex(line.digest), salt, body)

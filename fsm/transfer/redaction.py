@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ...states.base.errors import UsageError
 from ..erasure.plan import ErasurePlan
-from ..erasure.text_search import Excerpts, plain
+from ..erasure.text_search import plain
 
 if TYPE_CHECKING:
     from ..journal.reader import JournalReader
@@ -95,18 +95,13 @@ class Redaction:
 
     def plan(self, journal: JournalReader, run: int) -> tuple[set[int], list[str]]:
         """Return the payloads of a run that are not to leave, and the names of the rules that say so."""
-        plan, names, secrets = ErasurePlan(journal, [run]), set(), []
+        plan, names = ErasurePlan(journal, [run], EXCERPT), set()
         for payload in journal.iterate_payloads(run, 200):
             texts = [payload.media_type] if payload.body is None else [payload.body, payload.media_type]
             for text in texts:
                 for name, hits in self.found_in(text).items():
                     names.add(name)
-                    secrets += hits
-                    plan.doom(run, [payload.n])
-        if secrets:
-            index = Excerpts(secrets, least=EXCERPT)
-            for payload in journal.iterate_payloads(run, 200):
-                if payload.body is not None and index.stand_in(payload.body):
+                    plan.search(hits)
                     plan.doom(run, [payload.n])
         plan.settle()
         return plan.doomed.get(run, set()), sorted(names)

@@ -11,26 +11,14 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
-from msgspec import DecodeError
-
 from ...states.run.phase_names import PLANNING
 from ..journal.record import canonical_sorted
 from ..machine.table import ROWS
-from .references import (
-    Claim,
-    OutcomeColumn,
-    Reference,
-    Request,
-    change_of,
-    check_object,
-    is_number,
-    json_object,
-    outcome_of,
-    references,
-    request_of,
-)
+from .references import Claim, is_number, json_object, references
 
 EDGES = frozenset((row.source, row.trigger, row.dest) for row in ROWS)
+_KNOWN = ("guards", "counters", "request", "outcome")
+"""Columns whose texts come again and again."""
 KNOWN_TEXTS = 4096
 """JSON texts of a run that are recognised when they come again."""
 
@@ -72,9 +60,7 @@ class ChainWalk:
     last: tuple[str, int, str] | None = None
     rising: tuple[int, ...] = (0,) * 7
     found: Found = field(default_factory=list)
-    _objects: set[str] = field(default_factory=set)
-    _requests: set[str] = field(default_factory=set)
-    _outcomes: set[str] = field(default_factory=set)
+    _known: set[str] = field(default_factory=set)
 
     def rows(self, rows: list[tuple[Any, ...]]) -> None:
         """Check the next rows, given as key, hashed columns by name, the two hashes, and the run."""
@@ -82,7 +68,7 @@ class ChainWalk:
         step0, action0, retries0, tokens_in0, tokens_out0, cost0, time0 = self.rising
         own_run = self.run
         key = (own_run << 32) + seq - 1
-        objects, requests, outcomes, events = self._objects, self._requests, self._outcomes, self.events
+        known, events = self._known, self.events
         for row in rows:
             (
                 own_key, action, at, change, cost, counters, dest, guards, outcome, request,
@@ -108,24 +94,12 @@ class ChainWalk:
                 or time < time0
             ):
                 self._say(own_seq, "a counter that only rises has fallen")
-            if guards not in objects:
-                self._check_object(own_seq, "guards", guards)
-            try:
-                check_object(counters)
-                if request not in requests:
-                    self._claim_request(own_seq, request_of(request))
-                    requests.add(request)
-                if outcome not in outcomes:
-                    self._claim_outcome(own_seq, outcome_of(outcome))
-                    outcomes.add(outcome)
-                changed = change_of(change)
-            except DecodeError:
-                number = self._read_slowly(own_seq, request, outcome, change, counters)
-            else:
-                number = changed.n
-                if changed.digest is not None:
-                    self._claim(own_seq, changed)
-            if number < self.count:
+            for name, text in zip(_KNOWN, (guards, counters, request, outcome), strict=True):
+                if text not in known:
+                    self._read(own_seq, name, text)
+                    known.add(text)
+            number = self._read(own_seq, "change", change).get("n", -1)
+            if not is_number(number) or number < self.count:
                 self._say(own_seq, "its change is not a payload of its own")
             else:
                 self.count = number + 1
@@ -138,70 +112,35 @@ class ChainWalk:
             tokens_out0, cost0, time0 = tokens_out, cost, time
         self.head, self.seq, self.state, self.last = head, seq, state, (trigger, at, counters)
         self.rising = (step0, action0, retries0, tokens_in0, tokens_out0, cost0, time0)
-        for known in (objects, requests, outcomes):
-            if len(known) > KNOWN_TEXTS:
-                known.clear()
+        if len(known) > KNOWN_TEXTS:
+            known.clear()
 
     def _say(self, seq: int, problem: str) -> None:
         self.found.append((f"transitions seq {seq}", problem))
 
-    def _check_object(self, seq: int, name: str, text: str) -> None:
-        try:
-            check_object(text)
-            self._objects.add(text)
-        except DecodeError:
-            if json_object(text) is None:
-                self._say(seq, f"{name} is not a JSON object")
-
-    def _claim_request(self, seq: int, request: Request) -> None:
-        for reference in request.prompt:
-            self._claim(seq, reference)
-        if request.spec is not None:
-            self._claim(seq, request.spec)
-        for number in request.payloads:
-            if number >= self.count:
-                self.claims.setdefault(number, (None, None))
-
-    def _claim_outcome(self, seq: int, outcome: OutcomeColumn) -> None:
-        for reference in (outcome.reply, outcome.output, outcome.message, outcome.answer, outcome.asked):
-            if reference is not None:
-                self._claim(seq, reference)
-        for pair in outcome.texts:
-            for reference in pair:
-                self._claim(seq, reference)
-
-    def _claim(self, seq: int, reference: Reference) -> None:
-        if reference.digest is not None or reference.bytes is not None or reference.n >= self.count:
-            self.claim(seq, reference.n, (reference.digest, reference.bytes))
+    def _read(self, seq: int, name: str, text: str) -> dict[str, Any]:
+        """Take note of the payloads that a column of a row refers to; return its object, an empty one without one."""
+        data = json_object(text)
+        if data is None:
+            self._say(seq, f"{name} is not a JSON object")
+            return {}
+        for reference in references(data):
+            self.claim(seq, reference["n"], (reference.get("digest"), reference.get("bytes")))
+        recalled = data.get("payloads")
+        for number in recalled if isinstance(recalled, list) else ():
+            if is_number(number):
+                self.claim(seq, number, (None, None))
+        return data
 
     def claim(self, seq: int, number: int, claim: Claim) -> None:
         """Take note of what a row says of a payload, and say what contradicts an earlier row."""
+        if claim == (None, None) and number < self.count:
+            return  # a payload of before, of which nothing new is said
         known = self.claims.setdefault(number, claim)
         if known == claim:
             return
-        (digest, size), (known_digest, known_size) = claim, known
-        if None not in (digest, known_digest) and digest != known_digest:
-            self._say(seq, f"payload {number} is named with two digests")
-        if None not in (size, known_size) and size != known_size:
-            self._say(seq, f"payload {number} is named with two sizes")
-        self.claims[number] = (
-            digest if known_digest is None else known_digest,
-            size if known_size is None else known_size,
-        )
-
-    def _read_slowly(self, seq: int, request: str, outcome: str, change: str, counters: str) -> int:
-        """Take note of the references of a row of any form; return the number of its change, -1 without one."""
-        texts = {"request": request, "outcome": outcome, "change": change, "counters": counters}
-        objects = {name: json_object(text) for name, text in texts.items()}
-        for name, data in objects.items():
-            if data is None:
-                self._say(seq, f"{name} is not a JSON object")
-        for name in ("request", "outcome", "change"):
-            for reference in references(objects[name] or {}):
-                self.claim(seq, reference["n"], (reference.get("digest"), reference.get("bytes")))
-        recalled = (objects["request"] or {}).get("payloads")
-        for number in recalled if isinstance(recalled, list) else ():
-            if is_number(number):
-                self.claims.setdefault(number, (None, None))
-        own = (objects["change"] or {}).get("n")
-        return own if isinstance(own, int) and is_number(own) else -1
+        for what, new, old in zip(("digests", "sizes"), claim, known, strict=True):
+            if None not in (new, old) and new != old:
+                self._say(seq, f"payload {number} is named with two {what}")
+        digest, size = (new if old is None else old for new, old in zip(claim, known, strict=True))
+        self.claims[number] = digest, size

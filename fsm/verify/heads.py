@@ -8,10 +8,10 @@ What came later, rows and runs, is no defect; neither is a payload that was eras
 
 from __future__ import annotations
 
-import json
-import re
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import msgspec
 
 from ...states.base.errors import UsageError
 from ..journal.record import canonical
@@ -23,10 +23,6 @@ FORMAT = "paor-heads"
 VERSION = 1
 BYTES_MAX = 64 * 2**20
 """Most bytes of a file of heads; a run takes about 170."""
-
-_KEYS = {"format", "version", "runs", "digest"}
-_HEAD_KEYS = {"run_id", "head_seq", "head_hash"}
-_HASH = re.compile("[0-9a-f]{64}")
 
 
 class Head(NamedTuple):
@@ -71,59 +67,49 @@ def read(data: bytes, name: str) -> list[Head]:
     """
     try:
         found = _checked(data)
-    except RecursionError:
-        found = "is nested too deeply"
-    except UnicodeDecodeError:
-        found = "is not JSON, it is no UTF-8 text"
-    except ValueError as error:
-        found = f"is not JSON ({str(error)!a:.80})"
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        found = f"is no file of heads ({str(error)!a:.120})"
     if isinstance(found, str):
         raise UsageError(f"{name}: {found}; write one with: paor verify --write-head FILE")
     return found
+
+
+class _Version(msgspec.Struct):
+    """What every version of the file says."""
+
+    format: str
+    version: int
+
+
+class _Item(msgspec.Struct, forbid_unknown_fields=True):
+    run_id: str
+    head_seq: Annotated[int, msgspec.Meta(ge=-1, lt=2**32)]
+    head_hash: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}\\Z")]
+
+
+class _File(_Version, forbid_unknown_fields=True):
+    runs: list[_Item]
+    digest: str
 
 
 def _checked(data: bytes) -> list[Head] | str:
     """Return the heads, or what is wrong with the file."""
     if len(data) > BYTES_MAX:
         return f"is larger than {BYTES_MAX:,} bytes"
-    found = json.loads(
-        data.decode(), object_pairs_hook=_object, parse_constant=_no_number, parse_float=_no_number
-    )
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
+    version = msgspec.json.decode(data, type=_Version)
+    if version.format != FORMAT:
         return "is no file of heads"
-    if type(found.get("version")) is not int or found["version"] != VERSION:
-        return f"has version {found.get('version')!a:.40}, this paor knows {VERSION}"
-    if found.keys() != _KEYS or not isinstance(found["runs"], list):
-        return f"expected exactly the keys {', '.join(sorted(_KEYS))}, and a list of runs"
-    for place, item in enumerate(found["runs"]):
-        if not _is_head(item):
-            return f"runs[{place}] is no run_id with head_seq and head_hash"
-    if len({item["run_id"] for item in found["runs"]}) != len(found["runs"]):
+    if version.version != VERSION:
+        return f"has version {version.version}, this paor knows {VERSION}"
+    runs = msgspec.json.decode(data, type=_File).runs
+    heads = [Head(item.run_id, item.head_seq, item.head_hash) for item in runs]
+    if not all(head.run_id.isprintable() for head in heads):
+        return "names a run by what is no id"
+    if len({head.run_id for head in heads}) != len(heads):
         return "names a run twice"
-    heads = [Head(**item) for item in found["runs"]]
     if data.strip() != heads_file(heads).strip():
         return "is not as it was written: its digest or form does not fit"
     return heads
-
-
-def _is_head(item: Any) -> bool:
-    if not isinstance(item, dict) or item.keys() != _HEAD_KEYS:
-        return False
-    run_id, seq, value = item["run_id"], item["head_seq"], item["head_hash"]
-    if not isinstance(run_id, str) or type(seq) is not int or not isinstance(value, str):
-        return False
-    return run_id.isprintable() and -1 <= seq < 2**32 and _HASH.fullmatch(value) is not None
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a key stands twice")
-    return found
-
-
-def _no_number(text: str) -> Any:
-    raise ValueError(f"{text:.40} is no whole number")
 
 
 def head_problem(journal: JournalReader, head: Head) -> str | None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from hashlib import sha256
 
-from ..journal.lineage import part_with
-from ..journal.payloads import encode_text, salted_digest
+from ..journal.payloads import encode_text
 from ..journal.reader import JournalReader
 from .chain import ChainWalk, Found
 from .references import Columns, documents_of, is_number
@@ -25,10 +24,6 @@ SELECT_PAYLOADS = (
 
 SELECT_DOCUMENTS = (
     "SELECT id, label, position, name, mime, bytes, digest, payload FROM documents WHERE id >= ? ORDER BY id"
-)
-_SELECT_PAYLOAD = "SELECT n, media_type, digest, salt, body FROM payloads WHERE id = ?"
-_SELECT_DOCUMENT = (
-    "SELECT id, label, position, name, mime, bytes, digest, payload FROM documents WHERE id = ?"
 )
 _NAMES = ("label", "position", "name", "mime", "bytes", "digest", "payload")
 
@@ -65,7 +60,7 @@ class Contents:
     _whole: bool = True
     _pending: list[tuple[int, Columns]] = field(default_factory=list)
     _expected: dict[int, Columns] = field(default_factory=dict)
-    _unclaimed: list[int] = field(default_factory=list)
+    _unclaimed: dict[int, Columns] = field(default_factory=dict)
     _recent: dict[int, Kept] = field(default_factory=dict)
     _known: dict[int, Kept] = field(default_factory=dict)
 
@@ -87,7 +82,9 @@ class Contents:
             self._expect(walk.spec_payload, bodies)
             self._observe()
         elif first and walk.shared_result is not None:
-            self._expect(walk.shared_result, self._shared_body(walk.shared_result))
+            shared = self.reader.find_payload(walk.run, walk.shared_result)
+            text = shared.body if shared is not None and isinstance(shared.body, str) else None
+            self._expect(walk.shared_result, {} if text is None else {walk.shared_result: encode_text(text)})
         for number in walk.events:
             if number is None:
                 self._observe()
@@ -136,7 +133,7 @@ class Contents:
                     recent[number] = (digest, None)
                     continue
                 if sha256(salt + sha256(body).digest() + kind).digest() != digest:
-                    self._check_slowly(key, number, kind)
+                    self._check_slowly(number, kind)
                 elif not (body.isascii() and kind.isascii()):
                     self._check_text(number, kind, body)
                 recent[number] = (digest, len(body))
@@ -156,12 +153,12 @@ class Contents:
         else:
             self.gone.append((number, number))
 
-    def _check_slowly(self, key: int, number: int, kind: bytes) -> None:
+    def _check_slowly(self, number: int, kind: bytes) -> None:
         """Check a payload whose bytes do not simply fit: as text, in whatever encoding the file holds it."""
         if kind[0] == _MISPLACED:
             self._say_payload(number, "its key is not made of its run and n")
-        ((_, media_type, digest, salt, body),) = self.reader.query(_SELECT_PAYLOAD, (key,))
-        if not isinstance(body, str | bytes) or salted_digest(salt, body, media_type) != digest:
+        payload = self.reader.find_payload(self.walk.run, number)
+        if payload is None or not isinstance(payload.body, str | bytes) or not payload.fits():
             self._say_payload(number, "body, salt and media type do not fit its digest")
 
     def _check_text(self, number: int, kind: bytes, body: bytes) -> None:
@@ -193,30 +190,15 @@ class Contents:
             return None
         found = self._known.get(number)
         if found is None:
-            rows = self.reader.query(_SELECT_PAYLOAD, (self._run_of(number) << 32 | number,))
-            if not rows:
+            payload = self.reader.find_payload(self.walk.run, number)
+            if payload is None:
                 return None
-            _, _, digest, salt, body = rows[0]
-            found = (
-                digest,
-                None if salt is None or not isinstance(body, str | bytes) else len(encode_text(body)),
-            )
+            there = payload.salt is not None and isinstance(payload.body, str | bytes)
+            found = (payload.digest, len(encode_text(payload.body or "")) if there else None)
             if len(self._known) >= KNOWN_PAYLOADS:
                 self._known.clear()
             self._known[number] = found
         return found
-
-    def _run_of(self, number: int) -> int:
-        """Return the number of the run under which a payload stands: of a fork maybe an ancestor's."""
-        if number >= self.walk.first:
-            return self.walk.run
-        return part_with(self.reader.lineage(self.walk.run), "first_payload", number).run
-
-    def _shared_body(self, number: int) -> dict[int, bytes]:
-        """Return the text of a payload of an ancestor by its number, nothing when it was erased or is no text."""
-        rows = self.reader.query(_SELECT_PAYLOAD, (self._run_of(number) << 32 | number,))
-        bodies = [body for *_, body in rows if isinstance(body, str)]
-        return {number: encode_text(bodies[0])} if bodies else {}
 
     def _say_payload(self, number: int, problem: str) -> None:
         self.found_payloads.append((f"payloads n {number}", problem))
@@ -248,15 +230,14 @@ class Contents:
                 if row[1:] != columns:
                     self._compare(number, row[1:], columns)
         for number in [number for number in self._unclaimed if number in expected]:
-            self._unclaimed.remove(number)
-            (row,) = self.reader.query(_SELECT_DOCUMENT, (base | number,))
-            if row[1:] != (columns := expected.pop(number)):
-                self._compare(number, row[1:], columns)
+            found, columns = self._unclaimed.pop(number), expected.pop(number)
+            if found != columns:
+                self._compare(number, found, columns)
 
     def _compare(self, number: int, row: Columns, columns: Columns | None) -> None:
         """Say how a row differs from its result; without one it is at least held against its payload."""
         if columns is None:
-            self._unclaimed.append(number)
+            self._unclaimed[number] = row
         else:
             for name, found, value in zip(_NAMES, row, columns, strict=True):
                 if found != value:

@@ -91,7 +91,8 @@ def verify_journal(journal: Journal, heads: Sequence[Head] = ()) -> list[Defect]
     try:
         schema = add(schema_problems(journal))
         suspect = add(storage_problems(journal)) or schema
-        if suspect and (add(type_problems(journal)) or _tables_changed(defects)):
+        missing = any(item.place.startswith("table ") and item.problem == "is missing" for item in defects)
+        if suspect and (add(type_problems(journal)) or missing):
             return defects  # nothing can be said of values that are not what they claim to be
         add(key_problems(journal))
         add(stray_problems(journal))
@@ -109,11 +110,6 @@ def verify_journal(journal: Journal, heads: Sequence[Head] = ()) -> list[Defect]
         journal.query("SELECT 1")
         defects.append(Defect("", "file", str(error)))
     return defects
-
-
-def _tables_changed(defects: list[Defect]) -> bool:
-    """Whether a table of the journal is missing, or anything but a table."""
-    return any(defect.place.startswith("table ") and defect.problem == "is missing" for defect in defects)
 
 
 def run_defects(journal: Journal, run: int) -> Iterator[Defect]:
@@ -164,14 +160,10 @@ class _Verifier:
             contents.follow()
         contents.finish()
         view = self._view_problem(walk)
-        erased = erasure_problems(self._records(end), root, walk.count, contents.gone)
+        records = (Erasure(*row[1:]) for rows in iter(lambda: self._erasures.take(end), []) for row in rows)
+        erased = erasure_problems(records, root, walk.count, contents.gone)
         for found in (walk.found, view, contents.found_payloads, contents.found_documents, erased):
             yield from (Defect(run_id, place, problem) for place, problem in found)
-
-    def _records(self, end: int) -> Iterator[Erasure]:
-        """Yield the records of erasures of a run."""
-        while rows := self._erasures.take(end):
-            yield from (Erasure(*row[1:]) for row in rows)
 
     def _walk_of(self, run: int, columns: dict[str, Any]) -> ChainWalk:
         """

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from .fsm.journal_api import Journal
     from .fsm.lifecycle.result import Result
     from .fsm.lifecycle.subruns import Task
-    from .fsm.replay.replay import Divergence, Replay, replay
-    from .fsm.replay.walk import Unchecked
+    from .fsm.replay.replay import Divergence, Replay, Unchecked, replay
     from .fsm.runtime.ports import Clock, Ids, RandomIds, SeededIds, SteppingClock, SystemClock
     from .fsm.transfer.importer import Imported
     from .fsm.transfer.redaction import Redaction
@@ -225,10 +224,10 @@ _PLACES = {
     ".fsm.check.findings": ("Check", "Finding"),
     ".fsm.check.checker": ("check",),
     ".fsm.transfer.redaction": ("Redaction",),
-    ".fsm.replay.walk": ("Unchecked",),
     ".fsm.replay.replay": (
         "Divergence",
         "Replay",
+        "Unchecked",
         "replay",
     ),
     ".fsm.lifecycle.result": ("Result",),

@@ -240,8 +240,8 @@ def _of_workflows(engine: Any) -> None:
 
 
 def _erased(journal: Journal, engine: Any) -> None:
-    """By run, by document and by field; twice of one run."""
-    kinds: tuple[dict[str, Any], ...] = ({}, {"documents": [0]}, {"fields": ["answer"]})
+    """By run, by document and by payload; twice of one run."""
+    kinds: tuple[dict[str, Any], ...] = ({}, {"documents": [0]}, {"payloads": [2]})
     for number, what in enumerate(kinds):
         once = engine({**REACT, "refinement": [STOPS]})
         result = once.run(
@@ -250,7 +250,7 @@ def _erased(journal: Journal, engine: Any) -> None:
         erase: dict[str, Any] = {"others": "keep", "reason": f"TICKET-{number}", "at": ERASED_AT + number}
         journal.erase(result.run_id, **what, **erase)
         if number == 2:
-            journal.erase(result.run_id, fields=["replies"], **(erase | {"reason": None}))
+            journal.erase(result.run_id, payloads=[3], **(erase | {"reason": None}))
 
 
 if __name__ == "__main__":

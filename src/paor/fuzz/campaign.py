@@ -32,7 +32,12 @@ _CONVERT = (
     *("plain", "html"),
 )
 _LOADED = (
-    *("fsm.journal.erasure_log", "fsm.verify.heads", "fsm.replay.erased", "fuzz.strategies.plan_replies"),
+    *(
+        "fsm.journal.erasure_log",
+        "fsm.verify.heads",
+        "fsm.replay.row_columns",
+        "fuzz.strategies.plan_replies",
+    ),
     *("prompts.offline.model", "prompts.offline.sections"),
     *(f"fsm.verify.{name}" for name in _VERIFY),
     *(f"tools.documents.convert.{name}" for name in _CONVERT),

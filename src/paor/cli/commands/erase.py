@@ -7,7 +7,6 @@ from typing import Any
 import click
 
 from ...fsm.erasure.execute import ErasureResult, unfinished_runs
-from ...fsm.erasure.plan import FIELDS
 from ...fsm.journal_api import Journal
 from ..support.journals import busy_timeout_s, find_run, reading
 from ..support.streams import OK, command, say, say_json, tell
@@ -18,7 +17,7 @@ from ..support.text import count
     "erase",
     "paor erase last --all",
     "paor erase 0199d2b4-6f1e --document round1_task1_action0_input#0 --reason TICKET-17",
-    "paor erase 0199d2b4-6f1e --field objective --others erase",
+    "paor erase 0199d2b4-6f1e --document 0 --others erase",
     "paor erase --finish",
 )
 @click.argument("name", metavar="[RUN]", required=False)
@@ -29,13 +28,6 @@ from ..support.text import count
     metavar="LABEL|NUMBER",
     multiple=True,
     help="A document, what quotes it, and what calls have derived from it.",
-)
-@click.option(
-    "--field",
-    "fields",
-    metavar="NAME",
-    multiple=True,
-    help=f"A field, and what quotes it: {', '.join(FIELDS)}.",
 )
 @click.option(
     "--payload", "payloads", metavar="N", type=int, multiple=True, help="One payload by its number."
@@ -55,7 +47,6 @@ def erase(
     name: str | None,
     everything: bool,
     documents: tuple[str, ...],
-    fields: tuple[str, ...],
     payloads: tuple[int, ...],
     others: str | None,
     reason: str | None,
@@ -74,9 +65,9 @@ def erase(
     Exit codes: 0 erased, or nothing was there; 2 the run has a driver, has not ended, or shares text with other
     runs; 2 also if other processes have the file open: then the erasure is recorded, and --finish completes it.
     """
-    chosen = sum((everything, bool(documents), bool(fields), bool(payloads), finish))
+    chosen = sum((everything, bool(documents), bool(payloads), finish))
     if chosen != 1:
-        raise click.UsageError("choose one of --all, --document, --field, --payload and --finish")
+        raise click.UsageError("choose one of --all, --document, --payload and --finish")
     if finish is (name is not None):
         raise click.UsageError("--finish goes without RUN" if finish else "Missing argument 'RUN'.")
     with reading(journal) as reader:  # a file that is not there is not created
@@ -87,7 +78,6 @@ def erase(
         done = writer.erase(
             run_id,
             documents=documents,
-            fields=fields,
             payloads=payloads,
             others=others or "refuse",  # type: ignore[arg-type]
             reason=reason,

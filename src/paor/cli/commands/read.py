@@ -11,9 +11,8 @@ import click
 from ...fsm.diagrams.overlays import objective_of
 from ...fsm.journal.rows import RunRow
 from ...fsm.journal_api import Journal
-from ...fsm.replay.replay import Divergence, Replay
+from ...fsm.replay.replay import Divergence, Replay, Unchecked
 from ...fsm.replay.replay import replay as replay_run
-from ...fsm.replay.walk import Unchecked
 from ...states.base.errors import JournalDamaged, UsageError
 from ..support.app import APP_HELP, engine_of, looking
 from ..support.journals import ALONE, find_run, is_driven, reading

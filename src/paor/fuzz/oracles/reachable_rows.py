@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...fsm.explain.coverage import RowCoverage
-from ...fsm.explain.reachable_rows import RowKey
+from ...fsm.explain.coverage import RowCoverage, RowKey
 from ...fsm.machine.table import ROWS
 
 _ASKS = ("Planning wait", "Planning provide", "Specifying wait argument_missing")
