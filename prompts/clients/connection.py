@@ -156,7 +156,7 @@ class Connection(ABC):
         sdk = import_module(self.provider)
         kind = sdk.AsyncStream if body.is_async else sdk.Stream
         response = httpx2.Response(200, stream=body, request=httpx2.Request("POST", self.home))
-        return kind(cast_to=self._interface.types()[0], response=response, client=client)
+        return kind(cast_to=self._interface.sdk_type(self._interface.event), response=response, client=client)
 
     # -- one attempt -----------------------------------------------------------------------------------------------
 
