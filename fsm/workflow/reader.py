@@ -86,10 +86,9 @@ def workflow_of(source: SourceText) -> tuple[Workflow | None, tuple[FileDefect, 
     if not isinstance(data, dict):
         return None, (defect("wrong_type", "a workflow is an object with a stage", (), source.place(())),)
     whole = "stage" in data
+    origin: dict[Path, Path] = {}
     if not whole:
         data, origin = _laid_over(data, _base())
-    else:
-        origin = {(): ()}
     reader = TaskReader(source, origin)
     workflow = _read_whole(reader, data)
     check_flow(reader, workflow, whole=whole)
@@ -100,11 +99,7 @@ def workflow_of(source: SourceText) -> tuple[Workflow | None, tuple[FileDefect, 
 
 def _read_whole(reader: TaskReader, data: dict[str, Any]) -> Workflow:
     """Return a workflow from its data; what is wrong is added to the reader's defects."""
-    for key in data:
-        if key not in (*_HEAD, "stage"):
-            reader.add(
-                "unknown_key", f"{key!a} is not known here{reader.near(key, (*_HEAD, 'stage'))}", (key,)
-            )
+    reader.check_keys(data, (*_HEAD, "stage"), "here", ())
     head = {key: reader.text(data, key, ()) for key in ("name", "description")}
     init: dict[str, Any] = {}
     for key in ("init", "vars"):
