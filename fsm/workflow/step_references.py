@@ -63,8 +63,8 @@ class StepOutput:
     error: str = ""
 
 
-class _Unresolved(Exception):
-    """A placeholder has no value: the code and the message of its defect."""
+class _Unresolved(Misfit):
+    """A placeholder has no value; the code is that of its defect."""
 
 
 class _Reference(NamedTuple):
@@ -89,8 +89,7 @@ def placeholder_defects(steps: Sequence[Step]) -> list[tuple[int, PlaceholderDef
                         message = f"step {reference.step} is of type {kind} and has no output"
                         raise _Unresolved("no_output", message)
                 except _Unresolved as why:
-                    code, message = why.args
-                    found.append((index, PlaceholderDefect(code, path, message)))
+                    found.append((index, PlaceholderDefect(why.code, path, why.problem)))
     return found
 
 
@@ -121,12 +120,10 @@ def resolve_arguments(
     def replaced(value: str, path: tuple[str | int, ...]) -> Any:
         try:
             return _filled(value, index, outputs)
-        except _Unresolved as why:
-            code, message = why.args
         except Misfit as misfit:
-            code, message = "wrong_type", misfit.problem
-        defects.append(PlaceholderDefect(code, path, message))
-        return value
+            code = misfit.code if isinstance(misfit, _Unresolved) else "wrong_type"
+            defects.append(PlaceholderDefect(code, path, misfit.problem))
+            return value
 
     resolved: dict[str, Any] = _changed(arguments, replaced)
     return tuple(defects) if defects else resolved
