@@ -6,7 +6,7 @@ The rows of each phase are a block; blocks fill columns from left to right, as e
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -15,7 +15,7 @@ from ..explain.reachable_rows import GuardOutcome
 from ..machine.table import ROWS, STOPS, Row
 from .captions import count_words, going_on
 from .graph import Covered, Graph, Parted, RunWalk, plain
-from .layout import BADGE, BOLD, Tag, count_text, cut, tag_width, width_of
+from .layout import BADGE, BOLD, FONT, Tag, count_text, cut, tag_width, width_of
 
 MARGIN = 28.0
 _COLUMN, _GUTTER = 246.0, 20.0
@@ -41,12 +41,8 @@ class Panel:
     parts: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
-    """What is said of one phase: elements for a left end of 0 and a top of 0, and how high they are."""
-
-    height: float
-    parts: tuple[str, ...]
+_Block = tuple[float, list[str]]
+"""What is said of one phase: how high it is, and its elements for a left end of 0 and a top of 0."""
 
 
 def panel_of(graph: Graph, width: float, top: float) -> Panel:
@@ -76,12 +72,13 @@ def _section(title: str, blocks: Sequence[_Block], width: float, top: float) -> 
     low = top + 44
     count = max(1, min(len(blocks), int((width - 2 * MARGIN + _GUTTER) // (_COLUMN + _GUTTER))))
     pitch = (width - 2 * MARGIN + _GUTTER) / count
-    for column, places in enumerate(_columns([block.height for block in blocks], count)):
+    for column, places in enumerate(_columns([height for height, _ in blocks], count)):
         y = top + 44
         for place in places:
             x = MARGIN + pitch * column
-            parts.append(f'<g transform="translate({px(x)} {px(y)})">{"".join(blocks[place].parts)}</g>')
-            y += blocks[place].height + 14
+            height, inner = blocks[place]
+            parts.append(f'<g transform="translate({px(x)} {px(y)})">{"".join(inner)}</g>')
+            y += height + 14
         low = max(low, y)
     return low, parts
 
@@ -97,9 +94,7 @@ STOP_HEADINGS = {
 
 def _stops_block(guard: str, heading: str) -> _Block:
     """Return the stops that make *guard* hold, each with where it is read and what must hold, in their order."""
-    parts = [words("strong", 0, 12, cut(heading, _COLUMN, 12 * BOLD))]
-    parts.append(f'<path class="rule" d="M0 19H{px(_COLUMN)}"/>')
-    y = _HEAD
+    y, parts = _HEAD, _heading(heading)
     for number, stop in enumerate((stop for stop in STOPS if stop.guard == guard), start=1):
         parts.append(words("sub tiny end", 12, y + 8, str(number)))
         parts.append(words("strong", _INDENT, y + 8, stop.reason or "as concluded"))
@@ -109,7 +104,7 @@ def _stops_block(guard: str, heading: str) -> _Block:
             parts.append(words("sub small", _INDENT, y + 7, line))
             y += _GUARD
         y += _APART
-    return _Block(y, tuple(parts))
+    return y, parts
 
 
 def _columns(heights: Sequence[float], count: int) -> list[list[int]]:
@@ -131,13 +126,15 @@ def _columns(heights: Sequence[float], count: int) -> list[list[int]]:
     return found[::-1]
 
 
+def _heading(text: str) -> list[str]:
+    line = f'<path class="rule" d="M0 19H{px(_COLUMN)}"/>'
+    return [words("strong", 0, 12, cut(text, _COLUMN, 12 * BOLD)), line]
+
+
 def _block(graph: Graph, phase: str) -> _Block:
-    """Return the rows of one phase."""
     found = graph.overlay.coverage if isinstance(graph.overlay, Covered) else None
     possible = frozenset(found.possible) if found is not None else frozenset()
-    parts = [words("strong", 0, 12, cut(phase, _COLUMN, 12 * BOLD))]
-    parts.append(f'<path class="rule" d="M0 19H{px(_COLUMN)}"/>')
-    y, number, told = _HEAD, 0, False
+    y, parts, number, told = _HEAD, _heading(phase), 0, False
     own = [(place, row) for place, row in enumerate(graph.rows) if row.source == phase]
     for place, row in sorted(own, key=lambda item: (item[1].trigger == "provide", item[0])):
         waits = row.trigger == "provide"
@@ -148,7 +145,7 @@ def _block(graph: Graph, phase: str) -> _Block:
         mark = str(number) if not waits else ""
         y, more = _row(row, mark, found.rows[place] if found is not None else None, place, possible, y)
         parts += more
-    return _Block(y, tuple(parts))
+    return y, parts
 
 
 def _row(
@@ -185,10 +182,16 @@ def _row(
 
 def _guard_lines(guards: Sequence[str]) -> list[str]:
     """Return a row's guards in lines that fit a column."""
+    texts = [cut(guard, _COLUMN - _INDENT - 8, 11) + "," for guard in guards]
+    texts[-1:] = [text.removesuffix(",") for text in texts[-1:]]
+    return _filled(texts, _COLUMN - _INDENT, 11)
+
+
+def _filled(texts: Iterable[str], width: float, size: float, most: int = 99) -> list[str]:
+    """Return *texts* in lines of at most *width*; the last of *most* lines holds all the rest."""
     lines = list[str]()
-    for index, guard in enumerate(guards):
-        text = cut(guard, _COLUMN - _INDENT - 8, 11) + ("," if index + 1 < len(guards) else "")
-        if lines and width_of(f"{lines[-1]} {text}", 11) <= _COLUMN - _INDENT:
+    for text in texts:
+        if lines and (len(lines) == most or width_of(f"{lines[-1]} {text}", size) <= width):
             lines[-1] += f" {text}"
         else:
             lines.append(text)
@@ -233,25 +236,12 @@ def _reasons(parted: Parted, width: float, top: float) -> Panel:
         told += [("cause", parted.cause), ("", parted.detail), ("then", going_on(parted))]
     y += 6
     for name, text in told:
-        lines = _wrap(text, width - MARGIN - left)
-        for index, line in enumerate(lines):
+        room = width - MARGIN - left
+        for index, line in enumerate(_filled(plain(text).split(), room, FONT, 3)):
             parts += [words("sub", MARGIN, y, name)] if name and not index else []
-            parts.append(words("strong" if name == "cause" else "", left, y, line))
+            parts.append(words("strong" if name == "cause" else "", left, y, cut(line, room)))
             y += 19
     return Panel(y + 8, tuple(parts))
-
-
-def _wrap(text: str, width: float, most: int = 3) -> list[str]:
-    """Return *text* in at most *most* lines; nothing for an empty one."""
-    lines = list[str]()
-    for word in plain(text).split():
-        if lines and width_of(f"{lines[-1]} {word}") <= width:
-            lines[-1] += f" {word}"
-        elif len(lines) < most:
-            lines.append(word)
-        else:
-            lines[-1] += f" {word}"
-    return [cut(line, width) for line in lines]
 
 
 # -- small parts ---------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from .mermaid import mermaid
 from .svg import svg
 
 Format = Literal["mermaid", "dot", "svg"]
+_FORMS = {"mermaid": mermaid, "dot": dot, "svg": svg}
 
 
 def diagram(form: Format, overlay: Overlay | None = None, *, rows: Sequence[Row] = ROWS) -> str:
@@ -33,8 +34,8 @@ def diagram(form: Format, overlay: Overlay | None = None, *, rows: Sequence[Row]
     Returns:
         The source. Without an overlay the guards of every row are shown, in the order in which they are tried.
     """
-    draw = {"mermaid": mermaid, "dot": dot, "svg": svg}[form]
-    return draw(graph_of(rows, overlay))
+    assert form in _FORMS, form
+    return _FORMS[form](graph_of(rows, overlay))
 
 
 def table_markdown(rows: Sequence[Row] = ROWS) -> str:
@@ -83,7 +84,6 @@ def stops_mermaid(stops: Sequence[Stop] = STOPS) -> str:
 
 
 def _cell(text: str) -> str:
-    """Return *text* for one cell of a Markdown table."""
     return plain(text).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("`", "'")
 
 

@@ -245,7 +245,6 @@ def _start(points: Sequence[Point] | None) -> list[str]:
 
 
 def _lifelines(layout: Layout) -> list[str]:
-    """Return the ladder's columns."""
     if layout.columns is None:
         return []
     low = px(layout.columns)

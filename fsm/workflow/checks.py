@@ -77,7 +77,6 @@ def _goto_path(reader: TaskReader, path: Path) -> Path:
 
 
 def _check_inputs(reader: TaskReader, task: FlowTask) -> None:
-    """Add inputs that a built-in action does not take."""
     known = _INPUTS.get(task.action or "", tuple(task.input))
     for name in task.input:
         if name not in known:

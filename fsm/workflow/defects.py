@@ -102,6 +102,11 @@ def near_or_all(word: str, known: Iterable[str]) -> str:
     return near(word, known) or f"; there are: {', '.join(known)}"
 
 
+def is_usable(defects: Iterable[FileDefect]) -> bool:
+    """Return whether a file can be used: there is nothing but warnings."""
+    return all(item.severity == "warning" for item in defects)
+
+
 def in_order(defects: Iterable[FileDefect]) -> tuple[FileDefect, ...]:
     """Return defects as they stand in the file, each once."""
     return tuple(

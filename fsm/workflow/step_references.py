@@ -150,7 +150,6 @@ def _texts(value: Any) -> list[tuple[tuple[str | int, ...], str]]:
 
 
 def _filled(value: str, index: int, outputs: Sequence[StepOutput | None]) -> Any:
-    """Return one text with its placeholders replaced."""
     pieces: list[str] = []
     at = 0
     for reference in _references(value):

@@ -207,7 +207,6 @@ class TaskReader(DefectList):
         return tuple(filter(None, (self._goto(item, place) for place, item in items)))
 
     def _goto(self, raw: Any, path: Path) -> Goto | None:
-        """Return one jump: a task's name, or an object with ``task`` and ``when``."""
         if isinstance(raw, str) and raw.strip():
             return Goto(task=raw.strip())
         if not isinstance(raw, dict):

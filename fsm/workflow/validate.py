@@ -19,7 +19,7 @@ from ...prompts.parsing.plan_data import plan_of
 from ...states.records.plans import STEPS_MAX, Plan, Step
 from ...states.records.workflow import EXEC_ACTION, PLAN_ACTION, Workflow
 from ...tools.catalog import Catalog, fold_name
-from .defects import DefectList, FileDefect, defect, in_order, near
+from .defects import DefectList, FileDefect, defect, in_order, is_usable, near
 from .reader import workflow_of
 from .source import Path, SourceError, SourceText, read_source
 from .step_references import has_placeholders, placeholder_defects
@@ -54,7 +54,7 @@ class Report:
     @property
     def ok(self) -> bool:
         """Whether the file can be used: there is nothing but warnings."""
-        return all(item.severity == "warning" for item in self.defects)
+        return is_usable(self.defects)
 
 
 def validate(text: str, *, kind: Kind | None = None, tools: Catalog | None = None) -> Report:
@@ -93,7 +93,6 @@ def _kind_of(data: object) -> Kind:
 
 
 def _plan_report(source: SourceText, tools: Catalog | None) -> Report:
-    """Return what is wrong with a plan."""
     data = source.data
     inside: Path = ()
     if isinstance(data, dict) and isinstance(data.get("plan"), dict | list) and "steps" not in data:
@@ -111,8 +110,7 @@ def _plan_report(source: SourceText, tools: Catalog | None) -> Report:
     if readable is not None:
         _check_plan(readable, found, tools, unread)
     defects = in_order(found.defects)
-    usable = all(item.severity == "warning" for item in defects)
-    return Report("plan", defects, plan=plan if usable else None)
+    return Report("plan", defects, plan=plan if is_usable(defects) else None)
 
 
 def _readable(data: object) -> tuple[Plan | None, frozenset[int]]:
@@ -127,7 +125,6 @@ def _readable(data: object) -> tuple[Plan | None, frozenset[int]]:
 
 
 def _check_keys(data: Mapping[str, Any], found: DefectList) -> None:
-    """Warn of keys that mean nothing: probably typos."""
     _warn_of(data, _HEAD_KEYS, (), found)
     steps = data.get("steps")
     for index, step in enumerate(steps if isinstance(steps, list) else ()):
@@ -186,7 +183,6 @@ def _no_tool(name: str, tools: Catalog) -> str:
 
 
 def _workflow_report(source: SourceText, tools: Catalog | None) -> Report:
-    """Return what is wrong with a workflow."""
     workflow, defects = workflow_of(source)
     if workflow is None or tools is None:
         return Report("workflow", defects, workflow=workflow)

@@ -151,14 +151,7 @@ class PromptBuilder:
         return template, PromptMessage("system", text) if text else None
 
     def _selection(self, run: Run) -> dict[str, str]:
-        memory = run.memory
-        return {
-            "CRITERIA": self._criteria(run),
-            "DOCUMENTS_INDEX": self._documents(run),
-            "IMPROVEMENTS": "\n".join(f"- {inert(text)}" for text in memory.improvements or ()),
-            "HINT": inert(memory.hint or ""),
-            "WORKFLOW_HISTORY": self._history(run),
-        }
+        return self._task_plan(run) | {"HINT": inert(run.memory.hint or "")}
 
     def _parameters(self, run: Run) -> dict[str, str]:
         """The four sections and nothing else, or, without a schema from Stage 1, the fuller set."""
@@ -210,24 +203,19 @@ class PromptBuilder:
         chars_max = self._spec.limits.history_chars
         said = [(turn.role, turn.content) for turn in self._spec.transcript]
         said += [(turn.role, turn.content) for turn in run.memory.turns]
-        return {
-            "CRITERIA": self._criteria(run),
-            "DOCUMENTS_INDEX": self._documents(run),
-            "IMPROVEMENTS": "\n".join(f"- {inert(text)}" for text in run.memory.improvements or ()),
+        results = [result_text(message) for message in run.memory.history if not message.origin]
+        return self._common(run) | {
             "TRANSCRIPT": newest_lines([f"{role}: {_line(text)}" for role, text in said], chars_max),
-            "RESULTS": newest_lines(
-                [result_text(message) for message in run.memory.history if not message.origin], 4 * chars_max
-            ),
+            "RESULTS": newest_lines(results, 4 * chars_max),
         }
 
     def _task_plan(self, run: Run) -> dict[str, str]:
-        """What the planner of a workflow's tasks sees."""
-        return {
-            "CRITERIA": self._criteria(run),
-            "DOCUMENTS_INDEX": self._documents(run),
-            "IMPROVEMENTS": "\n".join(f"- {inert(text)}" for text in run.memory.improvements or ()),
-            "WORKFLOW_HISTORY": self._history(run),
-        }
+        return self._common(run) | {"WORKFLOW_HISTORY": self._history(run)}
+
+    def _common(self, run: Run) -> dict[str, str]:
+        improvements = "\n".join(f"- {inert(text)}" for text in run.memory.improvements or ())
+        criteria, documents = self._criteria(run), self._documents(run)
+        return {"CRITERIA": criteria, "DOCUMENTS_INDEX": documents, "IMPROVEMENTS": improvements}
 
     def _criteria(self, run: Run) -> str:
         progress = run.counters.criteria

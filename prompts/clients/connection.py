@@ -150,7 +150,6 @@ class Connection(ABC):
         )
 
     def _events(self, client: Any, body: SyncBody | AsyncBody) -> Any:
-        """Return the SDK's stream of typed events over *body*."""
         import httpx2
 
         sdk = import_module(self.provider)
@@ -224,7 +223,6 @@ class Connection(ABC):
         return request_label(self._scrub(found)) if found else None
 
     def _broken(self, exchange: Exchange, body: Body | None, error: Exception) -> AttemptResult:
-        """Return the outcome of an attempt that *error* ended."""
         from .http import fault_of
 
         headers = getattr(getattr(error, "response", None), "headers", None)

@@ -244,7 +244,6 @@ def _rank_after(rank: int, tag: str) -> int:
 
 
 def _read(piece: str) -> dict[str, Any] | Unreadable:
-    """Parse one balanced *piece*."""
     try:
         value = _parse(piece, 0)[0]
     except _Refused as refused:

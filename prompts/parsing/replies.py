@@ -216,7 +216,6 @@ _STAGE_1_NAMES = {
 
 
 def _schema_fields(schema: object) -> tuple[SchemaField, ...] | Invalid | None:
-    """Return the fields of a `parametersSchema`, None when there is none."""
     if schema is None:
         return None
     if not isinstance(schema, dict) or not isinstance(schema.get("fields", []), list):

@@ -70,7 +70,6 @@ def _raw_task(raw: object, index: int) -> object:
 
 
 def _problem(tasks: tuple[PlannedTask, ...]) -> Invalid | None:
-    """Return what is wrong with the ids and dependencies."""
     ids = [task.id for task in tasks]
     for task in tasks:
         if ids.count(task.id) > 1:

@@ -11,6 +11,7 @@ Source: document 004 sections 2 and 5.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -48,6 +49,9 @@ VALUES_MAX = 200_000
 """Most values (items, keys, texts) in what one template comes to, so that variables cannot grow without bound."""
 
 TEMPLATE_DEPTH_MAX = 64
+
+_INNER = re.compile(r"""(?:[^"'}]++|"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+')*+""", re.DOTALL)
+"""What may be between ``${`` and ``}``: texts in quotes, and everything but quotes and the mark itself."""
 
 
 def evaluate(expression: str | Expression, variables: Mapping[str, Any], *, strict: bool = True) -> Any:
@@ -185,20 +189,10 @@ def template_parts(template: str) -> list[str | tuple[int, Expression]]:
 
 def _end_of(template: str, start: int) -> int:
     """Return where the ``}`` stands that closes the placeholder at *start*; one within a text does not count."""
-    quote, at = "", start + 2
-    while at < len(template):
-        mark = template[at]
-        if quote:
-            if mark == "\\":
-                at += 1
-            elif mark == quote:
-                quote = ""
-        elif mark in "\"'":
-            quote = mark
-        elif mark == "}":
-            return at
-        at += 1
-    raise ExpressionError("syntax", "a placeholder ${ that is not closed", template, start)
+    inner = _INNER.match(template, start + 2)
+    if inner is None or not template.startswith("}", inner.end()):
+        raise ExpressionError("syntax", "a placeholder ${ that is not closed", template, start)
+    return inner.end()
 
 
 def rendered(template: Any, variables: Mapping[str, Any], *, strict: bool = True) -> Any:

@@ -131,7 +131,6 @@ def _inner(body: object) -> Mapping[str, Any]:
 
 
 def _names(body: object) -> list[str]:
-    """Return the type and codes that an error body names."""
     inner = _inner(body)
     details = inner.get("details")
     more = details.get("error_code") if isinstance(details, Mapping) else None
