@@ -13,7 +13,7 @@ from html import escape
 from ..explain.coverage import Coverage, RowCoverage
 from ..explain.reachable_rows import GuardOutcome
 from ..machine.table import ROWS, STOPS, Row
-from .captions import count_words, going_on
+from .captions import count_words, foreign_words, going_on
 from .graph import Covered, Graph, Parted, RunWalk, plain
 from .layout import BADGE, BOLD, FONT, Tag, count_text, cut, tag_width, width_of
 
@@ -202,9 +202,7 @@ def _foreign(found: Coverage, width: float, y: float) -> tuple[float, list[str]]
     """Return the steps that are not in the table, as a list below everything else."""
     if not found.foreign:
         return y, []
-    total = sum(step.count for step in found.foreign)
-    title = f"{count_words(total, 'transition')} that this table would not make"
-    parts = [words("strong lacks", MARGIN, y + 12, title)]
+    parts = [words("strong lacks", MARGIN, y + 12, foreign_words(found))]
     y += 24
     told = [f"{step.source} {step.trigger} {step.dest} {count_text(step.count)}" for step in found.foreign]
     if len(told) > FOREIGN_LINES + 1:

@@ -132,7 +132,6 @@ class RemoteModel(Connection):
             )
         self._structured = one_of(structured, "structured", ("auto", *self.structures))
         given = [one for one in (client, async_client) if one is not None]
-        self._has_given = bool(given)
         self._place(base_url, given)
         limit = MAX_TOKENS if self.official else MAX_TOKENS_ELSEWHERE
         self._max_tokens = whole(limit if max_tokens is None else max_tokens, "max_tokens", 1, 10_000_000)
@@ -200,8 +199,8 @@ class RemoteModel(Connection):
         Raises:
             CallStopped: `ModelCall.is_cancelled` has become true; the exchange is closed.
         """
-        if call.is_cancelled is not None and not self._has_given:
-            return BACKGROUND.wait(self.aask(call), call.is_cancelled)
+        if self._client is None:
+            return BACKGROUND.wait(self.aask(call), call.is_cancelled or (lambda: False))
         plan = self._plan(call)
         step = next(plan)
         while not isinstance(step, Answer):

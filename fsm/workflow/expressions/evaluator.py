@@ -237,13 +237,10 @@ def _rendered(template: Any, scope: _Scope, depth: int) -> Any:
 def _filled(template: str, scope: _Scope) -> Any:
     if "${" not in template:
         return template
-    stripped = template.strip()
-    parts = template_parts(stripped if stripped.startswith("${") else template)
-    if len(parts) == 1 and isinstance(parts[0], tuple):
-        start, expression = parts[0]
-        return _valued(template, (start + template.index("${"), expression), scope)
-    if isinstance(parts[0], tuple):  # a placeholder first and text after it: spaces around are text as well
-        parts = template_parts(template)
+    parts = template_parts(template)
+    filled = [part for part in parts if not (isinstance(part, str) and part.isspace())]
+    if len(filled) == 1 and isinstance(filled[0], tuple):
+        return _valued(template, filled[0], scope)
     texts: list[str] = []
     for part in parts:
         try:
