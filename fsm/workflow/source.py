@@ -218,8 +218,7 @@ def _scalar(text: str, place: Place) -> Any:
     if _INT.fullmatch(text):
         return _number(int(text), text, place)
     if _FLOAT.fullmatch(text):
-        value = float(text)
-        return _number(int(value) if value.is_integer() and abs(value) <= NUMBER_MAX else value, text, place)
+        return _number(float(text), text, place)
     if _NOT_JSON.fullmatch(text):
         message = f"the number {text[:40]} has no form in JSON; write it in quotes"
         raise SourceError("unsupported", message, place)
@@ -227,9 +226,10 @@ def _scalar(text: str, place: Place) -> Any:
 
 
 def _number(value: float, text: str, place: Place) -> int | float:
-    if (isinstance(value, float) and isinf(value)) or (isinstance(value, int) and value.bit_length() > 1024):
+    """Return a number that a double holds; a whole one is an int as far as a double is exact."""
+    if isinf(value) if isinstance(value, float) else value.bit_length() > 1024:
         raise SourceError("limit", f"the number {text[:40]} is beyond what a double holds", place)
-    return value
+    return int(value) if abs(value) <= NUMBER_MAX and value == int(value) else value
 
 
 def _yaml_error(error: Any, text: str) -> SourceError:
@@ -273,8 +273,4 @@ def _json_marks(text: str) -> Iterator[_Mark]:
 
 def _json_scalar(text: str, place: Place) -> Any:
     value = json.loads(text)
-    if type(value) not in (int, float):
-        return value
-    if isinstance(value, float) and value.is_integer() and abs(value) <= NUMBER_MAX:
-        value = int(value)
-    return _number(value, text, place)
+    return _number(value, text, place) if type(value) in (int, float) else value

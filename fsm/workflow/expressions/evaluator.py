@@ -68,7 +68,7 @@ def evaluate(expression: str | Expression, variables: Mapping[str, Any], *, stri
             fit a value. The same expression and variables give the same result or error everywhere.
     """
     parsed = parse_expression(expression) if isinstance(expression, str) else expression
-    return _Evaluation(parsed, variables, strict, Work()).value(parsed.root)
+    return _Evaluation(parsed.text, _Scope(variables, strict, Work())).value(parsed.root)
 
 
 def holds(condition: str | bool | None, variables: Mapping[str, Any]) -> bool:
@@ -87,16 +87,20 @@ def holds(condition: str | bool | None, variables: Mapping[str, Any]) -> bool:
         raise ExpressionError(misfit.code, f"a condition: {misfit.problem}", condition, 0) from None
 
 
-class _Evaluation:
-    """One evaluation: the text for messages, the variables, and how much it may do."""
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """What the placeholders of one template share."""
 
-    def __init__(
-        self, expression: Expression, variables: Mapping[str, Any], strict: bool, work: Work
-    ) -> None:
-        self.text = expression.text
-        self.work = work
-        self.variables = variables
-        self.strict = strict
+    variables: Mapping[str, Any]
+    strict: bool
+    work: Work
+
+
+class _Evaluation:
+    """One evaluation: the text for messages, and what it shares with others."""
+
+    def __init__(self, text: str, scope: _Scope) -> None:
+        self.text, self.variables, self.strict, self.work = text, scope.variables, scope.strict, scope.work
         self.kinds: dict[str, Callable[[Node], Any]] = {
             "literal": lambda node: node.value,
             "name": self._name,
@@ -213,15 +217,6 @@ def rendered(template: Any, variables: Mapping[str, Any], *, strict: bool = True
     return result
 
 
-@dataclass(frozen=True, slots=True)
-class _Scope:
-    """What the placeholders of one template share."""
-
-    variables: Mapping[str, Any]
-    strict: bool
-    work: Work
-
-
 def _rendered(template: Any, scope: _Scope, depth: int) -> Any:
     if type(template) is str:
         return _filled(template, scope)
@@ -258,7 +253,7 @@ def _valued(template: str, part: tuple[int, Expression], scope: _Scope) -> Any:
     """Return a placeholder's value; an error's position counts in the whole template."""
     start, expression = part
     try:
-        return _Evaluation(expression, scope.variables, scope.strict, scope.work).value(expression.root)
+        return _Evaluation(expression.text, scope).value(expression.root)
     except ExpressionError as error:
         position = error.position + start + 2
         raise ExpressionError(error.code, error.problem, template, position) from None
