@@ -137,10 +137,8 @@ def _heading(graph: Graph) -> tuple[str, str, str, str]:
         same = f"rows 0 to {overlay.seq - 1:,} are the same" if overlay.seq > 1 else "row 0 is the same"
         same = same if overlay.seq else "they differ from the start"
         return overlay.title, f"{sides}; {same}", "waiting", f"differ at row {overlay.seq:,}"
-    sub = (
-        f"{len(graph.phases)} phases, {len(graph.edges)} edges, {len(graph.rows)} rows, drawn from the table"
-    )
-    return _TITLE, sub, "", ""
+    sizes = f"{len(graph.phases)} phases, {len(graph.edges)} edges, {len(graph.rows)} rows"
+    return _TITLE, f"{sizes}, drawn from the table", "", ""
 
 
 def _legend(graph: Graph, layout: Layout) -> list[str]:
@@ -254,17 +252,12 @@ def _lifelines(layout: Layout) -> list[str]:
 
 def _joining(routes: Sequence[Route]) -> list[Route]:
     """Return the dashed ways to Failed that another dashed one goes on for: two lines of dashes would fill each other."""
+    first: dict[tuple[str, Point], float] = {}
     falls = [route for route in routes if route.edge.look in ("never", "right") and len(route.points) == 3]
-    return [
-        route
-        for route in falls
-        if any(
-            other.edge.look == route.edge.look
-            and other.points[-1] == route.points[-1]
-            and other.points[0][0] < route.points[0][0]
-            for other in falls
-        )
-    ]
+    for route in falls:
+        key, x = (route.edge.look, route.points[-1]), route.points[0][0]
+        first[key] = min(x, first.get(key, x))
+    return [route for route in falls if route.points[0][0] > first[route.edge.look, route.points[-1]]]
 
 
 def _route(route: Route, *, ends: bool) -> str:
