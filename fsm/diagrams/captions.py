@@ -65,16 +65,20 @@ def missing_by_phase(coverage: Coverage) -> dict[str, list[str]]:
     return told
 
 
+def foreign_words(coverage: Coverage) -> str:
+    """Return how many transitions are not in the table, in words; empty for none."""
+    total = sum(step.count for step in coverage.foreign)
+    return f"{count_words(total, 'transition')} that this table would not make" if total else ""
+
+
 def legend_of(overlay: Overlay | None) -> list[str]:
     """Return in words, one line each, what the picture itself cannot show: what is missing, or why two runs part."""
     if isinstance(overlay, Covered):
         missing = missing_by_phase(overlay.coverage)
         told = [f"{phase} {text}" for phase, texts in missing.items() for text in texts]
         lines = ["never seen:", *told] if told else ["everything was seen"]
-        total = sum(step.count for step in overlay.coverage.foreign)
-        return lines + (
-            [f"{count_words(total, 'transition')} that this table would not make"] if total else []
-        )
+        foreign = foreign_words(overlay.coverage)
+        return [*lines, foreign] if foreign else lines
     if isinstance(overlay, Parted):
         sides = (("A", overlay.left), ("B", overlay.right))
         lines = [f"{name}: run {walk.title}, {status_words(walk)}" for name, walk in sides]

@@ -41,9 +41,8 @@ def dot(graph: Graph) -> str:
     lines += [f'    " start" -> {_dot_string(graph.initial)}'] if graph.phases else []
     for edge in graph.edges:
         texts = [label.walked_text if overlay else label.text for label in edge.labels]
-        style = (
-            [f"label={_dot_string(*texts, pad='  ')}"] + _ASIDE * (edge.dest == FAILED) + _LOOKS[edge.look]
-        )
+        style = [f"label={_dot_string(*texts, pad='  ')}"]
+        style += _ASIDE * (edge.dest == FAILED) + _LOOKS[edge.look]
         lines.append(f"    {_dot_string(edge.source)} -> {_dot_string(edge.dest)} [{', '.join(style)}]")
     lines += _legend(graph)
     return "\n".join([*lines, "}"]) + "\n"
@@ -55,11 +54,9 @@ def _legend(graph: Graph) -> list[str]:
     if not texts:
         return []
     label = _dot_string(*texts, end="\\l")
-    return [f'    " legend" [shape=note, style="", fontsize=10, color="#667085", label={label}]'] + [
-        f'    {_dot_string(phase)} -> " legend" [style=invis]'
-        for phase in graph.phases
-        if phase in graph.final
-    ]
+    ends = [_dot_string(phase) for phase in graph.phases if phase in graph.final]
+    box = f'    " legend" [shape=note, style="", fontsize=10, color="#667085", label={label}]'
+    return [box, *(f'    {end} -> " legend" [style=invis]' for end in ends)]
 
 
 def _dot_string(*lines: str, pad: str = "", end: str = "") -> str:

@@ -132,7 +132,7 @@ class Label:
             left, right = self.sides
             if left == right:
                 return f"{self.trigger} ×{left}"
-            told = [f"{name} ×{count}" for name, count in (("A", left), ("B", right)) if count]
+            told = [f"{name} ×{count}" for name, count in zip("AB", self.sides, strict=True) if count]
             return f"{self.trigger} {', '.join(told)}"
         return self.trigger
 
@@ -247,15 +247,10 @@ def graph_of(rows: Sequence[Row], overlay: Overlay | None = None) -> Graph:
         covers = isinstance(overlay, Covered)
         return Label(step[1], tuple(its_rows), left + right, places.get(step, 0), sides, covers)
 
-    edges = [
-        Edge(
-            source,
-            dest,
-            tuple(label((source, name, dest), its) for name, its in triggers.items()),
-            overlay is not None,
-        )
-        for (source, dest), triggers in found.items()
-    ]
+    edges: list[Edge] = []
+    for (source, dest), triggers in found.items():
+        labels = tuple(label((source, name, dest), its) for name, its in triggers.items())
+        edges.append(Edge(source, dest, labels, overlay is not None))
     phases = _phases(edges, overlay)
     edges.sort(key=lambda edge: _rank(edge, phases))
     starts = [INITIAL, *(row.source for row in rows), *phases]

@@ -356,10 +356,8 @@ def _loop(edge: Edge, middle: float, *, stacked: bool) -> Route:
 def _fall(edge: Edge, middle: float, right: float, rail: float) -> Route:
     """Return a way down to the rail that leads to Failed, with its marks to the right of it."""
     x, y = middle + 43, rail - 42 - LINE * (len(edge.labels) - 1)
-    marks = tuple(
-        Mark(label, x + 8, y + LINE * line, tags_of(label)) for line, label in enumerate(edge.labels)
-    )
-    return Route(edge, "fail", ((x, _BOTTOM), (x, rail), (right, rail)), marks)
+    marks = [Mark(label, x + 8, y + LINE * n, tags_of(label)) for n, label in enumerate(edge.labels)]
+    return Route(edge, "fail", ((x, _BOTTOM), (x, rail), (right, rail)), tuple(marks))
 
 
 # -- any other table -----------------------------------------------------------------------------------------------
@@ -387,17 +385,14 @@ def _draw_rung(edge: Edge, boxes: dict[str, Rect], y: float) -> tuple[Route, flo
     """Return one line of the ladder below *y*, and where it ends."""
     x1, x2 = boxes[edge.source].middle[0], boxes[edge.dest].middle[0]
     widths = [full_width(label) for label in edge.labels]
-    if edge.source == edge.dest:
+    stays = edge.source == edge.dest
+    left = [x1 + 36 if stays else max(16.0, (x1 + x2) / 2 - width / 2) for width in widths]
+    places = enumerate(zip(edge.labels, left, strict=True))
+    marks = tuple(Mark(label, x, y + LINE * (n + 0.5), tags_of(label)) for n, (label, x) in places)
+    if stays:
         low = y + max(18.0, LINE * len(widths))
-        marks = [
-            Mark(label, x1 + 36, y + LINE * (n + 0.5), tags_of(label)) for n, label in enumerate(edge.labels)
-        ]
-        return Route(edge, "loop", ((x1, y), (x1 + 26, y), (x1 + 26, low), (x1, low)), tuple(marks)), low + 14
+        return Route(edge, "loop", ((x1, y), (x1 + 26, y), (x1 + 26, low), (x1, low)), marks), low + 14
     line = y + LINE * len(widths) + 3
-    left = [max(16.0, (x1 + x2) / 2 - width / 2) for width in widths]
-    marks = [
-        Mark(label, left[n], y + LINE * (n + 0.5), tags_of(label)) for n, label in enumerate(edge.labels)
-    ]
     near = list(boxes).index(edge.dest) == list(boxes).index(edge.source) + 1
     kind: Kind = "fail" if edge.dest == FAILED else "back" if x2 < x1 else "flow" if near else "skip"
-    return Route(edge, kind, ((x1, line), (x2, line)), tuple(marks)), line + 14
+    return Route(edge, kind, ((x1, line), (x2, line)), marks), line + 14

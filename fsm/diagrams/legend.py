@@ -6,15 +6,15 @@ The rows of each phase are a block; blocks fill columns from left to right, as e
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
 from ..explain.coverage import Coverage, GuardOutcome, RowCoverage
 from ..machine.table import ROWS, STOPS, Row
-from .captions import count_words, going_on
+from .captions import count_words, foreign_words, going_on
 from .graph import Covered, Graph, Parted, RunWalk, plain
-from .layout import BADGE, BOLD, count_text, cut, width_of
+from .layout import BADGE, BOLD, FONT, Tag, count_text, cut, tag_width, width_of
 
 MARGIN = 28.0
 _COLUMN, _GUTTER = 246.0, 20.0
@@ -40,12 +40,8 @@ class Panel:
     parts: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
-    """What is said of one phase: elements for a left end of 0 and a top of 0, and how high they are."""
-
-    height: float
-    parts: tuple[str, ...]
+_Block = tuple[float, list[str]]
+"""What is said of one phase: how high it is, and its elements for a left end of 0 and a top of 0."""
 
 
 def panel_of(graph: Graph, width: float, top: float) -> Panel:
@@ -63,25 +59,25 @@ def panel_of(graph: Graph, width: float, top: float) -> Panel:
         parts += more
     elif overlay is None and graph.rows == ROWS:
         stops = [_stops_block(guard, heading) for guard, heading in STOP_HEADINGS.items()]
-        low, more = _section(
-            "Why a run stops, in the order in which the reasons are read", stops, width, low + 4
-        )
+        title = "Why a run stops, in the order in which the reasons are read"
+        low, more = _section(title, stops, width, low + 4)
         parts += more
     return Panel(low + 12, tuple(parts))
 
 
 def _section(title: str, blocks: Sequence[_Block], width: float, top: float) -> tuple[float, list[str]]:
     """Return where a titled part of the panel ends, and its elements: blocks in as many columns as fit."""
-    parts = [_rule(width, top), _words("head2", MARGIN, top + 28, title)]
+    parts = [_rule(width, top), words("head2", MARGIN, top + 28, title)]
     low = top + 44
     count = max(1, min(len(blocks), int((width - 2 * MARGIN + _GUTTER) // (_COLUMN + _GUTTER))))
     pitch = (width - 2 * MARGIN + _GUTTER) / count
-    for column, places in enumerate(_columns([block.height for block in blocks], count)):
+    for column, places in enumerate(_columns([height for height, _ in blocks], count)):
         y = top + 44
         for place in places:
             x = MARGIN + pitch * column
-            parts.append(f'<g transform="translate({px(x)} {px(y)})">{"".join(blocks[place].parts)}</g>')
-            y += blocks[place].height + 14
+            height, inner = blocks[place]
+            parts.append(f'<g transform="translate({px(x)} {px(y)})">{"".join(inner)}</g>')
+            y += height + 14
         low = max(low, y)
     return low, parts
 
@@ -97,19 +93,17 @@ STOP_HEADINGS = {
 
 def _stops_block(guard: str, heading: str) -> _Block:
     """Return the stops that make *guard* hold, each with where it is read and what must hold, in their order."""
-    parts = [_words("strong", 0, 12, cut(heading, _COLUMN, 12 * BOLD))]
-    parts.append(f'<path class="rule" d="M0 19H{px(_COLUMN)}"/>')
-    y = _HEAD
+    y, parts = _HEAD, _heading(heading)
     for number, stop in enumerate((stop for stop in STOPS if stop.guard == guard), start=1):
-        parts.append(_words("sub tiny end", 12, y + 8, str(number)))
-        parts.append(_words("strong", _INDENT, y + 8, stop.reason or "as concluded"))
+        parts.append(words("sub tiny end", 12, y + 8, str(number)))
+        parts.append(words("strong", _INDENT, y + 8, stop.reason or "as concluded"))
         y += _ROW
         where = "any phase with a request" if len(stop.phases) > 2 else " or ".join(stop.phases)
         for line in _guard_lines([where, *stop.when]):
-            parts.append(_words("sub small", _INDENT, y + 7, line))
+            parts.append(words("sub small", _INDENT, y + 7, line))
             y += _GUARD
         y += _APART
-    return _Block(y, tuple(parts))
+    return y, parts
 
 
 def _columns(heights: Sequence[float], count: int) -> list[list[int]]:
@@ -131,31 +125,33 @@ def _columns(heights: Sequence[float], count: int) -> list[list[int]]:
     return found[::-1]
 
 
+def _heading(text: str) -> list[str]:
+    line = f'<path class="rule" d="M0 19H{px(_COLUMN)}"/>'
+    return [words("strong", 0, 12, cut(text, _COLUMN, 12 * BOLD)), line]
+
+
 def _block(graph: Graph, phase: str) -> _Block:
-    """Return the rows of one phase."""
     found = graph.overlay.coverage if isinstance(graph.overlay, Covered) else None
     possible = frozenset(found.possible) if found is not None else frozenset()
-    parts = [_words("strong", 0, 12, cut(phase, _COLUMN, 12 * BOLD))]
-    parts.append(f'<path class="rule" d="M0 19H{px(_COLUMN)}"/>')
-    y, number, told = _HEAD, 0, False
+    y, parts, number, told = _HEAD, _heading(phase), 0, False
     own = [(place, row) for place, row in enumerate(graph.rows) if row.source == phase]
     for place, row in sorted(own, key=lambda item: (item[1].trigger == "provide", item[0])):
         waits = row.trigger == "provide"
         if waits and not told:
-            parts.append(_words("sub small", 0, y + 8, "while it waits:"))
+            parts.append(words("sub small", 0, y + 8, "while it waits:"))
             y, told = y + _ROW, True
         number += not waits
         mark = str(number) if not waits else ""
         y, more = _row(row, mark, found.rows[place] if found is not None else None, place, possible, y)
         parts += more
-    return _Block(y, tuple(parts))
+    return y, parts
 
 
 def _row(
     row: Row, number: str, seen: RowCoverage | None, place: int, possible: frozenset[GuardOutcome], y: float
 ) -> tuple[float, list[str]]:
     """Return one row of the table below *y*, and where it ends."""
-    parts = [_words("sub tiny end", 12, y + 8, number)] if number else []
+    parts = [words("sub tiny end", 12, y + 8, number)] if number else []
     room = _COLUMN - _INDENT - (48 if seen is not None else 0)
     trigger = cut(row.trigger, room, 12 * BOLD)
     rest = cut(f"→ {row.dest}", max(12.0, room - width_of(trigger, 12 * BOLD) - 5))
@@ -164,20 +160,17 @@ def _row(
         f'<text x="{px(_INDENT)}" y="{px(y + 8)}"><tspan class="strong">{safe(trigger)}</tspan>{to}</text>'
     )
     if seen is not None:
-        look, text = (
-            ("times strong end", count_text(seen.count)) if seen.count else ("lacks end small", "never")
-        )
-        parts.append(_words(look, _COLUMN, y + 8, text))
+        look = "times strong end" if seen.count else "lacks end small"
+        parts.append(words(look, _COLUMN, y + 8, count_text(seen.count) if seen.count else "never"))
     y += _ROW
     if seen is None:
         for line in _guard_lines(row.guards) or ["always"]:
-            parts.append(_words("sub small", _INDENT, y + 7, line))
+            parts.append(words("sub small", _INDENT, y + 7, line))
             y += _GUARD
         return y + _APART, parts
     for one in seen.seen:
-        parts.append(
-            _words("sub small", _INDENT, y + 7, cut(one.guard, _COLUMN - _INDENT - 2 * _CHIP - 10, 11))
-        )
+        guard = cut(one.guard, _COLUMN - _INDENT - 2 * _CHIP - 10, 11)
+        parts.append(words("sub small", _INDENT, y + 7, guard))
         for index, (value, count) in enumerate(((True, one.true), (False, one.false))):
             if GuardOutcome(place, one.guard, value) in possible:
                 x = _COLUMN - (2 - index) * _CHIP - (1 - index) * 4
@@ -188,10 +181,16 @@ def _row(
 
 def _guard_lines(guards: Sequence[str]) -> list[str]:
     """Return a row's guards in lines that fit a column."""
+    texts = [cut(guard, _COLUMN - _INDENT - 8, 11) + "," for guard in guards]
+    texts[-1:] = [text.removesuffix(",") for text in texts[-1:]]
+    return _filled(texts, _COLUMN - _INDENT, 11)
+
+
+def _filled(texts: Iterable[str], width: float, size: float, most: int = 99) -> list[str]:
+    """Return *texts* in lines of at most *width*; the last of *most* lines holds all the rest."""
     lines = list[str]()
-    for index, guard in enumerate(guards):
-        text = cut(guard, _COLUMN - _INDENT - 8, 11) + ("," if index + 1 < len(guards) else "")
-        if lines and width_of(f"{lines[-1]} {text}", 11) <= _COLUMN - _INDENT:
+    for text in texts:
+        if lines and (len(lines) == most or width_of(f"{lines[-1]} {text}", size) <= width):
             lines[-1] += f" {text}"
         else:
             lines.append(text)
@@ -202,21 +201,13 @@ def _foreign(found: Coverage, width: float, y: float) -> tuple[float, list[str]]
     """Return the steps that are not in the table, as a list below everything else."""
     if not found.foreign:
         return y, []
-    total = sum(step.count for step in found.foreign)
-    parts = [
-        _words(
-            "strong lacks",
-            MARGIN,
-            y + 12,
-            f"{count_words(total, 'transition')} that this table would not make",
-        )
-    ]
+    parts = [words("strong lacks", MARGIN, y + 12, foreign_words(found))]
     y += 24
     told = [f"{step.source} {step.trigger} {step.dest} {count_text(step.count)}" for step in found.foreign]
     if len(told) > FOREIGN_LINES + 1:
         told = [*told[:FOREIGN_LINES], f"and {len(told) - FOREIGN_LINES} more"]
     for text in told:
-        parts.append(_words("sub small", MARGIN, y + 8, cut(text, width - 2 * MARGIN, 11)))
+        parts.append(words("sub small", MARGIN, y + 8, cut(text, width - 2 * MARGIN, 11)))
         y += _GUARD
     return y + _APART, parts
 
@@ -227,17 +218,14 @@ def _foreign(found: Coverage, width: float, y: float) -> tuple[float, list[str]]
 def _reasons(parted: Parted, width: float, top: float) -> Panel:
     """Return both runs with their ends, where they part and what made them."""
     parts, y, left = [_rule(width, top)], top + 30, MARGIN + 92
-    for side, letter, walk in (("left", "A", parted.left), ("right", "B", parted.right)):
-        badge = f'<rect class="badge {side}" x="{px(MARGIN)}" y="{px(y - 12)}" width="{px(BADGE)}" '
-        badge += f'height="{px(BADGE)}" rx="{px(BADGE / 2)}"/>'
-        letters = f'<text class="tag" x="{px(MARGIN + BADGE / 2)}" y="{px(y - 0.5)}">{letter}</text>'
+    for tag, walk in ((Tag("left", "A"), parted.left), (Tag("right", "B"), parted.right)):
         end = plain(walk.status + (f" · {walk.reason}" if walk.reason else ""))
         end = end if walk.state.lower() == walk.status else f"{walk.state}, {end}"
         end = f"{end}, {count_words(walk.transitions, 'transition')}"
         name = cut(walk.title, (width - 2 * MARGIN) / 2)
-        parts += [badge + letters, _words("", MARGIN + 24, y, name)]
+        parts += [badge(MARGIN, y - 4, tag), words("", MARGIN + 24, y, name)]
         rest = MARGIN + 24 + max(300.0, width_of(name)) + 20
-        parts.append(_words("sub", rest, y, cut(end, width - MARGIN - rest)))
+        parts.append(words("sub", rest, y, cut(end, width - MARGIN - rest)))
         y += 24
     told = [("identical", "nothing differs but ids, times and salts")]
     if parted.seq is not None:
@@ -245,25 +233,12 @@ def _reasons(parted: Parted, width: float, top: float) -> Panel:
         told += [("cause", parted.cause), ("", parted.detail), ("then", going_on(parted))]
     y += 6
     for name, text in told:
-        lines = _wrap(text, width - MARGIN - left)
-        for index, line in enumerate(lines):
-            parts += [_words("sub", MARGIN, y, name)] if name and not index else []
-            parts.append(_words("strong" if name == "cause" else "", left, y, line))
+        room = width - MARGIN - left
+        for index, line in enumerate(_filled(plain(text).split(), room, FONT, 3)):
+            parts += [words("sub", MARGIN, y, name)] if name and not index else []
+            parts.append(words("strong" if name == "cause" else "", left, y, cut(line, room)))
             y += 19
     return Panel(y + 8, tuple(parts))
-
-
-def _wrap(text: str, width: float, most: int = 3) -> list[str]:
-    """Return *text* in at most *most* lines; nothing for an empty one."""
-    lines = list[str]()
-    for word in plain(text).split():
-        if lines and width_of(f"{lines[-1]} {word}") <= width:
-            lines[-1] += f" {word}"
-        elif len(lines) < most:
-            lines.append(word)
-        else:
-            lines[-1] += f" {word}"
-    return [cut(line, width) for line in lines]
 
 
 # -- small parts ---------------------------------------------------------------------------------------------------
@@ -279,16 +254,31 @@ def px(number: float) -> str:
     return f"{number:.1f}".removesuffix(".0")
 
 
-def chip(look: str, x: float, y: float, text: str) -> str:
-    """Return a small plate with a guard's value; *y* is its middle."""
-    plate = f'<rect class="chip" x="{px(x)}" y="{px(y - 6.5)}" width="{px(_CHIP)}" height="13" rx="4"/>'
-    words = f'<text class="tiny mid" x="{px(x + _CHIP / 2)}" y="{px(y + 3.5)}">{safe(text)}</text>'
-    return f'<g class="{look}">{plate}{words}</g>'
+def shape(tag: str, look: str, **sizes: float) -> str:
+    """Return an element without content; *sizes* are its attributes."""
+    given = "".join(f' {name}="{px(size)}"' for name, size in sizes.items())
+    return f'<{tag} class="{look}"{given}/>'
 
 
-def _words(look: str, x: float, y: float, text: str) -> str:
+def words(look: str, x: float, y: float, text: str) -> str:
+    """Return a text; *y* is its base line."""
     style = f'class="{look}" ' if look else ""
     return f'<text {style}x="{px(x)}" y="{px(y)}">{safe(text)}</text>'
+
+
+def chip(look: str, x: float, y: float, text: str) -> str:
+    """Return a small plate with a guard's value; *y* is its middle."""
+    plate = shape("rect", "chip", x=x, y=y - 6.5, width=_CHIP, height=13, rx=4)
+    return f'<g class="{look}">{plate}{words("tiny mid", x + _CHIP / 2, y + 3.5, text)}</g>'
+
+
+def badge(x: float, y: float, tag: Tag) -> str:
+    """Return a badge; *x* is its left end, *y* its middle."""
+    width, look, side = tag_width(tag), "tag", f" {tag.look}"
+    if tag.look == "place":
+        look, side = "place", ""
+    plate = shape("rect", f"badge{side}", x=x, y=y - BADGE / 2, width=width, height=BADGE, rx=BADGE / 2)
+    return plate + words(look, x + width / 2, y + 3.5, tag.text)
 
 
 def _rule(width: float, y: float) -> str:

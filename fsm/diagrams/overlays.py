@@ -21,7 +21,6 @@ from .render import diagram as picture
 TITLE_CHARS = 100
 """Characters of an objective that stand above a picture."""
 _BATCH = 2000
-_KNOWN = 10_000
 
 
 class _Taken(NamedTuple):
@@ -131,8 +130,7 @@ def coverage_of(journal: JournalReader, run_ids: Sequence[str] | None = None) ->
     else:
         runs = list(dict.fromkeys(map(journal.run, run_ids)))
         rows = _once(values for row in runs for values in journal.rows(row.run))
-    known: dict[str, dict[str, bool]] = {}
-    found = coverage(_Taken(values[0], *_step(values), _guards(values, known)) for values in rows)
+    found = coverage(_Taken(values[0], *_step(values), _guards(values)) for values in rows)
     return replace(found, runs=len(runs))
 
 
@@ -182,17 +180,12 @@ def _once(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
             yield values
 
 
-def _guards(values: Sequence[Any], known: dict[str, dict[str, bool]]) -> dict[str, bool]:
-    """Return the guards of a row in the order of the table; a text that came before is not read again."""
-    text = values[6]
-    if text not in known:
-        try:
-            guards = orjson.loads(text)
-        except (orjson.JSONDecodeError, TypeError):
-            guards = None
-        if not isinstance(guards, dict):
-            raise JournalDamaged(f"row {values[1]}: its guards cannot be read; run: paor verify")
-        if len(known) < _KNOWN:
-            known[text] = guards
-        return guards
-    return known[text]
+def _guards(values: Sequence[Any]) -> dict[str, bool]:
+    """Return the guards of a row in the order of the table."""
+    try:
+        guards = orjson.loads(values[6])
+    except (orjson.JSONDecodeError, TypeError):
+        guards = None
+    if not isinstance(guards, dict):
+        raise JournalDamaged(f"row {values[1]}: its guards cannot be read; run: paor verify")
+    return guards

@@ -8,13 +8,17 @@ Nothing here reads a clock, a file or a random number: same input, same bytes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, assert_never
+from typing import Literal
 
 from ..machine.table import CONCLUDED, ROWS, STOPS, Row, Stop
 from .captions import caption
+from .dot import dot
 from .graph import Covered, Overlay, Parted, RunWalk, Step, graph_of, plain, status_of, walk_of
+from .mermaid import mermaid
+from .svg import svg
 
 Format = Literal["mermaid", "dot", "svg"]
+_FORMS = {"mermaid": mermaid, "dot": dot, "svg": svg}
 
 
 def diagram(form: Format, overlay: Overlay | None = None, *, rows: Sequence[Row] = ROWS) -> str:
@@ -30,21 +34,8 @@ def diagram(form: Format, overlay: Overlay | None = None, *, rows: Sequence[Row]
     Returns:
         The source. Without an overlay the guards of every row are shown, in the order in which they are tried.
     """
-    graph = graph_of(rows, overlay)
-    match form:
-        case "mermaid":
-            from .mermaid import mermaid
-
-            return mermaid(graph)
-        case "dot":
-            from .dot import dot
-
-            return dot(graph)
-        case "svg":
-            from .svg import svg
-
-            return svg(graph)
-    assert_never(form)
+    assert form in _FORMS, form
+    return _FORMS[form](graph_of(rows, overlay))
 
 
 def table_markdown(rows: Sequence[Row] = ROWS) -> str:
@@ -63,14 +54,8 @@ def stops_markdown(stops: Sequence[Stop] = STOPS, rows: Sequence[Row] = ROWS) ->
     for number, stop in enumerate(stops, 1):
         when = ", ".join(f"`{_cell(name)}`" for name in stop.when) or "no other stop holds"
         reason = f"`{_cell(stop.reason)}`" if stop.reason != CONCLUDED else "as recorded"
-        cells = (
-            str(number),
-            _cell(", ".join(stop.phases)),
-            when,
-            reason,
-            _led_to(stop, rows),
-            _cell(stop.meaning),
-        )
+        where, leads = _cell(", ".join(stop.phases)), _led_to(stop, rows)
+        cells = (str(number), where, when, reason, leads, _cell(stop.meaning))
         lines.append("|" + "|".join(f" {cell} " for cell in cells) + "|")
     return "\n".join(lines) + "\n"
 
@@ -90,9 +75,8 @@ def stops_mermaid(stops: Sequence[Stop] = STOPS) -> str:
         title = guard or "no other row fits"
         lines.append(f'  subgraph {guard or "last"}["{title}"]')
         chain = [(number, stop) for number, stop in enumerate(stops, 1) if stop.guard == guard]
-        lines += [
-            f'    s{number}["{number} {plain(stop.reason) or "as recorded"}"]' for number, stop in chain
-        ]
+        for number, stop in chain:
+            lines.append(f'    s{number}["{number} {plain(stop.reason) or "as recorded"}"]')
         if len(chain) > 1:
             lines.append("    " + " --> ".join(f"s{number}" for number, _ in chain))
         lines.append("  end")
@@ -100,7 +84,6 @@ def stops_mermaid(stops: Sequence[Stop] = STOPS) -> str:
 
 
 def _cell(text: str) -> str:
-    """Return *text* for one cell of a Markdown table."""
     return plain(text).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("`", "'")
 
 

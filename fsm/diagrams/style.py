@@ -6,6 +6,8 @@ Plain CSS classes only, since not every renderer knows variables; fonts that eve
 
 from __future__ import annotations
 
+from string import Template
+
 PALETTE = {
     "paper": ("#ffffff", "#15181e"),
     "card": ("#e4e7ec", "#2a2f3a"),
@@ -60,52 +62,42 @@ _SHAPE = (
     ".paor .rule{fill:none;stroke-width:1}.paor .chip{stroke-width:1}.paor .lack .chip{stroke-dasharray:3 2}"
 )
 
-KINDS = ("flow", "skip", "back", "loop", "fail")
-_LOOKS = ("walked", "faded", "never", "both", "left", "right")
+_LINES = ("flow", "skip", "back", "loop", "fail", "walked", "faded", "never", "both", "left", "right")
 _MARKS = {"back": "back", "loop": "quiet", "fail": "fail", "faded": "dim", "never": "dim"}
 _MARKS |= dict.fromkeys(("walked", "both", "left", "right"), "ink")
+_STATUSES = {"running": "on", "waiting": "onwaiting", "done": "on", "failed": "on"}
+_COLOURS = (
+    ".paor .card{fill:$paper;stroke:$card}",
+    ".paor text,.paor .between{fill:$ink}.paor .sub{fill:$quiet}",
+    ".paor .edge text{stroke:$paper}.paor .life{stroke:$faded}",
+    ".paor .rim{fill:$box;stroke:$rim}.paor .inner{stroke:$rim}",
+    ".paor .seen .rim{fill:$seen;stroke:$walked}.paor .seen .inner{stroke:$walked}",
+    ".paor .unseen .rim,.paor .unseen .inner{stroke:$faded}.paor .unseen text{fill:$dim}",
+    ".paor .dot,.paor .start .head{fill:$flow}.paor .start .line{stroke:$flow}",
+    *(f".paor .{kind} .line{{stroke:${kind}}}.paor .{kind} .head{{fill:${kind}}}" for kind in _LINES),
+    *(f".paor .{kind} .mark,.paor .{kind} .between{{fill:${text}}}" for kind, text in _MARKS.items()),
+    ".paor .edge .unused{fill:$dim}.paor .edge .times,.paor .times{fill:$walked}",
+    ".paor .badge{fill:$walked}.paor .edge .place,.paor .place{fill:$paper;stroke:none}",
+    ".paor .left .badge,.paor .badge.left{fill:$left}",
+    ".paor .right .badge,.paor .badge.right{fill:$right}",
+    ".paor .edge .tag,.paor .tag{fill:$paper;stroke:none}",
+    ".paor .rule{stroke:$card}.paor .part{fill:$lack}",
+    ".paor .got .chip{fill:$tint;stroke:$tint}.paor .got text{fill:$yes}",
+    ".paor .lack .chip{fill:none;stroke:$lack}.paor .lack text,.paor .lacks{fill:$lack}",
+    *(
+        f".paor .{status} .rim{{fill:${status};stroke:${status}}}"
+        f".paor .{status} .inner{{stroke:${on}}}.paor .{status} text{{fill:${on}}}"
+        for status, on in _STATUSES.items()
+    ),
+    ".paor .phase .tag{fill:$paper}.paor .phase .badge{stroke:$paper}",
+)
+"""Colours by their names in `PALETTE`."""
 
 
 def _colours(scheme: int) -> str:
     """Return the colours of one scheme, 0 for light and 1 for dark, as CSS rules."""
     of = {name: colours[scheme] for name, colours in PALETTE.items()}
-    rules = [
-        f".paor .card{{fill:{of['paper']};stroke:{of['card']}}}",
-        f".paor text,.paor .between{{fill:{of['ink']}}}.paor .sub{{fill:{of['quiet']}}}",
-        f".paor .edge text{{stroke:{of['paper']}}}.paor .life{{stroke:{of['faded']}}}",
-        f".paor .rim{{fill:{of['box']};stroke:{of['rim']}}}.paor .inner{{stroke:{of['rim']}}}",
-        f".paor .seen .rim{{fill:{of['seen']};stroke:{of['walked']}}}.paor .seen .inner{{stroke:{of['walked']}}}",
-        f".paor .unseen .rim,.paor .unseen .inner{{stroke:{of['faded']}}}.paor .unseen text{{fill:{of['dim']}}}",
-        f".paor .dot,.paor .start .head{{fill:{of['flow']}}}.paor .start .line{{stroke:{of['flow']}}}",
-    ]
-    for kind in (*KINDS, *_LOOKS):
-        rules.append(f".paor .{kind} .line{{stroke:{of[kind]}}}.paor .{kind} .head{{fill:{of[kind]}}}")
-    for kind, text in _MARKS.items():
-        rules.append(f".paor .{kind} .mark,.paor .{kind} .between{{fill:{of[text]}}}")
-    rules.append(
-        f".paor .edge .unused{{fill:{of['dim']}}}.paor .edge .times,.paor .times{{fill:{of['walked']}}}"
-    )
-    rules.append(
-        f".paor .badge{{fill:{of['walked']}}}.paor .edge .place,.paor .place{{fill:{of['paper']};stroke:none}}"
-    )
-    for side in ("left", "right"):
-        rules.append(f".paor .{side} .badge,.paor .badge.{side}{{fill:{of[side]}}}")
-    rules.append(f".paor .edge .tag,.paor .tag{{fill:{of['paper']};stroke:none}}")
-    rules.append(f".paor .rule{{stroke:{of['card']}}}.paor .part{{fill:{of['lack']}}}")
-    rules.append(
-        f".paor .got .chip{{fill:{of['tint']};stroke:{of['tint']}}}.paor .got text{{fill:{of['yes']}}}"
-    )
-    rules.append(
-        f".paor .lack .chip{{fill:none;stroke:{of['lack']}}}.paor .lack text,.paor .lacks{{fill:{of['lack']}}}"
-    )
-    for status in ("running", "waiting", "done", "failed"):
-        on = of["onwaiting"] if status == "waiting" else of["on"]
-        rules.append(
-            f".paor .{status} .rim{{fill:{of[status]};stroke:{of[status]}}}.paor .{status} .inner{{stroke:{on}}}"
-        )
-        rules.append(f".paor .{status} text{{fill:{on}}}")
-    rules.append(f".paor .phase .tag{{fill:{of['paper']}}}.paor .phase .badge{{stroke:{of['paper']}}}")
-    return "".join(rules)
+    return Template("".join(_COLOURS)).substitute(of)
 
 
 CSS = f"{_SHAPE}{_colours(0)}@media(prefers-color-scheme:dark){{{_colours(1)}}}"

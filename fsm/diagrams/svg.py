@@ -7,7 +7,7 @@ its colours follow ``prefers-color-scheme``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from .captions import caption, count_words, legend_of, shares
 from .graph import Covered, Edge, Graph, Parted, RunWalk, plain, status_of
@@ -28,7 +28,7 @@ from .layout import (
     tag_width,
     width_of,
 )
-from .legend import MARGIN, chip, panel_of, px, safe
+from .legend import MARGIN, badge, chip, panel_of, px, safe, shape, words
 from .style import CSS
 
 _TITLE = "An agent run as a finite state machine"
@@ -111,14 +111,10 @@ def _header(graph: Graph, layout: Layout) -> list[str]:
         wide = width_of(text, 13 * BOLD) + 26
         room -= wide + 24
         x = layout.width - MARGIN - wide
-        rim = f'<rect class="rim" x="{px(x)}" y="22" width="{px(wide)}" height="28" rx="14"/>'
-        words = f'<text class="pill" x="{px(x + wide / 2)}" y="40.5">{safe(text)}</text>'
-        pill = [f'<g class="{look}">{rim}{words}</g>']
-    return [
-        f'<text class="title" x="{px(MARGIN)}" y="42">{safe(cut(title, room, 18 * BOLD))}</text>',
-        f'<text class="sub" x="{px(MARGIN)}" y="63">{safe(cut(sub, room))}</text>',
-        *pill,
-    ]
+        rim = shape("rect", "rim", x=x, y=22, width=wide, height=28, rx=14)
+        pill = [f'<g class="{look}">{rim}{words("pill", x + wide / 2, 40.5, text)}</g>']
+    heading = words("title", MARGIN, 42, cut(title, room, 18 * BOLD))
+    return [heading, words("sub", MARGIN, 63, cut(sub, room)), *pill]
 
 
 def _heading(graph: Graph) -> tuple[str, str, str, str]:
@@ -141,10 +137,8 @@ def _heading(graph: Graph) -> tuple[str, str, str, str]:
         same = f"rows 0 to {overlay.seq - 1:,} are the same" if overlay.seq > 1 else "row 0 is the same"
         same = same if overlay.seq else "they differ from the start"
         return overlay.title, f"{sides}; {same}", "waiting", f"differ at row {overlay.seq:,}"
-    sub = (
-        f"{len(graph.phases)} phases, {len(graph.edges)} edges, {len(graph.rows)} rows, drawn from the table"
-    )
-    return _TITLE, sub, "", ""
+    sizes = f"{len(graph.phases)} phases, {len(graph.edges)} edges, {len(graph.rows)} rows"
+    return _TITLE, f"{sizes}, drawn from the table", "", ""
 
 
 def _legend(graph: Graph, layout: Layout) -> list[str]:
@@ -152,7 +146,7 @@ def _legend(graph: Graph, layout: Layout) -> list[str]:
     y, x, parts = layout.height - 24, MARGIN, []
     for sign, width, text in _signs(graph, layout):
         parts.append(f'<g transform="translate({px(x)} {px(y)})">{sign}')
-        parts.append(f'<text class="sub" x="{px(width + 8)}" y="4">{safe(text)}</text></g>')
+        parts.append(words("sub", width + 8, 4, text) + "</g>")
         x += width + 8 + width_of(text) + 22
     return parts
 
@@ -164,10 +158,10 @@ def _signs(graph: Graph, layout: Layout) -> list[tuple[str, float, str]]:
         look: f'<g class="{look}">{_arrow(line)}</g>'
         for look in ("walked", "faded", "never", "both", "left", "right")
     }
-    times = ('<text class="times" x="0" y="4">×3</text>', 16.0, "times taken")
+    times = (words("times", 0, 4, "×3"), 16.0, "times taken")
     if isinstance(overlay, RunWalk):
         return [
-            (_badge(0, 0, Tag("place", "1")), BADGE, "order of first use"),
+            (badge(0, 0, Tag("place", "1")), BADGE, "order of first use"),
             times,
             (arrow["walked"], 30, "taken"),
             (arrow["faded"], 30, "not taken"),
@@ -188,22 +182,19 @@ def _signs(graph: Graph, layout: Layout) -> list[tuple[str, float, str]]:
             (arrow["left"], 30, "only A"),
             (arrow["right"], 30, "only B"),
             (arrow["faded"], 30, "neither"),
-            *((_badge(0, 0, tag), tag_width(tag), f"times in {tag.text[0]}") for tag in tags),
+            *((badge(0, 0, tag), tag_width(tag), f"times in {tag.text[0]}") for tag in tags),
             (times[0], 16, "the same in both"),
         ]
     drawn = {route.kind for route in layout.routes}
-    lines = [
-        (f'<g class="{kind}">{_arrow(line)}</g>', 30.0, meaning)
-        for kind, meaning in _MEANINGS.items()
-        if kind in drawn
-    ]
-    start = ('<circle class="dot" cx="6" cy="0" r="6"/>', 12.0, "start")
-    inner = '<rect class="inner" x="3" y="-5" width="20" height="10" rx="3"/>'
+    kinds = [(kind, meaning) for kind, meaning in _MEANINGS.items() if kind in drawn]
+    lines = [(f'<g class="{kind}">{_arrow(line)}</g>', 30.0, meaning) for kind, meaning in kinds]
+    start = (shape("circle", "dot", cx=6, cy=0, r=6), 12.0, "start")
+    inner = shape("rect", "inner", x=3, y=-5, width=20, height=10, rx=3)
     return [start, *lines, (_swatch("") + inner, 26, "end")]
 
 
 def _swatch(name: str) -> str:
-    return f'<g class="{name}"><rect class="rim" x="0" y="-8" width="26" height="16" rx="5"/></g>'
+    return f'<g class="{name}">{shape("rect", "rim", x=0, y=-8, width=26, height=16, rx=5)}</g>'
 
 
 # -- boxes and lines -----------------------------------------------------------------------------------------------
@@ -216,10 +207,7 @@ def _box(graph: Graph, phase: str, box: Rect) -> str:
     inner = _rect("inner", box, 4, 7) if phase in graph.final else ""
     below = _below(graph, phase, box, y + 10.5)
     name_y = y - 4 if below else y + 5
-    return (
-        f'<g class="{look}">{_rect("rim", box, 0, 10)}{inner}'
-        f'<text class="name" x="{px(x)}" y="{px(name_y)}">{safe(phase)}</text>{below}</g>'
-    )
+    return f'<g class="{look}">{_rect("rim", box, 0, 10)}{inner}{words("name", x, name_y, phase)}{below}</g>'
 
 
 def _below(graph: Graph, phase: str, box: Rect, y: float) -> str:
@@ -227,30 +215,23 @@ def _below(graph: Graph, phase: str, box: Rect, y: float) -> str:
     overlay = graph.overlay
     if not isinstance(overlay, Parted):
         return ""
-    tags = [Tag("left", "A")] if overlay.left.state == phase else []
-    tags += [Tag("right", "B")] if overlay.right.state == phase else []
+    both = ((Tag("left", "A"), overlay.left), (Tag("right", "B"), overlay.right))
+    tags = [tag for tag, walk in both if walk.state == phase]
     wide = sum(tag_width(tag) + BETWEEN for tag in tags)
     text = ""
     if overlay.seq is not None and overlay.source == phase:
-        texts = (f"≠ row {overlay.seq}", f"≠ {overlay.seq}", "≠")
-        text = next(
-            told for told in texts if wide + width_of(told, 10 * BOLD) <= box.width - 12 or told == "≠"
-        )
-    words = width_of(text, 10 * BOLD)
-    x = box.middle[0] - (words + wide - BETWEEN * bool(tags and not text)) / 2
-    parts = [f'<text class="tiny strong part" x="{px(x)}" y="{px(y + 3.5)}">{text}</text>'] if text else []
-    x += words + BETWEEN if text else 0
-    for tag in tags:
-        parts.append(_badge(x, y, tag))
-        x += tag_width(tag) + BETWEEN
-    return "".join(parts)
+        texts = (f"≠ row {overlay.seq}", f"≠ {overlay.seq}")
+        fitting = (told for told in texts if wide + width_of(told, 10 * BOLD) <= box.width - 12)
+        text = next(fitting, "≠")
+    long = width_of(text, 10 * BOLD)
+    x = box.middle[0] - (long + wide - BETWEEN * bool(tags and not text)) / 2
+    told = words("tiny strong part", x, y + 3.5, text) if text else ""
+    return told + _badges(x + long + BETWEEN if text else x, y, tags)[0]
 
 
 def _rect(name: str, box: Rect, inset: float, radius: float) -> str:
-    return (
-        f'<rect class="{name}" x="{px(box.x + inset)}" y="{px(box.y + inset)}" '
-        f'width="{px(box.width - 2 * inset)}" height="{px(box.height - 2 * inset)}" rx="{px(radius)}"/>'
-    )
+    width, height = box.width - 2 * inset, box.height - 2 * inset
+    return shape("rect", name, x=box.x + inset, y=box.y + inset, width=width, height=height, rx=radius)
 
 
 def _start(points: Sequence[Point] | None) -> list[str]:
@@ -258,32 +239,25 @@ def _start(points: Sequence[Point] | None) -> list[str]:
     if points is None:
         return []
     x, y = points[0]
-    return [f'<g class="start"><circle class="dot" cx="{px(x)}" cy="{px(y)}" r="6"/>{_arrow(points)}</g>']
+    return [f'<g class="start">{shape("circle", "dot", cx=x, cy=y, r=6)}{_arrow(points)}</g>']
 
 
 def _lifelines(layout: Layout) -> list[str]:
-    """Return the ladder's columns."""
     if layout.columns is None:
         return []
     low = px(layout.columns)
-    return [
-        f'<path class="life" d="M{px(box.middle[0])} {px(box.low)}V{low}"/>' for box in layout.boxes.values()
-    ]
+    starts = [f"M{px(box.middle[0])} {px(box.low)}" for box in layout.boxes.values()]
+    return [f'<path class="life" d="{start}V{low}"/>' for start in starts]
 
 
 def _joining(routes: Sequence[Route]) -> list[Route]:
     """Return the dashed ways to Failed that another dashed one goes on for: two lines of dashes would fill each other."""
+    first: dict[tuple[str, Point], float] = {}
     falls = [route for route in routes if route.edge.look in ("never", "right") and len(route.points) == 3]
-    return [
-        route
-        for route in falls
-        if any(
-            other.edge.look == route.edge.look
-            and other.points[-1] == route.points[-1]
-            and other.points[0][0] < route.points[0][0]
-            for other in falls
-        )
-    ]
+    for route in falls:
+        key, x = (route.edge.look, route.points[-1]), route.points[0][0]
+        first[key] = min(x, first.get(key, x))
+    return [route for route in falls if route.points[0][0] > first[route.edge.look, route.points[-1]]]
 
 
 def _route(route: Route, *, ends: bool) -> str:
@@ -291,7 +265,7 @@ def _route(route: Route, *, ends: bool) -> str:
     edge = route.edge
     points = route.points if ends else (*route.points[:2], (route.points[1][0] + _RADIUS, route.points[1][1]))
     marks = "".join(_mark(mark, unused=edge.walked and not mark.label.count) for mark in route.marks)
-    marks += "".join(f'<circle class="between" cx="{px(x)}" cy="{px(y)}" r="1.5"/>' for x, y in route.dots)
+    marks += "".join(shape("circle", "between", cx=x, cy=y, r=1.5) for x, y in route.dots)
     look = f"edge {route.kind} {edge.look}".rstrip()
     return f'<g class="{look}"><title>{_hover(edge)}</title>{_arrow(points, head=ends)}{marks}</g>'
 
@@ -300,37 +274,26 @@ def _mark(mark: Mark, *, unused: bool) -> str:
     """Return one piece of text: trigger and tags, as far as it has them; *unused*: others of its edge were taken."""
     label, x, y = mark.label, mark.x, mark.y
     if not mark.tags:
-        look = "mark used mid" if label.count else "mark mid"
         if unused:
-            return f'<text class="mark unused" x="{px(x)}" y="{px(y + 4)}">{safe(label.trigger)}</text>'
-        return (
-            f'<text class="{look}" x="{px(mark.rect.middle[0])}" y="{px(y + 4)}">{safe(label.trigger)}</text>'
+            return words("mark unused", x, y + 4, label.trigger)
+        return words(
+            "mark used mid" if label.count else "mark mid", mark.rect.middle[0], y + 4, label.trigger
         )
+    before, x = _badges(x, y, (tag for tag in mark.tags if tag.look == "place"))
+    texts = [safe(label.trigger)] if mark.name else []
+    texts += [f'<tspan class="times">{safe(tag.text)}</tspan>' for tag in mark.tags if tag.look == "times"]
+    told = f'<text class="mark used" x="{px(x)}" y="{px(y + 4)}">{" ".join(texts)}</text>' if texts else ""
+    x += width_of(plain(label.trigger), FONT * BOLD) + BETWEEN if mark.name else 0
+    return before + told + _badges(x, y, (tag for tag in mark.tags if tag.look in ("left", "right")))[0]
+
+
+def _badges(x: float, y: float, tags: Iterable[Tag]) -> tuple[str, float]:
+    """Return badges side by side, and where what follows them begins."""
     parts = []
-    for tag in (tag for tag in mark.tags if tag.look == "place"):
-        parts.append(_badge(x, y, tag))
+    for tag in tags:
+        parts.append(badge(x, y, tag))
         x += tag_width(tag) + BETWEEN
-    words = safe(label.trigger) if mark.name else ""
-    for tag in (tag for tag in mark.tags if tag.look == "times"):
-        words += f'{" " if words else ""}<tspan class="times">{safe(tag.text)}</tspan>'
-    if words:
-        parts.append(f'<text class="mark used" x="{px(x)}" y="{px(y + 4)}">{words}</text>')
-        x += width_of(plain(label.trigger), FONT * BOLD) + BETWEEN if mark.name else 0
-    for tag in (tag for tag in mark.tags if tag.look in ("left", "right")):
-        parts.append(_badge(x, y, tag))
-        x += tag_width(tag) + BETWEEN
-    return "".join(parts)
-
-
-def _badge(x: float, y: float, tag: Tag) -> str:
-    """Return a badge; *x* is its left end, *y* its middle."""
-    width, look = tag_width(tag), "place" if tag.look == "place" else "tag"
-    side = "" if tag.look == "place" else f" {tag.look}"
-    return (
-        f'<rect class="badge{side}" x="{px(x)}" y="{px(y - BADGE / 2)}" width="{px(width)}" '
-        f'height="{px(BADGE)}" rx="{px(BADGE / 2)}"/>'
-        f'<text class="{look}" x="{px(x + width / 2)}" y="{px(y + 3.5)}">{safe(tag.text)}</text>'
-    )
+    return "".join(parts), x
 
 
 def _arrow(points: Sequence[Point], *, head: bool = True) -> str:

@@ -12,6 +12,7 @@ from ...states.records.workflow import (
     FlowTask,
     Workflow,
 )
+from .defects import near, near_or_all
 from .source import Path
 from .tasks import TaskReader
 
@@ -42,9 +43,8 @@ def check_flow(reader: TaskReader, workflow: Workflow, *, whole: bool) -> None:
         if not whole:
             _check_name(reader, task, tasks)
     if not any(task.action == PLAN_ACTION for task in tasks):
-        reader.add(
-            "no_planner", f"no task has the action {PLAN_ACTION}, so nothing is planned", (), warning=True
-        )
+        message = f"no task has the action {PLAN_ACTION}, so nothing is planned"
+        reader.add("no_planner", message, (), warning=True)
     _check_variables(reader, workflow, tasks)
 
 
@@ -60,15 +60,12 @@ def _check_gotos(reader: TaskReader, task: FlowTask, tasks: list[FlowTask]) -> N
         targets = targets or [other for other in tasks if other.name == goto.task]
         if not targets:
             known = tuple(dict.fromkeys(other.name for other in tasks))
-            message = f"there is no task {goto.task[:60]!a}{reader.near(goto.task, known)}"
+            message = f"there is no task {goto.task[:60]!a}{near_or_all(goto.task, known)}"
             reader.add("no_target", message, _goto_path(reader, path))
         elif len(targets) > 1:
             paths = ", ".join(other.path for other in targets[:5])
-            reader.add(
-                "no_target",
-                f"{goto.task[:60]!a} is the name of several tasks: {paths}",
-                _goto_path(reader, path),
-            )
+            message = f"{goto.task[:60]!a} is the name of several tasks: {paths}"
+            reader.add("no_target", message, _goto_path(reader, path))
 
 
 def _goto_path(reader: TaskReader, path: Path) -> Path:
@@ -80,11 +77,10 @@ def _goto_path(reader: TaskReader, path: Path) -> Path:
 
 
 def _check_inputs(reader: TaskReader, task: FlowTask) -> None:
-    """Add inputs that a built-in action does not take."""
-    known = _INPUTS.get(task.action or "")
-    for name in task.input if known else ():
-        if name not in (known or ()):
-            message = f"{task.action} has no input {name[:60]!a}{reader.near(name, known or ())}"
+    known = _INPUTS.get(task.action or "", tuple(task.input))
+    for name in task.input:
+        if name not in known:
+            message = f"{task.action} has no input {name[:60]!a}{near_or_all(name, known)}"
             reader.add("unknown_input", message, (*_place(task), "input", name))
 
 
@@ -93,9 +89,8 @@ def _check_name(reader: TaskReader, task: FlowTask, tasks: list[FlowTask]) -> No
     path, _ = reader.place(_place(task))
     if task.action or task.tasks or path not in reader.source.places:
         return
-    others = tuple(other.name for other in tasks if other.action and other.name != task.name)
-    hint = reader.near(task.name, others)
-    if "did you mean" in hint:
+    others = [other.name for other in tasks if other.action and other.name != task.name]
+    if hint := near(task.name, others):
         reader.add("new_task", f"{task.name!a} is a new task{hint}", _place(task), warning=True)
 
 

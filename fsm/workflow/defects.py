@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, Literal
 
-from .source import Path, Place
+from .source import Path, Place, SourceText
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +38,8 @@ class FileDefect:
 
     def wire(self) -> dict[str, Any]:
         """Return the defect as JSON data."""
-        return {
-            "line": self.line,
-            "column": self.column,
-            "path": self.path,
-            "severity": self.severity,
-            "code": self.code,
-            "message": self.message,
-        }
+        names = ("line", "column", "path", "severity", "code", "message")
+        return {name: getattr(self, name) for name in names}
 
 
 def defect(code: str, message: str, path: Path, place: Place, *, warning: bool = False) -> FileDefect:
@@ -63,6 +58,53 @@ def shown_path(path: Path) -> str:
         else:
             shown += f"{'.' if shown else ''}{part}"
     return ascii(shown)[1:-1][:200]
+
+
+class DefectList:
+    """
+    Collects what is wrong with one file.
+
+    Args:
+        source: The file, for places.
+        origin: Where parts of the checked data are in the file: a path of the data to one of the file.
+
+    Attributes:
+        defects: What was found so far.
+    """
+
+    def __init__(self, source: SourceText, origin: Mapping[Path, Path]) -> None:
+        self.source = source
+        self.origin = dict(origin)
+        self.defects: list[FileDefect] = []
+
+    def place(self, path: Path) -> tuple[Path, Place]:
+        """Return where something is in the file: its path there, and line and column."""
+        for size in range(len(path), -1, -1):
+            if path[:size] in self.origin:
+                path = (*self.origin[path[:size]], *path[size:])
+                break
+        return path, self.source.place(path)
+
+    def add(self, code: str, message: str, path: Path, *, warning: bool = False) -> None:
+        """Add a defect at a path of the data."""
+        shown, place = self.place(path)
+        self.defects.append(defect(code, message, shown, place, warning=warning))
+
+
+def near(word: str, known: Iterable[str]) -> str:
+    """Return a suggestion for a word that is not known, with a leading separator; empty where none is like it."""
+    found = get_close_matches(word, list(known), n=1)
+    return f"; did you mean {found[0]}?" if found else ""
+
+
+def near_or_all(word: str, known: Iterable[str]) -> str:
+    """Return a suggestion for a word that is not known, with a leading separator: one like it, else all."""
+    return near(word, known) or f"; there are: {', '.join(known)}"
+
+
+def is_usable(defects: Iterable[FileDefect]) -> bool:
+    """Return whether a file can be used: there is nothing but warnings."""
+    return all(item.severity == "warning" for item in defects)
 
 
 def in_order(defects: Iterable[FileDefect]) -> tuple[FileDefect, ...]:

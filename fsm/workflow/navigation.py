@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ...states.base.errors import UsageError
-from ...states.records.workflow import PLAN_ACTION, FlowTask, Goto, Workflow
+from ...states.records.workflow import PLAN_ACTION, FlowTask, Workflow
 from .checks import GIVEN
 from .expressions.evaluator import holds, rendered
 
@@ -210,14 +210,11 @@ class Flow:
             return Cursor(cursor.at, variables, changed, aborted=task.path)
         target = next((goto for goto in task.goto if holds(goto.when, self._readable(variables))), None)
         behind = self._program.instructions[cursor.at].behind
-        return Cursor(behind if target is None else self._place(target), variables, changed)
+        return Cursor(behind if target is None else self._program.places[target.task], variables, changed)
 
     def _readable(self, variables: Mapping[str, Any]) -> dict[str, Any]:
         """Return the variables as conditions read them: what is known but not set yet is null."""
         return self._unset | dict(variables)
-
-    def _place(self, goto: Goto) -> int:
-        return self._program.places[goto.task]
 
 
 def _with(cursor: Cursor, changed: Mapping[str, None]) -> Cursor:

@@ -21,7 +21,7 @@ from ...states.base.errors import UsageError
 from ...states.records.workflow import FlowTask, Workflow
 from .checks import check_flow
 from .default import default_workflow_text
-from .defects import FileDefect, defect, in_order
+from .defects import FileDefect, defect, in_order, is_usable
 from .source import Path, SourceError, SourceText, read_source
 from .tasks import KEYS, TaskReader
 
@@ -86,25 +86,18 @@ def workflow_of(source: SourceText) -> tuple[Workflow | None, tuple[FileDefect, 
     if not isinstance(data, dict):
         return None, (defect("wrong_type", "a workflow is an object with a stage", (), source.place(())),)
     whole = "stage" in data
+    origin: dict[Path, Path] = {}
     if not whole:
         data, origin = _laid_over(data, _base())
-    else:
-        origin = {(): ()}
     reader = TaskReader(source, origin)
     workflow = _read_whole(reader, data)
     check_flow(reader, workflow, whole=whole)
     defects = in_order(reader.defects)
-    usable = all(item.severity == "warning" for item in defects)
-    return (workflow if usable else None), defects
+    return (workflow if is_usable(defects) else None), defects
 
 
 def _read_whole(reader: TaskReader, data: dict[str, Any]) -> Workflow:
-    """Return a workflow from its data; what is wrong is added to the reader's defects."""
-    for key in data:
-        if key not in (*_HEAD, "stage"):
-            reader.add(
-                "unknown_key", f"{key!a} is not known here{reader.near(key, (*_HEAD, 'stage'))}", (key,)
-            )
+    reader.check_keys(data, (*_HEAD, "stage"), "here", ())
     head = {key: reader.text(data, key, ()) for key in ("name", "description")}
     init: dict[str, Any] = {}
     for key in ("init", "vars"):

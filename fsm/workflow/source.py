@@ -80,10 +80,10 @@ class SourceText:
 
 class _Mark(NamedTuple):
     """
-    One step of building: begin or end of a collection, a key, or a value.
+    One step of building: begin or end of a collection, or a value, which in an object may be a key.
 
     Attributes:
-        kind: ``{``, ``[``, ``}`` for the end of either, ``key`` or ``value``.
+        kind: ``{``, ``[``, ``}`` for the end of either, ``value``, or ``<<`` for YAML's merge key.
         place: Where it stands.
         value: The key or value.
     """
@@ -106,9 +106,11 @@ def read_source(text: str) -> SourceText:
         raise SourceError("limit", f"{len(text)} characters, at most {CHARS_MAX} are read", Place(1, 1))
     body = text.removeprefix("\ufeff")
     if body.lstrip()[:1] in ("{", "["):
-        data = _json_of(body)
-        if data is not None:
-            return _built(_json_marks(body))
+        try:
+            json.loads(body, parse_constant=_no_constant)
+        except (ValueError, RecursionError):  # a flow collection of YAML may begin alike
+            return _built(_yaml_marks(body))
+        return _built(_json_marks(body))
     return _built(_yaml_marks(body))
 
 
@@ -124,14 +126,14 @@ def _built(marks: Iterator[_Mark]) -> SourceText:
     for count, (kind, place, value) in enumerate(marks):
         if count > VALUES_MAX:
             raise SourceError("limit", f"more than {VALUES_MAX} keys and values", place)
-        if isinstance(value, str) and not (value.isascii() or _is_unicode(value)):
+        if isinstance(value, str) and re.search("[\ud800-\udfff]", value):
             raise SourceError("unsupported", "a text with half a character (a lone surrogate)", place)
         around, path = stack[-1]
         if kind == "}":
             stack.pop()
             continue
-        if kind == "key":
-            key = _fresh_key(value, around, place)
+        if key is None and isinstance(around, dict):
+            key = _fresh_key(kind, value, around, place)
             places[(*path, key)] = place
             continue
         here: Path = () if around is root else (*path, key) if key is not None else (*path, len(around))
@@ -149,19 +151,14 @@ def _built(marks: Iterator[_Mark]) -> SourceText:
     return SourceText(root[0] if root else None, places)
 
 
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _fresh_key(key: object, around: dict[str, Any], place: Place) -> str:
+def _fresh_key(kind: str, key: object, around: dict[str, Any], place: Place) -> str:
+    if kind == "<<":
+        raise SourceError("unsupported", "merge keys are not read; write the values out", place)
+    if kind != "value":
+        raise SourceError("unsupported", "a key is a text, not a list or an object", place)
     if not isinstance(key, str):
-        raise SourceError(
-            "unsupported", f"a key is a text; write {json.dumps(str(key)[:40])} in quotes", place
-        )
+        message = f"a key is a text; write {json.dumps(str(key)[:40])} in quotes"
+        raise SourceError("unsupported", message, place)
     if key in around:
         raise SourceError("duplicate_key", f"the key {key[:60]!a} stands twice", place)
     return key
@@ -177,11 +174,9 @@ _NOT_JSON = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)|0o[0-7]+|0x[0-
 
 
 def _yaml_marks(text: str) -> Iterator[_Mark]:
-    """Yield the marks of a YAML document."""
     need_workflow_extra()
     import yaml
 
-    keys: list[bool | None] = []  # per open collection: is a key next? None in a list
     documents = 0
     try:
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
@@ -191,47 +186,27 @@ def _yaml_marks(text: str) -> Iterator[_Mark]:
                 documents += 1
                 if documents > 1:
                     raise SourceError("unsupported", "a second document; one is expected", place)
-            if not isinstance(event, yaml.NodeEvent | yaml.CollectionEndEvent):
-                continue
-            if isinstance(event, yaml.NodeEvent):
-                _refuse(event, place)
-            yield from _marks_of(event, place, keys)
+            elif isinstance(event, yaml.CollectionEndEvent):
+                yield _Mark("}", place)
+            elif isinstance(event, yaml.NodeEvent):
+                yield _mark_of(event, place)
     except yaml.YAMLError as error:
         raise _yaml_error(error, text) from None
 
 
-def _refuse(event: Any, place: Place) -> None:
-    """Raise for what JSON data has no form for."""
+def _mark_of(event: Any, place: Place) -> _Mark:
+    """Return the mark of an event that begins a value; raise for what JSON data has no form for."""
     import yaml
 
     if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
         raise SourceError("unsupported", "anchors and aliases are not read; write the value out", place)
-    if getattr(event, "tag", None) is not None:
+    if event.tag is not None:
         raise SourceError("unsupported", f"tags such as {event.tag[:40]!a} are not read", place)
-
-
-def _marks_of(event: Any, place: Place, keys: list[bool | None]) -> Iterator[_Mark]:
-    """Yield the mark of one event; *keys* is kept up to date."""
-    import yaml
-
-    if isinstance(event, yaml.CollectionEndEvent):
-        keys.pop()
-        yield _Mark("}", place)
-        return
-    is_key = bool(keys) and keys[-1] is True
-    if keys and keys[-1] is not None:
-        keys[-1] = not keys[-1]
-    if isinstance(event, yaml.ScalarEvent):
-        value = _scalar(event.value, place) if event.implicit[0] else event.value
-        if is_key and event.value == "<<" and event.implicit[0]:
-            raise SourceError("unsupported", "merge keys are not read; write the values out", place)
-        yield _Mark("key" if is_key else "value", place, value)
-        return
-    if is_key:
-        raise SourceError("unsupported", "a key is a text, not a list or an object", place)
-    is_map = isinstance(event, yaml.MappingStartEvent)
-    keys.append(True if is_map else None)
-    yield _Mark("{" if is_map else "[", place)
+    if not isinstance(event, yaml.ScalarEvent):
+        return _Mark("{" if isinstance(event, yaml.MappingStartEvent) else "[", place)
+    if not event.implicit[0]:
+        return _Mark("value", place, event.value)
+    return _Mark("<<" if event.value == "<<" else "value", place, _scalar(event.value, place))
 
 
 def _scalar(text: str, place: Place) -> Any:
@@ -243,19 +218,18 @@ def _scalar(text: str, place: Place) -> Any:
     if _INT.fullmatch(text):
         return _number(int(text), text, place)
     if _FLOAT.fullmatch(text):
-        value = float(text)
-        return _number(int(value) if value.is_integer() and abs(value) <= NUMBER_MAX else value, text, place)
+        return _number(float(text), text, place)
     if _NOT_JSON.fullmatch(text):
-        raise SourceError(
-            "unsupported", f"the number {text[:40]} has no form in JSON; write it in quotes", place
-        )
+        message = f"the number {text[:40]} has no form in JSON; write it in quotes"
+        raise SourceError("unsupported", message, place)
     return text
 
 
 def _number(value: float, text: str, place: Place) -> int | float:
-    if (isinstance(value, float) and isinf(value)) or (isinstance(value, int) and value.bit_length() > 1024):
+    """Return a number that a double holds; a whole one is an int as far as a double is exact."""
+    if isinf(value) if isinstance(value, float) else value.bit_length() > 1024:
         raise SourceError("limit", f"the number {text[:40]} is beyond what a double holds", place)
-    return value
+    return int(value) if abs(value) <= NUMBER_MAX and value == int(value) else value
 
 
 def _yaml_error(error: Any, text: str) -> SourceError:
@@ -274,17 +248,8 @@ def _yaml_error(error: Any, text: str) -> SourceError:
 
 # -- JSON ----------------------------------------------------------------------------------------------------------
 
-_TOKEN = re.compile(
-    r'[ \t\r\n]*+(?:("[^"\\]*+(?:\\.[^"\\]*+)*+")|([{\[])|([}\]])|([,:])|([^ \t\r\n,:{}\[\]"]++))', re.DOTALL
-)
-
-
-def _json_of(text: str) -> Any:
-    """Return a JSON text's value, None for what is no JSON (a flow collection of YAML may begin alike)."""
-    try:
-        return json.loads(text, parse_constant=_no_constant)
-    except (ValueError, RecursionError):
-        return None
+_TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{\[}\]]|[^ \t\r\n,:{}\[\]"]++', re.DOTALL)
+"""A bracket, or a value that is none."""
 
 
 def _no_constant(name: str) -> Any:
@@ -293,36 +258,19 @@ def _no_constant(name: str) -> Any:
 
 def _json_marks(text: str) -> Iterator[_Mark]:
     """Yield the marks of a text that is known to be JSON."""
-    starts = [0, *(found.end() for found in re.finditer("\n", text))]
-    line = 0
-    is_map: list[bool] = []
-    key_next = False
+    line, begin, end = 1, 0, text.find("\n")
     for token in _TOKEN.finditer(text):
-        quoted, opening, closing, mark, bare = token.groups()
-        at = token.end() - len(next(filter(None, token.groups())))
-        while line + 1 < len(starts) and starts[line + 1] <= at:
-            line += 1
-        place = Place(line + 1, at - starts[line] + 1)
-        if opening:
-            is_map.append(opening == "{")
-            key_next = is_map[-1]
-            yield _Mark(opening, place)
-        elif closing:
-            is_map.pop()
-            key_next = False
+        while 0 <= end < token.start():
+            line, begin, end = line + 1, end + 1, text.find("\n", end + 1)
+        place = Place(line, token.start() - begin + 1)
+        if token[0] in "{[":
+            yield _Mark(token[0], place)
+        elif token[0] in "}]":
             yield _Mark("}", place)
-        elif mark:
-            key_next = mark == "," and is_map[-1]
-        elif key_next:
-            yield _Mark("key", place, json.loads(quoted))
         else:
-            yield _Mark("value", place, _json_scalar(quoted or bare, place))
+            yield _Mark("value", place, _json_scalar(token[0], place))
 
 
 def _json_scalar(text: str, place: Place) -> Any:
     value = json.loads(text)
-    if type(value) not in (int, float):
-        return value
-    if isinstance(value, float) and value.is_integer() and abs(value) <= NUMBER_MAX:
-        value = int(value)
-    return _number(value, text, place)
+    return _number(value, text, place) if type(value) in (int, float) else value

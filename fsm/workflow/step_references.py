@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isinf
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...states.records.plans import Step
 from .expressions.functions import CHARS_MAX, Misfit, kind_of, text
@@ -63,18 +63,18 @@ class StepOutput:
     error: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Reference:
+class _Unresolved(Misfit):
+    """A placeholder has no value; the code is that of its defect."""
+
+
+class _Reference(NamedTuple):
     """One placeholder: where it is in a text, and what it names; *step* is None when it cannot be read."""
 
     start: int
     end: int
-    step: int | None
+    text: str
+    step: int | None = None
     path: tuple[str | int, ...] = ()
-
-    def name(self) -> str:
-        """Return the placeholder without its path."""
-        return f"$step[{self.step}].output"
 
 
 def placeholder_defects(steps: Sequence[Step]) -> list[tuple[int, PlaceholderDefect]]:
@@ -83,26 +83,25 @@ def placeholder_defects(steps: Sequence[Step]) -> list[tuple[int, PlaceholderDef
     for index, step in enumerate(steps):
         for path, value in _texts(step.args):
             for reference in _references(value):
-                defect = _static_defect(reference, value, path, index, steps)
-                if defect is not None:
-                    found.append((index, defect))
+                try:
+                    kind = steps[_earlier(reference, index, len(steps))].type
+                    if kind not in _OUTPUTS:
+                        message = f"step {reference.step} is of type {kind} and has no output"
+                        raise _Unresolved("no_output", message)
+                except _Unresolved as why:
+                    found.append((index, PlaceholderDefect(why.code, path, why.problem)))
     return found
 
 
 def has_placeholders(arguments: Mapping[str, Any]) -> bool:
     """Return whether some text of *arguments* holds a placeholder, or an escaped one."""
-    return any(START in value for _, value in _texts(arguments))
+    return bool(_texts(arguments))
 
 
 def needed_steps(arguments: Mapping[str, Any]) -> tuple[int, ...]:
     """Return the numbers of the steps that *arguments* refer to, in order, each once."""
-    found = {
-        reference.step
-        for _, value in _texts(arguments)
-        for reference in _references(value)
-        if reference.step is not None
-    }
-    return tuple(sorted(found))
+    found = {reference.step for _, value in _texts(arguments) for reference in _references(value)}
+    return tuple(sorted(step for step in found if step is not None))
 
 
 def resolve_arguments(
@@ -117,53 +116,56 @@ def resolve_arguments(
         outputs: One per step of the plan; None for steps without output and for those that have not run.
     """
     defects: list[PlaceholderDefect] = []
-    resolved = _resolved(dict(arguments), (), _Resolution(index, outputs, defects), DEPTH_MAX)
+
+    def replaced(value: str, path: tuple[str | int, ...]) -> Any:
+        try:
+            return _filled(value, index, outputs)
+        except Misfit as misfit:
+            code = misfit.code if isinstance(misfit, _Unresolved) else "wrong_type"
+            defects.append(PlaceholderDefect(code, path, misfit.problem))
+            return value
+
+    resolved: dict[str, Any] = _changed(arguments, replaced)
     return tuple(defects) if defects else resolved
 
 
-@dataclass(frozen=True, slots=True)
-class _Resolution:
-    """What resolving one step's arguments needs."""
-
-    index: int
-    outputs: Sequence[StepOutput | None]
-    defects: list[PlaceholderDefect]
-
-
-def _resolved(value: Any, path: tuple[str | int, ...], how: _Resolution, depth: int) -> Any:
+def _changed(
+    value: Any, change: Callable[[str, tuple[str | int, ...]], Any], path: tuple[str | int, ...] = ()
+) -> Any:
+    """Return a JSON value with every text that can hold a placeholder changed, given it and its path."""
     if type(value) is str:
-        return _filled(value, path, how) if START in value else value
-    if depth <= 0:
-        return value
-    if type(value) is dict:
-        return {key: _resolved(item, (*path, key), how, depth - 1) for key, item in value.items()}
-    if type(value) is list:
-        return [_resolved(item, (*path, number), how, depth - 1) for number, item in enumerate(value)]
+        return change(value, path) if START in value else value
+    if len(path) < DEPTH_MAX and isinstance(value, Mapping):
+        return {key: _changed(item, change, (*path, key)) for key, item in value.items()}
+    if len(path) < DEPTH_MAX and type(value) is list:
+        return [_changed(item, change, (*path, number)) for number, item in enumerate(value)]
     return value
 
 
-def _filled(value: str, path: tuple[str | int, ...], how: _Resolution) -> Any:
-    """Return one text with its placeholders replaced; what has none stays as it is, and is noted as a defect."""
+def _texts(value: Any) -> list[tuple[tuple[str | int, ...], str]]:
+    """Return every text of a JSON value that can hold a placeholder, with its path."""
+    found: list[tuple[tuple[str | int, ...], str]] = []
+    _changed(value, lambda text, path: found.append((path, text)))
+    return found
+
+
+def _filled(value: str, index: int, outputs: Sequence[StepOutput | None]) -> Any:
     pieces: list[str] = []
     at = 0
     for reference in _references(value):
-        found = _value_of(reference, value, path, how)
-        if isinstance(found, PlaceholderDefect):
-            how.defects.append(found)
-            return value
+        step = _earlier(reference, index, len(outputs))
+        output = outputs[step]
+        if output is None or output.error:
+            why = "has no output" if output is None else f"failed: {ascii(output.error[:120])[1:-1]}"
+            raise _Unresolved("no_output", f"step {step} {why}")
+        found = _part_of(output.value, reference)
         if (reference.start, reference.end) == (0, len(value)):
             return found
-        try:
-            pieces += [_plain(value[at : reference.start]), text(found)]
-        except Misfit as misfit:
-            how.defects.append(PlaceholderDefect("wrong_type", path, misfit.problem))
-            return value
+        pieces += [_plain(value[at : reference.start]), text(found)]
         at = reference.end
     whole = "".join([*pieces, _plain(value[at:])])
     if len(whole) > CHARS_MAX:
-        how.defects.append(
-            PlaceholderDefect("wrong_type", path, f"a text of more than {CHARS_MAX} characters")
-        )
+        raise Misfit("range", f"a text of more than {CHARS_MAX} characters")
     return whole
 
 
@@ -171,42 +173,41 @@ def _plain(value: str) -> str:
     return value.replace("$" + START, START)
 
 
-def _value_of(reference: _Reference, value: str, path: tuple[str | int, ...], how: _Resolution) -> Any:
-    """Return what a placeholder stands for, or why there is nothing."""
-    if reference.step is None:
-        return _malformed(value, reference, path)
-    if reference.step >= len(how.outputs):
-        return _unknown(reference, path, len(how.outputs))
-    if reference.step >= how.index:
-        return _forward(reference, path, how.index)
-    output = how.outputs[reference.step]
-    if output is None or output.error:
-        why = "has no output" if output is None else f"failed: {ascii(output.error[:120])[1:-1]}"
-        return PlaceholderDefect("no_output", path, f"step {reference.step} {why}")
-    return _found(reference, output.value, path)
+def _earlier(reference: _Reference, index: int, count: int) -> int:
+    """Return the step before *index* that a reference names, of *count* in the plan."""
+    step = reference.step
+    if step is None:
+        message = f"expected $step[N].output or a path below it, found {reference.text!a}"
+        raise _Unresolved("bad_placeholder", message)
+    if step >= count:
+        message = f"there is no step {step}; the plan has steps 0 to {count - 1}"
+        raise _Unresolved("unknown_step", message)
+    if step >= index:
+        what = "itself" if step == index else f"step {step}, which comes later"
+        raise _Unresolved("forward_reference", f"step {index} refers to {what}")
+    return step
 
 
-def _found(reference: _Reference, value: Any, path: tuple[str | int, ...]) -> Any:
+def _part_of(value: Any, reference: _Reference) -> Any:
     """Return the part of an output that the reference's path leads to."""
-    seen = reference.name()
+    seen = f"$step[{reference.step}].output"
     if reference.path and type(value) is str:
         value = _read(value)
     for part in reference.path:
         if isinstance(part, int) and isinstance(value, list):
             if not -len(value) <= part < len(value):
-                message = f"{seen} has {len(value)} items, there is no [{part}]"
-                return PlaceholderDefect("missing_path", path, message)
+                raise _Unresolved("missing_path", f"{seen} has {len(value)} items, there is no [{part}]")
             value, seen = value[part], f"{seen}[{part}]"
         elif isinstance(part, str) and isinstance(value, dict):
             if part not in value:
                 keys = ", ".join(ascii(key[:40])[1:-1] for key in list(value)[:10])
                 message = f"{seen} has no {part!a}; it has: {keys or 'nothing'}"
-                return PlaceholderDefect("missing_path", path, message[:300])
+                raise _Unresolved("missing_path", message[:300])
             value, seen = value[part], f"{seen}.{ascii(part)[1:-1]}"
         else:
             what = "a list" if isinstance(part, int) else "an object"
             message = f"{seen} is {kind_of(value)}, expected {what} with {part!a}"
-            return PlaceholderDefect("wrong_type", path, message[:300])
+            raise _Unresolved("wrong_type", message[:300])
     return value
 
 
@@ -243,11 +244,11 @@ def _references(value: str) -> Iterator[_Reference]:
             continue
         match = _PLACEHOLDER.match(value, start)
         if match is None or value.startswith("[", match.end()):  # a part that cannot be read follows the path
-            yield _Reference(start, at, None)
+            yield _Reference(start, at, value[start : start + 40])
             continue
         at = match.end()
         path = tuple(_part(found) for found in _PART.finditer(match["path"]))
-        yield _Reference(start, at, int(match["step"]), path)
+        yield _Reference(start, at, match[0], int(match["step"]), path)
 
 
 def _part(found: re.Match[str]) -> str | int:
@@ -255,54 +256,3 @@ def _part(found: re.Match[str]) -> str | int:
     if number is not None:
         return int(number)
     return next(part for part in (word, double, single) if part is not None)
-
-
-def _texts(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Yield every text of a JSON value that can hold a placeholder, with its path."""
-    if type(value) is str:
-        if START in value:
-            yield path, value
-    elif len(path) < DEPTH_MAX and isinstance(value, Mapping):
-        for key, item in value.items():
-            yield from _texts(item, (*path, key))
-    elif len(path) < DEPTH_MAX and type(value) is list:
-        for number, item in enumerate(value):
-            yield from _texts(item, (*path, number))
-
-
-# -- defects -----------------------------------------------------------------------------------------------------
-
-
-def _static_defect(
-    reference: _Reference, value: str, path: tuple[str | int, ...], index: int, steps: Sequence[Step]
-) -> PlaceholderDefect | None:
-    """Return what is wrong with a reference whatever the steps will give."""
-    if reference.step is None:
-        return _malformed(value, reference, path)
-    if reference.step >= len(steps):
-        return _unknown(reference, path, len(steps))
-    if reference.step >= index:
-        return _forward(reference, path, index)
-    kind = steps[reference.step].type
-    if kind not in _OUTPUTS:
-        return PlaceholderDefect(
-            "no_output", path, f"step {reference.step} is of type {kind} and has no output"
-        )
-    return None
-
-
-def _malformed(value: str, reference: _Reference, path: tuple[str | int, ...]) -> PlaceholderDefect:
-    found = ascii(value[reference.start : reference.start + 40])
-    return PlaceholderDefect(
-        "bad_placeholder", path, f"expected $step[N].output or a path below it, found {found}"
-    )
-
-
-def _unknown(reference: _Reference, path: tuple[str | int, ...], count: int) -> PlaceholderDefect:
-    message = f"there is no step {reference.step}; the plan has steps 0 to {count - 1}"
-    return PlaceholderDefect("unknown_step", path, message)
-
-
-def _forward(reference: _Reference, path: tuple[str | int, ...], index: int) -> PlaceholderDefect:
-    what = "itself" if reference.step == index else f"step {reference.step}, which comes later"
-    return PlaceholderDefect("forward_reference", path, f"step {index} refers to {what}")

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from difflib import get_close_matches
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
 from ...states.records.plans import Elicitation
 from ...states.records.workflow import FlowTask, Goto, Hook
-from .defects import FileDefect, defect
-from .expressions.evaluator import Expression, ExpressionError, parse_expression, template_parts
-from .source import Path, Place, SourceText
+from .defects import DefectList, near_or_all
+from .expressions.evaluator import ExpressionError, parse_expression, template_parts
+from .source import Path, SourceText
 
 KEYS = ("action", "input", "when", "post", "goto", "onError", "abort", "elicitation", "description")
 UNSUPPORTED = ("async", "await", "catch", "dependsOn", "emit", "init", "retry", "template", "vars")
 """Keys that the original engine knows for tasks and this one has no meaning for."""
 
 TASK_DEPTH_MAX = 8
+T = TypeVar("T")
 _NAME = re.compile(r"[^\W\d]\w*")
 _POST = re.compile(r"[^\W\d]\w*(?:\[\])?")
 _ACTION = re.compile(r"[\w.-]+(?:[/:][\w.-]+)*")
 
 
-class TaskReader:
+class TaskReader(DefectList):
     """
     Reads tasks and keeps what is wrong and which variables are read.
 
@@ -34,62 +34,41 @@ class TaskReader:
         origin: Where parts of the data stand in the file: a path of the data to one of the file.
 
     Attributes:
-        defects: What was found so far.
         reads: Variables that are read, each with the path of the expression; those of ``post`` are left out, since
             an action may have any outputs.
     """
 
     def __init__(self, source: SourceText, origin: Mapping[Path, Path]) -> None:
-        self.source = source
-        self.origin = dict(origin)
-        self.defects: list[FileDefect] = []
+        super().__init__(source, origin)
         self.reads: list[tuple[str, Path]] = []
-
-    def place(self, path: Path) -> tuple[Path, Place]:
-        """Return where something is in the file: its path there, and line and column."""
-        for size in range(len(path), -1, -1):
-            if path[:size] in self.origin:
-                path = (*self.origin[path[:size]], *path[size:])
-                break
-        return path, self.source.place(path)
-
-    def add(self, code: str, message: str, path: Path, *, warning: bool = False) -> None:
-        """Add a defect at a path of the data."""
-        shown, place = self.place(path)
-        self.defects.append(defect(code, message, shown, place, warning=warning))
-
-    def near(self, word: str, known: tuple[str, ...]) -> str:
-        """Return a suggestion for a word that is not known, with a leading separator."""
-        found = get_close_matches(word, known, n=1)
-        return f"; did you mean {found[0]}?" if found else f"; there are: {', '.join(known)}"
 
     # -- values ----------------------------------------------------------------------------------------------------
 
     def mapping(self, data: Mapping[str, Any], key: str, path: Path) -> dict[str, Any]:
         """Return an object under *key*; null and a missing key are empty."""
-        value = data.get(key)
-        if value is None:
-            return {}
-        if isinstance(value, dict):
-            return value
-        self.add("wrong_type", f"{key} must be an object", (*path, key))
-        return {}
+        return self._typed(data, key, path, dict, "an object") or {}
 
     def text(self, data: Mapping[str, Any], key: str, path: Path) -> str:
         """Return a text under *key*; null and a missing key are empty."""
-        value = data.get(key)
-        if value is None or isinstance(value, str):
-            return value or ""
-        self.add("wrong_type", f"{key} must be a text", (*path, key))
-        return ""
+        return self._typed(data, key, path, str, "a text") or ""
 
     def flag(self, data: Mapping[str, Any], key: str, path: Path) -> bool:
         """Return a bool under *key*; null and a missing key are false."""
+        return self._typed(data, key, path, bool, "true or false") or False
+
+    def _typed(self, data: Mapping[str, Any], key: str, path: Path, kind: type[T], words: str) -> T | None:
         value = data.get(key)
-        if value is None or isinstance(value, bool):
-            return bool(value)
-        self.add("wrong_type", f"{key} must be true or false", (*path, key))
-        return False
+        if value is None or isinstance(value, kind):
+            return value
+        self.add("wrong_type", f"{key} must be {words}", (*path, key))
+        return None
+
+    def check_keys(self, data: Mapping[str, Any], known: tuple[str, ...], where: str, path: Path) -> None:
+        """Add a defect for each key that is not *known*."""
+        for key in data:
+            if key not in known:
+                message = f"{key!a} is not known {where}{near_or_all(key, known)}"
+                self.add("unknown_key", message, (*path, key))
 
     def condition(self, data: Mapping[str, Any], key: str, path: Path) -> str | bool | None:
         """Return a condition under *key*: an expression or a bool."""
@@ -100,7 +79,7 @@ class TaskReader:
             self.add("wrong_type", f"{key} must be an expression, or true or false", (*path, key))
             return None
         try:
-            self._note(parse_expression(value), (*path, key))
+            self.reads += [(name, (*path, key)) for name in parse_expression(value).names]
         except ExpressionError as error:
             self.add("expression", str(error), (*path, key))
         return value
@@ -122,12 +101,9 @@ class TaskReader:
             try:
                 for part in template_parts(value):
                     if not isinstance(part, str) and not outputs:
-                        self._note(part[1], path)
+                        self.reads += [(name, path) for name in part[1].names]
             except ExpressionError as error:
                 self.add("expression", str(error), path)
-
-    def _note(self, expression: Expression, path: Path) -> None:
-        self.reads += [(name, path) for name in expression.names]
 
     # -- tasks -----------------------------------------------------------------------------------------------------
 
@@ -165,9 +141,7 @@ class TaskReader:
                 self.add("unsupported", f"{key!a} of a task has no meaning here", (*path, key))
             elif key not in KEYS:
                 if not isinstance(value, dict) or "action" in data:
-                    self.add(
-                        "unknown_key", f"{key!a} is not known in a task{self.near(key, KEYS)}", (*path, key)
-                    )
+                    self.check_keys({key: value}, KEYS, "in a task", path)
                 elif len(path) > TASK_DEPTH_MAX:
                     self.add("limit", f"tasks nested deeper than {TASK_DEPTH_MAX} levels", (*path, key))
                 else:
@@ -191,9 +165,8 @@ class TaskReader:
     def _action(self, data: Mapping[str, Any], path: Path) -> str | None:
         action = self.text(data, "action", path).strip()
         if action and not _ACTION.fullmatch(action):
-            self.add(
-                "name", f"{action[:60]!a} is no action: a tool, or service/path:method", (*path, "action")
-            )
+            message = f"{action[:60]!a} is no action: a tool, or service/path:method"
+            self.add("name", message, (*path, "action"))
         return action or None
 
     def _input(self, data: Mapping[str, Any], path: Path) -> dict[str, Any]:
@@ -205,9 +178,8 @@ class TaskReader:
         given = self.mapping(data, "post", path)
         for name in given:
             if not _POST.fullmatch(name):
-                self.add(
-                    "name", f"{name!a} is no name of a variable, with [] to append", (*path, "post", name)
-                )
+                message = f"{name!a} is no name of a variable, with [] to append"
+                self.add("name", message, (*path, "post", name))
         self.check_template(given, (*path, "post"), outputs=True)
         return given
 
@@ -216,13 +188,7 @@ class TaskReader:
         here = (*path, "onError")
         if not hook:
             return None
-        for key in hook:
-            if key not in ("action", "input"):
-                self.add(
-                    "unknown_key",
-                    f"{key!a} is not known in onError{self.near(key, ('action', 'input'))}",
-                    (*here, key),
-                )
+        self.check_keys(hook, ("action", "input"), "in onError", here)
         action = self._action(hook, here)
         if action is None:
             self.add("no_action", "onError needs an action", here)
@@ -233,26 +199,20 @@ class TaskReader:
         here = (*path, "goto")
         if raw is None:
             return ()
-        if isinstance(raw, list):
-            found = [self._goto(item, (*here, index)) for index, item in enumerate(raw)]
-        else:
-            found = [self._goto(raw, here)]
-        return tuple(goto for goto in found if goto is not None)
+        items = (
+            [((*here, index), item) for index, item in enumerate(raw)]
+            if isinstance(raw, list)
+            else [(here, raw)]
+        )
+        return tuple(filter(None, (self._goto(item, place) for place, item in items)))
 
     def _goto(self, raw: Any, path: Path) -> Goto | None:
-        """Return one jump: a task's name, or an object with ``task`` and ``when``."""
         if isinstance(raw, str) and raw.strip():
             return Goto(task=raw.strip())
         if not isinstance(raw, dict):
             self.add("wrong_type", "goto is a task's name, or an object with task and when", path)
             return None
-        for key in raw:
-            if key not in ("task", "when"):
-                self.add(
-                    "unknown_key",
-                    f"{key!a} is not known in goto{self.near(key, ('task', 'when'))}",
-                    (*path, key),
-                )
+        self.check_keys(raw, ("task", "when"), "in goto", path)
         when = self.condition(raw, "when", path)
         task = self.text(raw, "task", path).strip()
         if not task:

@@ -19,7 +19,7 @@ from ...prompts.parsing.plan_data import plan_of
 from ...states.records.plans import STEPS_MAX, Plan, Step
 from ...states.records.workflow import EXEC_ACTION, PLAN_ACTION, Workflow
 from ...tools.catalog import Catalog, fold_name
-from .defects import FileDefect, defect, in_order
+from .defects import DefectList, FileDefect, defect, in_order, is_usable, near
 from .reader import workflow_of
 from .source import Path, SourceError, SourceText, read_source
 from .step_references import has_placeholders, placeholder_defects
@@ -54,7 +54,7 @@ class Report:
     @property
     def ok(self) -> bool:
         """Whether the file can be used: there is nothing but warnings."""
-        return all(item.severity == "warning" for item in self.defects)
+        return is_usable(self.defects)
 
 
 def validate(text: str, *, kind: Kind | None = None, tools: Catalog | None = None) -> Report:
@@ -92,38 +92,14 @@ def _kind_of(data: object) -> Kind:
 # -- plans -----------------------------------------------------------------------------------------------------------
 
 
-class _Found:
-    """
-    Collects the defects of one file.
-
-    Args:
-        source: The file.
-        inside: Path of the file that the checked data stand under.
-        bare: Whether the file is a list, which the checked data have under ``steps``.
-    """
-
-    def __init__(self, source: SourceText, inside: Path = (), *, bare: bool = False) -> None:
-        self.source = source
-        self.inside = inside
-        self.bare = bare
-        self.defects: list[FileDefect] = []
-
-    def add(self, code: str, message: str, path: Path, *, warning: bool = False) -> None:
-        """Add a defect at a path of the checked data."""
-        path = (*self.inside, *(path[1:] if self.bare else path))
-        self.defects.append(defect(code, message, path, self.source.place(path), warning=warning))
-
-
 def _plan_report(source: SourceText, tools: Catalog | None) -> Report:
-    """Return what is wrong with a plan."""
     data = source.data
-    found = _Found(source, bare=isinstance(data, list))
+    inside: Path = ()
+    if isinstance(data, dict) and isinstance(data.get("plan"), dict | list) and "steps" not in data:
+        data, inside = data["plan"], ("plan",)
+    found = DefectList(source, {(): inside})
     if isinstance(data, list):
-        data = {"steps": data}
-    elif isinstance(data, dict) and isinstance(data.get("plan"), dict | list) and "steps" not in data:
-        data, found.inside = data["plan"], ("plan",)
-        if isinstance(data, list):
-            data, found.bare = {"steps": data}, True
+        data, found.origin["steps",] = {"steps": data}, inside
     read = plan_of(data)
     plan = read if isinstance(read, Plan) else None
     for problem in () if isinstance(read, Plan) else read:
@@ -134,8 +110,7 @@ def _plan_report(source: SourceText, tools: Catalog | None) -> Report:
     if readable is not None:
         _check_plan(readable, found, tools, unread)
     defects = in_order(found.defects)
-    usable = all(item.severity == "warning" for item in defects)
-    return Report("plan", defects, plan=plan if usable else None)
+    return Report("plan", defects, plan=plan if is_usable(defects) else None)
 
 
 def _readable(data: object) -> tuple[Plan | None, frozenset[int]]:
@@ -149,8 +124,7 @@ def _readable(data: object) -> tuple[Plan | None, frozenset[int]]:
     return Plan(steps=tuple(read)), unread
 
 
-def _check_keys(data: Mapping[str, Any], found: _Found) -> None:
-    """Warn of keys that mean nothing: probably typos."""
+def _check_keys(data: Mapping[str, Any], found: DefectList) -> None:
     _warn_of(data, _HEAD_KEYS, (), found)
     steps = data.get("steps")
     for index, step in enumerate(steps if isinstance(steps, list) else ()):
@@ -158,26 +132,23 @@ def _check_keys(data: Mapping[str, Any], found: _Found) -> None:
             _warn_of(step, _STEP_KEYS, ("steps", index), found)
 
 
-def _warn_of(data: Mapping[str, Any], known: tuple[str, ...], path: Path, found: _Found) -> None:
+def _warn_of(data: Mapping[str, Any], known: tuple[str, ...], path: Path, found: DefectList) -> None:
     for key in data:
         if key not in known:
-            near = get_close_matches(key, known, n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            found.add("unknown_key", f"{key[:60]!a} means nothing here{hint}", (*path, key), warning=True)
+            message = f"{key[:60]!a} means nothing here{near(key, known)}"
+            found.add("unknown_key", message, (*path, key), warning=True)
 
 
-def _check_plan(plan: Plan, found: _Found, tools: Catalog | None, unread: frozenset[int]) -> None:
+def _check_plan(plan: Plan, found: DefectList, tools: Catalog | None, unread: frozenset[int]) -> None:
     """Add what is wrong with the steps of a plan that could be read, all but the *unread* ones."""
     for index, problem in placeholder_defects(plan.steps):
         found.add(problem.code, problem.message, ("steps", index, "args", *problem.path))
-    questions: list[tuple[Path, Any]] = [(("elicitation",), plan.elicitation)]
-    questions += [
-        (("steps", index, "elicitation"), step.elicitation) for index, step in enumerate(plan.steps)
-    ]
+    questions: list[tuple[Path, Any]] = [((), plan.elicitation)]
+    questions += [(("steps", index), step.elicitation) for index, step in enumerate(plan.steps)]
     for path, question in questions:
         if question is not None and question.schema_text and not question.requested_schema:
             message = "the schema is no JSON object, so every answer fits"
-            found.add("schema", message, (*path, "schema"), warning=True)
+            found.add("schema", message, (*path, "elicitation", "schema"), warning=True)
     if plan.is_empty:
         found.add("empty_plan", "the plan is empty: there is nothing left to do", (), warning=True)
     for index, step in enumerate(plan.steps):
@@ -189,7 +160,7 @@ def _check_plan(plan: Plan, found: _Found, tools: Catalog | None, unread: frozen
             _check_call(step, ("steps", index), found, tools)
 
 
-def _check_call(step: Step, path: Path, found: _Found, tools: Catalog) -> None:
+def _check_call(step: Step, path: Path, found: DefectList, tools: Catalog) -> None:
     """Add an unknown tool, or arguments that do not fit; what placeholders will give is not known yet."""
     tool = tools.find(step.name)
     if tool is None:
@@ -203,8 +174,8 @@ def _check_call(step: Step, path: Path, found: _Found, tools: Catalog) -> None:
 
 def _no_tool(name: str, tools: Catalog) -> str:
     names = {fold_name(tool.name): tool.name for tool in tools}
-    near = get_close_matches(fold_name(name), list(names), n=1)
-    hint = f"did you mean {names[near[0]]}?" if near else f"there are: {', '.join(names.values())}"
+    like = get_close_matches(fold_name(name), list(names), n=1)
+    hint = f"did you mean {names[like[0]]}?" if like else f"there are: {', '.join(names.values())}"
     return f"there is no tool {name[:60]!a}; {hint}"
 
 
@@ -212,17 +183,14 @@ def _no_tool(name: str, tools: Catalog) -> str:
 
 
 def _workflow_report(source: SourceText, tools: Catalog | None) -> Report:
-    """Return what is wrong with a workflow."""
     workflow, defects = workflow_of(source)
     if workflow is None or tools is None:
         return Report("workflow", defects, workflow=workflow)
-    found = _Found(source)
+    found = DefectList(source, {})
     for task in workflow.walk():
         path = _path_in(source, task.path)
-        for action, place in (
-            (task.action, path),
-            (task.on_error and task.on_error.action, (*path, "onError")),
-        ):
+        hook = task.on_error and task.on_error.action
+        for action, place in ((task.action, path), (hook, (*path, "onError"))):
             if action and action not in (PLAN_ACTION, EXEC_ACTION) and tools.find(action) is None:
                 found.add("unknown_tool", _no_tool(action, tools), (*place, "action"))
     defects = in_order((*defects, *found.defects))

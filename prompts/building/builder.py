@@ -2,7 +2,7 @@
 Prompt builders: what a model is told, per kind of request.
 
 `PromptBuilder` belongs to one run. It is pure: the same run gives the same messages, which is what lets a replay
-compare prompts. Whatever does not change during a run is rendered once.
+compare prompts. Values that do not change during a run are made once.
 """
 
 from __future__ import annotations
@@ -71,7 +71,6 @@ class PromptBuilder:
 
     def __init__(self, spec: Spec, catalog: Sequence[str]) -> None:
         self._spec = spec
-        self._templates: dict[str, tuple[Template, PromptMessage | None]] = {}
         self._static = {
             "RULES": "\n".join(f"- {rule}" for rule in spec.rules or RULES),
             "CATALOG": "\n".join(f"- {line}" for line in catalog),
@@ -115,8 +114,7 @@ class PromptBuilder:
             | {"FEEDBACK": inert(run.memory.feedback or "")}
             | dict(given.values)
         )
-        system, user = template.system_text(values), PromptMessage("user", template.user_text(values))
-        return (PromptMessage("system", system), user) if system else (user,)
+        return _messages(template, values)
 
     def text(self, task: TextTask) -> tuple[PromptMessage, ...]:
         """Return the messages of a free-text request; the documents' texts are fenced as data."""
@@ -132,33 +130,11 @@ class PromptBuilder:
         )
 
     def _render(self, name: str, values: Mapping[str, str]) -> tuple[PromptMessage, ...]:
-        known = self._templates.get(name)
-        if known is None:
-            known = self._templates[name] = self._prepared(name)
-        template, system = known
-        user = PromptMessage("user", template.user_text(values))
-        if system is None:
-            text = template.system_text(values)
-            system = PromptMessage("system", text) if text else None
-        return (user,) if system is None else (system, user)
-
-    def _prepared(self, name: str) -> tuple[Template, PromptMessage | None]:
-        """Return a template and, when nothing in it changes during a run, its rendered system message."""
-        static = self._static if name != "text" else {}
-        template = parse_template(self._spec.templates[name], name).settled(static)
-        constant = all(len(block) == 1 for block in template.system)
-        text = template.system_text({}) if constant else ""
-        return template, PromptMessage("system", text) if text else None
+        return _messages(parse_template(self._spec.templates[name], name), values)
 
     def _selection(self, run: Run) -> dict[str, str]:
         memory = run.memory
-        return {
-            "CRITERIA": self._criteria(run),
-            "DOCUMENTS_INDEX": self._documents(run),
-            "IMPROVEMENTS": "\n".join(f"- {inert(text)}" for text in memory.improvements or ()),
-            "HINT": inert(memory.hint or ""),
-            "WORKFLOW_HISTORY": self._history(run),
-        }
+        return self._task_plan(run) | {"HINT": inert(memory.hint or "")}
 
     def _parameters(self, run: Run) -> dict[str, str]:
         """The four sections and nothing else, or, without a schema from Stage 1, the fuller set."""
@@ -210,24 +186,19 @@ class PromptBuilder:
         chars_max = self._spec.limits.history_chars
         said = [(turn.role, turn.content) for turn in self._spec.transcript]
         said += [(turn.role, turn.content) for turn in run.memory.turns]
-        return {
-            "CRITERIA": self._criteria(run),
-            "DOCUMENTS_INDEX": self._documents(run),
-            "IMPROVEMENTS": "\n".join(f"- {inert(text)}" for text in run.memory.improvements or ()),
+        results = [result_text(message) for message in run.memory.history if not message.origin]
+        return self._common(run) | {
             "TRANSCRIPT": newest_lines([f"{role}: {_line(text)}" for role, text in said], chars_max),
-            "RESULTS": newest_lines(
-                [result_text(message) for message in run.memory.history if not message.origin], 4 * chars_max
-            ),
+            "RESULTS": newest_lines(results, 4 * chars_max),
         }
 
     def _task_plan(self, run: Run) -> dict[str, str]:
-        """What the planner of a workflow's tasks sees."""
-        return {
-            "CRITERIA": self._criteria(run),
-            "DOCUMENTS_INDEX": self._documents(run),
-            "IMPROVEMENTS": "\n".join(f"- {inert(text)}" for text in run.memory.improvements or ()),
-            "WORKFLOW_HISTORY": self._history(run),
-        }
+        return self._common(run) | {"WORKFLOW_HISTORY": self._history(run)}
+
+    def _common(self, run: Run) -> dict[str, str]:
+        improvements = "\n".join(f"- {inert(text)}" for text in run.memory.improvements or ())
+        criteria, documents = self._criteria(run), self._documents(run)
+        return {"CRITERIA": criteria, "DOCUMENTS_INDEX": documents, "IMPROVEMENTS": improvements}
 
     def _criteria(self, run: Run) -> str:
         progress = run.counters.criteria
@@ -260,6 +231,11 @@ class PromptBuilder:
                     known.clear()
                 known[place] = (message, message_text(message), _index_line(message))
             yield known[place]
+
+
+def _messages(template: Template, values: Mapping[str, str]) -> tuple[PromptMessage, ...]:
+    system, user = template.system_text(values), PromptMessage("user", template.user_text(values))
+    return (PromptMessage("system", system), user) if system else (user,)
 
 
 def _index_line(message: Message) -> str:

@@ -43,19 +43,7 @@ def result_text(message: Message) -> str:
 
 def newest_lines(lines: Sequence[str], chars_max: int) -> str:
     """Return *lines* in their order, the oldest left out until they fit; the newest is always there, cut to size."""
-    kept: list[str] = []
-    left = chars_max
-    for place, line in enumerate(reversed(lines), 1):
-        if len(line) > left:
-            if not kept and left > 0:
-                kept += [SHORTENED, line[:left]]
-                if place == len(lines):
-                    break
-            kept.append(OMITTED)
-            break
-        kept.append(line)
-        left -= len(line) + 1
-    return "\n".join(reversed(kept))
+    return "\n".join(reversed(_fitting(reversed(lines), chars_max)))
 
 
 def history_text(rendered: Iterable[str], chars_max: int) -> str:
@@ -65,17 +53,21 @@ def history_text(rendered: Iterable[str], chars_max: int) -> str:
     A marker follows when something was cut. The newest action is always there, cut to size when it alone is too
     long.
     """
-    texts: list[str] = []
-    left = chars_max
-    actions = iter(rendered)
-    for text in actions:
+    return "\n".join(_fitting(rendered, chars_max))
+
+
+def _fitting(texts: Iterable[str], left: int) -> list[str]:
+    """Return the first of *texts* that fit into *left* characters, and what is said of those that do not."""
+    kept: list[str] = []
+    rest = iter(texts)
+    for text in rest:
         if len(text) > left:
-            if not texts and left > 0:
-                texts += [text[:left], SHORTENED]
-                if next(actions, None) is None:
+            if not kept and left > 0:
+                kept.append(f"{text[:left]}\n{SHORTENED}")
+                if next(rest, None) is None:
                     break
-            texts.append(OMITTED)
+            kept.append(OMITTED)
             break
-        texts.append(text)
+        kept.append(text)
         left -= len(text) + 1
-    return "\n".join(texts)
+    return kept

@@ -42,10 +42,6 @@ class Template:
     user: tuple[Block, ...]
     keys: frozenset[str]
 
-    def settled(self, values: Mapping[str, str]) -> Template:
-        """Return the template with the blocks that need nothing but *values* filled in, or left out when empty."""
-        return Template(_settled(self.system, values), _settled(self.user, values), self.keys)
-
     def system_text(self, values: Mapping[str, str]) -> str:
         """Return the system part with *values* in place; a name that is missing counts as empty."""
         return _filled(self.system, values)
@@ -53,18 +49,6 @@ class Template:
     def user_text(self, values: Mapping[str, str]) -> str:
         """Return the user part, likewise."""
         return _filled(self.user, values)
-
-
-def _settled(blocks: tuple[Block, ...], values: Mapping[str, str]) -> tuple[Block, ...]:
-    """Return *blocks*, those without any other placeholder as plain text, neighbours joined."""
-    settled: list[Block] = []
-    for block in blocks:
-        if not values.keys() >= set(block[1::2]):
-            settled.append(block)
-        elif text := _filled((block,), values):
-            joined = len(settled) > 0 and len(settled[-1]) == 1
-            settled[-1:] = [(f"{settled[-1][0]}\n\n{text}",)] if joined else [*settled[-1:], (text,)]
-    return tuple(settled)
 
 
 def _filled(blocks: tuple[Block, ...], values: Mapping[str, str]) -> str:

@@ -34,7 +34,7 @@ class AnthropicModel(RemoteModel):
     home = "https://api.anthropic.com"
     hosts = ("anthropic.com", "claude.com")
     key_names = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
-    sdk_client = "Anthropic"
+    sdk_client = "AsyncAnthropic"
     modules = ("anthropic", "anthropic.resources.messages")
     unnamed = ("temperature",)  # no parameter of the SDK any more; servers of one's own take it
     apis = ("messages",)

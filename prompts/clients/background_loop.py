@@ -22,11 +22,16 @@ T = TypeVar("T")
 
 
 class LoopThread:
-    """An event loop in a thread of its own, begun with the first use, and again in a forked process."""
+    """
+    An event loop in a thread of its own, begun with the first use, and again in a forked process.
+
+    Attributes:
+        loop: The one that was begun last.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None
         self._pid = 0
 
     def wait(self, work: Coroutine[Any, Any, T], is_cancelled: Callable[[], bool]) -> T:
@@ -35,7 +40,7 @@ class LoopThread:
 
         Args:
             work: Runs on the loop.
-            is_cancelled: RequestOptions from this thread every tenth of a second; what it raises ends the work, too.
+            is_cancelled: Asked from this thread every tenth of a second; what it raises ends the work, too.
 
         Raises:
             CallStopped: *is_cancelled* was true; *work* has ended before.
@@ -60,10 +65,10 @@ class LoopThread:
 
     def _running(self) -> asyncio.AbstractEventLoop:
         with self._lock:
-            if self._loop is None or self._pid != os.getpid():
-                self._loop, self._pid = asyncio.new_event_loop(), os.getpid()
-                threading.Thread(target=self._loop.run_forever, name="paor-exchange", daemon=True).start()
-            return self._loop
+            if self.loop is None or self._pid != os.getpid():
+                self.loop, self._pid = asyncio.new_event_loop(), os.getpid()
+                threading.Thread(target=self.loop.run_forever, name="paor-exchange", daemon=True).start()
+            return self.loop
 
 
 BACKGROUND = LoopThread()

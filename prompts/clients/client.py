@@ -30,7 +30,7 @@ from ..model import (
     prompt_bytes,
 )
 from .background_loop import BACKGROUND
-from .connection import Attempt, Connection
+from .connection import Attempt, AttemptResult, Connection
 from .prices import Price
 from .settings import (
     Port,
@@ -68,8 +68,9 @@ class CallProgress(Struct):
     request_id: str | None = None
 
 
-AttemptPlan = Generator[Attempt | float, Any, Reply | ModelUnavailable]
-"""Yields what to do, an attempt or seconds to wait, is sent what an attempt came to, and returns the answer."""
+Answer = Reply | ModelUnavailable
+AttemptPlan = Generator[Attempt | float | Answer, AttemptResult | None, None]
+"""Yields what to do, an attempt or seconds to wait, is sent what an attempt came to, and yields the answer at its end."""
 
 
 class RemoteModel(Connection):
@@ -131,7 +132,6 @@ class RemoteModel(Connection):
             )
         self._structured = one_of(structured, "structured", ("auto", *self.structures))
         given = [one for one in (client, async_client) if one is not None]
-        self._has_given = bool(given)
         self._place(base_url, given)
         limit = MAX_TOKENS if self.official else MAX_TOKENS_ELSEWHERE
         self._max_tokens = whole(limit if max_tokens is None else max_tokens, "max_tokens", 1, 10_000_000)
@@ -199,44 +199,32 @@ class RemoteModel(Connection):
         Raises:
             CallStopped: `ModelCall.is_cancelled` became true; the request is closed.
         """
-        if call.is_cancelled is not None and not self._has_given:
-            return BACKGROUND.wait(self.aask(call), call.is_cancelled)
-        plan, came = self._plan(call), None
-        while True:
+        if self._client is None:
+            return BACKGROUND.wait(self.aask(call), call.is_cancelled or (lambda: False))
+        plan = self._plan(call)
+        step = next(plan)
+        while not isinstance(step, Answer):
             # before each attempt, so also after each wait: a run that was cancelled during it sends nothing more
             if call.is_cancelled is not None and call.is_cancelled():
                 raise CallStopped("the run is cancelled")
-            try:
-                step = plan.send(came)
-            except StopIteration as stop:
-                answer: Reply | ModelUnavailable = stop.value
-                break
-            if isinstance(step, float):
-                self._port.sleep(step)
-                came = None
+            if isinstance(step, Attempt):
+                step = plan.send(self._attempted(step))
             else:
-                came = self._attempted(step)
-        if isinstance(answer, ModelUnavailable):
-            raise answer  # outside of any handler: no exception of an SDK hangs on it
-        return answer
+                self._port.sleep(step)
+                step = next(plan)
+        return _reply_or_raise(step)
 
     async def aask(self, call: ModelCall) -> Reply:
         """Do the same as `ask` without blocking the event loop."""
-        plan, came = self._plan(call), None
-        while True:
-            try:
-                step = plan.send(came)
-            except StopIteration as stop:
-                answer: Reply | ModelUnavailable = stop.value
-                break
-            if isinstance(step, float):
-                await self._port.asleep(step)
-                came = None
+        plan = self._plan(call)
+        step = next(plan)
+        while not isinstance(step, Answer):
+            if isinstance(step, Attempt):
+                step = plan.send(await self._aattempted(step))
             else:
-                came = await self._aattempted(step)
-        if isinstance(answer, ModelUnavailable):
-            raise answer
-        return answer
+                await self._port.asleep(step)
+                step = next(plan)
+        return _reply_or_raise(step)
 
     def _plan(self, call: ModelCall) -> AttemptPlan:
         """Make attempts until there is a reply or no more use in trying."""
@@ -251,7 +239,8 @@ class RemoteModel(Connection):
                 body["messages"] = [*body["messages"], *progress.turns]
             left = self._timeout_s if end is None else min(self._timeout_s, end - self._port.now())
             progress.attempts += 1
-            came: tuple[ParsedReply | AttemptFault, str | None] = yield Attempt(body, max(left, 0.001), call)
+            came = yield Attempt(body, max(left, 0.001), call)
+            assert came is not None, "an attempt comes to something"
             result, request_id = came
             progress.request_id = request_id or progress.request_id
             # before it is decided whether to ask again: `_fits` must know what this attempt used, or the next one exceeds
@@ -261,7 +250,8 @@ class RemoteModel(Connection):
                 turn = {"role": "assistant", "content": result.paused}
                 last = result.paused is None or len(progress.turns) >= PAUSES_MAX
                 if last or not self._fits(call, options, progress, as_json(turn)):
-                    return self._replied(call, progress, result)
+                    yield self._replied(call, progress, result)
+                    return
                 progress.turns.append(turn)
                 progress.said += result.text
                 continue
@@ -271,7 +261,8 @@ class RemoteModel(Connection):
             if not isinstance(wait, str) and not self._fits(call, options, progress):
                 wait = " (what is left of the token budget is too little for another attempt)"
             if isinstance(wait, str):
-                return self._unavailable(call, progress, result, wait + self._hint(result))
+                yield self._unavailable(call, progress, result, wait + self._hint(result))
+                return
             progress.retries += 1
             text = f"attempt {progress.attempts} failed: {self._clean(result.message)}"
             told = f"attempt {progress.attempts} failed ({result.code}), the next one in {wait:g} s"
@@ -419,6 +410,12 @@ class RemoteModel(Connection):
         facts |= {"model": self.name, "request": call.kind, "event": what, "code": code, "attempt": attempt}
         place = f"run {call.run_id} row {call.seq} step {call.step}: " if call.run_id else ""
         LOGGER.log(level, "%s%s, %s: %s", place, self.name, call.kind, told, extra={"paor": facts})
+
+
+def _reply_or_raise(answer: Answer) -> Reply:
+    if isinstance(answer, ModelUnavailable):
+        raise answer  # outside of any handler: no exception of an SDK hangs on it
+    return answer
 
 
 def _schema_key(call: ModelCall) -> str:

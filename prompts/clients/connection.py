@@ -19,6 +19,7 @@ from weakref import WeakKeyDictionary
 from msgspec import Struct
 
 from ..model import CallStopped, ModelCall, request_label
+from .background_loop import BACKGROUND
 from .settings import Port
 from .wire.exchange import Exchange
 from .wire.faults import AttemptFault
@@ -52,7 +53,8 @@ class Connection(ABC):
     Args:
         port: Time and chance.
         secrets: What must not get out.
-        client, async_client: Made by the host; None: made on first use, the async ones one for each event loop.
+        client, async_client: Made by the host. Without a sync one requests are made by async ones only, made on first use,
+            one for each event loop.
 
     Attributes:
         provider: Name of the provider and of its SDK.
@@ -96,16 +98,13 @@ class Connection(ABC):
                 quiet(self._secrets)
                 self._prepared = True
 
-    def _made(self, *, is_async: bool) -> Any:
+    def _made(self) -> Any:
         """Return a client of the SDK, its own retries off: attempts are counted, budgeted and journaled here."""
-        from .http import abound, bound, trust
+        from .http import bound, trust
 
-        sdk, kind = import_module(self.provider), "Async" if is_async else ""
-        hooks = {"response": [abound if is_async else bound]}
-        http = getattr(sdk, f"Default{kind}HttpxClient")(
-            event_hooks=hooks, verify=trust(), follow_redirects=False
-        )
-        return getattr(sdk, kind + self.sdk_client)(
+        sdk, hooks = import_module(self.provider), {"response": [bound]}
+        http = sdk.DefaultAsyncHttpxClient(event_hooks=hooks, verify=trust(), follow_redirects=False)
+        return getattr(sdk, self.sdk_client)(
             api_key=self._key or NO_KEY,
             base_url=self.base_url or self.home,
             max_retries=0,
@@ -113,19 +112,13 @@ class Connection(ABC):
             http_client=http,
         )
 
-    def _sync_client(self) -> Any:
-        with self._lock:
-            if self._client is None:
-                self._client = self._made(is_async=False)
-            return self._client
-
     def _async_client(self) -> Any:
-        if self._async_given is not None:
-            return self._async_given
         loop = asyncio.get_running_loop()
+        if self._async_given is not None and loop is not BACKGROUND.loop:  # which its host does not know
+            return self._async_given
         with self._lock:
             if loop not in self._async_clients:
-                self._async_clients[loop] = self._made(is_async=True)
+                self._async_clients[loop] = self._made()
             return self._async_clients[loop]
 
     @abstractmethod
@@ -150,18 +143,17 @@ class Connection(ABC):
         )
 
     def _events(self, client: Any, body: SyncBody | AsyncBody) -> Any:
-        """Return the SDK's stream of typed events over *body*."""
         import httpx2
 
         sdk = import_module(self.provider)
         kind = sdk.AsyncStream if body.is_async else sdk.Stream
         response = httpx2.Response(200, stream=body, request=httpx2.Request("POST", self.home))
-        return kind(cast_to=self._interface.types()[0], response=response, client=client)
+        return kind(cast_to=self._interface.sdk_type(self._interface.event), response=response, client=client)
 
     # -- one attempt -----------------------------------------------------------------------------------------------
 
     def _attempted(self, attempt: Attempt) -> AttemptResult:
-        """Make one attempt and return its outcome, with the server's id of it; never raises for a server."""
+        """Make one attempt with a host's sync client and return its outcome, with the server's id of it."""
         from .http import SyncBody
 
         exchange = Exchange(self._interface, attempt.call.on_text, self._scrub)
@@ -176,13 +168,12 @@ class Connection(ABC):
 
         try:
             self._ready()
-            client = self._sync_client()
-            opened: AbstractContextManager[Any] = self._open(client, attempt)
+            opened: AbstractContextManager[Any] = self._open(self._client, attempt)
             with opened as response:  # leaving it closes the connection, whatever the SDK's stream has done
                 is_stream = self._begun(exchange, attempt, response)
                 # from here on an error is one within the reply, of which what was heard may be whole
                 body = SyncBody(response.iter_bytes(), watch, is_stream=is_stream)
-                for event in self._events(client, body) if is_stream else body:
+                for event in self._events(self._client, body) if is_stream else body:
                     if is_stream and exchange.take(event):
                         break
         except CallStopped:  # before all others: a run that was cancelled is no fault of the server
@@ -192,7 +183,7 @@ class Connection(ABC):
         return self._ended(exchange, body, None)
 
     async def _aattempted(self, attempt: Attempt) -> AttemptResult:
-        """Do the same without blocking the event loop."""
+        """Do the same with an async client."""
         from .http import AsyncBody
 
         exchange = Exchange(self._interface, attempt.call.on_text, self._scrub)
@@ -224,7 +215,6 @@ class Connection(ABC):
         return request_label(self._scrub(found)) if found else None
 
     def _broken(self, exchange: Exchange, body: Body | None, error: Exception) -> AttemptResult:
-        """Return the outcome of an attempt that *error* ended."""
         from .http import fault_of
 
         headers = getattr(getattr(error, "response", None), "headers", None)

@@ -112,21 +112,8 @@ class AsyncBody(Body, httpx2.AsyncByteStream):
         yield b"\n\n"
 
 
-def bound(response: httpx2.Response) -> None:
-    """Read no more than a part of an error's body, which the SDK would read whole; a hook of the sync HTTP clients."""
-    if response.status_code >= 300:
-        assert isinstance(response.stream, httpx2.SyncByteStream)
-        body = b""
-        for data in response.stream:
-            body += data
-            if len(body) >= ERROR_BYTES:
-                break
-        response.stream.close()
-        response.stream = httpx2.ByteStream(body[:ERROR_BYTES])
-
-
-async def abound(response: httpx2.Response) -> None:
-    """Do the same for the async ones."""
+async def bound(response: httpx2.Response) -> None:
+    """Read no more than a part of an error's body, which the SDK would read whole; a hook of the HTTP clients."""
     if response.status_code >= 300:
         assert isinstance(response.stream, httpx2.AsyncByteStream)
         body = b""

@@ -43,7 +43,7 @@ class OpenAIModel(RemoteModel):
     home = "https://api.openai.com/v1"
     hosts = ("openai.com",)
     key_names = ("OPENAI_API_KEY",)
-    sdk_client = "OpenAI"
+    sdk_client = "AsyncOpenAI"
     modules = ("openai", "openai.resources.chat.completions", "openai.resources.responses")
     apis = ("chat", "responses")
     structures = ("schema", "object", "none")

@@ -117,7 +117,6 @@ def _price(entry: object, place: str, *, inner: bool = False) -> Price:
 
 
 def _amount(value: Any, place: str) -> int:
-    """Return a decimal price in whole micro-units."""
     try:
         amount = Decimal(value) if isinstance(value, str | int | Decimal) else Decimal("NaN")
     except InvalidOperation:

@@ -45,27 +45,13 @@ class Port(Protocol):
 
 
 class SystemPort:
-    """The machine's clocks."""
+    """The machine's clocks and its random numbers."""
 
-    def now(self) -> float:
-        """Return the monotonic clock."""
-        return time.monotonic()
-
-    def wall(self) -> float:
-        """Return the wall clock."""
-        return time.time()
-
-    def jitter(self) -> float:
-        """Return a random number."""
-        return random.random()
-
-    def sleep(self, seconds: float) -> None:
-        """Sleep."""
-        time.sleep(seconds)
-
-    async def asleep(self, seconds: float) -> None:
-        """Sleep on the event loop."""
-        await asyncio.sleep(seconds)
+    now = staticmethod(time.monotonic)
+    wall = staticmethod(time.time)
+    jitter = staticmethod(random.random)
+    sleep = staticmethod(time.sleep)
+    asleep = staticmethod(asyncio.sleep)
 
 
 def whole(value: object, name: str, least: int, most: int) -> int:

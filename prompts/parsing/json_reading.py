@@ -55,6 +55,9 @@ _STEP = {"{": 1, "[": 1, "}": -1, "]": -1}
 
 _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 
+_NUL = re.compile(r"(?<!\\)(?:\\\\)*+\\u0000")
+"""As the `json` module writes it."""
+
 _SURE = re.compile(r"\{\s*+(?:[\"'\u201c\u2018\\}]|//|/\*|#|`{3}|\Z)|\[\s*+(?:\{|\Z)")
 """An opening that is meant as JSON: what follows it is wrong JSON, if it is none."""
 
@@ -127,25 +130,30 @@ def read_object(text: str, *, chars_max: int = 1_000_000, depth_max: int = 64) -
             "too_large", f"found a reply of {len(text)} characters; expected at most {chars_max}"
         )
     body = text.strip(_EDGES)
-    few = body.count("{") + body.count("[") <= depth_max
     try:
-        if body[:1] == "{" and (few or _depth(body) <= depth_max):
+        if body[:1] == "{" and _depth(body, depth_max) <= depth_max:
             try:
                 value, end = _parse(body, 0)
                 if end == len(body) and _text_is_clean(body, value):
                     return value  # type: ignore[no-any-return]
             except (ValueError, _Refused):
                 pass  # The pass below finds out what is wrong.
-        return _verdict(body, _Reader(body, few, depth_max).findings())
+        return _verdict(body, _Reader(body, depth_max).findings())
     except RecursionError:  # A depth_max beyond what the interpreter can do, or a caller near its own limit.
         return _too_deep(depth_max)
 
 
-def _depth(body: str) -> int:
-    """Return how deep the brackets outside strings are nested; at least what a parser meets before it stops."""
+def _depth(body: str, enough: int) -> int:
+    """
+    Return how deep the brackets outside strings are nested; at least what a parser meets before it stops.
+
+    With no more than *enough* brackets in all it is their number, which says as much.
+    """
+    if (brackets := body.count("{") + body.count("[")) <= enough:
+        return brackets
     bare = body.replace("\\\\", "").replace('\\"', "")
-    brackets = _BRACKET.findall("".join(bare.split('"')[::2]))
-    return max(accumulate(map(_STEP.__getitem__, brackets)), default=0)
+    steps = (_STEP[bracket] for bracket in _BRACKET.findall("".join(bare.split('"')[::2])))
+    return max(accumulate(steps), default=0)
 
 
 class _Reader:
@@ -154,17 +162,13 @@ class _Reader:
 
     Attributes:
         body: The reply.
-        few: It has so few brackets that they cannot be nested deeper than allowed: pieces may be parsed at once.
         depth_max: See `read_object`.
         limit: No line before this position, and behind the last piece, starts with a fence mark.
         found: What was found, by rank and text; a repeated piece is once.
     """
 
-    __slots__ = ("body", "depth_max", "few", "found", "limit")
-
-    def __init__(self, body: str, few: bool, depth_max: int) -> None:
+    def __init__(self, body: str, depth_max: int) -> None:
         self.body = body
-        self.few = few
         self.depth_max = depth_max
         self.limit = 0
         self.found: dict[tuple[int, str], _Finding] = {}
@@ -189,13 +193,6 @@ class _Reader:
 
     def _take(self, start: int, rank: int, *, sure: bool) -> int:
         """Keep the piece that begins at *start*, and return where it ends; *sure* says that it is meant as JSON."""
-        if self.few:
-            try:
-                value, end = _parse(self.body, start)
-                self._keep(self.body[start:end], rank, _checked(self.body[start:end], value), sure=sure)
-                return end
-            except (ValueError, _Refused):
-                pass  # Where it ends has to be found out in another way.
         end, problem = self._end_of(start)
         piece = self.body[start:end]
         if (rank, piece) not in self.found:
@@ -247,17 +244,12 @@ def _rank_after(rank: int, tag: str) -> int:
 
 
 def _read(piece: str) -> dict[str, Any] | Unreadable:
-    """Parse one balanced *piece*."""
     try:
-        return _checked(piece, _parse(piece, 0)[0])
+        value = _parse(piece, 0)[0]
     except _Refused as refused:
         return Unreadable(*refused.args)
     except ValueError:
         return _bad_text() if "\0" in piece else _malformed(piece)
-
-
-def _checked(piece: str, value: Any) -> dict[str, Any] | Unreadable:
-    """Return the *value* of a well-formed *piece*, or why it is not to be used."""
     if not _text_is_clean(piece, value):
         return _bad_text()
     return value if type(value) is dict else _not_an_object("an array")
@@ -333,31 +325,12 @@ _parse = JSONDecoder(
 
 def _text_is_clean(piece: str, value: Any) -> bool:
     """Return whether no key and no string holds NUL or a lone surrogate, raw or as an escape."""
-    if not piece.isascii() and not _encodable(piece):
-        return False
-    if "\\u" not in piece:
-        return True
-    stack = [value]
-    while stack:
-        item = stack.pop()
-        if type(item) is str:
-            if "\0" in item or not (item.isascii() or _encodable(item)):
-                return False
-        elif type(item) is dict:
-            stack.extend(item)
-            stack.extend(item.values())
-        elif type(item) is list:
-            stack.extend(item)
-    return True
-
-
-def _encodable(text: str) -> bool:
-    """Return whether *text* has a UTF-8 form, that is, holds no lone surrogate."""
+    text = json.dumps(value, ensure_ascii=False) if "\\u" in piece else piece
     try:
         text.encode()
     except UnicodeEncodeError:
         return False
-    return True
+    return text is piece or _NUL.search(text) is None
 
 
 def _text_of(value: object) -> str:

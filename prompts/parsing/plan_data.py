@@ -82,7 +82,6 @@ def plan_of(data: object) -> Plan | tuple[PlanProblem, ...]:
 
 
 def _step(raw: object, path: tuple[str | int, ...], problems: list[PlanProblem]) -> Step | None:
-    """Return one step; what is wrong is added to *problems*."""
     if raw is None:
         return Step(type="noop")
     if not isinstance(raw, Mapping):

@@ -6,64 +6,48 @@ from typing import Any
 
 from .plan_data import TYPES
 
-_TEXT = {"type": "string"}
-_TEXTS = {"type": "array", "items": _TEXT}
+TEXT = {"type": "string"}
+TEXTS = {"type": "array", "items": TEXT}
 
-_QUESTION = {
-    "type": "object",
-    "properties": {"message": _TEXT, "requestedSchema": {"type": "object"}},
-    "required": ["message"],
-}
 
-PLAN: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "intention": _TEXT,
-        "steps": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "type": {"enum": list(TYPES)},
-                    "name": _TEXT,
-                    "args": {"type": "object"},
-                    "reason": _TEXT,
-                    "retries": {"type": "integer", "minimum": 0},
-                    "elicitation": _QUESTION,
-                },
-                "required": ["type"],
-            },
-        },
-        "elicitation": {"anyOf": [_QUESTION, {"type": "null"}]},
-        "answer": _TEXT,
-    },
-    "required": ["steps"],
-}
+def fields(required: str, /, **properties: Any) -> dict[str, Any]:
+    """Return the schema of an object with these *properties*; *required* are the names of those that must be there."""
+    return {"type": "object", "properties": properties, "required": required.split()}
+
+
+_QUESTION = fields("message", message=TEXT, requestedSchema={"type": "object"})
+_STEP = fields(
+    "type",
+    type={"enum": list(TYPES)},
+    name=TEXT,
+    args={"type": "object"},
+    reason=TEXT,
+    retries={"type": "integer", "minimum": 0},
+    elicitation=_QUESTION,
+)
+PLAN = fields(
+    "steps",
+    intention=TEXT,
+    steps={"type": "array", "items": _STEP},
+    elicitation={"anyOf": [_QUESTION, {"type": "null"}]},
+    answer=TEXT,
+)
 """Of `plans.read_plan`: steps, none of them with an answer, or a question."""
 
-TASK_PLAN: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "overview": _TEXT,
-        "languageUserDetected": _TEXT,
-        "userMessage": _TEXT,
-        "tasks": {
-            "type": "array",
-            "minItems": 1,
-            "items": {
-                "type": "object",
-                "properties": {
-                    "id": _TEXT,
-                    "objective": _TEXT,
-                    "dependencies": _TEXTS,
-                    "success_criteria": _TEXTS,
-                    "estimated_complexity": {"enum": ["low", "medium", "high"]},
-                    "userMessage": _TEXT,
-                },
-                "required": ["id", "objective", "dependencies", "success_criteria"],
-            },
-        },
-    },
-    "required": ["overview", "tasks"],
-}
+_TASK = fields(
+    "id objective dependencies success_criteria",
+    id=TEXT,
+    objective=TEXT,
+    dependencies=TEXTS,
+    success_criteria=TEXTS,
+    estimated_complexity={"enum": ["low", "medium", "high"]},
+    userMessage=TEXT,
+)
+TASK_PLAN = fields(
+    "overview tasks",
+    overview=TEXT,
+    languageUserDetected=TEXT,
+    userMessage=TEXT,
+    tasks={"type": "array", "minItems": 1, "items": _TASK},
+)
 """Of `task_plans.read_task_plan`."""

@@ -18,6 +18,10 @@ _LIMITS = (
     *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
     *("minLength", "maxLength", "pattern", "format", "minItems", "maxItems"),
 )
+_ALLOWED = {
+    *(*_KEPT, *_LIMITS, "type", "anyOf", "items", "default"),
+    *("properties", "required", "additionalProperties"),
+}
 
 
 def strict_schema(schema: Mapping[str, Any], *, optional: str, limits: bool) -> dict[str, Any] | None:
@@ -37,24 +41,8 @@ def strict_schema(schema: Mapping[str, Any], *, optional: str, limits: bool) -> 
 
 
 def _node(schema: object, optional: str, limits: bool) -> dict[str, Any]:
-    return _mapped(schema if isinstance(schema, Mapping) else {"true": schema}, optional, limits)
-
-
-def _mapped(schema: Mapping[str, Any], optional: str, limits: bool) -> dict[str, Any]:
-    """Return the node of a schema that has keywords; a bare true or false is refused as an unknown one."""
-    allowed = {
-        *_KEPT,
-        *_LIMITS,
-        "type",
-        "anyOf",
-        "items",
-        "properties",
-        "required",
-        "additionalProperties",
-        "default",
-    }
-    if not allowed.issuperset(schema):
-        raise ValueError("keywords that are not enforced everywhere")
+    if not isinstance(schema, Mapping) or not _ALLOWED.issuperset(schema):
+        raise ValueError("a bare true or false, or keywords that are not enforced everywhere")
     kept = (*_KEPT, *_LIMITS) if limits else _KEPT
     node = {name: schema[name] for name in kept if name in schema}
     if "anyOf" in schema:

@@ -24,6 +24,7 @@ from ...states.records.actions import (
 from ...states.records.reviews import Refinement, Review
 from ...states.settings.profile import Profile
 from .json_reading import Unreadable, read_object
+from .plan_data import short
 
 PARAMETERS_SCHEMA = "parameters_v1"
 _ALIAS = re.compile(r"[A-Za-z][A-Za-z0-9]*[_:/-][A-Za-z0-9_:/-]*[A-Za-z0-9]")
@@ -152,13 +153,13 @@ def _tool_of(action: object) -> str | Invalid:
         if not dot and _ALIAS.fullmatch(method):
             return method
         if not (method and dot and name):
-            return Invalid("action_name", f'`action` must be "method.name", found {_short(action)}')
+            return Invalid("action_name", f'`action` must be "method.name", found {short(action)}')
         return f"{method}.{name}"
     if isinstance(action, list):
         return Invalid("several_actions", f"exactly one action per step, found a list of {len(action)}")
     if not isinstance(action, dict):
-        return Invalid("action_name", f'`action` must be "method.name", found {_short(action)}')
-    choice = _validated(ActionSelection, action)
+        return Invalid("action_name", f'`action` must be "method.name", found {short(action)}')
+    choice = validated(ActionSelection, action)
     if isinstance(choice, Invalid):
         return choice
     method, name = choice.method, choice.name
@@ -169,7 +170,7 @@ def _tool_of(action: object) -> str | Invalid:
     if "." in method:
         return Invalid(
             "merged_method",
-            f"`method` {_short(method)} holds a dot and does not end with `name` {_short(name)}",
+            f"`method` {short(method)} holds a dot and does not end with `name` {short(name)}",
         )
     return choice.tool
 
@@ -195,13 +196,13 @@ def _selection(data: dict[str, Any], tool: str, *, optional: bool, context_chars
         "arguments": {} if fields == () else None,
     }
     raw = {"tool": tool} | {name: value for name, value in raw.items() if value not in (None, "", [])}
-    selection = _validated(Selection, raw, names=_STAGE_1_NAMES)
+    selection = validated(Selection, raw, names=_STAGE_1_NAMES)
     if isinstance(selection, Selection):
         for reference in selection.documents:
             if not reference.startswith(("docList:", "docItem:")):
                 return Invalid(
                     "reference",
-                    f"{_short(reference)} is not a reference; use docList:LABEL or docItem:LABEL#0",
+                    f"{short(reference)} is not a reference; use docList:LABEL or docItem:LABEL#0",
                 )
     return selection
 
@@ -215,18 +216,17 @@ _STAGE_1_NAMES = {
 
 
 def _schema_fields(schema: object) -> tuple[SchemaField, ...] | Invalid | None:
-    """Return the fields of a `parametersSchema`, None when there is none."""
     if schema is None:
         return None
     if not isinstance(schema, dict) or not isinstance(schema.get("fields", []), list):
         return Invalid("schema_fields", '`parametersSchema` must be {"fields": [...]}')
     fields: list[SchemaField] = []
     for raw in schema.get("fields", []):
-        field = _validated(SchemaField, raw)
+        field = validated(SchemaField, raw)
         if isinstance(field, Invalid):
             return Invalid("schema_fields", f"`parametersSchema.fields[{len(fields)}]`: {field.message}")
         if field.name.lower() in FORBIDDEN_FIELDS:
-            return Invalid("forbidden_field", f"`parametersSchema` must not list {_short(field.name)}")
+            return Invalid("forbidden_field", f"`parametersSchema` must not list {short(field.name)}")
         fields.append(field)
     return tuple(fields)
 
@@ -248,12 +248,12 @@ def read_parameters(
         return Invalid(data.code, data.message)
     if "parameters" not in data:
         return Invalid("no_wrapper", 'the values must stand in {"parameters": {...}}')
-    wrapper = _validated(ActionParameters, data)
+    wrapper = validated(ActionParameters, data)
     if isinstance(wrapper, Invalid):
         return wrapper
     if wrapper.schema_name not in (None, PARAMETERS_SCHEMA):
         return Invalid(
-            "schema_name", f"`schema` must be {PARAMETERS_SCHEMA!r}, found {_short(wrapper.schema_name)}"
+            "schema_name", f"`schema` must be {PARAMETERS_SCHEMA!r}, found {short(wrapper.schema_name)}"
         )
     if wrapper.schema_name is None and profile.strict and profile.stage == "two_stage":
         return Invalid("schema_name", f"`schema` must be {PARAMETERS_SCHEMA!r}, and it is missing")
@@ -286,10 +286,10 @@ def _read(model: type[W], text: str, chars_max: int) -> W | Invalid:
     data = read_object(text, chars_max=chars_max)
     if isinstance(data, Unreadable):
         return Invalid(data.code, data.message)
-    return _validated(model, {name: value for name, value in data.items() if value is not None})
+    return validated(model, {name: value for name, value in data.items() if value is not None})
 
 
-def _validated(model: type[W], data: object, *, names: dict[str, str] | None = None) -> W | Invalid:
+def validated(model: type[W], data: object, *, names: dict[str, str] | None = None) -> W | Invalid:
     """Return *data* as *model*, or which key is wrong and how; foreign values are not echoed."""
     try:
         return model.model_validate(data)
@@ -306,12 +306,6 @@ def _cut(text: str, chars_max: int) -> str:
     return text if len(text) <= chars_max else text[: chars_max - 1] + "…" if chars_max else ""
 
 
-def _short(value: object) -> str:
-    """Return *value* for a message: at most 60 characters of ASCII."""
-    text = ascii(value)
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
 def _list(names: list[str]) -> str:
-    shown = ", ".join(_short(name) for name in names[:10])
+    shown = ", ".join(short(name) for name in names[:10])
     return shown if len(names) <= 10 else f"{shown} and {len(names) - 10} more"

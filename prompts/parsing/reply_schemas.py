@@ -7,84 +7,56 @@ from typing import Any
 
 from ...states.records.actions import FORBIDDEN_FIELDS
 from ...states.records.requests import RequestKind
-from .plan_schemas import PLAN, TASK_PLAN
+from .plan_schemas import PLAN, TASK_PLAN, TEXT, TEXTS, fields
 
-_TEXT = {"type": "string"}
-_TEXTS = {"type": "array", "items": _TEXT}
+_OPTIONAL_TEXT = {"type": ["string", "null"]}
 _CRITERIA = {
     "type": "array",
-    "items": {
-        "type": "object",
-        "properties": {"criterion": _TEXT, "met": {"type": "boolean"}, "evidence": _TEXT},
-        "required": ["criterion", "met"],
-    },
+    "items": fields("criterion met", criterion=TEXT, met={"type": "boolean"}, evidence=TEXT),
 }
-_FIELD = {
-    "type": "object",
-    "properties": {
-        "name": _TEXT,
-        "type": {"enum": ["string", "number", "boolean", "enum", "object"]},
-        "required": {"type": "boolean"},
-        "description": _TEXT,
-    },
-    "required": ["name", "type", "required", "description"],
-}
-SELECTION: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "action": {"type": ["string", "null"]},
-        "actionObjective": _TEXT,
-        "learnings": _TEXTS,
-        "requiredInputDocuments": _TEXTS,
-        "requiredConnection": {"type": ["string", "null"]},
-        "parametersContext": _TEXT,
-        "parametersSchema": {
-            "type": "object",
-            "properties": {"fields": {"type": "array", "items": _FIELD}},
-            "required": ["fields"],
-        },
-        "answer": _TEXT,
-    },
-    "required": ["action"],
-}
-SINGLE_SELECTION: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "action": {
-            "type": ["object", "null"],
-            "properties": {"method": _TEXT, "name": _TEXT},
-            "required": ["method", "name"],
-        },
-        "requiredInputDocuments": _TEXTS,
-        "requiredConnection": {"type": ["string", "null"]},
-        "answer": _TEXT,
-    },
-    "required": ["action"],
-}
+_FIELD = fields(
+    "name type required description",
+    name=TEXT,
+    type={"enum": ["string", "number", "boolean", "enum", "object"]},
+    required={"type": "boolean"},
+    description=TEXT,
+)
+SELECTION = fields(
+    "action",
+    action=_OPTIONAL_TEXT,
+    actionObjective=TEXT,
+    learnings=TEXTS,
+    requiredInputDocuments=TEXTS,
+    requiredConnection=_OPTIONAL_TEXT,
+    parametersContext=TEXT,
+    parametersSchema=fields("fields", fields={"type": "array", "items": _FIELD}),
+    answer=TEXT,
+)
+SINGLE_SELECTION = fields(
+    "action",
+    action=fields("method name", method=TEXT, name=TEXT) | {"type": ["object", "null"]},
+    requiredInputDocuments=TEXTS,
+    requiredConnection=_OPTIONAL_TEXT,
+    answer=TEXT,
+)
 """Stage 1 of the profile's stage ``single``: document 002's bare choice."""
-REFINEMENT: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "decision": {"enum": ["continue", "stop"]},
-        "reason": _TEXT,
-        "hint": _TEXT,
-        "answer": _TEXT,
-        "criteria": _CRITERIA,
-        "score": {"type": "number"},
-    },
-    "required": ["decision", "reason"],
-}
-REVIEW: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "status": {"enum": ["success", "retry", "failed"]},
-        "improvements": _TEXTS,
-        "answer": _TEXT,
-        "criteria": _CRITERIA,
-    },
-    "required": ["status", "improvements"],
-}
-_FIXED = {
+REFINEMENT = fields(
+    "decision reason",
+    decision={"enum": ["continue", "stop"]},
+    reason=TEXT,
+    hint=TEXT,
+    answer=TEXT,
+    criteria=_CRITERIA,
+    score={"type": "number"},
+)
+REVIEW = fields(
+    "status improvements",
+    status={"enum": ["success", "retry", "failed"]},
+    improvements=TEXTS,
+    answer=TEXT,
+    criteria=_CRITERIA,
+)
+_FIXED: dict[RequestKind, dict[str, Any]] = {
     "selection": SELECTION,
     "refinement": REFINEMENT,
     "review": REVIEW,
@@ -103,14 +75,9 @@ def parameters_schema(tool_parameters: Mapping[str, Any]) -> dict[str, Any]:
     schema: dict[str, Any] = {"type": "object", **tool_parameters}
     properties = schema.get("properties")
     if isinstance(properties, Mapping):
-        schema["properties"] = {
-            name: value for name, value in properties.items() if name.lower() not in FORBIDDEN_FIELDS
-        }
+        allowed = [name for name in properties if name.lower() not in FORBIDDEN_FIELDS]
+        schema["properties"] = {name: properties[name] for name in allowed}
         schema["required"] = [
             name for name in schema.get("required", ()) if name.lower() not in FORBIDDEN_FIELDS
         ]
-    return {
-        "type": "object",
-        "properties": {"schema": {"const": "parameters_v1"}, "parameters": schema},
-        "required": ["schema", "parameters"],
-    }
+    return fields("schema parameters", schema={"const": "parameters_v1"}, parameters=schema)

@@ -11,12 +11,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import ValidationError
-
 from ...states.records.plans import TASKS_MAX, PlannedTask, TaskPlan
 from .json_reading import Unreadable, read_object
 from .plan_data import kind_of, short
-from .replies import Invalid
+from .replies import Invalid, validated
 
 _LANGUAGE = re.compile(r"\w+([ _-]\w+)*")
 """A code or a name; it is in the prompts of every task, so that nothing else may be said with it."""
@@ -45,16 +43,12 @@ def read_task_plan(text: str, *, chars_max: int) -> TaskPlan | Invalid:
         return Invalid("too_many_tasks", f"found {len(tasks)} tasks; at most {TASKS_MAX} are allowed")
     given = {key: value for key, value in data.items() if value is not None}
     given["tasks"] = [_raw_task(raw, index) for index, raw in enumerate(tasks)]
-    try:
-        plan = TaskPlan.model_validate(given)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        return Invalid("wrong_type", f"`{place}`: {ascii(first['msg'])[1:-1]}")
+    plan = validated(TaskPlan, given)
+    if isinstance(plan, Invalid):
+        return plan
     if not _LANGUAGE.fullmatch(plan.language_user_detected):
         plan = plan.model_copy(update={"language_user_detected": ""})
-    problem = _problem(plan.tasks)
-    return problem or _ordered(plan)
+    return _problem(plan.tasks) or _ordered(plan)
 
 
 def _raw_task(raw: object, index: int) -> object:
@@ -76,7 +70,6 @@ def _raw_task(raw: object, index: int) -> object:
 
 
 def _problem(tasks: tuple[PlannedTask, ...]) -> Invalid | None:
-    """Return what is wrong with the ids and dependencies."""
     ids = [task.id for task in tasks]
     for task in tasks:
         if ids.count(task.id) > 1:

@@ -75,7 +75,6 @@ _Parts = tuple[str, list[Mapping[str, Any]]]
 
 
 def _chat_message(data: Mapping[str, Any]) -> _Parts | None:
-    """Return the text and calls of a Chat Completions response or message."""
     choices = data.get("choices")
     if isinstance(choices, list) and choices and isinstance(choices[0], Mapping):
         message = choices[0].get("message")
@@ -95,7 +94,6 @@ def _message_parts(message: Mapping[str, Any]) -> _Parts:
 
 
 def _responses_output(data: Mapping[str, Any]) -> _Parts | None:
-    """Return the text and calls of a Responses API response."""
     items = _mappings(data.get("output"))
     if not any(item.get("type") in ("function_call", "message", "reasoning") for item in items):
         return None
@@ -104,7 +102,6 @@ def _responses_output(data: Mapping[str, Any]) -> _Parts | None:
 
 
 def _anthropic_message(data: Mapping[str, Any]) -> _Parts | None:
-    """Return the text and calls of an Anthropic message."""
     blocks = _mappings(data.get("content"))
     if not any(block.get("type") in ("tool_use", "text", "thinking") for block in blocks):
         return None
@@ -134,7 +131,6 @@ def _is_call(raw: Mapping[str, Any]) -> bool:
 
 
 def _step(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """Return one call as a raw step."""
     inner = raw.get("function")
     function = inner if isinstance(inner, Mapping) else raw
     arguments = next((function[key] for key in ("arguments", "input", "args") if key in function), None)

@@ -11,6 +11,7 @@ Source: document 004 sections 2 and 5.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -49,6 +50,9 @@ VALUES_MAX = 200_000
 
 TEMPLATE_DEPTH_MAX = 64
 
+_INNER = re.compile(r"""(?:[^"'}]++|"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+')*+""", re.DOTALL)
+"""What may be between ``${`` and ``}``: texts in quotes, and everything but quotes and the mark itself."""
+
 
 def evaluate(expression: str | Expression, variables: Mapping[str, Any], *, strict: bool = True) -> Any:
     """
@@ -64,7 +68,7 @@ def evaluate(expression: str | Expression, variables: Mapping[str, Any], *, stri
             fit a value. The same expression and variables give the same result or error everywhere.
     """
     parsed = parse_expression(expression) if isinstance(expression, str) else expression
-    return _Evaluation(parsed, variables, strict, Work()).value(parsed.root)
+    return _Evaluation(parsed.text, _Scope(variables, strict, Work())).value(parsed.root)
 
 
 def holds(condition: str | bool | None, variables: Mapping[str, Any]) -> bool:
@@ -83,16 +87,20 @@ def holds(condition: str | bool | None, variables: Mapping[str, Any]) -> bool:
         raise ExpressionError(misfit.code, f"a condition: {misfit.problem}", condition, 0) from None
 
 
-class _Evaluation:
-    """One evaluation: the text for messages, the variables, and how much it may do."""
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """What the placeholders of one template share."""
 
-    def __init__(
-        self, expression: Expression, variables: Mapping[str, Any], strict: bool, work: Work
-    ) -> None:
-        self.text = expression.text
-        self.work = work
-        self.variables = variables
-        self.strict = strict
+    variables: Mapping[str, Any]
+    strict: bool
+    work: Work
+
+
+class _Evaluation:
+    """One evaluation: the text for messages, and what it shares with others."""
+
+    def __init__(self, text: str, scope: _Scope) -> None:
+        self.text, self.variables, self.strict, self.work = text, scope.variables, scope.strict, scope.work
         self.kinds: dict[str, Callable[[Node], Any]] = {
             "literal": lambda node: node.value,
             "name": self._name,
@@ -185,20 +193,10 @@ def template_parts(template: str) -> list[str | tuple[int, Expression]]:
 
 def _end_of(template: str, start: int) -> int:
     """Return where the ``}`` stands that closes the placeholder at *start*; one within a text does not count."""
-    quote, at = "", start + 2
-    while at < len(template):
-        mark = template[at]
-        if quote:
-            if mark == "\\":
-                at += 1
-            elif mark == quote:
-                quote = ""
-        elif mark in "\"'":
-            quote = mark
-        elif mark == "}":
-            return at
-        at += 1
-    raise ExpressionError("syntax", "a placeholder ${ that is not closed", template, start)
+    inner = _INNER.match(template, start + 2)
+    if inner is None or not template.startswith("}", inner.end()):
+        raise ExpressionError("syntax", "a placeholder ${ that is not closed", template, start)
+    return inner.end()
 
 
 def rendered(template: Any, variables: Mapping[str, Any], *, strict: bool = True) -> Any:
@@ -219,15 +217,6 @@ def rendered(template: Any, variables: Mapping[str, Any], *, strict: bool = True
     return result
 
 
-@dataclass(frozen=True, slots=True)
-class _Scope:
-    """What the placeholders of one template share."""
-
-    variables: Mapping[str, Any]
-    strict: bool
-    work: Work
-
-
 def _rendered(template: Any, scope: _Scope, depth: int) -> Any:
     if type(template) is str:
         return _filled(template, scope)
@@ -243,13 +232,10 @@ def _rendered(template: Any, scope: _Scope, depth: int) -> Any:
 def _filled(template: str, scope: _Scope) -> Any:
     if "${" not in template:
         return template
-    stripped = template.strip()
-    parts = template_parts(stripped if stripped.startswith("${") else template)
-    if len(parts) == 1 and isinstance(parts[0], tuple):
-        start, expression = parts[0]
-        return _valued(template, (start + template.index("${"), expression), scope)
-    if isinstance(parts[0], tuple):  # a placeholder first and text after it: spaces around are text as well
-        parts = template_parts(template)
+    parts = template_parts(template)
+    filled = [part for part in parts if not (isinstance(part, str) and part.isspace())]
+    if len(filled) == 1 and isinstance(filled[0], tuple):
+        return _valued(template, filled[0], scope)
     texts: list[str] = []
     for part in parts:
         try:
@@ -267,7 +253,7 @@ def _valued(template: str, part: tuple[int, Expression], scope: _Scope) -> Any:
     """Return a placeholder's value; an error's position counts in the whole template."""
     start, expression = part
     try:
-        return _Evaluation(expression, scope.variables, scope.strict, scope.work).value(expression.root)
+        return _Evaluation(expression.text, scope).value(expression.root)
     except ExpressionError as error:
         position = error.position + start + 2
         raise ExpressionError(error.code, error.problem, template, position) from None

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import math
+import operator as operators
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -115,17 +116,23 @@ def equal(left: Any, right: Any, work: Work) -> bool:
     return True
 
 
+_ORDERS = {"<": operators.lt, "<=": operators.le, ">": operators.gt, ">=": operators.ge}
+_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operators.add,
+    "-": operators.sub,
+    "*": operators.mul,
+    "/": operators.truediv,
+    "%": math.fmod,
+}
+
+
 def ordered(operator: str, left: Any, right: Any) -> bool:
     """Return what ``<``, ``<=``, ``>`` or ``>=`` says of two numbers or two texts."""
     if not ((is_number(left) and is_number(right)) or (type(left) is str and type(right) is str)):
         raise Misfit(
             "type", f"{operator} compares two numbers or two texts, not {kind_of(left)} and {kind_of(right)}"
         )
-    if operator == "<":
-        return bool(left < right)
-    if operator == "<=":
-        return bool(left <= right)
-    return bool(left > right) if operator == ">" else bool(left >= right)
+    return bool(_ORDERS[operator](left, right))
 
 
 def within(operator: str, left: Any, right: Any, work: Work) -> bool:
@@ -136,9 +143,7 @@ def within(operator: str, left: Any, right: Any, work: Work) -> bool:
             return False
         if type(right) is list:
             return any(equal(left, item, work) for item in right)
-        if type(right) is dict and type(left) is str:
-            return left in right
-        if type(right) is str and type(left) is str:
+        if type(right) in (dict, str) and type(left) is str:
             return left in right
         raise Misfit("type", f"{kind_of(left)} cannot be in {kind_of(right)}")
     if type(left) is not str or type(right) is not str:
@@ -158,13 +163,7 @@ def calculated(operator: str, left: Any, right: Any) -> Any:
     if operator in "/%" and right == 0:
         raise Misfit("range", "a division by zero")
     _number(left), _number(right)
-    if operator == "+":
-        return _number(left + right)
-    if operator == "-":
-        return _number(left - right)
-    if operator == "*":
-        return _number(left * right)
-    return _number(left / right if operator == "/" else math.fmod(left, right))
+    return _number(_ARITHMETIC[operator](left, right))
 
 
 def signed(sign: str, value: Any) -> Any:
@@ -225,16 +224,23 @@ def _text(value: str) -> str:
 # -- functions ---------------------------------------------------------------------------------------------------
 
 
+def _taken(name: str, value: Any, what: str, *types: type) -> Any:
+    """Return what a function is given, which is of one of these types."""
+    if type(value) not in types:
+        raise Misfit("type", f"{name}() takes {what}, not {kind_of(value)}")
+    return value
+
+
+def _list(name: str, value: Any) -> Any:
+    return [] if value is None else _taken(name, value, "a list", list)
+
+
 def _len(value: Any) -> int:
-    if value is None:
-        return 0
-    if type(value) in (str, list, dict):
-        return len(value)
-    raise Misfit("type", f"len() takes a text, list or object, not {kind_of(value)}")
+    return 0 if value is None else len(_taken("len", value, "a text, list or object", str, list, dict))
 
 
-def _int(value: Any) -> Any:
-    return int(_float(value))
+def _keys(value: Any) -> list[str]:
+    return [] if value is None else list(_taken("keys", value, "an object", dict))
 
 
 def _float(value: Any) -> Any:
@@ -251,41 +257,22 @@ def _float(value: Any) -> Any:
 def _numbers(name: str, values: tuple[Any, ...]) -> list[Any]:
     given = list(values[0]) if len(values) == 1 and type(values[0]) is list else list(values)
     for value in given:
-        if not is_number(value):
-            raise Misfit("type", f"{name}() takes numbers, not {kind_of(value)}")
+        _taken(name, value, "numbers", int, float)
     if not given:
         raise Misfit("range", f"{name}() of an empty list")
     return given
 
 
-def _is_text(name: str, value: Any) -> str:
-    if type(value) is not str:
-        raise Misfit("type", f"{name}() takes a text, not {kind_of(value)}")
-    return value
-
-
-def _is_list(name: str, value: Any) -> list[Any]:
-    if value is None:
-        return []
-    if type(value) is not list:
-        raise Misfit("type", f"{name}() takes a list, not {kind_of(value)}")
-    return value
-
-
 def _join(values: Any, separator: Any = ",") -> str:
-    given, between = _is_list("join", values), _is_text("join", separator)
+    given, between = _list("join", values), str(_taken("join", separator, "a text", str))
     texts = [text(value) for value in given]
     if sum(map(len, texts)) + len(between) * len(texts) > CHARS_MAX:
         raise Misfit("range", f"a text of more than {CHARS_MAX} characters")
     return between.join(texts)
 
 
-def _keys(value: Any) -> list[str]:
-    if value is None:
-        return []
-    if type(value) is not dict:
-        raise Misfit("type", f"keys() takes an object, not {kind_of(value)}")
-    return list(value)
+def _on_text(name: str, call: Callable[[str], str]) -> Function:
+    return Function(1, 1, lambda value: call(_taken(name, value, "a text", str)))
 
 
 class Function(NamedTuple):
@@ -299,18 +286,18 @@ class Function(NamedTuple):
 FUNCTIONS: dict[str, Function] = {
     "len": Function(1, 1, _len),
     "string": Function(1, 1, text),
-    "int": Function(1, 1, _int),
+    "int": Function(1, 1, lambda value: int(_float(value))),
     "float": Function(1, 1, _float),
     "abs": Function(1, 1, lambda value: signed("-" if is_number(value) and value < 0 else "+", value)),
     "min": Function(1, 20, lambda *values: min(_numbers("min", values))),
     "max": Function(1, 20, lambda *values: max(_numbers("max", values))),
-    "lower": Function(1, 1, lambda value: _is_text("lower", value).lower()),
-    "upper": Function(1, 1, lambda value: _is_text("upper", value).upper()),
-    "trim": Function(1, 1, lambda value: _is_text("trim", value).strip()),
+    "lower": _on_text("lower", str.lower),
+    "upper": _on_text("upper", str.upper),
+    "trim": _on_text("trim", str.strip),
     "join": Function(1, 2, _join),
     "keys": Function(1, 1, _keys),
-    "first": Function(1, 1, lambda value: member(_is_list("first", value), 0)),
-    "last": Function(1, 1, lambda value: member(_is_list("last", value), -1)),
+    "first": Function(1, 1, lambda value: member(_list("first", value), 0)),
+    "last": Function(1, 1, lambda value: member(_list("last", value), -1)),
     "toJSON": Function(1, 1, json_text),
 }
 """Every function by name; named as in Go's ``expr``. The documents use ``len`` alone."""

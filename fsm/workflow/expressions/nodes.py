@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from ....states.base.errors import UsageError
-from .functions import FUNCTIONS, NUMBER_MAX
+from .functions import FUNCTIONS, NUMBER_MAX, Misfit
 
 TEXT_MAX = 4_000
 """Longest expression in characters; the longest of the documents has 36."""
@@ -87,13 +87,11 @@ class Expression:
     names: tuple[str, ...]
 
 
-class ParseFault(Exception):
+class ParseFault(Misfit):
     """What is wrong at one place; becomes an `ExpressionError` where the whole text is known."""
 
     def __init__(self, code: str, problem: str, at: int) -> None:
-        super().__init__(code, problem, at)
-        self.code = code
-        self.problem = problem
+        super().__init__(code, problem)
         self.at = at
 
 

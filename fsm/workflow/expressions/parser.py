@@ -103,50 +103,37 @@ def parse_expression(text: str) -> Expression:
 
     if len(text) > TEXT_MAX:
         raise ExpressionError("limit", f"longer than {TEXT_MAX} characters", text, TEXT_MAX)
-    body, offset = _unwrapped(text)
+    body = _unwrapped(text)
     if not body.strip():
         raise ExpressionError("syntax", "an empty expression", text, 0)
     try:
         root: Any = _parser().parse(body)
     except ParseFault as fault:
-        raise ExpressionError(fault.code, fault.problem, text, fault.at + offset) from None
+        raise ExpressionError(fault.code, fault.problem, text, fault.at) from None
     except UnexpectedInput as error:
-        raise _syntax_error(error, text, body, offset) from None
-    if offset:
-        root = _moved(root, offset)
+        raise _syntax_error(error, text, body) from None
     return Expression(text, root, tuple(dict.fromkeys(_names(root))))
 
 
-def _unwrapped(text: str) -> tuple[str, int]:
-    """Return what is in a ``${...}`` that is the whole text, and where that begins."""
-    start = len(text) - len(text.lstrip())
+def _unwrapped(text: str) -> str:
+    """Return *text* with blanks instead of a ``${`` before it, and without the ``}`` behind it."""
     body = text.strip()
     if body.startswith("${") and body.endswith("}"):
-        return body[2:-1], start + 2
-    return text, 0
+        return body[2:-1].rjust(len(text.rstrip()) - 1)
+    return text
 
 
-def _syntax_error(error: Any, text: str, body: str, offset: int) -> ExpressionError:
-    """Return what the parser's error means."""
+def _syntax_error(error: Any, text: str, body: str) -> ExpressionError:
     token = getattr(error, "token", None)
-    at: int | None = getattr(error, "pos_in_stream", None)
-    if token is not None and token.type == "$END":
-        at = None
-    elif token is not None:
-        at = token.start_pos
-    if at is None or at < 0 or at >= len(body):
-        return ExpressionError("syntax", "the expression ends too early", text, len(body) + offset)
+    at: int | None = getattr(error, "pos_in_stream", None) if token is None else token.start_pos
+    if at is None or not 0 <= at < len(body) or (token is not None and token.type == "$END"):
+        return ExpressionError("syntax", "the expression ends too early", text, len(body))
     found = str(token) if token is not None else body[at]
     if found in "\"'" and token is None:
-        return ExpressionError("syntax", "a text that is not closed", text, at + offset)
+        return ExpressionError("syntax", "a text that is not closed", text, at)
     hint = _HINTS.get(found)
     problem = f"unexpected {quoted(found)}" + (f" ({hint})" if hint else "")
-    return ExpressionError("syntax", problem, text, at + offset)
-
-
-def _moved(node: Node, offset: int) -> Node:
-    parts = tuple(_moved(part, offset) for part in node.parts)
-    return Node(node.kind, node.at + offset, node.value, parts, node.depth, node.size)
+    return ExpressionError("syntax", problem, text, at)
 
 
 def _names(node: Node) -> list[str]:

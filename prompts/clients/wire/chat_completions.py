@@ -13,7 +13,9 @@ from ...model import Finish, ModelCall
 from ...parsing.provider_schema import strict_schema
 from .faults import AttemptFault, told_fault
 from .interface import (
+    Interface,
     ParsedReply,
+    ReplyReader,
     RequestOptions,
     as_json,
     bad_body,
@@ -36,42 +38,6 @@ _FINISHES: dict[str, Finish] = {
     "function_call": "tool_calls",
     "content_filter": "content_filter",
 }
-
-
-class ChatWire:
-    """``POST /chat/completions``."""
-
-    structures = ("schema", "object", "none")
-
-    def body(self, call: ModelCall, options: RequestOptions) -> tuple[dict[str, Any], set[str]]:
-        """Return the body, and which features of it can be left out."""
-        messages = [{"role": message.role, "content": sendable(message.text)} for message in call.messages]
-        body: dict[str, Any] = {"model": options.model, "messages": messages}
-        newer, older = "max_completion_tokens", "max_tokens"
-        names = (newer, older) if options.official else (older, newer)
-        limit = next((name for name in names if options.takes(name)), older)
-        body[limit] = options.max_tokens
-        format: dict[str, Any] | None = reply_format(call, options)
-        if format is not None and "name" in format:
-            format = {"type": format.pop("type"), "json_schema": format}
-        return body, ({limit} - options.without) | optional(
-            body,
-            options,
-            ("temperature", "temperature", options.temperature),
-            ("effort", "reasoning_effort", options.effort),
-            ("structure", "response_format", format),
-            ("stream_options", "stream_options", {"include_usage": True} if options.stream else None),
-        )
-
-    def types(self) -> tuple[Any, Any]:
-        """Return the SDK's types of a stream's events and of a whole reply."""
-        from openai.types.chat import ChatCompletion, ChatCompletionChunk
-
-        return ChatCompletionChunk, ChatCompletion
-
-    def reader(self) -> ChatReader:
-        """Return what reads one reply."""
-        return ChatReader()
 
 
 def reply_format(call: ModelCall, options: RequestOptions) -> dict[str, Any] | None:
@@ -106,13 +72,10 @@ def _parsed(
     return ParsedReply(text, "stop" if end == "tool_calls" else end, usage, id)
 
 
-class ChatReader:
+class ChatReader(ReplyReader):
     """Reads one chat completion; the SDK itself ends a stream at ``[DONE]``."""
 
-    done = False
-
     def __init__(self) -> None:
-        self.usage: Usage | None = None
         self._id = ""
         self._text: list[str] = []
         self._refusal: list[str] = []
@@ -120,7 +83,6 @@ class ChatReader:
         self._finish: str | None = None
 
     def add(self, chunk: ChatCompletionChunk) -> str:
-        """Take one chunk and return the text that it adds."""
         self._id = self._id or text_in(chunk.id)
         self.usage = counted(chunk.usage, "prompt", "completion") or self.usage
         if not chunk.choices:
@@ -146,7 +108,6 @@ class ChatReader:
         call["function"]["arguments"] += text_in(function.get("arguments"))
 
     def whole(self, reply: ChatCompletion) -> ParsedReply | AttemptFault:
-        """Return what a whole response is."""
         self.usage = counted(reply.usage, "prompt", "completion")
         if not reply.choices:
             error = getattr(reply, "error", None)
@@ -159,9 +120,35 @@ class ChatReader:
         return _parsed(text, refusal, calls, choice.finish_reason, self.usage, text_in(reply.id))
 
     def end(self) -> ParsedReply | AttemptFault:
-        """Return the whole; without a reason of its end it is not whole."""
         if self._finish is None:
             return cut_stream(self.usage)
         calls = [self._calls[index] for index in sorted(self._calls)]
         refusal = "".join(self._refusal)
         return _parsed("".join(self._text), refusal, calls, self._finish, self.usage, self._id)
+
+
+class ChatWire(Interface):
+    """``POST /chat/completions``."""
+
+    structures = ("schema", "object", "none")
+    reader = ChatReader
+    module, event, reply = "openai.types.chat", "ChatCompletionChunk", "ChatCompletion"
+
+    def body(self, call: ModelCall, options: RequestOptions) -> tuple[dict[str, Any], set[str]]:
+        messages = [{"role": message.role, "content": sendable(message.text)} for message in call.messages]
+        body: dict[str, Any] = {"model": options.model, "messages": messages}
+        newer, older = "max_completion_tokens", "max_tokens"
+        names = (newer, older) if options.official else (older, newer)
+        limit = next((name for name in names if options.takes(name)), older)
+        body[limit] = options.max_tokens
+        format: dict[str, Any] | None = reply_format(call, options)
+        if format is not None and "name" in format:
+            format = {"type": format.pop("type"), "json_schema": format}
+        return body, ({limit} - options.without) | optional(
+            body,
+            options,
+            ("temperature", "temperature", options.temperature),
+            ("effort", "reasoning_effort", options.effort),
+            ("structure", "response_format", format),
+            ("stream_options", "stream_options", {"include_usage": True} if options.stream else None),
+        )

@@ -81,7 +81,7 @@ class Exchange:
             what = "no JSON object" if str(error) == "no JSON object" else "no JSON"
             return bad_body(f"it is {what} (content type {one_line(self.content_type)[:80] or 'unknown'})")
         try:
-            result = self._reader.whole(self._interface.types()[1].construct(**data))
+            result = self._reader.whole(self._interface.sdk_type(self._interface.reply).construct(**data))
         except MALFORMED:
             return bad_body("it is not as its interface has it")
         if isinstance(result, ParsedReply):

@@ -36,7 +36,6 @@ class AttemptFault(Struct, frozen=True):
         status: HTTP status, 0 without one.
         param: The parameter that the server names, empty without one.
         usage: What the attempt used, as far as known.
-        request_id: The provider's id of the exchange.
     """
 
     code: str
@@ -46,7 +45,6 @@ class AttemptFault(Struct, frozen=True):
     status: int = 0
     param: str = ""
     usage: Usage | None = None
-    request_id: str | None = None
 
 
 _STATUS = {
@@ -62,27 +60,19 @@ _STATUS = {
     503: ("overloaded", True),
     529: ("overloaded", True),
 }
-_TYPES = {
-    "rate_limit_error": 429,
-    "rate_limit_exceeded": 429,
-    "overloaded_error": 529,
-    "slow_down": 529,
-    "api_error": 500,
-    "server_error": 500,
-    "internal_error": 500,
-    "internal_server_error": 500,
-    "timeout_error": 408,
-    "authentication_error": 401,
-    "invalid_api_key": 401,
-    "billing_error": 402,
-    "insufficient_quota": 402,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "model_not_found": 404,
-    "invalid_request_error": 400,
-    "invalid_prompt": 400,
-    "request_too_large": 413,
+_NAMED = {
+    400: ("invalid_request_error", "invalid_prompt"),
+    401: ("authentication_error", "invalid_api_key"),
+    402: ("billing_error", "insufficient_quota"),
+    403: ("permission_error",),
+    404: ("not_found_error", "model_not_found"),
+    408: ("timeout_error",),
+    413: ("request_too_large",),
+    429: ("rate_limit_error", "rate_limit_exceeded"),
+    500: ("api_error", "server_error", "internal_error", "internal_server_error"),
+    529: ("overloaded_error", "slow_down"),
 }
+_TYPES = {name: status for status, names in _NAMED.items() for name in names}
 _SPENT = re.compile(r"insufficient_quota|billing|spend_limit|credit_balance|hard_limit")
 """Codes of a 429 that no waiting cures."""
 
@@ -141,7 +131,6 @@ def _inner(body: object) -> Mapping[str, Any]:
 
 
 def _names(body: object) -> list[str]:
-    """Return the type and codes that an error body names."""
     inner = _inner(body)
     details = inner.get("details")
     more = details.get("error_code") if isinstance(details, Mapping) else None
@@ -167,9 +156,8 @@ def words_of(body: object) -> str:
 
 def one_line(text: str) -> str:
     """Return *text* as one line without control characters, cut to `MESSAGE_CHARS`."""
-    line = " ".join(
-        "".join(char if char.isprintable() else " " for char in text[: 4 * MESSAGE_CHARS]).split()
-    )
+    shown = "".join(char if char.isprintable() else " " for char in text[: 4 * MESSAGE_CHARS])
+    line = " ".join(shown.split())
     return line if len(line) <= MESSAGE_CHARS else line[: MESSAGE_CHARS - 1] + "…"
 
 
@@ -216,10 +204,7 @@ _FEATURES = (
     ("temperature", r"temperature"),
     ("effort", r"effort|reasoning"),
     ("store", r"\bstore\b"),
-    (
-        "structure",
-        r"response_format|json_schema|json_object|text\.format|output_config|output_format|grammar|schema",
-    ),
+    ("structure", r"response_format|json_object|text\.format|output_config|output_format|grammar|schema"),
 )
 """What can be left out of a request, and how servers call it."""
 

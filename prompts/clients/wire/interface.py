@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Protocol
+from importlib import import_module
+from typing import Any
 
 from msgspec import Struct
 
@@ -63,56 +65,58 @@ class RequestOptions(Struct, frozen=True):
         return feature not in self.without
 
 
-class ReplyReader(Protocol):
+class ReplyReader(ABC):
     """
     Reads one reply, of a stream or whole, from the objects of the SDK.
 
     The SDK makes its objects without checking them: a server that sends other types than the SDK declares makes `add`,
     `whole` and `end` raise any of `MALFORMED`, which whoever calls them takes for a body that cannot be read.
+
+    Attributes:
+        done: Whether its last event has come.
+        usage: What the server has counted so far.
     """
 
-    @property
-    def done(self) -> bool:
-        """Whether its last event has come."""
-        ...
+    done = False
+    usage: Usage | None = None
 
-    @property
-    def usage(self) -> Usage | None:
-        """What the server has counted so far."""
-        ...
-
+    @abstractmethod
     def add(self, event: Any) -> str:
         """Take one event of the SDK's stream and return the text that it adds to the reply."""
-        ...
 
+    @abstractmethod
     def whole(self, reply: Any) -> ParsedReply | AttemptFault:
         """Return what a reply that was not streamed is."""
-        ...
 
+    @abstractmethod
     def end(self) -> ParsedReply | AttemptFault:
         """Return what the events so far make; a `AttemptFault` when they make no whole reply."""
-        ...
 
 
-class Interface(Protocol):
-    """One of the interfaces that servers offer; pure."""
+class Interface(ABC):
+    """
+    One of the interfaces that servers offer; pure.
 
-    @property
-    def structures(self) -> tuple[str, ...]:
-        """Ways to send a schema, the best one first."""
-        ...
+    Attributes:
+        structures: Ways to send a schema, the best one first.
+        reader: What reads one reply.
+        event, reply: Names of the SDK's types of a stream's events and of a whole reply.
+        module: Where they are.
+    """
 
+    structures: tuple[str, ...]
+    reader: type[ReplyReader]
+    module: str
+    event: str
+    reply: str
+
+    @abstractmethod
     def body(self, call: ModelCall, options: RequestOptions) -> tuple[dict[str, Any], set[str]]:
         """Return a request's body, and which features of it can be left out."""
-        ...
 
-    def types(self) -> tuple[Any, Any]:
-        """Return the SDK's types of a stream's events and of a whole reply."""
-        ...
-
-    def reader(self) -> ReplyReader:
-        """Return what reads one reply."""
-        ...
+    def sdk_type(self, name: str) -> Any:
+        """Return one of the two types of the SDK."""
+        return getattr(import_module(self.module), name)
 
 
 MALFORMED = (ValueError, TypeError, AttributeError, LookupError, RecursionError)
@@ -149,10 +153,8 @@ def counted(usage: Any, read: str, written: str) -> Usage | None:
     data = members(usage)
     if f"{read}_tokens" not in data:
         return None
-    details, more = (
-        members(data.get(f"{read}_tokens_details")),
-        members(data.get(f"{written}_tokens_details")),
-    )
+    details = members(data.get(f"{read}_tokens_details"))
+    more = members(data.get(f"{written}_tokens_details"))
     return Usage(
         1,
         count(data[f"{read}_tokens"]),

@@ -13,7 +13,9 @@ from ...model import Finish, ModelCall
 from ...parsing.provider_schema import strict_schema
 from .faults import AttemptFault, one_line, told_fault
 from .interface import (
+    Interface,
     ParsedReply,
+    ReplyReader,
     RequestOptions,
     as_json,
     bad_body,
@@ -41,52 +43,7 @@ _FINISHES: dict[str, Finish] = {
 }
 
 
-class MessagesWire:
-    """``POST /v1/messages``."""
-
-    structures = ("schema", "none")
-
-    def body(self, call: ModelCall, options: RequestOptions) -> tuple[dict[str, Any], set[str]]:
-        """Return the body, and which features of it can be left out."""
-        system, messages = prompt(call)
-        body: dict[str, Any] = {
-            "model": options.model,
-            "max_tokens": options.max_tokens,
-            "messages": messages,
-        }
-        if system:
-            body["system"] = system
-        config: dict[str, Any] = {}
-        schema = None
-        if call.schema is not None and options.structure == "schema":
-            schema = strict_schema(call.schema, optional="keep", limits=False)
-        elif call.schema is not None and options.structure == "tool":
-            about = "Give the reply that is asked for."
-            body["tools"] = [{"name": REPLY_TOOL, "description": about, "input_schema": call.schema}]
-            body["tool_choice"] = {"type": "tool", "name": REPLY_TOOL}
-        features = optional(body, options, ("temperature", "temperature", options.temperature))
-        features |= optional(
-            config,
-            options,
-            ("effort", "effort", options.effort),
-            ("structure", "format", None if schema is None else {"type": "json_schema", "schema": schema}),
-        )
-        if config:
-            body["output_config"] = config
-        return body, features
-
-    def types(self) -> tuple[Any, Any]:
-        """Return the SDK's types of a stream's events and of a whole reply."""
-        from anthropic.types import Message, RawMessageStreamEvent
-
-        return RawMessageStreamEvent, Message
-
-    def reader(self) -> MessagesReader:
-        """Return what reads one reply."""
-        return MessagesReader()
-
-
-class MessagesReader:
+class MessagesReader(ReplyReader):
     """
     Reads one message.
 
@@ -95,31 +52,12 @@ class MessagesReader:
     """
 
     def __init__(self) -> None:
-        self.done = False
         self._message: dict[str, Any] = {}
-        self._usage: dict[str, Any] = {}
+        self._totals: dict[str, Any] = {}
         self._blocks: dict[int, dict[str, Any]] = {}
         self._pieces: dict[int, list[str]] = {}
 
-    @property
-    def usage(self) -> Usage | None:
-        """What the server has counted so far; its input tokens do not include what the cache had and got."""
-        usage = self._usage
-        if "input_tokens" not in usage and "output_tokens" not in usage:
-            return None
-        cached = count(usage.get("cache_read_input_tokens"))
-        written = count(usage.get("cache_creation_input_tokens"))
-        return Usage(
-            1,
-            count(usage.get("input_tokens")) + cached + written,
-            count(usage.get("output_tokens")),
-            tokens_cached=cached,
-            tokens_cache_write=written,
-            tokens_reasoning=count(members(usage.get("output_tokens_details")).get("thinking_tokens")),
-        )
-
     def add(self, event: RawMessageStreamEvent) -> str:
-        """Take one event and return the text that it adds."""
         if event.type == "message_start":
             self._message["id"] = event.message.id
             self._count(event.message.usage)
@@ -148,11 +86,18 @@ class MessagesReader:
         return ""
 
     def _count(self, usage: object) -> None:
-        """Take over the numbers of a usage; they are totals."""
-        self._usage |= {name: value for name, value in members(usage).items() if value is not None}
+        """Take over the numbers of a usage, which are totals; input tokens do not include what the cache had and got."""
+        self._totals |= {name: value for name, value in members(usage).items() if value is not None}
+        totals = self._totals
+        if "input_tokens" in totals or "output_tokens" in totals:
+            cached = count(totals.get("cache_read_input_tokens"))
+            written = count(totals.get("cache_creation_input_tokens"))
+            thought = members(totals.get("output_tokens_details")).get("thinking_tokens")
+            read = count(totals.get("input_tokens")) + cached + written
+            said = count(totals.get("output_tokens"))
+            self.usage = Usage(1, read, said, 0, cached, written, count(thought))
 
     def whole(self, reply: Message) -> ParsedReply | AttemptFault:
-        """Return what a whole response is."""
         self._count(reply.usage)
         content: Any = reply.content
         if not isinstance(content, list):
@@ -162,7 +107,6 @@ class MessagesReader:
         return self._parsed([members(block) for block in content])
 
     def end(self) -> ParsedReply | AttemptFault:
-        """Return the whole; without a stop reason it is not whole."""
         if "stop_reason" not in self._message:
             return cut_stream(self.usage)
         for index, block in self._blocks.items():
@@ -175,11 +119,8 @@ class MessagesReader:
 
     def _parsed(self, blocks: list[dict[str, Any]]) -> ParsedReply:
         """Return the reply of a message, whichever way it came."""
-        usage, id, stop = (
-            self.usage,
-            text_in(self._message.get("id")),
-            text_in(self._message.get("stop_reason")),
-        )
+        usage, id = self.usage, text_in(self._message.get("id"))
+        stop = text_in(self._message.get("stop_reason"))
         finish = _FINISHES.get(stop, "stop")
         text = "".join(text_in(block.get("text")) for block in blocks if block.get("type") == "text")
         calls = [block for block in blocks if block.get("type") == "tool_use"]
@@ -204,3 +145,36 @@ def _input(pieces: str) -> object:
         return decoded(pieces)
     except ValueError:
         return pieces
+
+
+class MessagesWire(Interface):
+    """``POST /v1/messages``."""
+
+    structures = ("schema", "none")
+    reader = MessagesReader
+    module, event, reply = "anthropic.types", "RawMessageStreamEvent", "Message"
+
+    def body(self, call: ModelCall, options: RequestOptions) -> tuple[dict[str, Any], set[str]]:
+        system, messages = prompt(call)
+        body: dict[str, Any] = {"model": options.model, "max_tokens": options.max_tokens}
+        body["messages"] = messages
+        if system:
+            body["system"] = system
+        config: dict[str, Any] = {}
+        schema = None
+        if call.schema is not None and options.structure == "schema":
+            schema = strict_schema(call.schema, optional="keep", limits=False)
+        elif call.schema is not None and options.structure == "tool":
+            about = "Give the reply that is asked for."
+            body["tools"] = [{"name": REPLY_TOOL, "description": about, "input_schema": call.schema}]
+            body["tool_choice"] = {"type": "tool", "name": REPLY_TOOL}
+        features = optional(body, options, ("temperature", "temperature", options.temperature))
+        features |= optional(
+            config,
+            options,
+            ("effort", "effort", options.effort),
+            ("structure", "format", None if schema is None else {"type": "json_schema", "schema": schema}),
+        )
+        if config:
+            body["output_config"] = config
+        return body, features

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ....states.records.outcomes import Usage
 from ...model import Finish, ModelCall
 from .chat_completions import reply_format
 from .faults import AttemptFault, told_fault
 from .interface import (
+    Interface,
     ParsedReply,
+    ReplyReader,
     RequestOptions,
     as_json,
     bad_body,
@@ -31,52 +32,16 @@ if TYPE_CHECKING:
 _LAST = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
 
 
-class ResponsesWire:
-    """``POST /responses``; nothing is stored at the provider."""
-
-    structures = ("schema", "object", "none")
-
-    def body(self, call: ModelCall, options: RequestOptions) -> tuple[dict[str, Any], set[str]]:
-        """Return the body, and which features of it can be left out."""
-        system, messages = prompt(call)
-        body: dict[str, Any] = {"model": options.model, "input": messages}
-        body["max_output_tokens"] = options.max_tokens
-        if system:
-            body["instructions"] = system
-        format = reply_format(call, options)
-        return body, optional(
-            body,
-            options,
-            ("store", "store", False),
-            ("temperature", "temperature", options.temperature),
-            ("effort", "reasoning", None if options.effort is None else {"effort": options.effort}),
-            ("structure", "text", None if format is None else {"format": format}),
-        )
-
-    def types(self) -> tuple[Any, Any]:
-        """Return the SDK's types of a stream's events and of a whole reply."""
-        from openai.types.responses import Response, ResponseStreamEvent
-
-        return ResponseStreamEvent, Response
-
-    def reader(self) -> ResponsesReader:
-        """Return what reads one reply."""
-        return ResponsesReader()
-
-
-class ResponsesReader:
+class ResponsesReader(ReplyReader):
     """Reads one response; items and texts that were streamed stand in for an output that its last event leaves out."""
 
     def __init__(self) -> None:
-        self.done = False
-        self.usage: Usage | None = None
         self._text: list[str] = []
         self._items: list[Any] = []
         self._last: Response | None = None
         self._error: object = None
 
     def add(self, event: Any) -> str:
-        """Take one event and return the text that it adds."""
         if event.type == "error":
             self._error, self.done = event, True
         elif event.type == "response.output_text.delta":
@@ -92,13 +57,11 @@ class ResponsesReader:
         return ""
 
     def end(self) -> ParsedReply | AttemptFault:
-        """Return the whole; without the last event it is not whole."""
         if self._error is not None:
             return told_fault(members(self._error), self.usage)
         return cut_stream(self.usage) if self._last is None else self.whole(self._last)
 
     def whole(self, reply: Response) -> ParsedReply | AttemptFault:
-        """Return what a whole response is."""
         self.usage, id = counted(reply.usage, "input", "output"), text_in(reply.id)
         if reply.status in ("failed", "cancelled") or (reply.error and not reply.output):
             error = members(reply.error) or {"message": f"the response is {reply.status}"}
@@ -123,3 +86,27 @@ class ResponsesReader:
             said = {"id": id, "output": [members(item) for item in output]}
             return ParsedReply(as_json(said), "tool_calls", self.usage, id)
         return ParsedReply(text, "stop", self.usage, id)
+
+
+class ResponsesWire(Interface):
+    """``POST /responses``; nothing is stored at the provider."""
+
+    structures = ("schema", "object", "none")
+    reader = ResponsesReader
+    module, event, reply = "openai.types.responses", "ResponseStreamEvent", "Response"
+
+    def body(self, call: ModelCall, options: RequestOptions) -> tuple[dict[str, Any], set[str]]:
+        system, messages = prompt(call)
+        body: dict[str, Any] = {"model": options.model, "input": messages}
+        body["max_output_tokens"] = options.max_tokens
+        if system:
+            body["instructions"] = system
+        format = reply_format(call, options)
+        return body, optional(
+            body,
+            options,
+            ("store", "store", False),
+            ("temperature", "temperature", options.temperature),
+            ("effort", "reasoning", None if options.effort is None else {"effort": options.effort}),
+            ("structure", "text", None if format is None else {"format": format}),
+        )
