@@ -318,6 +318,12 @@ def test_running_heads_are_told_from_text_that_repeats() -> None:
     assert all(len(page) == 7 for page in drop_running_heads(mixed)[0])
 
 
+def test_a_line_of_a_million_numbers_costs_no_more_than_its_length() -> None:
+    """Each number of an outermost line is tried as the page's, but only of a line as long as a running head is."""
+    pages = [numbered(n, foot="1 " * 1_000_000) for n in range(3)]
+    assert drop_running_heads(pages)[0] == pages, "most of the text would be gone"
+
+
 @settings(deadline=None)
 @given(
     st.lists(

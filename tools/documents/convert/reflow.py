@@ -27,6 +27,8 @@ _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _PAGE_NUMBER = re.compile(r"^\W{0,2}(\d{1,4})(?=[\s–—-]|$)|(?<![\d.,])(\d{1,4})\W{0,2}$")
 _EDGE_LINES = 3
 _WORD_MAX = 80
+_HEAD_CHARS = 300
+"""Longest line in which each number is tried as one that counts the pages; that takes its length once for each."""
 _SHORT = 0.65
 """A line this much shorter than the usual one ends early on purpose."""
 _BODY_SHARE_MIN = 0.4
@@ -241,7 +243,8 @@ def _edge_keys(page: Page, number: int, size_max: float) -> Iterator[tuple[PageL
         if rank < _EDGE_LINES:
             outermost = rank == 0 and line.size <= size_max
             wording = f"{round(line.size)} {' '.join(line.text.split())}"
-            wordings = _counted(wording, number) if outermost else {wording}
+            is_counted = outermost and len(wording) <= _HEAD_CHARS
+            wordings = _counted(wording, number) if is_counted else {wording}
             if len(heights) > _EDGE_LINES:
                 keys += [("near", text) for text in wordings]
             if outermost:
