@@ -9,15 +9,16 @@ from ...fsm.check.checker import check as examined
 from ...fsm.check.findings import Check, Finding, Path
 from ...fsm.engine import Engine
 from ...fsm.journal_api import Journal
-from ..support.app import APP_HELP, engine_of
-from ..support.streams import OK, USAGE, command, say, say_json, tell
+from ..support.app import engine_of
+from ..support.options import app_option, command
+from ..support.streams import OK, USAGE, say, say_json, tell
 from ..support.text import count
 
 
 @command(
     "check", "paor check", "paor check --app shop:engine", "paor check --app shop:engine --mode react --json"
 )
-@click.option("--app", metavar="MODULE:ENGINE", help=APP_HELP)
+@app_option()
 @click.option("--mode", type=click.Choice(MODES), help="Explore the runs of one mode; default all three.")
 def check(app: str | None, mode: str | None, journal: str, as_json: bool) -> int:
     """
@@ -70,9 +71,7 @@ def _proven(found: Check) -> list[str]:
 def _walk(finding: Finding) -> list[str]:
     """Return the steps of the walk that shows a finding."""
     path = finding.path
-    if path is None:
-        return []
-    return [_line(path, number) for number in range(len(path.steps))]
+    return [_line(path, number) for number in range(len(path.steps))] if path is not None else []
 
 
 def _line(path: Path, number: int) -> str:

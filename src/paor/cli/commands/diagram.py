@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
-from pathlib import Path
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -14,11 +13,11 @@ from ...fsm.diagrams.overlays import coverage_of, covered, difference_of, walk
 from ...fsm.diagrams.render import Format, Overlay
 from ...fsm.diagrams.render import diagram as picture
 from ...fsm.explain.coverage import Coverage
-from ...fsm.journal_api import Journal
 from ...states.base.errors import UsageError
-from ..support.journals import find_run, reading
+from ..support.journals import find_run, reading, two_runs
 from ..support.json_input import text_file
-from ..support.streams import OK, command, keep_journals, say_bytes, say_json, tell, write_atomically
+from ..support.options import OTHER, OUTPUT, command
+from ..support.streams import OK, keep_journals, say_json, say_or_write
 
 FILE_ENDING = ".json"
 """What tells a coverage file from a run."""
@@ -42,8 +41,8 @@ FILE_ENDING = ".json"
 )
 @click.option("--coverage", "covers", is_flag=True, help="What the RUNs have covered of the machine.")
 @click.option("--diff", "second", metavar="B", help="How RUN and the run B differ.")
-@click.option("--other", metavar="FILE", help="Journal of B, if it is another one.")
-@click.option("--output", metavar="FILE", help="Write there instead of to standard output.")
+@OTHER
+@OUTPUT
 def diagram(
     names: tuple[str, ...],
     form: Format,
@@ -83,13 +82,10 @@ def diagram(
     else:
         overlay, message = _walked(names, journal)
     text = picture(form, overlay)
-    if output is not None:
-        write_atomically(Path(output), text.encode())
-        tell(f"wrote {output} ({len(text.encode()):,} bytes)")
+    if output is not None or not as_json:
+        say_or_write(text.encode(), output)
     if as_json:
         say_json(message | {"format": form, "diagram": text})
-    elif output is None:
-        say_bytes(text.encode())
     return OK
 
 
@@ -139,14 +135,7 @@ def _from_file(name: str) -> Coverage:
         raise UsageError(f"{name}: {error}") from None
 
 
-@contextmanager
-def _second(path: str | None) -> Iterator[Journal | None]:
-    with nullcontext() if path is None else reading(path) as found:
-        yield found
-
-
 def _parted(left: str, right: str, journal: str, other: str | None) -> Drawn:
-    with reading(journal) as reader, _second(other) as second:
-        one, two = find_run(reader, left), find_run(second or reader, right)
+    with two_runs(journal, left, right, other) as (reader, one, second, two):
         overlay, found = difference_of(reader, one.run_id, two.run_id, second)
     return overlay, {"run_id": one.run_id, "diff": found.wire()}

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import asdict
 
 import click
 
-from ...fsm.erasure.execute import ErasureResult, unfinished_runs
+from ...fsm.erasure.execute import unfinished_runs
 from ...fsm.erasure.plan import FIELDS
 from ...fsm.journal_api import Journal
 from ..support.journals import busy_timeout_s, find_run, reading
-from ..support.streams import OK, command, say, say_json, tell
+from ..support.options import command
+from ..support.streams import say_either, tell
 from ..support.text import count
 
 
@@ -81,7 +82,10 @@ def erase(
         run_id = "" if finish else find_run(reader, name).run_id
     with Journal(journal, busy_timeout_s=busy_timeout_s()) as writer:
         if finish:
-            return _finish(writer, as_json)
+            runs = unfinished_runs(writer)
+            writer.finish_erasing()
+            note = "no old copies are left" if runs else "nothing was left to do"
+            return say_either(as_json, {"runs": runs, "scrubbed": bool(runs)}, [note])
         done = writer.erase(
             run_id,
             documents=documents,
@@ -92,29 +96,10 @@ def erase(
             force=force,
             dry_run=dry_run,
         )
-    _show(done, as_json, dry_run=dry_run)
-    return OK
-
-
-def _finish(writer: Journal, as_json: bool) -> int:
-    runs = unfinished_runs(writer)
-    writer.finish_erasing()
-    if as_json:
-        say_json({"runs": runs, "scrubbed": bool(runs)})
-    else:
-        say("no old copies are left" if runs else "nothing was left to do")
-    return OK
-
-
-def _show(done: ErasureResult, as_json: bool, *, dry_run: bool) -> None:
-    if as_json:
-        data: dict[str, Any] = {"run_id": done.run_id, "erased": done.erased, "kept": list(done.kept)}
-        say_json(data | {"scrubbed": done.scrubbed, "dry_run": dry_run})
-        return
     verb = "would be erased" if dry_run else "erased"
-    for run_id, number in done.erased.items():
-        say(f"run {run_id}  {count(number, 'payload')} {verb}")
-    if not done.erased:
-        say(f"run {done.run_id}  nothing is left to erase")
-    for run_id in done.kept:
-        tell(f"run {run_id} holds text of it {'too' if dry_run else 'still'}")
+    lines = [f"run {run_id}  {count(number, 'payload')} {verb}" for run_id, number in done.erased.items()]
+    data = asdict(done) | {"dry_run": dry_run}
+    code = say_either(as_json, data, lines or [f"run {done.run_id}  nothing is left to erase"])
+    if not as_json:
+        tell(*(f"run {run_id} holds text of it {'too' if dry_run else 'still'}" for run_id in done.kept))
+    return code

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from os.path import commonprefix
 from typing import Any
 
 import click
@@ -15,21 +16,22 @@ from ...fsm.replay.replay import Divergence, Replay
 from ...fsm.replay.replay import replay as replay_run
 from ...fsm.replay.walk import Unchecked
 from ...states.base.errors import JournalDamaged, UsageError
-from ..support.app import APP_HELP, engine_of, looking
+from ..support.app import EngineOptions, engine_of
 from ..support.journals import ALONE, find_run, is_driven, reading
-from ..support.streams import (
-    DAMAGED,
-    DIVERGED,
+from ..support.options import app_option, command, file_name
+from ..support.streams import DAMAGED, DIVERGED, OK, say, say_json, tell
+from ..support.text import (
     NARROW,
-    OK,
     SLIM,
-    command,
-    say,
-    say_json,
-    tell,
+    STATE_STYLES,
+    Cell,
+    Column,
+    count,
+    one_line,
+    styled,
+    table,
     width,
 )
-from ..support.text import STATE_STYLES, Cell, Column, count, one_line, styled, table
 
 SHOWN = 20
 """Runs that a list for people shows by default."""
@@ -49,16 +51,9 @@ def short_ids(rows: list[RunRow], shortest: int = 13) -> dict[str, str]:
     short = {}
     for index, run_id in enumerate(ids):
         near = [ids[place] for place in (index - 1, index + 1) if 0 <= place < len(ids)]
-        same = max((_shared(run_id, other) for other in near), default=0)
+        same = max((len(commonprefix([run_id, other])) for other in near), default=0)  # noqa: RUF071 - of characters
         short[run_id] = run_id[: max(shortest, same + 1)].rstrip("-")
     return short
-
-
-def _shared(one: str, other: str) -> int:
-    """Return how many characters two ids have in common at their start."""
-    return next(
-        (place for place, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), len(one)
-    )
 
 
 @command(
@@ -87,17 +82,19 @@ def runs(limit: int | None, journal: str, as_json: bool) -> int:
         shown = rows[: SHOWN if limit is None else limit or len(rows)]
         short = short_ids(rows)
         cells = [_run_cells(reader, row, short[row.run_id]) for row in shown]
-    columns = [
-        Column("run"),
-        Column("started"),
-        Column("state"),
-        Column("rows", right=True),
-        Column("objective", wide=True),
-    ]
-    say(*table(columns, cells, width(), without=("started",) if width() < SLIM else ()))
+    say(*table(RUN_COLUMNS, cells))
     if len(rows) > len(shown):
         tell(styled(f"{count(len(rows) - len(shown), 'older run')}: paor runs --limit 0", "dim"))
     return OK
+
+
+RUN_COLUMNS = (
+    Column("run"),
+    Column("started", from_width=SLIM),
+    Column("state"),
+    Column("rows", right=True),
+    Column("objective", wide=True),
+)
 
 
 def mark_of(row: RunRow) -> str:
@@ -137,10 +134,13 @@ def run_columns(row: RunRow) -> dict[str, Any]:
     "paor replay --repro .paor/repro/check-1f2e3d4c.json --app shop:engine",
 )
 @click.argument("name", metavar="[RUN]", required=False)
+@app_option("Compare with its prompts, schemas and policy.")
 @click.option(
-    "--app", metavar="MODULE:ENGINE", help=f"Compare with its prompts, schemas and policy. {APP_HELP}"
+    "--repro",
+    metavar="FILE",
+    callback=file_name,
+    help="A case that paor fuzz has saved; its steps are taken again.",
 )
-@click.option("--repro", metavar="FILE", help="A case that paor fuzz has saved; its steps are taken again.")
 def replay(name: str | None, app: str | None, repro: str | None, journal: str, as_json: bool) -> int:
     """
     Derive a run again from its recorded outcomes and compare every field with the record.
@@ -159,12 +159,10 @@ def replay(name: str | None, app: str | None, repro: str | None, journal: str, a
     if repro is not None:
         if name is not None:
             raise UsageError("--repro goes without a run: the file holds all steps")
-        if not repro:
-            raise UsageError("--repro: expected a file name")
         from .fuzz import replay_repro
 
         return replay_repro(repro, app, as_json=as_json)
-    with looking(app, journal) as reader:
+    with EngineOptions(journal, app).looking() as reader:
         engine = engine_of(app, reader) if app is not None else None
         rows = [find_run(reader, name)] if name is not None else list(reversed(reader.runs()))
         replays: list[Replay | str] = []
@@ -232,32 +230,16 @@ def _first_lines(first: Divergence) -> list[str]:
 
 
 def _replay_json(row: RunRow, item: Replay | str) -> dict[str, Any]:
-    if isinstance(item, str):
-        return {
-            "run_id": row.run_id,
-            "transitions": None,
-            "identical": False,
-            "divergences": [],
-            "unchecked": [],
-            "changed": [],
-            "accepted": [],
-            "error": item,
-        }
-    found = [
-        {"seq": one.seq, "field": one.field, "where": one.where, "expected": one.expected, "found": one.found}
-        for one in item.divergences
-    ]
-    changed = [
-        {"part": part.part, "visited": list(part.visited), "may_visit": part.may_visit}
-        for part in item.changed
-    ]
+    unreadable = isinstance(item, str)
+    found = Replay(row.run_id, 0, False, ()) if isinstance(item, str) else item
+    names = ("part", "visited", "may_visit")
     return {
         "run_id": row.run_id,
-        "transitions": item.transitions,
-        "identical": item.identical,
-        "divergences": found,
-        "unchecked": [{"seq": one.seq, "field": one.field} for one in item.unchecked],
-        "changed": changed,
-        "accepted": [{"seq": seq, "parts": list(parts)} for seq, parts in item.accepted],
-        "error": None,
+        "transitions": None if unreadable else found.transitions,
+        "identical": found.identical,
+        "divergences": found.divergences,
+        "unchecked": found.unchecked,
+        "changed": [{name: getattr(part, name) for name in names} for part in found.changed],
+        "accepted": [{"seq": seq, "parts": parts} for seq, parts in found.accepted],
+        "error": item if unreadable else None,
     }

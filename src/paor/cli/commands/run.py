@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import closing, redirect_stdout
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, redirect_stdout
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,25 +28,18 @@ from ...states.base.errors import MissingExtra, RunChanged, UsageError
 from ...states.records.events import RunEnded
 from ...tools.documents.builtin import builtin_tools
 from ...tools.tool import Tool
-from ..support.app import APP_HELP, WEB_HELP, asked_tools, driving, looking
+from ..support.app import EngineOptions, engine_options
 from ..support.inputs import RunInput, run_input
-from ..support.journals import find_run, short_id
+from ..support.journals import command_line, find_run
 from ..support.json_input import json_value
-from ..support.mcp_servers import McpFlags, mcp_flags_text, mcp_offered, mcp_options
-from ..support.outcome import Ending, check_output
+from ..support.options import MODEL, app_option, command
+from ..support.outcome import check_output, end
 from ..support.progress import Watch
 from ..support.run_summary import asking
-from ..support.streams import (
-    INTERRUPTED,
-    OK,
-    USAGE,
-    command,
-    journal_flag,
-    say,
-    say_json,
-    tell,
-)
-from ..support.text import STATE_STYLES, one_line, styled
+from ..support.streams import INTERRUPTED, USAGE, say_either, tell
+from ..support.text import one_line, state_text
+
+REPORT = click.option("--output", metavar="FILE", help="Write the final report: .md, .txt, .html or .docx.")
 
 
 @command(
@@ -59,7 +53,11 @@ from ..support.text import STATE_STYLES, one_line, styled
     "--document", "documents", multiple=True, metavar="FILE", help="Input document, - for stdin; repeatable."
 )
 @click.option(
-    "--criterion", "criteria", multiple=True, metavar="TEXT", help="What must hold at the end; repeatable."
+    "--criterion",
+    "success_criteria",
+    multiple=True,
+    metavar="TEXT",
+    help="What must hold at the end; repeatable.",
 )
 @click.option(
     "--model",
@@ -79,8 +77,6 @@ from ..support.text import STATE_STYLES, one_line, styled
 @click.option(
     "--tools", metavar="A,B", help="Names of the tools the run may use; default: all. See: paor tools."
 )
-@click.option("--web", is_flag=True, help=WEB_HELP)
-@mcp_options
 @click.option("--task-type", metavar="T", help="A task type of the policy.")
 @click.option("--max-steps", type=int, metavar="N", help="Actions the run may start; default 5.")
 @click.option("--token-budget", type=int, metavar="N", help="Input plus output tokens.")
@@ -98,18 +94,13 @@ from ..support.text import STATE_STYLES, one_line, styled
     metavar="FILE",
     help="Follow a workflow file, YAML or JSON; implies --mode planner.",
 )
-@click.option("--output", metavar="FILE", help="Write the final report: .md, .txt, .html or .docx.")
+@REPORT
 @click.option("--context", metavar="TEXT", help="Extra context for choosing actions.")
 @click.option("--durability", metavar="D", help="full (default), normal or off: what a power loss may take.")
-@click.option("--app", metavar="MODULE:ENGINE", help=APP_HELP)
 @click.option("--input", "source", metavar="JSON|FILE|-", help="The same fields as one JSON object.")
+@engine_options
 def run(
-    words: tuple[str, ...],
-    source: str | None,
-    criteria: tuple[str, ...],
-    journal: str,
-    as_json: bool,
-    **flags: Any,
+    words: tuple[str, ...], source: str | None, options: EngineOptions, as_json: bool, **flags: Any
 ) -> int:
     """
     Run an objective to its end, or until it waits for an answer.
@@ -119,28 +110,22 @@ def run(
 
     Exit codes: 0 Done, 1 Failed, 2 bad input or journal, 5 waiting for an answer, 6 Failed by a limit.
     """
-    mcp = McpFlags.taken(flags)
-    flags["objective"] = _objective(words)
-    flags["success_criteria"] = criteria
-    flags["web"] = flags["web"] or None  # a flag that was not given leaves what the JSON says
+    # a flag that was not given leaves what the JSON says
+    flags |= {"objective": _objective(words), "app": options.app, "web": options.web or None}
     if flags["tools"] is not None:
         flags["tools"] = [flags["tools"]]
     given = run_input(flags, source)
     if given.output is not None:
-        form = check_output(given.output, journal, given.sources)
-        given.final_format = given.final_format or form
-    watch = Watch()
-
-    def drive(engine: Engine) -> Result | None:
-        return _streamed(engine, given, watch)
-
+        form = check_output(given.output, options.journal, given.sources)
+        given.arguments["final_format"] = given.arguments.get("final_format") or form
+    options = EngineOptions(options.journal, given.app, given.web, options.mcp)
+    watch, model = Watch(), given.arguments.get("model")
     with (
-        mcp_offered(mcp, given.app) as extra,
-        driving(
-            given.app, journal, durability=given.durability, model=given.model, web=given.web, extra=extra
-        ) as engine,
+        options.tools() as tools,
+        options.driving(tools, durability=given.durability, model=model) as engine,
     ):
-        return driven(engine, drive, watch, given.app, given.output, as_json, mcp=mcp)
+        drive = partial(_streamed, engine, given, watch)
+        return driven(engine, drive, watch, options, given.output, as_json=as_json)
 
 
 def _objective(words: tuple[str, ...]) -> str | None:
@@ -162,27 +147,8 @@ def _objective(words: tuple[str, ...]) -> str | None:
 def _streamed(engine: Engine, given: RunInput, watch: Watch) -> Result | None:
     """Start the run and follow it to its end."""
     result: Result | None = None
-    stream = engine.stream(
-        given.objective,
-        given.success_criteria,
-        documents=given.documents,
-        language=given.language,
-        user_language=given.user_language,
-        task_type=given.task_type,
-        mode=given.mode,
-        connections=given.connections,
-        context=given.context,
-        tools=given.tools,
-        model=given.model,
-        prompt_template=given.prompt_template,
-        final_format=given.final_format,
-        profile=given.profile,
-        stage=given.stage,  # type: ignore[arg-type]  # checked when the input was read
-        fallback=given.fallback,  # type: ignore[arg-type]
-        limits=given.limits(engine.limits_of(given.mode)),
-        workflow=given.workflow,
-    )
-    with closing(stream):  # type: ignore[type-var]
+    limits = given.limits(engine.limits_of(given.arguments["mode"]))
+    with closing(engine.stream(**given.arguments, limits=limits)) as stream:  # type: ignore[type-var]
         for event in stream:
             watch(event)
             if isinstance(event, RunEnded):
@@ -192,29 +158,54 @@ def _streamed(engine: Engine, given: RunInput, watch: Watch) -> Result | None:
 
 def driven(
     engine: Engine,
-    drive: Callable[[Engine], Result | None],
+    drive: Callable[[], Result | None],
     watch: Watch,
-    app: str | None,
+    options: EngineOptions,
     output: Path | None,
-    as_json: bool,
     *,
-    mcp: McpFlags = McpFlags(),  # noqa: B008 - frozen
+    as_json: bool,
 ) -> int:
-    """Drive a run with its progress shown, and end the command; what tools print goes to standard error."""
+    """
+    Drive a run with its progress shown, and end the command; what tools print goes to standard error.
+
+    Args:
+        engine: That drives it.
+        drive: Drives it to its end.
+        watch: Knows its id.
+        options: With which the engine was opened.
+        output: Where the report goes.
+        as_json: Print the result as JSON.
+    """
     try:
         with watch.shown(), redirect_stdout(sys.stderr):
-            result = drive(engine)
+            result = drive()
     except KeyboardInterrupt:
         tell("")
         if watch.run_id is None:
             tell("paor: interrupted while starting; what there is, shows: paor runs")
         else:
-            flags = journal_flag(engine.journal.path) + (f" --app {app}" if app else "")
-            name = short_id(engine.journal, watch.run_id)
-            tell(f"paor: interrupted; what was done is safe, go on with: paor resume {name}{flags}")
+            resume = command_line("resume", engine.journal, watch.run_id)
+            app = f" --app {shlex.quote(options.app)}" if options.app else ""
+            tell(f"paor: interrupted; what was done is safe, go on with: {resume}{app}")
         return INTERRUPTED
     assert result is not None, "a run ends with its result"
-    return Ending(result, engine.journal, app, output, as_json, mcp_flags_text(mcp.servers)).report()
+    return end(result, engine.journal, options, output, as_json=as_json)
+
+
+def recorded_run_options(function: Callable[..., int]) -> Callable[..., int]:
+    """Give a command that goes on with a run the options of what it waits for, of model and of report."""
+    outcomes = click.Choice(["done", "retry", "fail"])
+    for option in (
+        REPORT,
+        MODEL,
+        click.option(
+            "--result", "returned", metavar="JSON", help="What the effect returned, with --outcome done."
+        ),
+        click.option("--outcome", type=outcomes, help="Of an effect in doubt."),
+        click.option("--answer", metavar="JSON", help="Answer to the question that the run waits with."),
+    ):
+        option(function)
+    return function
 
 
 def given_answer(answer: str | None, outcome: str | None, returned: str | None) -> dict[str, Any]:
@@ -240,6 +231,47 @@ def given_answer(answer: str | None, outcome: str | None, returned: str | None) 
     return given
 
 
+def report_path(output: str | None, journal: str) -> Path | None:
+    """Return where the report goes, after checking that it can be written; raise `UsageError` when not."""
+    if output is not None:
+        check_output(Path(output), journal)
+    return Path(output) if output is not None else None
+
+
+@contextmanager
+def engine_of_run(
+    options: EngineOptions, row: RunRow, model: Model | None, watch: Watch, accept: str
+) -> Iterator[Engine]:
+    """
+    Open the engine that goes on with a run; when parts of the run have changed, name them and exit.
+
+    Args:
+        options: Which one.
+        row: The run.
+        model: Instead of the run's own.
+        watch: Gets every event.
+        accept: The option that goes on with changed parts.
+
+    Raises:
+        UsageError: The run needs a model or tools that the engine does not have.
+    """
+    with options.tools() as tools:
+        if options.app is None:
+            with options.looking() as reader:
+                _check_tools(
+                    reader, row, tools, web=options.web
+                )  # first: an app that has them has a model too
+                model = model or _model_of_run(reader, row)
+        with options.driving(tools, model=model, hooks=(watch,)) as engine:
+            try:
+                yield engine
+            except RunChanged as error:
+                tell(f"paor: run {row.run_id} was recorded with other parts; nothing was done")
+                tell(*(f"  {one_line(part)}" for part in error.parts))
+                tell(f"paor: go on with them: {accept}; or give the engine that the run had")
+                raise click.exceptions.Exit(USAGE) from None
+
+
 @command(
     "resume",
     "paor resume last",
@@ -247,24 +279,14 @@ def given_answer(answer: str | None, outcome: str | None, returned: str | None) 
     'paor resume last --outcome done --result \'"sent"\' --reason "in the outbox" --app shop:engine',
 )
 @click.argument("name", metavar="RUN")
-@click.option("--answer", metavar="JSON", help="What the run waits for.")
-@click.option("--outcome", type=click.Choice(["done", "retry", "fail"]), help="Of an effect in doubt.")
-@click.option("--result", "returned", metavar="JSON", help="What the effect returned, with --outcome done.")
+@recorded_run_options
 @click.option(
     "--reason", metavar="TEXT", help="Why, and who says so; kept with --answer or --outcome in the journal."
 )
 @click.option(
-    "--model",
-    metavar="M",
-    help="openai:NAME, anthropic:NAME, offline or script:FILE; default: the model the run had.",
-)
-@click.option("--output", metavar="FILE", help="Write the final report: .md, .txt, .html or .docx.")
-@click.option(
     "--accept-changes", is_flag=True, help="Go on although prompts, tools, policy or code have changed."
 )
-@click.option("--web", is_flag=True, help=WEB_HELP)
-@mcp_options
-@click.option("--app", metavar="MODULE:ENGINE", help=APP_HELP)
+@engine_options
 def resume(
     name: str,
     answer: str | None,
@@ -274,11 +296,8 @@ def resume(
     model: str | None,
     output: str | None,
     accept_changes: bool,
-    web: bool,
-    app: str | None,
-    journal: str,
+    options: EngineOptions,
     as_json: bool,
-    **flags: Any,
 ) -> int:
     """
     Go on with a run where its journal ends.
@@ -291,67 +310,42 @@ def resume(
 
     Exit codes: those of paor run; 2 also for a run that has changed.
     """
-    mcp = McpFlags.taken(flags)
     given = given_answer(answer, outcome, returned)
-    if reason is not None and answer is None and outcome is None:
+    answered = answer is not None or outcome is not None
+    if reason is not None and not answered:
         raise click.UsageError("--reason comes with --answer or --outcome")
     given |= {"reason": reason, "accept_changes": accept_changes}
     chosen = model_of(model) if model is not None else None
-    target = Path(output) if output is not None else None
-    if target is not None:
-        check_output(target, journal)
-    with looking(app, journal) as reader:
+    target = report_path(output, options.journal)
+    with options.looking() as reader:
         row = find_run(reader, name)
-        idle = row.status == "waiting" and answer is None and outcome is None
         asked = asking(reader, row)  # of a workflow its waiting task; one whose task waits no more goes on
         settled = row.task == 0 and asked is row
+        idle = row.status == "waiting" and not answered and not settled and not _overdue(reader, asked.run_id)
         ended = row.status in ("done", "failed") and not is_owed(reader, restore_run(reader, row.run_id)[0])
-        if ended or (idle and not settled and not overdue(reader, asked.run_id)):
-            if answer is not None or outcome is not None:
+        if ended or idle:
+            if answered:
                 tell(f"paor: run {row.run_id} has ended; the answer is not needed")
             result = Engine("offline", journal=reader).resume(row.run_id)
-            return Ending(result, reader, app, target, as_json).report()
-        if app is None:
-            if not mcp.servers:
-                check_tools(reader, row, web=web)  # first: an app that has them has a model too
-            chosen = chosen or model_of_run(reader, row)
-    watch = Watch()
-    watch.run_id = row.run_id
-    with mcp_offered(mcp, app) as extra:
-        if extra:
-            with looking(app, journal) as reader:
-                check_tools(reader, row, web=web, extra=extra)
-        with driving(app, journal, model=chosen, hooks=(watch,), web=web, extra=extra) as engine:
-            if app is not None and chosen is not None:
-                engine.model = chosen
-            had = engine.journal.spec(row.run_id).model
-            if engine.model.name != had:
-                tell(f"paor: run {row.run_id} had the model {had}, it goes on with {engine.model.name}")
-
-            def drive(engine: Engine) -> Result:
-                return engine.resume(row.run_id, **given)
-
-            try:
-                return driven(engine, drive, watch, app, target, as_json, mcp=mcp)
-            except RunChanged as error:
-                return report_changes(row, error, "--accept-changes")
+            return end(result, reader, options, target, as_json=as_json)
+    watch = Watch(row.run_id)
+    with engine_of_run(options, row, chosen, watch, "--accept-changes") as engine:
+        if options.app is not None and chosen is not None:
+            engine.model = chosen
+        had = engine.journal.spec(row.run_id).model
+        if engine.model.name != had:
+            tell(f"paor: run {row.run_id} had the model {had}, it goes on with {engine.model.name}")
+        drive = partial(engine.resume, row.run_id, **given)
+        return driven(engine, drive, watch, options, target, as_json=as_json)
 
 
-def report_changes(row: RunRow, error: RunChanged, option: str) -> int:
-    """Say which parts of a run have changed, one a line, and what can be done."""
-    tell(f"paor: run {row.run_id} was recorded with other parts; nothing was done")
-    tell(*(f"  {one_line(part)}" for part in error.parts))
-    tell(f"paor: go on with them: {option}; or give the engine that the run had")
-    return USAGE
-
-
-def overdue(reader: Journal, run_id: str) -> bool:
+def _overdue(reader: Journal, run_id: str) -> bool:
     """Return whether the question that a run waits for counts as declined by now."""
     run, _ = restore_run(reader, run_id)
     return timed_out(run, reader.rows(run.number), SystemClock().now_us()) is not None
 
 
-def model_of_run(journal: Journal, row: RunRow) -> Model:
+def _model_of_run(journal: Journal, row: RunRow) -> Model:
     """
     Return the model that a run was started with.
 
@@ -372,9 +366,9 @@ def model_of_run(journal: Journal, row: RunRow) -> Model:
         ) from None
 
 
-def check_tools(journal: Journal, row: RunRow, *, web: bool, extra: Sequence[Tool] = ()) -> None:
-    """Raise `UsageError` when a run uses tools that only its host's engine has, or those of the web without *web*."""
-    own = {tool.name for tool in (*builtin_tools(), *asked_tools(None, web=web), *extra)}
+def _check_tools(journal: Journal, row: RunRow, tools: Sequence[Tool], *, web: bool) -> None:
+    """Raise `UsageError` when a run uses tools that are neither built in nor among *tools*."""
+    own = {tool.name for tool in (*builtin_tools(), *tools)}
     missing = [name for name in used_tools(journal, row) if name not in own]
     if missing and not web and all(name.startswith("web.") for name in missing):
         raise UsageError(f"run {row.run_id} uses {', '.join(missing)}; allow the network with --web")
@@ -387,7 +381,7 @@ def check_tools(journal: Journal, row: RunRow, *, web: bool, extra: Sequence[Too
 
 @command("cancel", "paor cancel last", "paor cancel 0199d2b4-6f1e --journal runs.db")
 @click.argument("name", metavar="RUN")
-@click.option("--app", metavar="MODULE:ENGINE", help=APP_HELP)
+@app_option()
 def cancel(name: str, app: str | None, journal: str, as_json: bool) -> int:
     """
     Stop a run.
@@ -397,22 +391,18 @@ def cancel(name: str, app: str | None, journal: str, as_json: bool) -> int:
 
     Exit codes: 0 also for the cancelled run; 2 no such run or journal.
     """
-    with looking(app, journal) as reader:
-        before = find_run(reader, name)
-        if before.status in ("done", "failed"):
-            result = Engine("offline", journal=reader).cancel(before.run_id)
-            return _report_cancel(result, "had ended already; nothing was changed", as_json)
-    with driving(app, journal, model=model_of("offline")) as engine, redirect_stdout(sys.stderr):
-        result = engine.cancel(before.run_id)
-    if result.status in ("done", "failed"):
-        return _report_cancel(result, "nobody drove it, so it ended at once", as_json)
-    return _report_cancel(result, "asked to stop; its driver does so before the next effect", as_json)
-
-
-def _report_cancel(result: Result, note: str, as_json: bool) -> int:
-    state = styled(f"{result.state} ({result.reason or result.status})", STATE_STYLES.get(result.status, ""))
-    if as_json:
-        say_json(result.wire())
-    else:
-        say(f"run {result.run_id}  {state}  {note}")
-    return OK
+    options = EngineOptions(journal, app)
+    with options.looking() as reader:
+        row = find_run(reader, name)
+        ended = row.status in ("done", "failed")
+        if ended:
+            result = Engine("offline", journal=reader).cancel(row.run_id)
+    note = "had ended already; nothing was changed"
+    if not ended:
+        with options.driving(model=model_of("offline")) as engine, redirect_stdout(sys.stderr):
+            result = engine.cancel(row.run_id)
+        note = "asked to stop; its driver does so before the next effect"
+        if result.status in ("done", "failed"):
+            note = "nobody drove it, so it ended at once"
+    state = state_text(result.state, result.reason or result.status, result.status)
+    return say_either(as_json, result.wire(), [f"run {result.run_id}  {state}  {note}"])

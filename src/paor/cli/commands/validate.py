@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
-from ...fsm.journal_api import Journal
 from ...fsm.workflow.source import CHARS_MAX
 from ...fsm.workflow.validate import Kind, Report
 from ...fsm.workflow.validate import validate as check
-from ...states.base.errors import UsageError
 from ...tools.catalog import Catalog
-from ..support.app import APP_HELP, engine_of
-from ..support.streams import OK, USAGE, command, reason, say, say_json, tell
+from ..support.app import tools_of
+from ..support.json_input import standard_input, text_file
+from ..support.options import app_option, command
+from ..support.streams import OK, USAGE, say, say_json, tell
 from ..support.text import count, one_line
 
 BYTES_MAX = 4 * CHARS_MAX
@@ -28,7 +26,7 @@ BYTES_MAX = 4 * CHARS_MAX
 )
 @click.argument("file")
 @click.option("--kind", type=click.Choice(["plan", "workflow"]), help="Default: what its keys say.")
-@click.option("--app", metavar="MODULE:ENGINE", help=f"Check against its tools. {APP_HELP}")
+@app_option("Check against its tools.")
 def validate(file: str, kind: Kind | None, app: str | None, journal: str, as_json: bool) -> int:
     """
     Check a plan or workflow file, and list every defect with its line and column.
@@ -39,7 +37,9 @@ def validate(file: str, kind: Kind | None, app: str | None, journal: str, as_jso
     Exit codes: 0 it can be used, warnings or not; 2 with a line for each defect.
     """
     name = "standard input" if file == "-" else file
-    report = check(_text(file), kind=kind, tools=_catalog(app))
+    text = standard_input(BYTES_MAX) if file == "-" else text_file(file, BYTES_MAX)
+    catalog = Catalog([tool.spec() for tool in tools_of(app)]) if app is not None else None
+    report = check(text, kind=kind, tools=catalog)
     if as_json:
         defects = [item.wire() for item in report.defects]
         say_json({"file": name, "kind": report.kind, "ok": report.ok, "defects": defects})
@@ -59,34 +59,3 @@ def _summary(report: Report) -> str:
         return f"a plan with {count(len(report.plan.steps), 'step')}, ok"
     tasks = list(report.workflow.walk()) if report.workflow is not None else []
     return f"a workflow with {count(sum(not task.tasks for task in tasks), 'task')}, ok"
-
-
-def _catalog(app: str | None) -> Catalog | None:
-    if app is None:
-        return None
-    with Journal(":memory:") as nowhere:
-        return Catalog([tool.spec() for tool in engine_of(app, nowhere).tools])
-
-
-def _text(file: str) -> str:
-    """
-    Return the text of a file, or of standard input for ``-``.
-
-    Raises:
-        UsageError: It is missing, unreadable, larger than can be used, or not UTF-8.
-    """
-    name = "standard input" if file == "-" else file
-    try:
-        if file == "-":
-            data = sys.stdin.buffer.read(BYTES_MAX + 1)
-        else:
-            with open(file, "rb") as opened:
-                data = opened.read(BYTES_MAX + 1)
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{name}: cannot be read ({reason(error)})") from None
-    if len(data) > BYTES_MAX:
-        raise UsageError(f"{name}: is larger than {BYTES_MAX:,} bytes")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise UsageError(f"{name}: is not UTF-8 text") from None

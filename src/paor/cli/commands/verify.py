@@ -12,17 +12,8 @@ from ...fsm.verify.heads import BYTES_MAX, Head, heads_file, read
 from ...fsm.verify.verify import Defect
 from ...states.base.errors import JournalDamaged, UsageError
 from ..support.journals import reading
-from ..support.streams import (
-    DAMAGED,
-    OK,
-    command,
-    keep_journals,
-    reason,
-    say,
-    say_json,
-    tell,
-    write_atomically,
-)
+from ..support.options import command
+from ..support.streams import DAMAGED, OK, keep_journals, reason, say, say_json, tell, write_atomically
 from ..support.text import count, one_line, styled
 
 
@@ -52,9 +43,8 @@ def verify(head: str | None, write_head: str | None, journal: str, as_json: bool
     runs = transitions = 0
     try:
         with reading(journal) as reader:
-            now = (
-                reader.heads() if write_head is not None else []
-            )  # taken first, so that they are verified too
+            # taken first, so that they are verified too
+            now = reader.heads() if write_head is not None else []
             defects = reader.verify([*before, *now])
             own = "head_seq - coalesce(parent_seq, -1)"  # the rows that a fork shares are its parent's
             ((runs, transitions),) = reader.query(f"SELECT count(*), coalesce(sum({own}), 0) FROM runs")
@@ -65,9 +55,8 @@ def verify(head: str | None, write_head: str | None, journal: str, as_json: bool
     if write_head is not None and not defects:
         write_atomically(Path(write_head), heads_file(now))
     if as_json:
-        found = [{"run_id": item.run_id, "place": item.place, "problem": item.problem} for item in defects]
         message = {"ok": not defects, "runs": runs, "transitions": transitions, "heads": len(before)}
-        say_json({**message, "defects": found})
+        say_json({**message, "defects": defects})
     elif defects:
         say(*(one_line(str(item)) for item in defects))
         tell(styled(f"{journal}: {count(len(defects), 'defect')}", "bad"))
@@ -75,10 +64,8 @@ def verify(head: str | None, write_head: str | None, journal: str, as_json: bool
         holds = "chain, payloads and columns hold" + (f", {count(len(before), 'head')} too" if before else "")
         say(f"{styled('ok', 'good')}  {count(runs, 'run')}, {count(transitions, 'transition')}: {holds}")
     if write_head is not None:
-        written_or_not = (
-            f"wrote {write_head} ({count(len(now), 'head')})" if not defects else "no heads were written"
-        )
-        tell(one_line(written_or_not))
+        written = f"wrote {write_head} ({count(len(now), 'head')})"
+        tell(one_line("no heads were written" if defects else written))
     return DAMAGED if defects else OK
 
 

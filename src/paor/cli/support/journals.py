@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 from ...fsm.journal.rows import RunRow
 from ...fsm.journal_api import Journal
 from ...states.base.errors import UnknownRun, UsageError
+from .options import journal_flag
 
 
 def busy_timeout_s() -> float:
@@ -31,6 +32,11 @@ def busy_timeout_s() -> float:
     return seconds
 
 
+def command_line(name: str, journal: Journal, run_id: str) -> str:
+    """Return the command line ``paor NAME`` for a run, ready for a shell."""
+    return f"paor {name} {short_id(journal, run_id)}{journal_flag(journal.path)}"
+
+
 @contextmanager
 def reading(path: str) -> Iterator[Journal]:
     """
@@ -41,6 +47,21 @@ def reading(path: str) -> Iterator[Journal]:
     """
     with Journal(path, read_only=True, busy_timeout_s=busy_timeout_s()) as journal:
         yield journal
+
+
+@contextmanager
+def two_runs(
+    path: str, left: str, right: str, other: str | None
+) -> Iterator[tuple[Journal, RunRow, Journal, RunRow]]:
+    """
+    Open the journal at *path*, and that at *other* if there is one, and give the journal and row of each of two runs.
+
+    Raises:
+        NotAJournal: One is missing, or something else.
+        UnknownRun: There is no such run.
+    """
+    with reading(path) as one, nullcontext(one) if other is None else reading(other) as two:
+        yield one, find_run(one, left), two, find_run(two, right)
 
 
 def find_run(journal: Journal, name: str | None) -> RunRow:

@@ -17,45 +17,52 @@ _SAME = {
     "criteria": "success_criteria",
     "time_budget": "time_budget_s",
 }
-_TEXTS = (
-    "objective",
-    "model",
-    "mode",
-    "workflow_mode",
-    "task_type",
-    "language",
-    "user_language",
-    "context",
-    "prompt_template",
-    "prompt_template_file",
-    "output",
-    "durability",
-    "app",
-    "final_format",
-    "fallback",
-    "profile",
-    "stage",
+_TEXTS_AS_GIVEN = (
+    *("model", "task_type", "language", "user_language", "context"),
+    *("final_format", "fallback", "profile", "stage"),
 )
-_LISTS = ("documents", "success_criteria", "tools")
-_MAPPINGS = ("limits", "connections", "variables")
-_EITHER = ("workflow",)
-_FLAGS = ("react_mode", "web")
+AS_GIVEN = (*_TEXTS_AS_GIVEN, "connections")
+"""Fields that `Engine.stream` takes as they are; the others are read or checked first."""
+
+_TEXTS = (
+    *("objective", "mode", "workflow_mode", "prompt_template", "prompt_template_file"),
+    *("output", "durability", "app"),
+)
 BOUNDS = ("max_steps", "token_budget", "time_budget_s")
+_KINDS = {
+    "a text": (*_TEXTS_AS_GIVEN, *_TEXTS),
+    "a list of texts": ("documents", "success_criteria", "tools"),
+    "an object": ("limits", "connections", "variables"),
+    "a text or an object": ("workflow",),
+    "true or false": ("react_mode", "web"),
+    "a number": BOUNDS,
+}
+FIELDS = {name: kind for kind, names in _KINDS.items() for name in names}
+"""Every field of ``--input``, and what its value must be."""
+
+_TYPES = {
+    "a text": (str,),
+    "an object": (dict,),
+    "a text or an object": (str, dict),
+    "true or false": (bool,),
+    "a number": (int, float),
+}
 TEXT_BYTES_MAX = 100_000_000
 """Most that is read of a file of input or of a template; a device has no end."""
 
-FIELDS = (*_TEXTS, *_LISTS, *_MAPPINGS, *_EITHER, *_FLAGS, *BOUNDS)
 
-
-def standard_input() -> str:
+def standard_input(bytes_max: int | None = None) -> str:
     """
-    Return all of standard input as text.
+    Return standard input as text, all of it or at most *bytes_max* bytes.
 
     Raises:
-        UsageError: It is not UTF-8.
+        UsageError: It is longer, or not UTF-8.
     """
+    data = sys.stdin.buffer.read(-1 if bytes_max is None else bytes_max + 1)
+    if bytes_max is not None and len(data) > bytes_max:
+        raise UsageError(f"standard input: more than {bytes_max:,} bytes, no more are read")
     try:
-        return sys.stdin.buffer.read().decode()
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise UsageError("standard input is not UTF-8 text") from None
 
@@ -71,10 +78,7 @@ def input_fields(source: str) -> dict[str, Any]:
         UsageError: No JSON object, an unknown field, or a value of the wrong kind.
     """
     where, text = _source(source)
-    try:
-        data = json.loads(text, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{where}: is not JSON ({_json_reason(error)})") from None
+    data = json_value(text, where)
     if not isinstance(data, dict):
         raise UsageError(f"{where}: expected a JSON object with fields such as objective and documents")
     values: dict[str, Any] = {}
@@ -102,18 +106,14 @@ def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is not a JSON number")
 
 
-def _json_reason(error: Exception) -> str:
-    return "nested too deeply" if isinstance(error, RecursionError) else str(error)
-
-
-def text_file(name: str) -> str:
+def text_file(name: str, bytes_max: int | None = None) -> str:
     """
-    Return the text of a file.
+    Return the text of a file of at most *bytes_max* bytes, default `TEXT_BYTES_MAX`.
 
     Raises:
         UsageError: It is missing, unreadable, too large, or not UTF-8.
     """
-    return text_of_file(Path(name), TEXT_BYTES_MAX)
+    return text_of_file(Path(name), TEXT_BYTES_MAX if bytes_max is None else bytes_max)
 
 
 def json_value(text: str, where: str) -> Any:
@@ -126,7 +126,8 @@ def json_value(text: str, where: str) -> Any:
     try:
         return json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"{where}: is not JSON ({_json_reason(error)})") from None
+        why = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise UsageError(f"{where}: is not JSON ({why})") from None
 
 
 def snake(name: str) -> str:
@@ -136,20 +137,14 @@ def snake(name: str) -> str:
 
 def _checked(where: str, key: str, name: str, value: Any) -> Any:
     """Return a field's value; what has to be a text, list or number is one."""
-    if name in _TEXTS and not isinstance(value, str):
-        raise UsageError(f"{where}: {key} must be a text")
-    if name in _MAPPINGS and not isinstance(value, dict):
-        raise UsageError(f"{where}: {key} must be an object")
-    if name in _EITHER and not isinstance(value, str | dict):
-        raise UsageError(f"{where}: {key} must be a text or an object")
-    if name in _FLAGS and not isinstance(value, bool):
-        raise UsageError(f"{where}: {key} must be true or false")
-    if name in BOUNDS and (isinstance(value, bool) or not isinstance(value, int | float)):
-        raise UsageError(f"{where}: {key} must be a number")
-    if name in _LISTS:
+    kind = FIELDS[name]
+    if kind == "a list of texts":
         if isinstance(value, str):
             return value.split(",") if name == "tools" else [value]
-        kinds = (str, dict) if name == "documents" else (str,)
-        if not (isinstance(value, list) and all(isinstance(item, kinds) for item in value)):
-            raise UsageError(f"{where}: {key} must be a list of texts")
+        types = (str, dict) if name == "documents" else (str,)
+        good = isinstance(value, list) and all(isinstance(item, types) for item in value)
+    else:
+        good = isinstance(value, _TYPES[kind]) and (kind == "true or false" or not isinstance(value, bool))
+    if not good:
+        raise UsageError(f"{where}: {key} must be {kind}")
     return value

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from ...states.base.errors import ToolError, UsageError
 from ...tools.tool import Tool
+from .options import Decorator
 from .streams import tell
 from .text import one_line
-
-_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,38 +34,22 @@ class McpFlags:
     headers: tuple[str, ...] = ()
     trust: bool = False
 
-    @classmethod
-    def taken(cls, flags: dict[str, Any]) -> McpFlags:
-        """Take the options out of *flags*."""
-        return cls(flags.pop("mcp"), flags.pop("mcp_env"), flags.pop("mcp_header"), flags.pop("mcp_trust"))
 
-
-def mcp_options(function: _Command) -> _Command:
-    """Give a command the options of MCP servers."""
-    options = (
-        click.option(
-            "--mcp",
-            multiple=True,
-            metavar="COMMAND|URL",
-            help="Offer the tools of an MCP server; starts the command, without a shell. Repeatable.",
-        ),
-        click.option(
-            "--mcp-env",
-            multiple=True,
-            metavar="NAME",
-            help="Variable of the environment that the command gets.",
-        ),
-        click.option(
-            "--mcp-header",
-            multiple=True,
-            metavar="NAME=VARIABLE",
-            help="Header for the URL, from a variable.",
-        ),
-        click.option("--mcp-trust", is_flag=True, help="Believe the servers' hints that tools only read."),
-    )
-    for option in reversed(options):
-        function = option(function)
-    return function
+MCP_OPTIONS: tuple[Decorator, ...] = (
+    click.option(
+        "--mcp",
+        multiple=True,
+        metavar="COMMAND|URL",
+        help="Offer the tools of an MCP server; starts the command, without a shell. Repeatable.",
+    ),
+    click.option(
+        "--mcp-env", multiple=True, metavar="NAME", help="Variable of the environment that the command gets."
+    ),
+    click.option(
+        "--mcp-header", multiple=True, metavar="NAME=VARIABLE", help="Header for the URL, from a variable."
+    ),
+    click.option("--mcp-trust", is_flag=True, help="Believe the servers' hints that tools only read."),
+)
 
 
 @contextmanager
@@ -148,10 +131,3 @@ def _variable(name: str, option: str) -> str:
     if value is None:
         raise UsageError(f"{option} {one_line(name)}: there is no such variable in the environment")
     return value
-
-
-def mcp_flags_text(servers: Sequence[str]) -> str:
-    """Return the option again, for a command that comes next."""
-    import shlex
-
-    return "".join(f" --mcp {shlex.quote(target)}" for target in servers)

@@ -32,8 +32,8 @@ class Watch:
         run_id: Of the run, once it has started.
     """
 
-    def __init__(self) -> None:
-        self.run_id: str | None = None
+    def __init__(self, run_id: str | None = None) -> None:
+        self.run_id = run_id
         self._console: Console | None = None
         self._doing = "starting"
         self._facts = ""

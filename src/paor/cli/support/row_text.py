@@ -9,7 +9,7 @@ from ...fsm.journal_api import Journal
 from ...fsm.machine.table import ROWS, rows_of
 from ...states.run.phase_names import PLANNING, REVIEWING, SPECIFYING
 from .run_summary import change_of
-from .text import Cell, Column, count, cut, duration
+from .text import NARROW, SLIM, Cell, Column, arrow, count, cut, duration, width
 
 TRIGGER_STYLES = {"finish": "good", "fail": "bad", "wait": "warn"} | dict.fromkeys(
     ("reselect", "respecify", "refuse", "retry_step", "reassess", "retry"), "warn"
@@ -20,29 +20,28 @@ FAULT_CELLS = 200
 """Cells of a model's fault that are shown; the rest is in the journal."""
 
 
-def row_columns(*, narrow: bool, arrow: str) -> list[Column]:
+def row_columns() -> list[Column]:
     """Return the columns of the rows' table; the same widths for every row, since they may come one by one."""
+    narrow = width() < NARROW
     return [
         Column("seq", right=True, least=3),
         Column("trigger", least=10),
-        Column("to" if narrow else f"from {arrow} to", least=12 if narrow else 24),
-        Column("step", right=True, least=4),
-        Column("tokens", right=True, least=6),
-        Column("time", right=True, least=6),
+        Column("to" if narrow else f"from {arrow()} to", least=12 if narrow else 24),
+        Column("step", right=True, least=4, from_width=SLIM),
+        Column("tokens", right=True, least=6, from_width=SLIM),
+        Column("time", right=True, least=6, from_width=SLIM),
         Column("detail", wide=True),
     ]
 
 
-def row_cells(
-    journal: Journal, row: Transition, before: Transition | None, *, narrow: bool, arrow: str
-) -> list[Cell]:
+def row_cells(journal: Journal, row: Transition, before: Transition | None) -> list[Cell]:
     """Return one row of a run as cells; tokens and time are its own, not the run's."""
     tokens = row.tokens_in + row.tokens_out
     time_us = row.time_us
     if before is not None:
         tokens -= before.tokens_in + before.tokens_out
         time_us -= before.time_us
-    way = row.dest if narrow else f"{row.source} {arrow} {row.dest}"
+    way = row.dest if width() < NARROW else f"{row.source} {arrow()} {row.dest}"
     return [
         Cell(str(row.seq), "dim"),
         Cell(row.trigger, TRIGGER_STYLES.get(row.trigger, "strong")),

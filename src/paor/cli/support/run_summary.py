@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,13 +13,14 @@ from ...fsm.journal.rows import RunRow, Transition, transition_of
 from ...fsm.journal_api import Journal
 from ...fsm.lifecycle.subruns import waiting_task
 from ...states.base.errors import JournalDamaged
+from ...states.records.actions import Intent
 from ...states.records.questions import Question
 from ...states.run.phase_names import EXECUTING
 from ...states.run.reasons import REASONS
 from ...states.run.spec import Spec
 from ...states.run.state import Change
 from .journals import ALONE, is_driven
-from .text import STATE_STYLES, Cell, Column, count, duration
+from .text import NARROW, STATE_STYLES, Cell, Column, count, duration
 
 # -- reading -----------------------------------------------------------------------------------------------------
 
@@ -75,6 +76,12 @@ def question_of(journal: Journal, row: RunRow, change: Change) -> Question | Non
         change = change_of(journal, rows[-1])
     return change.question or None
 
+
+SETTINGS = (
+    *("objective", "success_criteria", "language", "task_type", "mode", "model", "context"),
+    *("final_format", "limits", "tools", "engine", "machine"),
+)
+"""What a run was started with, as far as the head shows it as JSON; of tools the names."""
 
 # -- the head ----------------------------------------------------------------------------------------------------
 
@@ -186,36 +193,19 @@ class RunHead:
         met = str(self.last.counters.get("criteria", "")) if self.last is not None else ""
         for index, text in enumerate(self.spec.success_criteria if self.spec is not None else ()):
             fulfilled = met[index : index + 1] == "1"
-            mark = "met" if fulfilled else "open"
-            yield "criteria" if index == 0 else "", f"{mark}: {text}", "good" if fulfilled else ""
+            mark, style = ("met", "good") if fulfilled else ("open", "")
+            yield "criteria" if index == 0 else "", f"{mark}: {text}", style
 
     def wire(self) -> dict[str, Any]:
         """Return the head as JSON-able data, without times of now."""
-        names = (
-            "objective",
-            "success_criteria",
-            "language",
-            "task_type",
-            "mode",
-            "model",
-            "context",
-            "final_format",
-        )
-        spec = self.spec
-        settings = None
-        if spec is not None:
-            settings = spec.model_dump(mode="json", include=set(names))
-            settings = {name: settings[name] for name in names}
-            settings |= {
-                "limits": spec.limits.model_dump(mode="json"),
-                "tools": [tool.name for tool in spec.tools],
-            }
-            settings |= {"engine": spec.engine, "machine": spec.machine}
-        question = self.question
+        settings = self.spec.model_dump(mode="json") if self.spec is not None else None
+        if settings is not None:
+            settings = {name: settings[name] for name in SETTINGS}
+            settings["tools"] = [tool["name"] for tool in settings["tools"]]
         return {
             "spec": settings,
             "answer": self.change.answer or None,
-            "waiting_for": question.wire() if question else None,
+            "waiting_for": self.question.wire() if self.question else None,
             "documents_given": self.given,
             "documents_produced": self.produced,
             "erasures": [item._asdict() | {"hash": item.hash.hex()} for item in self.erasures],
@@ -239,10 +229,6 @@ class Action:
     documents: tuple[str, ...]
     summary: str
 
-    def wire(self) -> dict[str, Any]:
-        """Return the action as JSON-able data."""
-        return {name: getattr(self, name) for name in self.__slots__} | {"documents": list(self.documents)}
-
 
 def actions_of(journal: Journal, row: RunRow, rows: list[Transition]) -> list[Action]:
     """Return the actions of a run in order; one that is not observed yet comes last."""
@@ -254,20 +240,19 @@ def actions_of(journal: Journal, row: RunRow, rows: list[Transition]) -> list[Ac
         elif item.trigger == "observe" and ended is not None:
             actions.append(_observed(journal, item, ended))
     if row.state == EXECUTING:
-        intent = next(
-            (
-                change.intent
-                for change in (change_of(journal, item) for item in reversed(rows))
-                if change.intent
-            ),
-            None,
-        )
+        intent = last_intent(journal, rows)
         if intent is not None:
             state, last = ("in doubt" if row.status == "waiting" else "running"), rows[-1]
             actions.append(
                 Action(last.seq, last.step, last.action, intent.tool, state, intent.label, 0, (), "")
             )
     return actions
+
+
+def last_intent(journal: Journal, rows: Sequence[Transition]) -> Intent | None:
+    """Return the call that a run is about: the last one that its rows intended."""
+    changes = (change_of(journal, row) for row in reversed(rows))
+    return next((change.intent for change in changes if change.intent), None)
 
 
 def _observed(journal: Journal, row: Transition, ended: Transition) -> Action:
@@ -308,7 +293,7 @@ ACTION_COLUMNS = (
     Column("tool"),
     Column("outcome"),
     Column("docs", right=True),
-    Column("label"),
+    Column("label", from_width=NARROW),
     Column("summary", wide=True),
 )
 """Columns of the table of actions; labels are in the table of documents, too."""
