@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import Any
 
 import click
 
@@ -53,16 +54,12 @@ from ..support.text import count
 def erase(
     name: str | None,
     everything: bool,
-    documents: tuple[str, ...],
-    fields: tuple[str, ...],
-    payloads: tuple[int, ...],
     others: str | None,
-    reason: str | None,
-    force: bool,
     dry_run: bool,
     finish: bool,
     journal: str,
     as_json: bool,
+    **given: Any,
 ) -> int:
     """
     Erase what a run holds, for good, and record that it was done; everything that is left still verifies.
@@ -73,8 +70,8 @@ def erase(
     Exit codes: 0 erased, or nothing was there; 2 a run that is driven, has not ended, or shares text with others; and
     a file that others have open: then it is recorded, and --finish completes it.
     """
-    chosen = sum((everything, bool(documents), bool(fields), bool(payloads), finish))
-    if chosen != 1:
+    chosen = (everything, finish, *(bool(given[name]) for name in ("documents", "fields", "payloads")))
+    if sum(chosen) != 1:
         raise click.UsageError("choose one of --all, --document, --field, --payload and --finish")
     if finish is (name is not None):
         raise click.UsageError("--finish goes without RUN" if finish else "Missing argument 'RUN'.")
@@ -86,16 +83,7 @@ def erase(
             writer.finish_erasing()
             note = "no old copies are left" if runs else "nothing was left to do"
             return say_either(as_json, {"runs": runs, "scrubbed": bool(runs)}, [note])
-        done = writer.erase(
-            run_id,
-            documents=documents,
-            fields=fields,
-            payloads=payloads,
-            others=others or "refuse",  # type: ignore[arg-type]
-            reason=reason,
-            force=force,
-            dry_run=dry_run,
-        )
+        done = writer.erase(run_id, others=others or "refuse", dry_run=dry_run, **given)  # type: ignore[arg-type]
     verb = "would be erased" if dry_run else "erased"
     lines = [f"run {run_id}  {count(number, 'payload')} {verb}" for run_id, number in done.erased.items()]
     data = asdict(done) | {"dry_run": dry_run}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import click
 
-from ...fsm.lifecycle.arguments import model_of
 from ...fsm.lifecycle.fork import calls_after, fork_point
+from ...prompts.model import Model
 from ..support.app import EngineOptions, engine_options
 from ..support.journals import command_line, find_run
 from ..support.json_input import text_file
@@ -16,7 +17,7 @@ from ..support.options import command
 from ..support.progress import Watch
 from ..support.streams import say_either, tell
 from ..support.text import state_text, styled
-from .run import driven, engine_of_run, given_answer, recorded_run_options, report_path
+from .run import driven, engine_of_run, recorded_run_options
 
 
 @command(
@@ -41,14 +42,12 @@ from .run import driven, engine_of_run, given_answer, recorded_run_options, repo
 def fork(
     name: str,
     at_seq: int,
-    answer: str | None,
-    outcome: str | None,
-    returned: str | None,
-    model: str | None,
+    given: dict[str, Any],
+    model: Model | None,
+    report: Path | None,
     prompt_template: str | None,
     current: bool,
     no_run: bool,
-    output: str | None,
     options: EngineOptions,
     as_json: bool,
     **bounds: Any,
@@ -62,17 +61,15 @@ def fork(
 
     Exit codes: those of paor run; with --no-run 0.
     """
-    given = given_answer(answer, outcome, returned)
     given["limits"] = {bound: value for bound, value in bounds.items() if value is not None} or None
     given["prompt_template"] = text_file(prompt_template) if prompt_template is not None else None
-    given |= {"current": current, "model": model_of(model) if model is not None else None}
-    target = report_path(output, options.journal)
+    given |= {"current": current, "model": model}
     with options.looking() as reader:
         row = find_run(reader, name)
         fork_point(reader, row.run_id, at_seq)
         again = calls_after(reader, row.run_id, at_seq)
     watch = Watch()
-    with engine_of_run(options, row, given["model"], watch, "--current") as engine:
+    with engine_of_run(options, row, model, watch, "--current") as engine:
         if again:
             message = ", ".join(dict.fromkeys(again))
             tell(
@@ -80,7 +77,7 @@ def fork(
             )
         drive = partial(engine.fork, row.run_id, at_seq, drive=not no_run, **given)
         if not no_run:
-            return driven(engine, drive, watch, options, target, as_json=as_json)
+            return driven(engine, drive, watch, options, report, as_json=as_json)
         result = drive()
         head = f"run {result.run_id}  {state_text(result.state, result.status, result.status)}"
         code = say_either(as_json, result.wire(), [f"{head}  shares rows 0 to {at_seq} of run {row.run_id}"])

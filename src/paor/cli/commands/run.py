@@ -7,7 +7,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, redirect_stdout
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
@@ -193,22 +193,43 @@ def driven(
 
 
 def recorded_run_options(function: Callable[..., int]) -> Callable[..., int]:
-    """Give a command that goes on with a run the options of what it waits for, of model and of report."""
+    """
+    Give a command that goes on with a run the options of an answer, of the model and of the report.
+
+    It gets them checked, as its arguments ``given``, ``model`` and ``report``.
+    """
+
+    @wraps(function)
+    def with_options(
+        journal: str,
+        answer: str | None,
+        outcome: str | None,
+        returned: str | None,
+        model: str | None,
+        output: str | None,
+        **others: Any,
+    ) -> int:
+        given = _given_answer(answer, outcome, returned)
+        chosen = model_of(model) if model is not None else None
+        report = Path(output) if output is not None else None
+        if report is not None:
+            check_output(report, journal)
+        return function(journal=journal, given=given, model=chosen, report=report, **others)
+
     outcomes = click.Choice(["done", "retry", "fail"])
+    returns = "What the effect returned, with --outcome done."
     for option in (
         REPORT,
         MODEL,
-        click.option(
-            "--result", "returned", metavar="JSON", help="What the effect returned, with --outcome done."
-        ),
+        click.option("--result", "returned", metavar="JSON", help=returns),
         click.option("--outcome", type=outcomes, help="Of an effect in doubt."),
         click.option("--answer", metavar="JSON", help="Answer to the question that the run waits with."),
     ):
-        option(function)
-    return function
+        option(with_options)
+    return with_options
 
 
-def given_answer(answer: str | None, outcome: str | None, returned: str | None) -> dict[str, Any]:
+def _given_answer(answer: str | None, outcome: str | None, returned: str | None) -> dict[str, Any]:
     """
     Return what ``--answer``, ``--outcome`` and ``--result`` say, as `Engine.resume` takes it.
 
@@ -229,13 +250,6 @@ def given_answer(answer: str | None, outcome: str | None, returned: str | None) 
     if answer is not None and given["answer"] is None:
         raise click.UsageError('--answer null answers nothing; decline with {"action": "decline"}')
     return given
-
-
-def report_path(output: str | None, journal: str) -> Path | None:
-    """Return where the report goes, after checking that it can be written; raise `UsageError` when not."""
-    if output is not None:
-        check_output(Path(output), journal)
-    return Path(output) if output is not None else None
 
 
 @contextmanager
@@ -289,12 +303,10 @@ def engine_of_run(
 @engine_options
 def resume(
     name: str,
-    answer: str | None,
-    outcome: str | None,
-    returned: str | None,
+    given: dict[str, Any],
     reason: str | None,
-    model: str | None,
-    output: str | None,
+    model: Model | None,
+    report: Path | None,
     accept_changes: bool,
     options: EngineOptions,
     as_json: bool,
@@ -310,13 +322,10 @@ def resume(
 
     Exit codes: those of paor run; 2 also for a run that has changed.
     """
-    given = given_answer(answer, outcome, returned)
-    answered = answer is not None or outcome is not None
+    answered = given["answer"] is not None or given["outcome"] is not None
     if reason is not None and not answered:
         raise click.UsageError("--reason comes with --answer or --outcome")
     given |= {"reason": reason, "accept_changes": accept_changes}
-    chosen = model_of(model) if model is not None else None
-    target = report_path(output, options.journal)
     with options.looking() as reader:
         row = find_run(reader, name)
         asked = asking(reader, row)  # of a workflow its waiting task; one whose task waits no more goes on
@@ -327,16 +336,16 @@ def resume(
             if answered:
                 tell(f"paor: run {row.run_id} has ended; the answer is not needed")
             result = Engine("offline", journal=reader).resume(row.run_id)
-            return end(result, reader, options, target, as_json=as_json)
+            return end(result, reader, options, report, as_json=as_json)
     watch = Watch(row.run_id)
-    with engine_of_run(options, row, chosen, watch, "--accept-changes") as engine:
-        if options.app is not None and chosen is not None:
-            engine.model = chosen
+    with engine_of_run(options, row, model, watch, "--accept-changes") as engine:
+        if options.app is not None and model is not None:
+            engine.model = model
         had = engine.journal.spec(row.run_id).model
         if engine.model.name != had:
             tell(f"paor: run {row.run_id} had the model {had}, it goes on with {engine.model.name}")
         drive = partial(engine.resume, row.run_id, **given)
-        return driven(engine, drive, watch, options, target, as_json=as_json)
+        return driven(engine, drive, watch, options, report, as_json=as_json)
 
 
 def _overdue(reader: Journal, run_id: str) -> bool:

@@ -74,7 +74,7 @@ def show(
 
 def _rows(journal: Journal, row: RunRow, as_json: bool) -> None:
     rows = journal.transitions(row.run_id)
-    head = RunHead.read(journal, row, rows)
+    head = RunHead(journal, row, rows[-1] if rows else None)
     if as_json:
         say_json({"run": run_columns(row)} | head.wire() | {"transitions": [item._asdict() for item in rows]})
         return
@@ -119,7 +119,7 @@ def _follow(journal: Journal, row: RunRow, as_json: bool) -> None:
             _say_next(journal, row)
         time.sleep(POLL_S)
     if not as_json:
-        head = RunHead.read(journal, row, [before] if before else [])
+        head = RunHead(journal, row, before)
         pairs = [pair for pair in head.pairs(local_time) if pair[0] in ("state", "used", "waits for")]
         say("", *facts(pairs))
         _say_next(journal, row)

@@ -110,39 +110,37 @@ _EXPECTED = frozenset(
 )
 
 
+_LEADING_ON = {
+    PLANNING: ("select", "reselect"),
+    SPECIFYING: ("specify", "respecify"),
+    REVIEWING: ("reassess", "retry", "finish"),
+}
+"""Rows before the last one of a phase that would have led on; their guards say why it was the last."""
+
+
 def deciding(source: str, trigger: str, dest: str, guards: Mapping[str, bool]) -> list[str]:
     """
     Return the guards that explain why a row was taken, as ``NAME`` and ``not NAME``; nothing for the usual way.
 
-    For a row with guards its own, without those that only say that a limit was not reached; for the last row of a phase those that kept the rows before from fitting.
+    For a row with guards its own, without those that only say that a limit was not reached; for the last row of a phase
+    those that kept the rows before from fitting.
     """
     if trigger in _EXPECTED:
         return []
+    facts = {name if value else f"not {name}" for name, value in guards.items()}
     for row in ROWS:
-        if (row.source, row.trigger, row.dest) != (source, trigger, dest):
-            continue
-        if all(guards.get(name) for name in row.conditions) and not any(
-            guards.get(name) for name in row.unless
-        ):
+        if (row.source, row.trigger, row.dest) == (source, trigger, dest) and facts.issuperset(row.guards):
             if row.guards:
                 return [name for name in row.guards if not name.endswith("_left")]
             break
+    near = _LEADING_ON.get(source, ())
+    if source == REVIEWING:
+        near = (
+            near[:1] if guards.get("reply_invalid") else near[1:2] if guards.get("review_retry") else near[2:]
+        )
     names: dict[str, None] = {}
-    for name in _nearest(source, guards):
+    for name in near:
         row = next(row for row in rows_of(source) if row.trigger == name)
         names |= {f"not {guard}": None for guard in row.conditions if guards.get(guard) is False}
         names |= {guard: None for guard in row.unless if guards.get(guard) and not guard.endswith("_ok")}
     return list(names)
-
-
-def _nearest(source: str, guards: Mapping[str, bool]) -> tuple[str, ...]:
-    """Return the rows before the last one of a phase that would have led on; their guards say why it was the last."""
-    if source == REVIEWING:
-        return (
-            ("reassess",)
-            if guards.get("reply_invalid")
-            else ("retry",)
-            if guards.get("review_retry")
-            else ("finish",)
-        )
-    return {PLANNING: ("select", "reselect"), SPECIFYING: ("specify", "respecify")}.get(source, ())

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ...fsm.journal.erasure_log import Erasure, numbers_of
+from ...fsm.journal.erasure_log import numbers_of
 from ...fsm.journal.rows import RunRow, Transition, transition_of
 from ...fsm.journal_api import Journal
 from ...fsm.lifecycle.subruns import waiting_task
@@ -86,7 +86,6 @@ SETTINGS = (
 # -- the head ----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
 class RunHead:
     """
     What is above the rows of a run.
@@ -102,28 +101,17 @@ class RunHead:
         driven: Whether a process drives it now.
     """
 
-    row: RunRow
-    spec: Spec | None
-    last: Transition | None
-    change: Change
-    question: Question | None
-    given: int
-    produced: int
-    erasures: tuple[Erasure, ...] = ()
-    driven: bool = True
-
-    @classmethod
-    def read(cls, journal: Journal, row: RunRow, rows: list[Transition]) -> RunHead:
-        """Return the head of a run with *rows*."""
-        last = rows[-1] if rows else None
+    def __init__(self, journal: Journal, row: RunRow, last: Transition | None) -> None:
+        self.row = row
+        self.spec = spec_of(journal, row)
+        self.last = last
+        self.change = change_of(journal, last) if last is not None else Change()
+        self.question = question_of(journal, row, self.change)
         labels = [document.label for document in journal.documents(row.run_id)]
-        spec = spec_of(journal, row)
-        given = sum(is_given(row, label) for label in labels)
-        change = change_of(journal, last) if last is not None else Change()
-        question = question_of(journal, row, change)
-        erasures = tuple(journal.erasures(row.run_id))
-        driven = is_driven(journal, row)
-        return cls(row, spec, last, change, question, given, len(labels) - given, erasures, driven)
+        self.given = sum(is_given(row, label) for label in labels)
+        self.produced = len(labels) - self.given
+        self.erasures = tuple(journal.erasures(row.run_id))
+        self.driven = is_driven(journal, row)
 
     def pairs(self, moment: Any) -> Iterator[tuple[str, str, str]]:
         """
@@ -142,11 +130,8 @@ class RunHead:
             yield "fork", f"shares rows 0 to {row.parent_seq} of run {row.parent_run_id}", ""
         yield "state", self.state, STATE_STYLES.get(row.status, "")
         yield "model", spec.model if spec is not None else "", ""
-        yield (
-            "started",
-            moment(row.created_at) + (f", ended {moment(row.ended_at)}" if row.ended_at else ""),
-            "",
-        )
+        ended = f", ended {moment(row.ended_at)}" if row.ended_at else ""
+        yield "started", moment(row.created_at) + ended, ""
         yield "used", ", ".join(self.used()), ""
         numbers = ((self.given, "given"), (self.produced, "produced"))
         yield "documents", ", ".join(f"{number:,} {text}" for number, text in numbers if number), ""
@@ -173,11 +158,10 @@ class RunHead:
     def used(self) -> Iterator[str]:
         """Yield what was used, and of how much where there is a limit."""
         last, limits = self.last, self.spec.limits if self.spec is not None else None
-        steps, retries, tokens, cost, time_us = (
-            (last.step, last.retries, last.tokens_in + last.tokens_out, last.cost_micro, last.time_us)
-            if last is not None
-            else (0, 0, 0, 0, 0)
-        )
+        steps = retries = tokens = cost = time_us = 0
+        if last is not None:
+            steps, retries, tokens = last.step, last.retries, last.tokens_in + last.tokens_out
+            cost, time_us = last.cost_micro, last.time_us
         yield f"{steps:,} of {count(limits.max_steps, 'step')}" if limits else count(steps, "step")
         if retries:
             yield f"{retries} of {limits.max_retries} retries" if limits else f"{retries} retries"
