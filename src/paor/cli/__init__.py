@@ -83,7 +83,7 @@ COMMANDS = {
     "import": ("transfer", "Take runs from JSON lines into a journal."),
     "erase": ("erase", "Erase what runs hold; the journal still verifies."),
     "diagram": ("diagram", "Draw the machine, or what runs did on it."),
-    "validate": ("validate", "Check a plan or workflow file."),
+    "validate": ("check", "Check a plan or workflow file."),
     "check": ("check", "Prove that every run ends, and find rules that can never fire."),
     "fuzz": ("fuzz", "Search for a way in which an engine goes wrong."),
     "tools": ("doctor", "List the tools that runs can use."),

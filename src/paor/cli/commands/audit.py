@@ -30,8 +30,6 @@ from ..support.text import (
     width,
 )
 
-# -- why ---------------------------------------------------------------------------------------------------------
-
 FATES = {
     "taken": ("taken", "good"),
     "kept": ("kept out", "dim"),
@@ -119,9 +117,6 @@ def _guard_cells(guard: Checked) -> list[Cell]:
     mark, style = {None: ("?", "dim"), True: ("ok", "good"), False: ("no", "bad")}[holds]
     value = "" if guard.value is None else str(guard.value)
     return [Cell(mark, style), Cell(_name(guard)), Cell(value), Cell(guard.fact, "dim")]
-
-
-# -- diff --------------------------------------------------------------------------------------------------------
 
 
 @command(

@@ -118,12 +118,7 @@ def _covered(names: Sequence[str], journal: str) -> Drawn:
 
 
 def _from_file(name: str) -> Coverage:
-    """
-    Return the coverage that a file holds, or the ``coverage`` of what ``--json`` has printed.
-
-    Raises:
-        UsageError: It is something else; with its name.
-    """
+    """Return the coverage in a file, or in what ``--json`` has printed; raise `UsageError` when there is none."""
     text = text_file(name)
     with suppress(ValueError, RecursionError):
         data = json.loads(text)

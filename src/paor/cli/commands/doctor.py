@@ -77,23 +77,21 @@ def doctor(model: str | None, ask: bool, journal: str, as_json: bool) -> int:
 
 def _findings(journal: str, model: str | None, *, ask: bool) -> Iterator[DoctorFinding]:
     yield DoctorFinding("paor", "ok", VERSION)
-    yield DoctorFinding(
-        "python", "ok", f"{platform.python_version()} on {platform.system()} {platform.machine()}"
-    )
-    yield from _sqlite()
+    machine = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
+    yield DoctorFinding("python", "ok", machine)
+    yield _sqlite()
     yield from _extras()
     yield from model_findings(model, ask=ask)
     yield _web()
     yield _journal(journal)
 
 
-def _sqlite() -> Iterator[DoctorFinding]:
+def _sqlite() -> DoctorFinding:
     version = sqlite3.sqlite_version
     needed = ".".join(map(str, SQLITE_NEEDED[:2]))
     if sqlite3.sqlite_version_info >= SQLITE_NEEDED:
-        yield DoctorFinding("sqlite", "ok", f"{version} ({needed} or newer is needed for ->>)")
-    else:
-        yield DoctorFinding("sqlite", "bad", f"{version} is too old: {needed} or newer is needed for ->>")
+        return DoctorFinding("sqlite", "ok", f"{version} ({needed} or newer is needed for ->>)")
+    return DoctorFinding("sqlite", "bad", f"{version} is too old: {needed} or newer is needed for ->>")
 
 
 def _extras() -> Iterator[DoctorFinding]:
@@ -101,22 +99,16 @@ def _extras() -> Iterator[DoctorFinding]:
     try:
         about = metadata.metadata("paor")
     except metadata.PackageNotFoundError:
-        yield DoctorFinding(
-            "extras", "missing", "paor is not installed as a package, so its extras are not known"
-        )
+        why = "paor is not installed as a package, so its extras are not known"
+        yield DoctorFinding("extras", "missing", why)
         return
     needs = [_requirement(line) for line in about.get_all("Requires-Dist") or ()]
     for extra in sorted(set(about.get_all("Provides-Extra") or ()) - {"all", "dev"}):
-        wanted = [name for name, marker in needs if marker == extra]
-        there = {name: _version(name) for name in wanted}
-        name = f"paor[{extra}]"
-        if all(there.values()):
-            yield DoctorFinding(
-                name, "ok", ", ".join(f"{package} {version}" for package, version in there.items())
-            )
-        else:
-            lacking = ", ".join(package for package, version in there.items() if version is None)
-            yield DoctorFinding(name, "missing", f'without {lacking}: pip install "{name}"')
+        versions = {name: _version(name) for name, marker in needs if marker == extra}
+        name, text = f"paor[{extra}]", ", ".join(f"{name} {version}" for name, version in versions.items())
+        if lacking := ", ".join(package for package, version in versions.items() if version is None):
+            text = f'without {lacking}: pip install "{name}"'
+        yield DoctorFinding(name, "missing" if lacking else "ok", text)
 
 
 def _requirement(line: str) -> tuple[str, str]:

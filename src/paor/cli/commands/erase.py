@@ -11,7 +11,7 @@ from ...fsm.erasure.execute import unfinished_runs
 from ...fsm.erasure.plan import FIELDS
 from ...fsm.journal_api import Journal
 from ..support.journals import busy_timeout_s, find_run, reading
-from ..support.options import command
+from ..support.options import command, option
 from ..support.streams import say_either, tell
 from ..support.text import count
 
@@ -25,29 +25,21 @@ from ..support.text import count
 )
 @click.argument("name", metavar="[RUN]", required=False)
 @click.option("--all", "everything", is_flag=True, help="All that the run holds.")
-@click.option(
+@option(
     "--document",
+    "LABEL|NUMBER",
+    "A document, what quotes it, and what calls have made of it.",
     "documents",
-    metavar="LABEL|NUMBER",
     multiple=True,
-    help="A document, what quotes it, and what calls have made of it.",
 )
-@click.option(
-    "--field",
-    "fields",
-    metavar="NAME",
-    multiple=True,
-    help=f"A field, and what quotes it: {', '.join(FIELDS)}.",
-)
-@click.option(
-    "--payload", "payloads", metavar="N", type=int, multiple=True, help="One payload by its number."
-)
+@option("--field", "NAME", f"A field, and what quotes it: {', '.join(FIELDS)}.", "fields", multiple=True)
+@option("--payload", "N", "One payload by its number.", "payloads", type=int, multiple=True)
 @click.option(
     "--others",
     type=click.Choice(["erase", "keep"]),
     help="What becomes of other runs that hold text of it; without it nothing is erased if there are any.",
 )
-@click.option("--reason", metavar="CODE", help="Recorded with it: a ticket's number, never a sentence.")
+@option("--reason", "CODE", "Recorded with it: a ticket's number, never a sentence.")
 @click.option("--force", is_flag=True, help="Also a run that has not ended; it cannot be resumed then.")
 @click.option("--dry-run", is_flag=True, help="Erase nothing, only tell what would be.")
 @click.option("--finish", is_flag=True, help="Remove the old copies that an interrupted erasure has left.")

@@ -13,7 +13,7 @@ from ...prompts.model import Model
 from ..support.app import EngineOptions, engine_options
 from ..support.journals import command_line, find_run
 from ..support.json_input import text_file
-from ..support.options import command
+from ..support.options import command, option
 from ..support.progress import Watch
 from ..support.streams import say_either, tell
 from ..support.text import state_text, styled
@@ -28,14 +28,12 @@ from .run import driven, engine_of_run, recorded_run_options
     "paor fork last --at 4 --no-run",
 )
 @click.argument("name", metavar="RUN")
-@click.option(
-    "--at", "at_seq", type=int, required=True, metavar="SEQ", help="Last row to share; see paor show."
-)
+@option("--at", "SEQ", "Last row to share; see paor show.", "at_seq", type=int, required=True)
 @recorded_run_options
-@click.option("--max-steps", type=int, metavar="N", help="Instead of the run's; shared steps count.")
-@click.option("--token-budget", type=int, metavar="N", help="The same; shared tokens count.")
-@click.option("--time-budget", "time_budget_s", type=float, metavar="S", help="The same; shared time counts.")
-@click.option("--prompt-template", metavar="FILE", help="Instead of the run's planning prompt.")
+@option("--max-steps", "N", "Instead of the run's; shared steps count.", type=int)
+@option("--token-budget", "N", "The same; shared tokens count.", type=int)
+@option("--time-budget", "S", "The same; shared time counts.", "time_budget_s", type=float)
+@option("--prompt-template", "FILE", "Instead of the run's planning prompt.")
 @click.option("--current", is_flag=True, help="Prompts, tool schemas, rules and policy as they are now.")
 @click.option("--no-run", is_flag=True, help="Only create it; paor resume goes on with it.")
 @engine_options

@@ -20,7 +20,7 @@ from ...fuzz.sample_engine import sample_engine
 from ...fuzz.world.engine_under_test import PROCESS
 from ...states.base.errors import MissingExtra, UsageError
 from ..support.app import app_of, is_machine, made_engine
-from ..support.options import Decorator, app_option, command
+from ..support.options import app_option, command, option
 from ..support.streams import DIVERGED, OK, RUN_FAILED, say, say_either, say_json, tell
 from ..support.text import count, facts, folded, styled, width
 
@@ -32,11 +32,6 @@ if TYPE_CHECKING:
 
 SHOWN = 8
 """Rows of the table that were never taken and are named; the rest is counted."""
-
-
-def _number(name: str, letter: str, least: int, most: int, usual: int, text: str) -> Decorator:
-    kind = click.IntRange(least, most)
-    return click.option(name, type=kind, metavar=letter, default=usual, help=text)
 
 
 def _folder(context: click.Context, option: click.Parameter, value: str) -> str:
@@ -55,16 +50,10 @@ def _folder(context: click.Context, option: click.Parameter, value: str) -> str:
     "paor fuzz --app shop_fuzz:ShopMachine --json",
 )
 @app_option(after="Or a subclass of EngineMachine.")
-@_number("--examples", "N", 1, 1_000_000, 300, "Default 300.")
-@_number("--steps", "N", 1, 1_000, 20, "Steps of an example; default 20.")
-@_number("--seed", "S", 0, 2**64 - 1, 0, "Another search; default 0.")
-@click.option(
-    "--save",
-    metavar="FOLDER",
-    default=FOLDER,
-    callback=_folder,
-    help=f"Where a failing case goes; default {FOLDER}.",
-)
+@option("--examples", "N", "Default 300.", type=click.IntRange(1, 1_000_000), default=300)
+@option("--steps", "N", "Steps of an example; default 20.", type=click.IntRange(1, 1_000), default=20)
+@option("--seed", "S", "Another search; default 0.", type=click.IntRange(0, 2**64 - 1), default=0)
+@option("--save", "FOLDER", f"Where a failing case goes; default {FOLDER}.", default=FOLDER, callback=_folder)
 def fuzz(
     app: str | None, examples: int, steps: int, seed: int, save: str, journal: str, as_json: bool
 ) -> int:
@@ -77,20 +66,21 @@ def fuzz(
 
     Exit codes: 0 nothing found, 1 a failing case was found and saved, 2 usage.
     """
-    search = _search()
+    try:
+        from ...fuzz.campaign import search
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] != "hypothesis":
+            raise
+        raise MissingExtra('paor fuzz needs hypothesis: pip install "paor[fuzz]"') from None
     make = _make_of(app)
-    _tell_of_unfinished(save)
-    file = Path(save, f"unfinished-{os.getpid()}.json")
-    with _shown(examples) as progress:
-        found = search(
-            make,
-            examples=examples,
-            steps=steps,
-            number=seed,
-            app=app or "",
-            progress=progress,
-            unfinished=file,
+    for other in sorted(Path(save).glob("unfinished-*.json")):
+        tell(
+            f"paor fuzz: a search did not end, or still runs: {other} holds the case of its last call of a tool"
         )
+    file = Path(save, f"unfinished-{os.getpid()}.json")
+    settings: dict[str, Any] = {"examples": examples, "steps": steps, "number": seed, "unfinished": file}
+    with _shown(examples) as progress:
+        found = search(make, app=app or "", progress=progress, **settings)
     path = str(found.repro.save(save)) if found.repro is not None else None
     modes: Sequence[str] = getattr(make, "modes", ())
     if as_json:
@@ -98,24 +88,6 @@ def fuzz(
     else:
         say(*_result(found, path, app=app, seed=seed), "", *_covered(found, modes))
     return RUN_FAILED if found.repro is not None else OK
-
-
-def _search() -> Callable[..., Found]:
-    try:
-        from ...fuzz.campaign import search
-    except ImportError as error:
-        if (error.name or "").partition(".")[0] != "hypothesis":
-            raise
-        raise MissingExtra('paor fuzz needs hypothesis: pip install "paor[fuzz]"') from None
-    return search
-
-
-def _tell_of_unfinished(folder: str) -> None:
-    """Tell of searches whose process ended while they called a tool; nobody was left to tell then."""
-    for path in sorted(Path(folder).glob("unfinished-*.json")):
-        tell(
-            f"paor fuzz: a search did not end, or still runs: {path} holds the case of its last call of a tool"
-        )
 
 
 def _make_of(app: str | None) -> Make | type[EngineMachine]:
@@ -231,15 +203,7 @@ def _json(
 
 
 def replay_repro(path: str, app: str | None, *, as_json: bool) -> int:
-    """
-    Take the steps of a repro file again; what it names is imported only if *app* names it, too.
-
-    Returns:
-        0 no longer fails, 3 still fails.
-
-    Raises:
-        UsageError: No repro file, or the engine that it was found with is not named.
-    """
+    """Take the steps of a repro file again; what it names is imported only if *app* names it, too."""
     repro = load(path)
     if app is None and repro.app:
         raise UsageError(

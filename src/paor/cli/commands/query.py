@@ -65,9 +65,6 @@ def query(sql: str, as_csv: bool, journal: str, as_json: bool) -> int:
     return OK
 
 
-# -- reading -----------------------------------------------------------------------------------------------------
-
-
 @contextmanager
 def _answer(reader: Journal, sql: str) -> Iterator[tuple[list[str], Iterator[Row]]]:
     """
@@ -121,9 +118,6 @@ def _distinct(names: Sequence[str]) -> list[str]:
             own = f"{name}_{count}"
         found.append(own)
     return found
-
-
-# -- writing -----------------------------------------------------------------------------------------------------
 
 
 def _say_csv(names: Sequence[str], rows: Iterator[Row]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from os.path import commonprefix
 from typing import Any
 
 import click
@@ -17,8 +16,8 @@ from ...fsm.replay.replay import replay as replay_run
 from ...fsm.replay.walk import Unchecked
 from ...states.base.errors import JournalDamaged, UsageError
 from ..support.app import EngineOptions, engine_of
-from ..support.journals import ALONE, find_run, is_driven, reading
-from ..support.options import app_option, command, file_name
+from ..support.journals import ALONE, find_run, is_driven, reading, short_id
+from ..support.options import app_option, command, file_name, option
 from ..support.streams import DAMAGED, DIVERGED, OK, say, say_json, tell
 from ..support.text import (
     NARROW,
@@ -45,26 +44,13 @@ def local_time(microseconds: int) -> str:
         return "?"
 
 
-def short_ids(rows: list[RunRow], shortest: int = 13) -> dict[str, str]:
-    """Return for each run id the shortest start, of at least *shortest* characters, that no other run has."""
-    ids = sorted(row.run_id for row in rows)
-    short = {}
-    for index, run_id in enumerate(ids):
-        near = [ids[place] for place in (index - 1, index + 1) if 0 <= place < len(ids)]
-        same = max((len(commonprefix([run_id, other])) for other in near), default=0)  # noqa: RUF071 - of characters
-        short[run_id] = run_id[: max(shortest, same + 1)].rstrip("-")
-    return short
-
-
 @command(
     "runs",
     "paor runs",
     "paor runs --limit 0",
     "paor runs --json --journal runs.db",
 )
-@click.option(
-    "--limit", type=click.IntRange(min=0), metavar="N", help=f"Newest N runs, 0 for all; default {SHOWN}."
-)
+@option("--limit", "N", f"Newest N runs, 0 for all; default {SHOWN}.", type=click.IntRange(min=0))
 def runs(limit: int | None, journal: str, as_json: bool) -> int:
     """
     List the runs of a journal, newest first.
@@ -80,8 +66,7 @@ def runs(limit: int | None, journal: str, as_json: bool) -> int:
             tell(f"{reader.path}: the journal holds no run yet")
             return OK
         shown = rows[: SHOWN if limit is None else limit or len(rows)]
-        short = short_ids(rows)
-        cells = [_run_cells(reader, row, short[row.run_id]) for row in shown]
+        cells = [_run_cells(reader, row) for row in shown]
     say(*table(RUN_COLUMNS, cells))
     if len(rows) > len(shown):
         tell(styled(f"{count(len(rows) - len(shown), 'older run')}: paor runs --limit 0", "dim"))
@@ -106,14 +91,14 @@ def mark_of(row: RunRow) -> str:
     return f"[round {row.round}, task {row.task}] " if row.workflow_id != row.run_id else ""
 
 
-def _run_cells(journal: Journal, row: RunRow, short: str) -> list[Cell]:
+def _run_cells(journal: Journal, row: RunRow) -> list[Cell]:
     why = row.reason or (row.status if row.status in ("waiting", "running") else "")
     if row.status == "running" and not is_driven(journal, row):
         why = ALONE
     state = f"{row.state} ({why})" if why else row.state
     objective = objective_of(journal, row)
     return [
-        Cell(short),
+        Cell(short_id(journal, row.run_id)),
         Cell(local_time(row.created_at)[5 if width() < NARROW else 0 : 16], "dim"),
         Cell(state, STATE_STYLES.get(row.status, "")),
         Cell(f"{row.head_seq + 1:,}"),
@@ -135,12 +120,7 @@ def run_columns(row: RunRow) -> dict[str, Any]:
 )
 @click.argument("name", metavar="[RUN]", required=False)
 @app_option("Compare with its prompts, schemas and policy.")
-@click.option(
-    "--repro",
-    metavar="FILE",
-    callback=file_name,
-    help="A case that paor fuzz has saved; its steps are taken again.",
-)
+@option("--repro", "FILE", "A case that paor fuzz has saved; its steps are taken again.", callback=file_name)
 def replay(name: str | None, app: str | None, repro: str | None, journal: str, as_json: bool) -> int:
     """
     Derive a run again from its recorded outcomes and compare every field with the record.

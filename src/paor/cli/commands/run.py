@@ -32,14 +32,15 @@ from ..support.app import EngineOptions, engine_options
 from ..support.inputs import RunInput, run_input
 from ..support.journals import command_line, find_run
 from ..support.json_input import json_value
-from ..support.options import MODEL, app_option, command
+from ..support.options import app_option, command, option
 from ..support.outcome import check_output, end
 from ..support.progress import Watch
 from ..support.run_summary import asking
 from ..support.streams import INTERRUPTED, USAGE, say_either, tell
 from ..support.text import one_line, state_text
 
-REPORT = click.option("--output", metavar="FILE", help="Write the final report: .md, .txt, .html or .docx.")
+REPORT = option("--output", "FILE", "Write the final report: .md, .txt, .html or .docx.")
+MODELS = "openai:NAME, anthropic:NAME, offline or script:FILE; default:"
 
 
 @command(
@@ -49,55 +50,31 @@ REPORT = click.option("--output", metavar="FILE", help="Write the final report: 
     'paor run --input \'{"objective": "...", "documents": ["a.pdf"], "maxSteps": 8}\'',
 )
 @click.argument("words", nargs=-1, metavar="[OBJECTIVE]")
-@click.option(
-    "--document", "documents", multiple=True, metavar="FILE", help="Input document, - for stdin; repeatable."
-)
-@click.option(
-    "--criterion",
-    "success_criteria",
-    multiple=True,
-    metavar="TEXT",
-    help="What must hold at the end; repeatable.",
-)
-@click.option(
-    "--model",
-    metavar="M",
-    help="openai:NAME, anthropic:NAME, offline or script:FILE; default: a key in the environment decides, else offline.",
-)
-@click.option(
+@option("--document", "FILE", "Input document, - for stdin; repeatable.", "documents", multiple=True)
+@option("--criterion", "TEXT", "What must hold at the end; repeatable.", "success_criteria", multiple=True)
+@option("--model", "M", f"{MODELS} a key in the environment decides, else offline.")
+@option(
     "--mode",
-    metavar="MODE",
-    help="react (default): one action at a time; planner: plans until one is empty; batch (legacy): one plan.",
+    "MODE",
+    "react (default): one action at a time; planner: plans until one is empty; batch (legacy): one plan.",
 )
-@click.option("--fallback", metavar="MODE", help="batch: when a react run fails, once more as one plan.")
-@click.option(
-    "--profile", metavar="NAME", help="lenient (default) or strict: which forms of replies are taken."
-)
-@click.option("--stage", metavar="NAME", help="two_stage (default) or single: what Stage 1 is asked for.")
-@click.option(
-    "--tools", metavar="A,B", help="Names of the tools the run may use; default: all. See: paor tools."
-)
-@click.option("--task-type", metavar="T", help="A task type of the policy.")
-@click.option("--max-steps", type=int, metavar="N", help="Actions the run may start; default 5.")
-@click.option("--token-budget", type=int, metavar="N", help="Input plus output tokens.")
-@click.option("--time-budget", "time_budget_s", type=float, metavar="S", help="Seconds of active work.")
-@click.option("--language", metavar="L", help="Language of the answer, such as de; default en.")
-@click.option(
-    "--prompt-template",
-    "prompt_template_file",
-    metavar="FILE",
-    help="Instead of the shipped planning prompt.",
-)
-@click.option(
-    "--workflow",
-    "workflow_file",
-    metavar="FILE",
-    help="Follow a workflow file, YAML or JSON; implies --mode planner.",
+@option("--fallback", "MODE", "batch: when a react run fails, once more as one plan.")
+@option("--profile", "NAME", "lenient (default) or strict: which forms of replies are taken.")
+@option("--stage", "NAME", "two_stage (default) or single: what Stage 1 is asked for.")
+@option("--tools", "A,B", "Names of the tools the run may use; default: all. See: paor tools.")
+@option("--task-type", "T", "A task type of the policy.")
+@option("--max-steps", "N", "Actions the run may start; default 5.", type=int)
+@option("--token-budget", "N", "Input plus output tokens.", type=int)
+@option("--time-budget", "S", "Seconds of active work.", "time_budget_s", type=float)
+@option("--language", "L", "Language of the answer, such as de; default en.")
+@option("--prompt-template", "FILE", "Instead of the shipped planning prompt.", "prompt_template_file")
+@option(
+    "--workflow", "FILE", "Follow a workflow file, YAML or JSON; implies --mode planner.", "workflow_file"
 )
 @REPORT
-@click.option("--context", metavar="TEXT", help="Extra context for choosing actions.")
-@click.option("--durability", metavar="D", help="full (default), normal or off: what a power loss may take.")
-@click.option("--input", "source", metavar="JSON|FILE|-", help="The same fields as one JSON object.")
+@option("--context", "TEXT", "Extra context for choosing actions.")
+@option("--durability", "D", "full (default), normal or off: what a power loss may take.")
+@option("--input", "JSON|FILE|-", "The same fields as one JSON object.", "source")
 @engine_options
 def run(
     words: tuple[str, ...], source: str | None, options: EngineOptions, as_json: bool, **flags: Any
@@ -129,12 +106,7 @@ def run(
 
 
 def _objective(words: tuple[str, ...]) -> str | None:
-    """
-    Return the objective, None when it was not given here.
-
-    Raises:
-        UsageError: More than one argument: a file without its option, or a text without quotes.
-    """
+    """Return the objective, None when it was not given here; raise `UsageError` for more than one argument."""
     if len(words) <= 1:
         return words[0] if words else None
     files = [word for word in words if os.path.isfile(word)]
@@ -165,17 +137,7 @@ def driven(
     *,
     as_json: bool,
 ) -> int:
-    """
-    Drive a run with its progress shown, and end the command; what tools print goes to standard error.
-
-    Args:
-        engine: That drives it.
-        drive: Drives it to its end.
-        watch: Knows its id.
-        options: With which the engine was opened.
-        output: Where the report goes.
-        as_json: Print the result as JSON.
-    """
+    """Drive a run with its progress shown, and end the command; what tools print goes to standard error."""
     try:
         with watch.shown(), redirect_stdout(sys.stderr):
             result = drive()
@@ -216,26 +178,21 @@ def recorded_run_options(function: Callable[..., int]) -> Callable[..., int]:
             check_output(report, journal)
         return function(journal=journal, given=given, model=chosen, report=report, **others)
 
-    outcomes = click.Choice(["done", "retry", "fail"])
-    returns = "What the effect returned, with --outcome done."
-    for option in (
+    for added in (
         REPORT,
-        MODEL,
-        click.option("--result", "returned", metavar="JSON", help=returns),
-        click.option("--outcome", type=outcomes, help="Of an effect in doubt."),
-        click.option("--answer", metavar="JSON", help="Answer to the question that the run waits with."),
+        option("--model", "M", f"{MODELS} the model the run had."),
+        option("--result", "JSON", "What the effect returned, with --outcome done.", "returned"),
+        click.option(
+            "--outcome", type=click.Choice(["done", "retry", "fail"]), help="Of an effect in doubt."
+        ),
+        option("--answer", "JSON", "Answer to the question that the run waits with."),
     ):
-        option(with_options)
+        added(with_options)
     return with_options
 
 
 def _given_answer(answer: str | None, outcome: str | None, returned: str | None) -> dict[str, Any]:
-    """
-    Return what ``--answer``, ``--outcome`` and ``--result`` say, as `Engine.resume` takes it.
-
-    Raises:
-        UsageError: They do not go together, or are not JSON.
-    """
+    """Return the answer as `Engine.resume` takes it; raise `UsageError` when its options do not fit, or are not JSON."""
     if answer is not None and outcome is not None:
         raise click.UsageError(
             "--answer and --outcome exclude each other: one is for a question, one for an effect"
@@ -257,14 +214,9 @@ def engine_of_run(
     options: EngineOptions, row: RunRow, model: Model | None, watch: Watch, accept: str
 ) -> Iterator[Engine]:
     """
-    Open the engine that goes on with a run; when parts of the run have changed, name them and exit.
+    Open the engine that goes on with a run, with *model* or the run's own.
 
-    Args:
-        options: Which one.
-        row: The run.
-        model: Instead of the run's own.
-        watch: Gets every event.
-        accept: The option that goes on with changed parts.
+    When parts of the run have changed, they are named with the option that accepts that, and the command exits.
 
     Raises:
         UsageError: The run needs a model or tools that the engine does not have.
@@ -294,9 +246,7 @@ def engine_of_run(
 )
 @click.argument("name", metavar="RUN")
 @recorded_run_options
-@click.option(
-    "--reason", metavar="TEXT", help="Why, and who says so; kept with --answer or --outcome in the journal."
-)
+@option("--reason", "TEXT", "Why, and who says so; kept with --answer or --outcome in the journal.")
 @click.option(
     "--accept-changes", is_flag=True, help="Go on although prompts, tools, policy or code have changed."
 )
@@ -355,12 +305,7 @@ def _overdue(reader: Journal, run_id: str) -> bool:
 
 
 def _model_of_run(journal: Journal, row: RunRow) -> Model:
-    """
-    Return the model that a run was started with.
-
-    Raises:
-        UsageError: It cannot be made from its name.
-    """
+    """Return the model that a run was started with; raise `UsageError` when it cannot be made from its name."""
     name = journal.spec(row.run_id).model
     try:
         return model_of(name)

@@ -69,9 +69,6 @@ def show(
     return OK
 
 
-# -- rows --------------------------------------------------------------------------------------------------------
-
-
 def _rows(journal: Journal, row: RunRow, as_json: bool) -> None:
     rows = journal.transitions(row.run_id)
     head = RunHead(journal, row, rows[-1] if rows else None)
@@ -123,9 +120,6 @@ def _follow(journal: Journal, row: RunRow, as_json: bool) -> None:
         pairs = [pair for pair in head.pairs(local_time) if pair[0] in ("state", "used", "waits for")]
         say("", *facts(pairs))
         _say_next(journal, row)
-
-
-# -- actions and documents ---------------------------------------------------------------------------------------
 
 
 def _steps(journal: Journal, row: RunRow, as_json: bool) -> None:
@@ -210,12 +204,7 @@ def _content(journal: Journal, row: RunRow, wanted: str, as_json: bool) -> None:
 
 
 def _found(journal: Journal, row: RunRow, wanted: str) -> StoredDocument:
-    """
-    Return the document that *wanted* names.
-
-    Raises:
-        UsageError: None or several.
-    """
+    """Return the document that *wanted* names; raise `UsageError` when it is none or several."""
     documents = journal.documents(row.run_id)
     label, mark, position = wanted.removeprefix("docItem:").removeprefix("docList:").partition("#")
     if not mark and wanted.isascii() and wanted.isdigit():

@@ -17,7 +17,7 @@ from ...fsm.transfer.redaction import Redaction, rules_of_text
 from ...states.base.errors import PaorError, UsageError
 from ..support.journals import busy_timeout_s, find_run, reading
 from ..support.json_input import text_file
-from ..support.options import OUTPUT, command
+from ..support.options import OUTPUT, command, option
 from ..support.streams import OK, keep_journals, reason, say_bytes, say_either, say_or_write
 from ..support.text import count
 
@@ -31,11 +31,11 @@ from ..support.text import count
 )
 @click.argument("names", metavar="[RUN]...", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="Every run of the journal.")
-@click.option(
+@option(
     "--redact",
-    metavar="FILE|default",
+    "FILE|default",
+    "Leave out payloads with keys, tokens and passwords; FILE adds rules, NAME: REGULAR EXPRESSION a line.",
     multiple=True,
-    help="Leave out payloads with keys, tokens and passwords; FILE adds rules, NAME: REGULAR EXPRESSION a line.",
 )
 @click.option(
     "--pytest", "as_test", is_flag=True, help="Print the run as a regression test, a Python file for pytest."
@@ -141,12 +141,7 @@ def _take_back(journal: str) -> None:
 
 @contextmanager
 def _opened(file: str) -> Iterator[Iterator[bytes]]:
-    """
-    Give the lines of a file or of standard input, none longer than what is refused.
-
-    Raises:
-        UsageError: It cannot be read.
-    """
+    """Give the lines of a file or of standard input, none longer than what is refused; raise `UsageError` for others."""
     try:
         with nullcontext(sys.stdin.buffer) if file == "-" else open(file, "rb") as stream:
             yield iter(lambda: stream.readline(LINE_BYTES_MAX + 1), b"")

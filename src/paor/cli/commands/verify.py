@@ -70,12 +70,7 @@ def verify(head: str | None, write_head: str | None, journal: str, as_json: bool
 
 
 def _bytes(name: str) -> bytes:
-    """
-    Return what is in a file, a byte more than is allowed at most.
-
-    Raises:
-        UsageError: It is missing, a directory, or cannot be read.
-    """
+    """Return what is in a file, a byte more than is allowed at most; raise `UsageError` when it cannot be read."""
     try:
         with open(name, "rb") as opened:
             return opened.read(BYTES_MAX + 1)

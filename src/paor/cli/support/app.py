@@ -67,12 +67,7 @@ def _foreign_code(what: str) -> Iterator[None]:
 
 
 def engine_of(app: str, journal: Journal) -> Engine:
-    """
-    Return the engine that *app* names; a function is called with *journal*.
-
-    Raises:
-        UsageError: There is none, or the function raised or returned something else.
-    """
+    """Return the engine that *app* names, made for *journal* if it is a function; raise `UsageError` when there is none."""
     found = app_of(app)
     return found if isinstance(found, Engine) else made_engine(app, found, journal)
 
@@ -172,13 +167,7 @@ class EngineOptions:
         hooks: Sequence[Callable[[Event], None]] = (),
     ) -> Iterator[Engine]:
         """
-        Open the engine that drives runs: the one of the app, or one with the built-in tools.
-
-        Args:
-            tools: Further tools of an engine that is made here, see `tools`.
-            durability: Of a journal that is opened here.
-            model: Of an engine that is made here.
-            hooks: The same.
+        Open the engine that drives runs: the one of the app, or one with the built-in tools and what is given here.
 
         Raises:
             UsageError: The app or *model* cannot be used.
@@ -237,6 +226,6 @@ def engine_options(function: Callable[..., int]) -> Callable[..., int]:
 
     web_help = "Offer web.search, web.scrape and web.crawl; the network is used only with this."
     web_option: Decorator = click.option("--web", is_flag=True, help=web_help)
-    for option in (app_option(), *reversed(MCP_OPTIONS), web_option):
-        option(with_options)
+    for added in (app_option(), *reversed(MCP_OPTIONS), web_option):
+        added(with_options)
     return with_options

@@ -59,12 +59,7 @@ class RunInput:
     web: bool = False
 
     def limits(self, base: Limits) -> Limits:
-        """
-        Return *base* with the bounds that were given.
-
-        Raises:
-            UsageError: Some are out of their range or unknown; by name.
-        """
+        """Return *base* with the bounds that were given; raise `UsageError` with the names of those that are wrong."""
         try:
             return Limits.model_validate(base.model_dump() | self.bounds)
         except ValidationError as error:
@@ -99,19 +94,19 @@ def run_input(flags: Mapping[str, Any], source: str | None) -> RunInput:
     return given
 
 
-# -- values ------------------------------------------------------------------------------------------------------
-
-
 def _typed(values: Mapping[str, Any]) -> RunInput:
     """Return the fields as what a run takes; files are read here."""
-    workflow = given_workflow(_workflow(values), values.get("variables"))
+    file = values.get("workflow_file")  # as an option a file; as JSON a file too, its text, or its data
+    workflow = given_workflow(values.get("workflow") if file is None else Path(file), values.get("variables"))
     modes = {name: values.get(name) for name in ("mode", "react_mode", "workflow_mode")}
     documents = values.get("documents", ())
     arguments = {name: values[name] for name in AS_GIVEN if name in values} | {
         "objective": values.get("objective", ""),
         "success_criteria": [item.strip() for item in values.get("success_criteria", ())],
         "mode": mode_of(**modes) if workflow is None else workflow.mode(modes),
-        "tools": _names(values["tools"]) if "tools" in values else None,
+        "tools": [name.strip() for name in ",".join(values["tools"]).split(",") if name.strip()]
+        if "tools" in values
+        else None,
         "workflow": workflow,
         "prompt_template": _template(values),
     }
@@ -129,16 +124,6 @@ def _typed(values: Mapping[str, Any]) -> RunInput:
     return given
 
 
-def _names(names: list[str]) -> list[str]:
-    return [name.strip() for item in names for name in item.split(",") if name.strip()]
-
-
-def _workflow(values: Mapping[str, Any]) -> Path | str | dict[str, Any] | None:
-    """Return the workflow: as an option a file, as JSON a file too, its text, or its data."""
-    given: str | dict[str, Any] | None = values.get("workflow")
-    return Path(values["workflow_file"]) if "workflow_file" in values else given
-
-
 def _template(values: Mapping[str, Any]) -> str | None:
     """
     Return the text of the planning template, or None for the shipped one.
@@ -150,10 +135,8 @@ def _template(values: Mapping[str, Any]) -> str | None:
     file = values.get("prompt_template_file")
     if text and "\n" not in text and len(text) < 1000 and "\0" not in text and Path(text).is_file():
         file, text = text, None
-    if text:
-        return text
-    if not file:
-        return None
+    if text or not file:
+        return text or None
     content = text_file(file)
     if not content.strip():
         raise UsageError(f"{file}: the template is empty")
@@ -174,17 +157,13 @@ def read_documents(given: Any, size_max: int, *, any_kind: bool) -> list[Documen
     """
     documents = documents_of([_document(item) for item in given], size_max=size_max)
     for document in documents:
-        if not any_kind and isinstance(document.data, bytes) and not readable(document.mime):
+        readable = any_kind or document.mime.startswith("text/") or document.mime in READABLE
+        if isinstance(document.data, bytes) and not readable:
             try:
                 convert(document.name, document.data)
             except ConversionError as error:
                 raise UsageError(error.message) from None
     return documents
-
-
-def readable(mime: str) -> bool:
-    """Return whether the built-in tools can read documents of this kind."""
-    return mime.startswith("text/") or mime in READABLE
 
 
 def _document(item: str | dict[str, Any]) -> str | Document:

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from os.path import commonprefix
 
 from ...fsm.journal.rows import RunRow
 from ...fsm.journal_api import Journal
@@ -14,12 +15,7 @@ from .options import journal_flag
 
 
 def busy_timeout_s() -> float:
-    """
-    Return how long to wait for another process's lock: ``PAOR_BUSY_TIMEOUT_S`` seconds, or 30.
-
-    Raises:
-        UsageError: It is set to something else than seconds.
-    """
+    """Return how long to wait for another's lock, ``PAOR_BUSY_TIMEOUT_S`` or 30; raise `UsageError` if it is no time."""
     text = os.environ.get("PAOR_BUSY_TIMEOUT_S")
     if not text:
         return 30.0
@@ -39,12 +35,7 @@ def command_line(name: str, journal: Journal, run_id: str) -> str:
 
 @contextmanager
 def reading(path: str) -> Iterator[Journal]:
-    """
-    Open a journal for reading only.
-
-    Raises:
-        NotAJournal: It is missing, or something else.
-    """
+    """Open a journal for reading only; raise `NotAJournal` when it is missing or something else."""
     with Journal(path, read_only=True, busy_timeout_s=busy_timeout_s()) as journal:
         yield journal
 
@@ -104,9 +95,11 @@ def is_driven(journal: Journal, row: RunRow) -> bool:
     return journal.run(row.run_id).head_seq > row.head_seq
 
 
-def short_id(journal: Journal, run_id: str, length: int = 13) -> str:
-    """Return the start of an id that names the same run; for a UUIDv7 its millisecond, if no other run began in it."""
-    same = journal.query(
-        "SELECT count(*) FROM specs WHERE substr(run_id, 1, ?) = ?", (length, run_id[:length])
+def short_id(journal: Journal, run_id: str, least: int = 13) -> str:
+    """Return the shortest start of an id, of at least *least* characters, that no other run has."""
+    near = journal.query(
+        "SELECT max(run_id) FROM specs WHERE run_id < ?1 UNION ALL SELECT min(run_id) FROM specs WHERE run_id > ?1",
+        (run_id,),
     )
-    return run_id[:length].rstrip("-") if same[0][0] == 1 else run_id
+    same = max(len(commonprefix([run_id, other or ""])) for (other,) in near)  # noqa: RUF071 - of characters
+    return run_id[: max(least, same + 1)].rstrip("-")

@@ -52,12 +52,7 @@ TEXT_BYTES_MAX = 100_000_000
 
 
 def standard_input(bytes_max: int | None = None) -> str:
-    """
-    Return standard input as text, all of it or at most *bytes_max* bytes.
-
-    Raises:
-        UsageError: It is longer, or not UTF-8.
-    """
+    """Return standard input as text; raise `UsageError` when it is longer than *bytes_max* bytes, or not UTF-8."""
     data = sys.stdin.buffer.read(-1 if bytes_max is None else bytes_max + 1)
     if bytes_max is not None and len(data) > bytes_max:
         raise UsageError(f"standard input: more than {bytes_max:,} bytes, no more are read")
@@ -67,16 +62,8 @@ def standard_input(bytes_max: int | None = None) -> str:
         raise UsageError("standard input is not UTF-8 text") from None
 
 
-# -- --input -----------------------------------------------------------------------------------------------------
-
-
 def input_fields(source: str) -> dict[str, Any]:
-    """
-    Return the fields of ``--input`` under the names of `FIELDS`.
-
-    Raises:
-        UsageError: No JSON object, an unknown field, or a value of the wrong kind.
-    """
+    """Return the fields of ``--input`` under the names of `FIELDS`; raise `UsageError` for one that is wrong or unknown."""
     where, text = _source(source)
     data = json_value(text, where)
     if not isinstance(data, dict):
@@ -107,22 +94,12 @@ def _no_constant(name: str) -> None:
 
 
 def text_file(name: str, bytes_max: int | None = None) -> str:
-    """
-    Return the text of a file of at most *bytes_max* bytes, default `TEXT_BYTES_MAX`.
-
-    Raises:
-        UsageError: It is missing, unreadable, too large, or not UTF-8.
-    """
+    """Return a file's text; raise `UsageError` when it is missing, unreadable, not UTF-8 or over *bytes_max* bytes."""
     return text_of_file(Path(name), TEXT_BYTES_MAX if bytes_max is None else bytes_max)
 
 
 def json_value(text: str, where: str) -> Any:
-    """
-    Return a JSON value.
-
-    Raises:
-        UsageError: *text* is something else.
-    """
+    """Return a JSON value; raise `UsageError` when *text* is something else."""
     try:
         return json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:

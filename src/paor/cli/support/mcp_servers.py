@@ -12,7 +12,7 @@ import click
 
 from ...states.base.errors import ToolError, UsageError
 from ...tools.tool import Tool
-from .options import Decorator
+from .options import Decorator, option
 from .streams import tell
 from .text import one_line
 
@@ -36,18 +36,14 @@ class McpFlags:
 
 
 MCP_OPTIONS: tuple[Decorator, ...] = (
-    click.option(
+    option(
         "--mcp",
+        "COMMAND|URL",
+        "Offer the tools of an MCP server; starts the command, without a shell. Repeatable.",
         multiple=True,
-        metavar="COMMAND|URL",
-        help="Offer the tools of an MCP server; starts the command, without a shell. Repeatable.",
     ),
-    click.option(
-        "--mcp-env", multiple=True, metavar="NAME", help="Variable of the environment that the command gets."
-    ),
-    click.option(
-        "--mcp-header", multiple=True, metavar="NAME=VARIABLE", help="Header for the URL, from a variable."
-    ),
+    option("--mcp-env", "NAME", "Variable of the environment that the command gets.", multiple=True),
+    option("--mcp-header", "NAME=VARIABLE", "Header for the URL, from a variable.", multiple=True),
     click.option("--mcp-trust", is_flag=True, help="Believe the servers' hints that tools only read."),
 )
 

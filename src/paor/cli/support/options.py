@@ -54,16 +54,16 @@ def journal_flag(path: str) -> str:
     return "" if path == usual else f" --journal {shlex.quote(path)}"
 
 
+def option(flag: str, placeholder: str, text: str, *name: str, **more: Any) -> Decorator:
+    """Return an option with a value: its flag, a placeholder, its help, and what else `click.option` takes."""
+    return click.option(flag, *name, metavar=placeholder, help=text, **more)
+
+
 def app_option(before: str = "", after: str = "") -> Decorator:
     """Return the option ``--app``; its help says something *before* or *after* what it names."""
     what = "Your Engine, or a function f(journal) that returns one."
-    return click.option("--app", metavar="MODULE:ENGINE", help=f"{before} {what} {after}".strip())
+    return option("--app", "MODULE:ENGINE", f"{before} {what} {after}".strip())
 
 
-OUTPUT = click.option("--output", metavar="FILE", help="Write there instead of to standard output.")
-OTHER = click.option("--other", metavar="FILE", help="Journal of B, if it is another one.")
-MODEL = click.option(
-    "--model",
-    metavar="M",
-    help="openai:NAME, anthropic:NAME, offline or script:FILE; default: the model the run had.",
-)
+OUTPUT = option("--output", "FILE", "Write there instead of to standard output.")
+OTHER = option("--other", "FILE", "Journal of B, if it is another one.")

@@ -43,18 +43,6 @@ REPORT_LABELS = ("_final_format", "_report")
 """Ends of the labels under which reports stand: the last formatting action's, and `document.generateReport`'s."""
 
 
-def exit_code(result: Result) -> int:
-    """Return the exit code of a run's result."""
-    if result.status == "done":
-        return OK
-    if result.status == "failed":
-        return LIMIT if result.reason in LIMIT_REASONS else RUN_FAILED
-    return WAITING
-
-
-# -- --output ----------------------------------------------------------------------------------------------------
-
-
 def check_output(path: Path, journal: str, documents: tuple[str, ...] = ()) -> str:
     """
     Return the format that the ending of ``--output`` asks for, after checking that it can be written.
@@ -121,23 +109,12 @@ def write_report(result: Result, path: Path) -> str:
     return f"wrote {path} ({'the answer' if body is None else 'the report'}, {len(data):,} bytes)"
 
 
-# -- the end -----------------------------------------------------------------------------------------------------
-
-
 def end(
     result: Result, journal: Journal, options: EngineOptions, output: Path | None, *, as_json: bool
 ) -> int:
-    """
-    Write the report, print how a run ended or what it waits for, and return the exit code.
-
-    Args:
-        result: Of the run.
-        journal: Where it is; still open.
-        options: Those that a command that comes next needs too.
-        output: Where the report goes.
-        as_json: Print the result as JSON.
-    """
-    code, note = exit_code(result), ""
+    """Write the report to *output*, print how a run ended or what it waits for, and return the exit code."""
+    ended = {"done": OK, "failed": LIMIT if result.reason in LIMIT_REASONS else RUN_FAILED}
+    code, note = ended.get(result.status, WAITING), ""
     if output is not None:
         try:
             note = write_report(result, output)

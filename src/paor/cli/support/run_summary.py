@@ -22,16 +22,9 @@ from ...states.run.state import Change
 from .journals import ALONE, is_driven
 from .text import NARROW, STATE_STYLES, Cell, Column, count, duration
 
-# -- reading -----------------------------------------------------------------------------------------------------
-
 
 def spec_of(journal: Journal, row: RunRow) -> Spec | None:
-    """
-    Return what a run was started with, None once erased.
-
-    Raises:
-        JournalDamaged: It cannot be read.
-    """
+    """Return what a run was started with, None once erased; raise `JournalDamaged` when it cannot be read."""
     if journal.payload(row.run, journal.root_columns(row.run)["spec_payload"]).body is None:
         return None
     try:
@@ -47,12 +40,7 @@ def is_given(row: RunRow, label: str) -> bool:
 
 
 def change_of(journal: Journal, row: Transition) -> Change:
-    """
-    Return what a row set; nothing once erased.
-
-    Raises:
-        JournalDamaged: It cannot be read.
-    """
+    """Return what a row set, nothing once erased; raise `JournalDamaged` when it cannot be read."""
     try:
         body = journal.payload(row.run, row.change["n"]).body
         return Change.read(body) if body is not None else Change()
@@ -82,8 +70,6 @@ SETTINGS = (
     *("final_format", "limits", "tools", "engine", "machine"),
 )
 """What a run was started with, as far as the head shows it as JSON; of tools the names."""
-
-# -- the head ----------------------------------------------------------------------------------------------------
 
 
 class RunHead:
@@ -194,9 +180,6 @@ class RunHead:
             "documents_produced": self.produced,
             "erasures": [item._asdict() | {"hash": item.hash.hex()} for item in self.erasures],
         }
-
-
-# -- actions -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

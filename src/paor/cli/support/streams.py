@@ -28,9 +28,6 @@ OK, RUN_FAILED, USAGE, DIVERGED, DAMAGED, WAITING, LIMIT, INTERRUPTED = 0, 1, 2,
 """Exit codes; 130 is what a shell gives a program that Ctrl-C ended."""
 
 
-# -- writing -----------------------------------------------------------------------------------------------------
-
-
 def prepare_streams() -> None:
     """Make sure that no text can fail because of the terminal's encoding, or because a stream was closed (``>&-``)."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
@@ -98,12 +95,7 @@ def say_bytes(data: bytes) -> None:
 
 
 def say_or_write(data: bytes, output: str | None) -> None:
-    """
-    Write bytes to standard output, or to the file that ``--output`` names and say so.
-
-    Raises:
-        UsageError: The file cannot be written.
-    """
+    """Write bytes to standard output, or to the file of ``--output``; raise `UsageError` when that cannot be written."""
     if output is None:
         say_bytes(data)
     else:
@@ -134,12 +126,7 @@ def forget_output() -> None:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """
-    Write a file so that it is there whole or not at all; a device or pipe is written directly.
-
-    Raises:
-        UsageError: It cannot be written; what was there before is untouched.
-    """
+    """Write a file whole or not at all, a device or pipe directly; raise `UsageError` when it cannot be written."""
     try:
         target = path.resolve()
         if target.exists() and not target.is_file():
@@ -168,12 +155,7 @@ BESIDE = ("", "-wal", "-shm", "-journal")
 
 
 def keep_journals(option: str, path: str, *journals: str) -> None:
-    """
-    See to it that a file that is written replaces none of *journals*, there already or not yet, nor what is beside them.
-
-    Raises:
-        UsageError: It would.
-    """
+    """Raise `UsageError` when a file that is written would replace a journal, there or not yet, or what is beside it."""
     for journal in journals:
         if any(same_file(path, journal + ending) for ending in BESIDE):
             raise UsageError(f"{option} {one_line(path)}: would replace the journal {one_line(journal)}")
@@ -191,9 +173,6 @@ def reason(error: BaseException) -> str:
     """Return an exception as a few words: the system's own where there are any."""
     text = getattr(error, "strerror", None) or str(error)
     return one_line(text) if text else type(error).__name__
-
-
-# -- errors ------------------------------------------------------------------------------------------------------
 
 
 def exit_code_of(error: PaorError) -> int:
