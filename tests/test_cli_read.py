@@ -471,7 +471,7 @@ def test_a_killed_run_can_be_read_while_its_log_is_left_over(shell: Shell, shop:
 
 
 def test_local_time_of_a_wrong_number() -> None:
-    from paor.cli.commands.read import local_time
+    from paor.cli.support.text import local_time
 
     assert local_time(10**30) == "?"
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", local_time(0))

@@ -75,33 +75,28 @@ def diagram(
         raise UsageError("--diff needs the run to compare with: paor diagram A --diff B")
     if output is not None:
         keep_journals("--output", output, journal, *([other] if other is not None else []))
+    overlay: Overlay | None = None
+    data: dict[str, Any] = {"run_id": None}
     if covers:
-        overlay, message = _covered(names, journal)
+        overlay, coverage = _covered(names, journal)
+        data |= {"coverage": coverage.wire(), "percent": coverage.percent}
     elif second is not None:
-        overlay, message = _parted(names[0], second, journal, other)
-    else:
-        overlay, message = _walked(names, journal)
+        with two_runs(journal, names[0], second, other) as (reader, one, another, two):
+            overlay, found = difference_of(reader, one.run_id, two.run_id, another)
+        data = {"run_id": one.run_id, "diff": found.wire()}
+    elif names:
+        with reading(journal) as reader:
+            data["run_id"] = find_run(reader, names[0]).run_id
+            overlay = walk(reader, data["run_id"])
     text = picture(form, overlay)
     if output is not None or not as_json:
         say_or_write(text.encode(), output)
     if as_json:
-        say_json(message | {"format": form, "diagram": text})
+        say_json(data | {"format": form, "diagram": text})
     return OK
 
 
-Drawn = tuple[Overlay | None, dict[str, Any]]
-"""What is laid over the machine, and what the JSON form says of it."""
-
-
-def _walked(names: Sequence[str], journal: str) -> Drawn:
-    if not names:
-        return None, {"run_id": None}
-    with reading(journal) as reader:
-        run_id = find_run(reader, names[0]).run_id
-        return walk(reader, run_id), {"run_id": run_id}
-
-
-def _covered(names: Sequence[str], journal: str) -> Drawn:
+def _covered(names: Sequence[str], journal: str) -> tuple[Overlay, Coverage]:
     """Return the sum of the files and of the runs that are named."""
     files = [name for name in names if name.endswith(FILE_ENDING)]
     runs = [name for name in names if not name.endswith(FILE_ENDING)]
@@ -114,7 +109,7 @@ def _covered(names: Sequence[str], journal: str) -> Drawn:
     total = sum(found[1:], start=found[0])
     if not total.transitions:
         raise UsageError("nothing to draw: not one transition was recorded")
-    return covered(total), {"run_id": None, "coverage": total.wire(), "percent": total.percent}
+    return covered(total), total
 
 
 def _from_file(name: str) -> Coverage:
@@ -128,9 +123,3 @@ def _from_file(name: str) -> Coverage:
         return Coverage.read(text)
     except UsageError as error:
         raise UsageError(f"{name}: {error}") from None
-
-
-def _parted(left: str, right: str, journal: str, other: str | None) -> Drawn:
-    with two_runs(journal, left, right, other) as (reader, one, second, two):
-        overlay, found = difference_of(reader, one.run_id, two.run_id, second)
-    return overlay, {"run_id": one.run_id, "diff": found.wire()}

@@ -7,7 +7,7 @@ import io
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain, islice
+from itertools import chain, count, islice
 from math import isinf
 from typing import Any
 
@@ -110,14 +110,11 @@ def _error(error: Exception, path: str) -> BaseException:
 
 def _distinct(names: Sequence[str]) -> list[str]:
     """Return column names with a number behind each that is there before, so that no value is lost in JSON."""
-    found: list[str] = []
+    found: dict[str, None] = {}
     for name in names:
-        count, own = 1, name
-        while own in found:
-            count += 1
-            own = f"{name}_{count}"
-        found.append(own)
-    return found
+        numbered = (f"{name}_{number}" for number in count(2))
+        found[next(own for own in chain([name], numbered) if own not in found)] = None
+    return list(found)
 
 
 def _say_csv(names: Sequence[str], rows: Iterator[Row]) -> None:

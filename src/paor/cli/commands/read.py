@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -11,9 +10,8 @@ import click
 from ...fsm.diagrams.overlays import objective_of
 from ...fsm.journal.rows import RunRow
 from ...fsm.journal_api import Journal
-from ...fsm.replay.replay import Divergence, Replay
+from ...fsm.replay.replay import Replay
 from ...fsm.replay.replay import replay as replay_run
-from ...fsm.replay.walk import Unchecked
 from ...states.base.errors import JournalDamaged, UsageError
 from ..support.app import EngineOptions, engine_of
 from ..support.journals import ALONE, find_run, is_driven, reading, short_id
@@ -26,6 +24,7 @@ from ..support.text import (
     Cell,
     Column,
     count,
+    local_time,
     one_line,
     styled,
     table,
@@ -34,14 +33,6 @@ from ..support.text import (
 
 SHOWN = 20
 """Runs that a list for people shows by default."""
-
-
-def local_time(microseconds: int) -> str:
-    """Return a moment in the reader's time zone, to the second."""
-    try:
-        return datetime.fromtimestamp(microseconds / 1e6).astimezone().strftime("%Y-%m-%d %H:%M:%S")
-    except (OverflowError, OSError, ValueError):
-        return "?"
 
 
 @command(
@@ -164,49 +155,32 @@ def replay(name: str | None, app: str | None, repro: str | None, journal: str, a
     return DIVERGED if any(isinstance(item, Replay) and item.divergences for item in replays) else OK
 
 
-def _replay_lines(row: RunRow, item: Replay | str) -> list[str]:
+def _replay_lines(row: RunRow, item: Replay | str) -> Iterator[str]:
     if isinstance(item, str):
-        return [f"run {row.run_id}  {styled('not readable', 'bad')}", f"  {one_line(item)}"]
+        yield from (f"run {row.run_id}  {styled('not readable', 'bad')}", f"  {one_line(item)}")
+        return
     verdict = styled("identical", "good") if item.identical else styled("diverged", "bad")
     if item.unchecked and not item.divergences:
         verdict = styled("holds as far as it was not erased", "warn")
-    lines = [f"run {row.run_id}  {verdict}  {count(item.transitions, 'transition')}"]
-    if item.divergences:
-        lines += _first_lines(item.divergences[0])
+    yield f"run {row.run_id}  {verdict}  {count(item.transitions, 'transition')}"
+    for first in item.divergences[:1]:
+        place = f"row {first.seq}, {first.field}" if first.seq >= 0 else first.field
+        yield f"  {place} ({first.where})" if first.where else f"  {place}"
+        yield from (f"    recorded  {one_line(first.expected)}", f"    derived   {one_line(first.found)}")
+    if more := len(item.divergences[1:]):
         rows = len({divergence.seq for divergence in item.divergences})
-        more = len(item.divergences) - 1
-        if more:
-            lines.append(
-                f"  and {count(more, 'more difference')} in {count(rows, 'row')}; all of them: --json"
-            )
+        yield f"  and {count(more, 'more difference')} in {count(rows, 'row')}; all of them: --json"
     for seq, parts in item.accepted:
-        lines.append(f"  {styled('accepted', 'warn')} from row {seq} on: {', '.join(parts)}")
-    message = [str(part) for part in item.changed if part.relevant]
-    lines += [f"  {styled('changed since', 'warn')}: {one_line(part)}" for part in message]
-    return lines + _unchecked_lines(item.unchecked)
-
-
-def _unchecked_lines(unchecked: Sequence[Unchecked]) -> list[str]:
-    """Return what could not be compared since it was erased, a line for each row."""
-    fields: dict[int, list[str]] = {}
-    for one in unchecked:
-        fields.setdefault(one.seq, []).append(one.field)
-    lines = []
-    for seq, names in sorted(fields.items()):
+        yield f"  {styled('accepted', 'warn')} from row {seq} on: {', '.join(parts)}"
+    for part in item.changed:
+        if part.relevant:
+            yield f"  {styled('changed since', 'warn')}: {one_line(str(part))}"
+    erased: dict[int, list[str]] = {}
+    for one in item.unchecked:
+        erased.setdefault(one.seq, []).append(one.field)
+    for seq, names in sorted(erased.items()):
         where = f"row {seq}" if seq >= 0 else "run"
-        lines.append(f"  {where}, not checked since it was erased: {', '.join(names)}")
-    return lines
-
-
-def _first_lines(first: Divergence) -> list[str]:
-    """Return the first difference for people: where it is, and below each other what was recorded and derived."""
-    place = f"row {first.seq}, {first.field}" if first.seq >= 0 else first.field
-    where = f" ({first.where})" if first.where else ""
-    return [
-        f"  {place}{where}",
-        f"    recorded  {one_line(first.expected)}",
-        f"    derived   {one_line(first.found)}",
-    ]
+        yield f"  {where}, not checked since it was erased: {', '.join(names)}"
 
 
 def _replay_json(row: RunRow, item: Replay | str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, redirect_stdout
+from dataclasses import replace
 from functools import partial, wraps
 from pathlib import Path
 from typing import Any
@@ -95,7 +96,7 @@ def run(
     if given.output is not None:
         form = check_output(given.output, options.journal, given.sources)
         given.arguments["final_format"] = given.arguments.get("final_format") or form
-    options = EngineOptions(options.journal, given.app, given.web, options.mcp)
+    options = replace(options, app=given.app, web=given.web)
     watch, model = Watch(), given.arguments.get("model")
     with (
         options.tools() as tools,
@@ -155,28 +156,17 @@ def driven(
 
 
 def recorded_run_options(function: Callable[..., int]) -> Callable[..., int]:
-    """
-    Give a command that goes on with a run the options of an answer, of the model and of the report.
-
-    It gets them checked, as its arguments ``given``, ``model`` and ``report``.
-    """
+    """Give a command options of an answer, a model and a report: checked, as ``given``, ``model`` and ``report``."""
 
     @wraps(function)
-    def with_options(
-        journal: str,
-        answer: str | None,
-        outcome: str | None,
-        returned: str | None,
-        model: str | None,
-        output: str | None,
-        **others: Any,
-    ) -> int:
+    def with_options(answer: str | None, outcome: str | None, returned: str | None, **others: Any) -> int:
+        model, output = others.pop("model"), others.pop("output")
+        others["model"] = model_of(model) if model is not None else None
+        others["report"] = Path(output) if output is not None else None
         given = _given_answer(answer, outcome, returned)
-        chosen = model_of(model) if model is not None else None
-        report = Path(output) if output is not None else None
-        if report is not None:
-            check_output(report, journal)
-        return function(journal=journal, given=given, model=chosen, report=report, **others)
+        if output is not None:
+            check_output(Path(output), others["journal"])
+        return function(given=given, **others)
 
     for added in (
         REPORT,
@@ -199,14 +189,11 @@ def _given_answer(answer: str | None, outcome: str | None, returned: str | None)
         )
     if returned is not None and outcome is None:
         raise click.UsageError("--result comes with --outcome")
-    given: dict[str, Any] = {
-        "answer": json_value(answer, "--answer") if answer is not None else None,
-        "outcome": outcome,
-        "result": json_value(returned, "--result") if returned is not None else None,
-    }
-    if answer is not None and given["answer"] is None:
+    value = json_value(answer, "--answer") if answer is not None else None
+    if answer is not None and value is None:
         raise click.UsageError('--answer null answers nothing; decline with {"action": "decline"}')
-    return given
+    result = json_value(returned, "--result") if returned is not None else None
+    return {"answer": value, "outcome": outcome, "result": result}
 
 
 @contextmanager

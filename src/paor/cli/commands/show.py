@@ -19,7 +19,7 @@ from ..support.row_text import row_cells, row_columns
 from ..support.run_summary import ACTION_COLUMNS, RunHead, action_cells, actions_of, is_given
 from ..support.streams import OK, say, say_bytes, say_json, tell
 from ..support.text import NARROW, SLIM, Cell, Column, facts, size, styled, table, width
-from .read import local_time, run_columns
+from .read import run_columns
 
 POLL_S = 0.2
 """How often `--follow` looks for new rows."""
@@ -75,7 +75,7 @@ def _rows(journal: Journal, row: RunRow, as_json: bool) -> None:
     if as_json:
         say_json({"run": run_columns(row)} | head.wire() | {"transitions": [item._asdict() for item in rows]})
         return
-    say(*facts(head.pairs(local_time)))
+    say(*facts(head.pairs()))
     if rows:
         say("", *_table(journal, rows, None, head=True))
     _say_next(journal, row)
@@ -117,7 +117,7 @@ def _follow(journal: Journal, row: RunRow, as_json: bool) -> None:
         time.sleep(POLL_S)
     if not as_json:
         head = RunHead(journal, row, before)
-        pairs = [pair for pair in head.pairs(local_time) if pair[0] in ("state", "used", "waits for")]
+        pairs = [pair for pair in head.pairs() if pair[0] in ("state", "used", "waits for")]
         say("", *facts(pairs))
         _say_next(journal, row)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -50,8 +49,8 @@ def verify(head: str | None, write_head: str | None, journal: str, as_json: bool
             ((runs, transitions),) = reader.query(f"SELECT count(*), coalesce(sum({own}), 0) FROM runs")
     except JournalDamaged as error:
         defects = defects or [Defect("", "file", str(error))]
-    advice = re.compile("; run: paor verify.*")  # is what was done
-    defects = [replace(item, problem=advice.sub("", item.problem)) for item in defects]
+    # the advice to run paor verify is what was done
+    defects = [replace(item, problem=item.problem.partition("; run: paor verify")[0]) for item in defects]
     if write_head is not None and not defects:
         write_atomically(Path(write_head), heads_file(now))
     if as_json:

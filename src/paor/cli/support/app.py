@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import wraps
 from operator import attrgetter
 from typing import Any
@@ -24,7 +24,7 @@ from ...states.base.errors import PaorError, UsageError
 from ...states.records.events import Event
 from ...tools.tool import Tool
 from .journals import busy_timeout_s, reading
-from .mcp_servers import MCP_OPTIONS, McpFlags, mcp_offered
+from .mcp_servers import MCP_OPTIONS, mcp_offered
 from .options import Decorator, app_option
 from .streams import reason
 
@@ -32,12 +32,7 @@ Factory = Callable[[Journal], object]
 
 
 def app_of(app: str) -> Engine | Factory:
-    """
-    Import what ``MODULE:ENGINE`` names, from the current folder too.
-
-    Raises:
-        UsageError: It cannot be imported, or is no engine and no function; what the module raised is named.
-    """
+    """Import ``MODULE:ENGINE``, from the current folder too; raise `UsageError` when it is no engine or function."""
     module_name, _, name = app.partition(":")
     if not (module_name and name):
         raise UsageError(f"--app {app!r}: expected MODULE:ENGINE, such as shop:engine")
@@ -126,20 +121,23 @@ class EngineOptions:
         journal: Path of the journal; an engine with a journal of its own keeps that.
         app: ``MODULE:ENGINE``, or None for an engine with the built-in tools.
         web: Whether that one has the web tools too.
-        mcp: Servers whose tools it has.
+        mcp: MCP servers whose tools it has: commands and URLs.
+        mcp_env, mcp_header, mcp_trust: See `mcp_offered`.
     """
 
     journal: str
     app: str | None = None
     web: bool = False
-    mcp: McpFlags = McpFlags()  # noqa: RUF009 - frozen
+    mcp: tuple[str, ...] = ()
+    mcp_env: tuple[str, ...] = ()
+    mcp_header: tuple[str, ...] = ()
+    mcp_trust: bool = False
 
     @contextmanager
     def looking(self) -> Iterator[Journal]:
         """Open the journal that `driving` would drive, for reading only; creates nothing."""
-        found = app_of(self.app) if self.app is not None else None
+        found = self._found()
         if isinstance(found, Engine):
-            self._check_own_journal(found)
             yield found.journal
         else:
             with reading(self.journal) as journal:
@@ -154,7 +152,11 @@ class EngineOptions:
             MissingExtra: What they need is not installed.
             UsageError: They are asked for together with an app, or cannot be used.
         """
-        with mcp_offered(self.mcp, self.app) as offered:
+        if self.app is not None and self.mcp:
+            raise UsageError(
+                "--mcp goes without --app: an app's engine has tools of its own, see mcp_tools()"
+            )
+        with mcp_offered(self.mcp, self.mcp_env, self.mcp_header, trust=self.mcp_trust) as offered:
             yield (*asked_tools(self.app, web=self.web), *offered)
 
     @contextmanager
@@ -173,9 +175,8 @@ class EngineOptions:
             UsageError: The app or *model* cannot be used.
             JournalError: The journal cannot be opened or written.
         """
-        found = app_of(self.app) if self.app is not None else None
+        found = self._found()
         if isinstance(found, Engine):
-            self._check_own_journal(found)
             with found:
                 yield found
             return
@@ -189,40 +190,34 @@ class EngineOptions:
         except ValueError:
             raise UsageError(f"{self.journal!r}: is not a file name") from None
         with journal:
-            engine = (
-                Engine(model=model, tools=tools, journal=journal, hooks=hooks)
-                if self.app is None or found is None
-                else made_engine(self.app, found, journal)
-            )
+            if self.app is None or found is None:
+                engine = Engine(model=model, tools=tools, journal=journal, hooks=hooks)
+            else:
+                engine = made_engine(self.app, found, journal)
             with engine:
                 yield engine
 
-    def _check_own_journal(self, engine: Engine) -> None:
+    def _found(self) -> Engine | Factory | None:
+        """Return what the app is; raise `UsageError` when its own journal is not the one that was given."""
+        found = app_of(self.app) if self.app is not None else None
         source = click.get_current_context().get_parameter_source("journal")
-        given = source is ParameterSource.COMMANDLINE
-        if given and os.path.realpath(self.journal) != os.path.realpath(engine.journal.path):
-            raise UsageError(
-                f"--app {self.app}: has the journal {engine.journal.path}, not {self.journal};"
-                " leave --journal out, or name a function f(journal)"
-            )
+        if isinstance(found, Engine) and source is ParameterSource.COMMANDLINE:
+            own = found.journal.path
+            if os.path.realpath(self.journal) != os.path.realpath(own):
+                raise UsageError(
+                    f"--app {self.app}: has the journal {own}, not {self.journal};"
+                    " leave --journal out, or name a function f(journal)"
+                )
+        return found
 
 
 def engine_options(function: Callable[..., int]) -> Callable[..., int]:
     """Give a command the options of `EngineOptions`, which it gets as its argument ``options``."""
 
     @wraps(function)
-    def with_options(
-        journal: str,
-        app: str | None,
-        web: bool,
-        mcp: tuple[str, ...],
-        mcp_env: tuple[str, ...],
-        mcp_header: tuple[str, ...],
-        mcp_trust: bool,
-        **others: Any,
-    ) -> int:
-        servers = McpFlags(mcp, mcp_env, mcp_header, mcp_trust)
-        return function(options=EngineOptions(journal, app, web, servers), **others)
+    def with_options(**given: Any) -> int:
+        names = [field.name for field in fields(EngineOptions)]
+        return function(options=EngineOptions(**{name: given.pop(name) for name in names}), **given)
 
     web_help = "Offer web.search, web.scrape and web.crawl; the network is used only with this."
     web_option: Decorator = click.option("--web", is_flag=True, help=web_help)

@@ -44,13 +44,7 @@ def reading(path: str) -> Iterator[Journal]:
 def two_runs(
     path: str, left: str, right: str, other: str | None
 ) -> Iterator[tuple[Journal, RunRow, Journal, RunRow]]:
-    """
-    Open the journal at *path*, and that at *other* if there is one, and give the journal and row of each of two runs.
-
-    Raises:
-        NotAJournal: One is missing, or something else.
-        UnknownRun: There is no such run.
-    """
+    """Open one journal, or two where there is *other*, and give journal and row of *left* and of *right*."""
     with reading(path) as one, nullcontext(one) if other is None else reading(other) as two:
         yield one, find_run(one, left), two, find_run(two, right)
 

@@ -64,7 +64,12 @@ def standard_input(bytes_max: int | None = None) -> str:
 
 def input_fields(source: str) -> dict[str, Any]:
     """Return the fields of ``--input`` under the names of `FIELDS`; raise `UsageError` for one that is wrong or unknown."""
-    where, text = _source(source)
+    if source == "-":
+        where, text = "standard input", standard_input()
+    elif source.lstrip().startswith(("{", "[", '"')):
+        where, text = "--input", source
+    else:
+        where, text = source, text_file(source)
     data = json_value(text, where)
     if not isinstance(data, dict):
         raise UsageError(f"{where}: expected a JSON object with fields such as objective and documents")
@@ -78,15 +83,6 @@ def input_fields(source: str) -> dict[str, Any]:
         if value is not None:
             values[name] = _checked(where, key, name, value)
     return values
-
-
-def _source(source: str) -> tuple[str, str]:
-    """Return where a JSON text came from, for messages, and the text."""
-    if source == "-":
-        return "standard input", standard_input()
-    if source.lstrip().startswith(("{", "[", '"')):
-        return "--input", source
-    return source, text_file(source)
 
 
 def _no_constant(name: str) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -15,25 +14,6 @@ from ...tools.tool import Tool
 from .options import Decorator, option
 from .streams import tell
 from .text import one_line
-
-
-@dataclass(frozen=True, slots=True)
-class McpFlags:
-    """
-    What the options say.
-
-    Attributes:
-        servers: Commands and URLs.
-        env: Names of variables that the one command is given.
-        headers: ``NAME=VARIABLE``: headers of the one URL, with the variables that hold their values.
-        trust: Whether the servers' own hints on effects count.
-    """
-
-    servers: tuple[str, ...] = ()
-    env: tuple[str, ...] = ()
-    headers: tuple[str, ...] = ()
-    trust: bool = False
-
 
 MCP_OPTIONS: tuple[Decorator, ...] = (
     option(
@@ -49,16 +29,30 @@ MCP_OPTIONS: tuple[Decorator, ...] = (
 
 
 @contextmanager
-def mcp_offered(flags: McpFlags, app: str | None) -> Iterator[tuple[Tool, ...]]:
+def mcp_offered(
+    servers: Sequence[str], env: Sequence[str], headers: Sequence[str], *, trust: bool
+) -> Iterator[tuple[Tool, ...]]:
     """
     Connect to the servers and yield their tools; the connections end with the block.
+
+    Args:
+        servers: Commands and URLs.
+        env: Names of variables that the one command is given.
+        headers: ``NAME=VARIABLE``: headers of the one URL, with the variables that hold their values.
+        trust: Whether the servers' own hints on effects count.
 
     Raises:
         MissingExtra: The extra is not installed.
         UsageError: The options do not fit together, or a server cannot be used.
     """
-    _check(flags, app)
-    if not flags.servers:
+    urls = sum(_is_url(target) for target in servers)
+    if env and len(servers) - urls != 1:
+        raise UsageError("--mcp-env comes with one --mcp command: no server gets another one's secrets")
+    if headers and urls != 1:
+        raise UsageError("--mcp-header comes with one --mcp URL: no server gets another one's secrets")
+    if trust and not servers:
+        raise UsageError("--mcp-trust comes with --mcp")
+    if not servers:
         yield ()
         return
     from ...tools.mcp.toolset import McpServer
@@ -66,11 +60,10 @@ def mcp_offered(flags: McpFlags, app: str | None) -> Iterator[tuple[Tool, ...]]:
     offered: list[Tool] = []
     prefixes: set[str] = set()
     with ExitStack() as stack:
-        for target in flags.servers:
+        for target in servers:
+            secrets = _headers(headers) if _is_url(target) else _env(env)
             try:
-                server = stack.enter_context(
-                    McpServer(target, trust_annotations=flags.trust, **_secrets(flags, target))
-                )
+                server = stack.enter_context(McpServer(target, trust_annotations=trust, **secrets))
                 tools = server.tools()
                 first, number = server.prefix, 2
                 while server.prefix.lower() in prefixes:
@@ -92,28 +85,18 @@ def mcp_offered(flags: McpFlags, app: str | None) -> Iterator[tuple[Tool, ...]]:
         yield tuple(offered)
 
 
-def _check(flags: McpFlags, app: str | None) -> None:
-    if app is not None and flags.servers:
-        raise UsageError("--mcp goes without --app: an app's engine has tools of its own, see mcp_tools()")
-    urls = sum(_is_url(target) for target in flags.servers)
-    if flags.env and len(flags.servers) - urls != 1:
-        raise UsageError("--mcp-env comes with one --mcp command: no server gets another one's secrets")
-    if flags.headers and urls != 1:
-        raise UsageError("--mcp-header comes with one --mcp URL: no server gets another one's secrets")
-    if flags.trust and not flags.servers:
-        raise UsageError("--mcp-trust comes with --mcp")
-
-
 def _is_url(target: str) -> bool:
     return target.lower().startswith(("http://", "https://"))
 
 
-def _secrets(flags: McpFlags, target: str) -> dict[str, Any]:
-    if not _is_url(target):
-        return {"env": {name: _variable(name, "--mcp-env") for name in flags.env}}
+def _env(names: Sequence[str]) -> dict[str, Any]:
+    return {"env": {name: _variable(name, "--mcp-env") for name in names}}
+
+
+def _headers(given: Sequence[str]) -> dict[str, Any]:
     headers = {}
-    for given in flags.headers:
-        name, mark, variable = given.partition("=")
+    for item in given:
+        name, mark, variable = item.partition("=")
         if not (name and mark and variable):
             raise UsageError(
                 f"--mcp-header {one_line(name)}: expected NAME=VARIABLE, such as Authorization=MY_TOKEN"

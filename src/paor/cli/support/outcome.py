@@ -45,15 +45,10 @@ REPORT_LABELS = ("_final_format", "_report")
 
 def check_output(path: Path, journal: str, documents: tuple[str, ...] = ()) -> str:
     """
-    Return the format that the ending of ``--output`` asks for, after checking that it can be written.
-
-    Args:
-        path: The file.
-        journal: Path of the journal, which it must not replace.
-        documents: Paths of input documents, which it must not replace either.
+    Return the format that the ending of ``--output`` asks for.
 
     Raises:
-        UsageError: Another ending, no such folder, a folder that cannot be written.
+        UsageError: Another ending, a folder that cannot be written, or what the run reads or writes would be replaced.
     """
     form = FORMATS.get(path.suffix.lower().removeprefix("."))
     if form is None:
@@ -83,13 +78,10 @@ def check_output(path: Path, journal: str, documents: tuple[str, ...] = ()) -> s
 
 def write_report(result: Result, path: Path) -> str:
     """
-    Write what a run produced to *path* and return one line about it.
+    Write what a run produced to *path* and return one line about it; raise `UsageError` when it cannot be written.
 
     The last report of a finished run; the answer when it is Done without one. A run that failed without a report or
     waits writes nothing.
-
-    Raises:
-        UsageError: The file cannot be written.
     """
     report = next((item for item in reversed(result.documents) if item.label.endswith(REPORT_LABELS)), None)
     if result.status not in ("done", "failed"):
@@ -169,7 +161,7 @@ def _question(question: Question, result: Result, journal: Journal) -> list[str]
 def _next(result: Result, journal: Journal, options: EngineOptions, output: Path | None) -> list[str]:
     """Return the commands that come next, if any."""
     if result.waiting_for is not None:
-        given = (("--app", options.app), *(("--mcp", server) for server in options.mcp.servers))
+        given = (("--app", options.app), *(("--mcp", server) for server in options.mcp))
         flags = [
             f" {name} {shlex.quote(str(value))}" for name, value in (*given, ("--output", output)) if value
         ]

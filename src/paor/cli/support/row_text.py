@@ -59,7 +59,9 @@ def detail_of(journal: Journal, row: Transition) -> str:
     kind = str(request.get("kind", "none"))
     parts = [] if kind in ("none", "tool") else [kind]
     if kind in ("selection", "parameters") or row.trigger in ("specify", "wait", "format", "refuse"):
-        parts += _tool_of(journal, row)
+        change = change_of(journal, row)
+        chosen = change.selection or change.intent or change.result
+        parts += [chosen.tool] if chosen else []
     if request.get("tool"):
         parts.append(str(request["tool"]))
     if request.get("attempt"):
@@ -78,17 +80,13 @@ def detail_of(journal: Journal, row: Transition) -> str:
     if outcome.get("reconciled"):
         parts.append(f"reconciled {str(outcome['reconciled']).replace('_', ' ')}")
     if outcome.get("kind") == "answer":
-        parts.append(f"answer {outcome.get('action')}{_reason_of(journal, row)}")
+        reply = change_of(journal, row).reply
+        why = f": {cut(reply.reason, FAULT_CELLS)}" if reply and reply.reason else ""
+        parts.append(f"answer {outcome.get('action')}{why}")
     if row.trigger == "execute" and outcome.get("ok"):
         parts.append(count(int(outcome.get("documents", 0)), "document"))
     guards = deciding(row.source, row.trigger, row.dest, row.guards)
     return ", ".join(parts) + (f" [{', '.join(guards)}]" if guards else "")
-
-
-def _reason_of(journal: Journal, row: Transition) -> str:
-    """Return why somebody answered so, with a colon before; nothing when nobody said, or once erased."""
-    reply = change_of(journal, row).reply
-    return f": {cut(reply.reason, FAULT_CELLS)}" if reply and reply.reason else ""
 
 
 def _fault_of(journal: Journal, row: Transition) -> str:
@@ -96,13 +94,6 @@ def _fault_of(journal: Journal, row: Transition) -> str:
     place = row.outcome.get("message")
     body = journal.payload(row.run, place["n"]).body if isinstance(place, dict) else None
     return f": {cut(body, FAULT_CELLS)}" if isinstance(body, str) and body.strip() else ""
-
-
-def _tool_of(journal: Journal, row: Transition) -> list[str]:
-    """Return the tool that a row chose or is about, if it says so."""
-    change = change_of(journal, row)
-    found = change.selection or change.intent or change.result
-    return [found.tool] if found else []
 
 
 _EXPECTED = frozenset(

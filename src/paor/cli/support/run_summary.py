@@ -20,7 +20,7 @@ from ...states.run.reasons import REASONS
 from ...states.run.spec import Spec
 from ...states.run.state import Change
 from .journals import ALONE, is_driven
-from .text import NARROW, STATE_STYLES, Cell, Column, count, duration
+from .text import NARROW, STATE_STYLES, Cell, Column, count, duration, local_time
 
 
 def spec_of(journal: Journal, row: RunRow) -> Spec | None:
@@ -99,13 +99,8 @@ class RunHead:
         self.erasures = tuple(journal.erasures(row.run_id))
         self.driven = is_driven(journal, row)
 
-    def pairs(self, moment: Any) -> Iterator[tuple[str, str, str]]:
-        """
-        Yield name, value and style of every fact.
-
-        Args:
-            moment: Turns microseconds since the epoch into a text.
-        """
+    def pairs(self) -> Iterator[tuple[str, str, str]]:
+        """Yield name, value and style of every fact."""
         row, spec = self.row, self.spec
         yield "run", row.run_id, "strong"
         yield "objective", spec.objective if spec is not None else "(erased)", ""
@@ -116,13 +111,15 @@ class RunHead:
             yield "fork", f"shares rows 0 to {row.parent_seq} of run {row.parent_run_id}", ""
         yield "state", self.state, STATE_STYLES.get(row.status, "")
         yield "model", spec.model if spec is not None else "", ""
-        ended = f", ended {moment(row.ended_at)}" if row.ended_at else ""
-        yield "started", moment(row.created_at) + ended, ""
+        ended = f", ended {local_time(row.ended_at)}" if row.ended_at else ""
+        yield "started", local_time(row.created_at) + ended, ""
         yield "used", ", ".join(self.used()), ""
         numbers = ((self.given, "given"), (self.produced, "produced"))
         yield "documents", ", ".join(f"{number:,} {text}" for number, text in numbers if number), ""
         for erasure in self.erasures:
-            message = f"{count(len(numbers_of([erasure])), 'payload')} by {erasure.by}, {moment(erasure.at)}"
+            message = (
+                f"{count(len(numbers_of([erasure])), 'payload')} by {erasure.by}, {local_time(erasure.at)}"
+            )
             yield "erased", message + (f", {erasure.reason}" if erasure.reason else ""), "warn"
         yield from self._criteria()
         if self.question:

@@ -13,6 +13,7 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
@@ -135,6 +136,14 @@ def duration(seconds: float) -> str:
     return f"{minutes // 60:,} h {minutes % 60:02} min"
 
 
+def local_time(microseconds: int) -> str:
+    """Return a moment in the reader's time zone, to the second."""
+    try:
+        return datetime.fromtimestamp(microseconds / 1e6).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    except (OverflowError, OSError, ValueError):
+        return "?"
+
+
 def size(number: int) -> str:
     """Return a size for people: ``312 B``, ``4.1 kB``, ``12 MB``."""
     amount = float(number)
@@ -153,23 +162,19 @@ class Cell(NamedTuple):
 
 
 STYLES = {
-    "": "",
-    "head": "dim",
-    "dim": "dim",
-    "strong": "bold",
-    "good": "green",
-    "bad": "red",
-    "warn": "yellow",
+    "": ("", 0),
+    "dim": ("dim", 2),
+    "strong": ("bold", 1),
+    "good": ("green", 32),
+    "bad": ("red", 31),
+    "warn": ("yellow", 33),
 }
-"""What the names of styles mean to rich."""
-
-_CODES = {"dim": 2, "bold": 1, "green": 32, "red": 31, "yellow": 33}
-"""What they are on a terminal."""
+"""What the names of styles mean to rich, and their codes on a terminal."""
 
 
 def styled(text: str, style: str) -> str:
     """Return *text* with the colours of *style*; what is printed without colours takes them out again."""
-    return f"\x1b[{_CODES[STYLES[style]]}m{text}\x1b[0m" if style and text else text
+    return f"\x1b[{STYLES[style][1]}m{text}\x1b[0m" if style and text else text
 
 
 STATE_STYLES = {"done": "good", "failed": "bad", "waiting": "warn", "running": ""}
@@ -235,14 +240,15 @@ def table(
         used.append(index)
         needed += least + 2
         drawn.add_column(
-            Text(column.head, STYLES["head"]),
+            Text(column.head, "dim"),
             justify="right" if column.right else "default",
             min_width=least,
             no_wrap=not column.wide,
             overflow="fold" if wrap else "ellipsis",
         )
     for row in lines:
-        drawn.add_row(*(Text(row[index].text, STYLES[row[index].style], no_wrap=not wrap) for index in used))
+        shown = [row[index] for index in used]
+        drawn.add_row(*(Text(cell.text, STYLES[cell.style][0], no_wrap=not wrap) for cell in shown))
     console = _console(max(cells, needed))
     with console.capture() as captured:
         console.print(drawn)
