@@ -39,12 +39,7 @@ FATES = {
 """Fates of a candidate row in words, and their style."""
 
 
-@command(
-    "why",
-    "paor why last",
-    "paor why last 4",
-    "paor why 0199d2b4-6f1e 4 --not Done",
-)
+@command("why", "paor why last", "paor why last 4", "paor why 0199d2b4-6f1e 4 --not Done")
 @click.argument("name", metavar="[RUN]", required=False)
 @click.argument("seq", metavar="[SEQ]", type=int, required=False)
 @click.option("--not", "phase", metavar="PHASE", help="Why the row did not lead to this phase.")
@@ -85,23 +80,20 @@ def _why_lines(found: Why, other: WhyNot | None) -> Iterator[str]:
         yield from ("", *(styled(line, "dim") for line in folded(message)))
 
 
-def _candidate_lines(items: Sequence[Candidate]) -> list[str]:
-    """Return rows of the table, each with its guards under it, the columns of all of them in line."""
+def _candidate_lines(items: Sequence[Candidate]) -> Iterator[str]:
+    """Yield rows of the table, each with its guards under it, the columns of all of them in line."""
     ways = max((len(_way(item)) for item in items), default=0)
     names = max((len(_name(guard)) for item in items for guard in item.guards), default=0)
     columns = [Column("", least=2), Column("", least=names), Column("", least=5), Column("", wide=True)]
-    lines = []
     for item in items:
         message, style = FATES[item.fate]
         head = f"{_way(item):<{ways}}  {message:<8}"
         meaning = cut(item.meaning, max(8, width() - cell_len(head) - 2))
-        taken = item.fate == "taken"
-        lines += ["", f"{styled(head, style if not taken else 'good')}  {styled(meaning, 'dim')}"]
+        yield from ("", f"{styled(head, style)}  {styled(meaning, 'dim')}")
         cells = [_guard_cells(guard) for guard in item.guards]
         if not cells:
             cells = [[Cell("ok", "good"), Cell("no guards", "dim"), Cell(""), Cell("it always fits", "dim")]]
-        lines += [f"    {line}" for line in table(columns, cells, width() - 4, wrap=True, head=False)]
-    return lines
+        yield from (f"    {line}" for line in table(columns, cells, width() - 4, wrap=True, head=False))
 
 
 def _way(item: Candidate) -> str:
@@ -174,23 +166,13 @@ def _end(side: Side) -> str:
 
 def _ends(found: RunDiff) -> list[str]:
     """Return how both runs end, as a small table, and what that says."""
-    rows = [
-        [
-            Cell(name, "strong"),
-            Cell(_end(side)),
-            Cell(f"{side.transitions:,}"),
-            Cell(f"{side.steps:,}"),
-            Cell(f"{side.tokens:,}"),
-            Cell(f"{side.cost:,.4f}" if side.cost else ""),
-            Cell(duration(side.seconds)),
-        ]
-        for name, side in (("A", found.left), ("B", found.right))
-    ]
-    columns = [
-        Column(""),
-        Column("end"),
-        *(Column(head, right=True) for head in ("rows", "steps", "tokens", "cost", "time")),
-    ]
+    rows = []
+    for name, side in (("A", found.left), ("B", found.right)):
+        numbers = (f"{number:,}" for number in (side.transitions, side.steps, side.tokens))
+        cost = f"{side.cost:,.4f}" if side.cost else ""
+        rows.append([Cell(text) for text in (name, _end(side), *numbers, cost, duration(side.seconds))])
+    numbered = (Column(head, right=True) for head in ("rows", "steps", "tokens", "cost", "time"))
+    columns = [Column(""), Column("end"), *numbered]
     if found.decision_seq is None:
         message = "every transition is the same"
     else:

@@ -59,20 +59,18 @@ def check(app: str | None, mode: str | None, journal: str, as_json: bool) -> int
     return OK
 
 
-def _proven(found: Check) -> list[str]:
-    """Return the lines on the machine: what was explored, and what was cut."""
-    lines = [
-        f"ok  machine: {found.states:,} states, {found.edges:,} edges; every run ends, no loop without a bound"
-    ]
+def _proven(found: Check) -> Iterator[str]:
+    """Yield the lines on the machine: what was explored, and what was cut."""
+    explored = f"{found.states:,} states, {found.edges:,} edges"
+    yield f"ok  machine: {explored}; every run ends, no loop without a bound"
     for world in found.worlds:
-        lines.append(f"    {world.world}: {world.states:,} states, {world.edges:,} edges")
+        yield f"    {world.world}: {world.states:,} states, {world.edges:,} edges"
     beyond = {name: value for world in found.worlds for name, value in world.beyond.items()}
     if beyond:
         message = ", ".join(f"{name} {value:,}" for name, value in sorted(beyond.items()))
-        lines.append(f"    for limits of any size by saturation: {message}")
+        yield f"    for limits of any size by saturation: {message}"
     if found.unused:
-        lines.append(f"    with these limits never taken: {', '.join(found.unused)}")
-    return lines
+        yield f"    with these limits never taken: {', '.join(found.unused)}"
 
 
 def _walk(finding: Finding) -> Iterator[str]:

@@ -73,8 +73,7 @@ def diagram(
         )
     if second is not None and not names:
         raise UsageError("--diff needs the run to compare with: paor diagram A --diff B")
-    if output is not None:
-        keep_journals("--output", output, journal, *([other] if other is not None else []))
+    keep_journals("--output", output, journal, other)
     overlay: Overlay | None = None
     data: dict[str, Any] = {"run_id": None}
     if covers:

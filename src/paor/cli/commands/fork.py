@@ -15,7 +15,7 @@ from ..support.journals import command_line, find_run
 from ..support.json_input import text_file
 from ..support.options import command, option
 from ..support.progress import Watch
-from ..support.streams import say_either, tell
+from ..support.streams import OK, say_either, tell
 from ..support.text import state_text, styled
 from .run import driven, engine_of_run, recorded_run_options
 
@@ -78,7 +78,7 @@ def fork(
             return driven(engine, drive, watch, options, report, as_json=as_json)
         result = drive()
         head = f"run {result.run_id}  {state_text(result.state, result.status, result.status)}"
-        code = say_either(as_json, result.wire(), [f"{head}  shares rows 0 to {at_seq} of run {row.run_id}"])
+        say_either(as_json, result.wire(), [f"{head}  shares rows 0 to {at_seq} of run {row.run_id}"])
         if not as_json:
             tell(f"{styled('go on:', 'dim')} {command_line('resume', engine.journal, result.run_id)}")
-        return code
+        return OK

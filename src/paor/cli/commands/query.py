@@ -55,7 +55,7 @@ def query(sql: str, as_csv: bool, journal: str, as_json: bool) -> int:
     Print the rows that a SELECT gives; made for the views v_runs, v_steps, v_actions and v_usage.
 
     It can only read, also while runs go on: a statement that would write, attach a file or load code is refused before
-    it begins. For people a table of at most 1,000 rows, with long texts cut and a large blob told by its size. With
+    it begins. For people a table of at most 1,000 rows, with long texts cut and a large blob by its size. With
     --csv and --json every row, as it is read, blobs in hex; control characters are replaced in CSV and escaped in JSON.
     """
     if as_csv and as_json:

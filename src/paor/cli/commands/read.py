@@ -1,4 +1,4 @@
-"""`paor runs` and `paor replay`; the other commands that only read stand apart."""
+"""`paor runs` and `paor replay`."""
 
 from __future__ import annotations
 
@@ -35,12 +35,7 @@ SHOWN = 20
 """Runs that a list for people shows by default."""
 
 
-@command(
-    "runs",
-    "paor runs",
-    "paor runs --limit 0",
-    "paor runs --json --journal runs.db",
-)
+@command("runs", "paor runs", "paor runs --limit 0", "paor runs --json --journal runs.db")
 @option("--limit", "N", f"Newest N runs, 0 for all; default {SHOWN}.", type=click.IntRange(min=0))
 def runs(limit: int | None, journal: str, as_json: bool) -> int:
     """

@@ -98,10 +98,7 @@ def run(
         given.arguments["final_format"] = given.arguments.get("final_format") or form
     options = replace(options, app=given.app, web=given.web)
     watch, model = Watch(), given.arguments.get("model")
-    with (
-        options.tools() as tools,
-        options.driving(tools, durability=given.durability, model=model) as engine,
-    ):
+    with options.tools() as tools, options.driving(tools, durability=given.durability, model=model) as engine:
         drive = partial(_streamed, engine, given, watch)
         return driven(engine, drive, watch, options, given.output, as_json=as_json)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import sys
 import time
+from dataclasses import asdict
 from itertools import pairwise
 
 import click
@@ -175,10 +176,9 @@ def _kind(mime: str) -> str:
 
 def document_wire(document: StoredDocument) -> dict[str, object]:
     """Return a document's row as JSON-able data, with the reference that prompts use."""
-    names = ("number", "label", "position", "name", "mime", "bytes", "digest")
-    return {name: getattr(document, name) for name in names} | {
-        "reference": f"docItem:{document.label}#{document.position}"
-    }
+    data = asdict(document) | {"reference": f"docItem:{document.label}#{document.position}"}
+    del data["payload"]
+    return data
 
 
 def _content(journal: Journal, row: RunRow, wanted: str, as_json: bool) -> None:

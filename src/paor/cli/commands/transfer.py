@@ -64,8 +64,7 @@ def export(
         raise click.UsageError("--all goes without RUN")
     if as_test and (everything or len(names) > 1):
         raise click.UsageError("--pytest takes one RUN")
-    if output is not None:
-        keep_journals("--output", output, journal)
+    keep_journals("--output", output, journal)
     redaction = _redaction(redact)
     with reading(journal) as reader:
         ids = in_order(reader) if everything else [find_run(reader, name).run_id for name in names or (None,)]
@@ -105,7 +104,7 @@ def import_(file: str, journal: str, as_json: bool) -> int:
     rows after those that are here.
 
     Exit codes: 0 imported or known; 2 a line that is none; 4 lines that do not prove themselves, or a run that is
-    told otherwise here.
+    recorded otherwise here.
     """
     if os.path.isdir(journal):
         raise UsageError(f"{journal}: is a directory, expected a journal file")
@@ -122,11 +121,7 @@ def import_(file: str, journal: str, as_json: bool) -> int:
     return say_either(as_json, data, said)
 
 
-HOW = {
-    "new": "imported, {}",
-    "extended": "extended by {}",
-    "known": "is here already, nothing was written",
-}
+HOW = {"new": "imported, {}", "extended": "extended by {}", "known": "is here already, nothing was written"}
 
 
 def _take_back(journal: str) -> None:

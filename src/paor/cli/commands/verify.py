@@ -23,7 +23,7 @@ from ..support.text import count, one_line, styled
     "paor verify --head heads.json",
     "paor verify --journal runs.db --json",
 )
-@click.option("--head", metavar="FILE", help="Heads of before: each must still stand in its chain.")
+@click.option("--head", metavar="FILE", help="Heads of before: each must still be in its chain.")
 @click.option("--write-head", metavar="FILE", help="Write the heads of all runs there, if everything holds.")
 def verify(head: str | None, write_head: str | None, journal: str, as_json: bool) -> int:
     """
@@ -35,8 +35,7 @@ def verify(head: str | None, write_head: str | None, journal: str, as_json: bool
     Exit codes: 0 everything holds, 4 with a line for each defect, 2 not a paor journal or no file of heads.
     """
     before = read(_bytes(head), one_line(head)) if head is not None else []
-    if write_head is not None:
-        keep_journals("--write-head", write_head, journal)
+    keep_journals("--write-head", write_head, journal)
     defects: list[Defect] = []
     now: list[Head] = []
     runs = transitions = 0

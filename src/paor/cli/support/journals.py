@@ -65,10 +65,9 @@ def find_run(journal: Journal, name: str | None) -> RunRow:
     newest = journal.query(
         "SELECT run_id FROM specs ORDER BY run DESC LIMIT 1 OFFSET ?", (int(back[1] or 0),)
     )
-    if not newest and back[1] is not None:
-        raise UnknownRun(f"{journal.path}: the journal holds no run {name}; list them with: paor runs")
     if not newest:
-        raise UnknownRun(f"{journal.path}: the journal holds no run yet; start one with: paor run OBJECTIVE")
+        one = f"{name}; list them with: paor runs" if back[1] else "yet; start one with: paor run OBJECTIVE"
+        raise UnknownRun(f"{journal.path}: the journal holds no run {one}")
     return journal.run(newest[0][0])
 
 

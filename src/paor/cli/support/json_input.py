@@ -29,24 +29,17 @@ _TEXTS = (
     *("output", "durability", "app"),
 )
 BOUNDS = ("max_steps", "token_budget", "time_budget_s")
-_KINDS = {
-    "a text": (*_TEXTS_AS_GIVEN, *_TEXTS),
-    "a list of texts": ("documents", "success_criteria", "tools"),
-    "an object": ("limits", "connections", "variables"),
-    "a text or an object": ("workflow",),
-    "true or false": ("react_mode", "web"),
-    "a number": BOUNDS,
-}
-FIELDS = {name: kind for kind, names in _KINDS.items() for name in names}
+_KINDS: tuple[tuple[str, Any, tuple[str, ...]], ...] = (
+    ("a text", str, (*_TEXTS_AS_GIVEN, *_TEXTS)),
+    ("a list of texts", list, ("documents", "success_criteria", "tools")),
+    ("an object", dict, ("limits", "connections", "variables")),
+    ("a text or an object", str | dict, ("workflow",)),
+    ("true or false", bool, ("react_mode", "web")),
+    ("a number", int | float, BOUNDS),
+)
+FIELDS = {name: (kind, types) for kind, types, names in _KINDS for name in names}
 """Every field of ``--input``, and what its value must be."""
 
-_TYPES = {
-    "a text": (str,),
-    "an object": (dict,),
-    "a text or an object": (str, dict),
-    "true or false": (bool,),
-    "a number": (int, float),
-}
 TEXT_BYTES_MAX = 100_000_000
 """Most that is read of a file of input or of a template; a device has no end."""
 
@@ -110,14 +103,13 @@ def snake(name: str) -> str:
 
 def _checked(where: str, key: str, name: str, value: Any) -> Any:
     """Return a field's value; what has to be a text, list or number is one."""
-    kind = FIELDS[name]
-    if kind == "a list of texts":
-        if isinstance(value, str):
-            return value.split(",") if name == "tools" else [value]
-        types = (str, dict) if name == "documents" else (str,)
-        good = isinstance(value, list) and all(isinstance(item, types) for item in value)
-    else:
-        good = isinstance(value, _TYPES[kind]) and (kind == "true or false" or not isinstance(value, bool))
+    kind, types = FIELDS[name]
+    if types is list and isinstance(value, str):
+        return value.split(",") if name == "tools" else [value]
+    good = isinstance(value, types) and (types is bool or not isinstance(value, bool))
+    if good and types is list:
+        item_types: Any = str | dict if name == "documents" else str
+        good = all(isinstance(item, item_types) for item in value)
     if not good:
         raise UsageError(f"{where}: {key} must be {kind}")
     return value

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any
 
 import click
 
@@ -61,7 +60,10 @@ def mcp_offered(
     prefixes: set[str] = set()
     with ExitStack() as stack:
         for target in servers:
-            secrets = _headers(headers) if _is_url(target) else _env(env)
+            if _is_url(target):
+                secrets = {"headers": _headers(headers)}
+            else:
+                secrets = {"env": {name: _variable(name, "--mcp-env") for name in env}}
             try:
                 server = stack.enter_context(McpServer(target, trust_annotations=trust, **secrets))
                 tools = server.tools()
@@ -89,11 +91,7 @@ def _is_url(target: str) -> bool:
     return target.lower().startswith(("http://", "https://"))
 
 
-def _env(names: Sequence[str]) -> dict[str, Any]:
-    return {"env": {name: _variable(name, "--mcp-env") for name in names}}
-
-
-def _headers(given: Sequence[str]) -> dict[str, Any]:
+def _headers(given: Sequence[str]) -> dict[str, str]:
     headers = {}
     for item in given:
         name, mark, variable = item.partition("=")
@@ -102,7 +100,7 @@ def _headers(given: Sequence[str]) -> dict[str, Any]:
                 f"--mcp-header {one_line(name)}: expected NAME=VARIABLE, such as Authorization=MY_TOKEN"
             )
         headers[name] = _variable(variable, "--mcp-header")
-    return {"headers": headers}
+    return headers
 
 
 def _variable(name: str, option: str) -> str:

@@ -28,14 +28,10 @@ def command(name: str, *examples: str) -> Callable[[Callable[..., int]], click.C
         epilog = "\b\nExamples:\n" + "\n".join(f"  {example}" for example in examples)
         made = click.command(name, epilog=epilog, context_settings=SETTINGS)(function)
         where = f"Journal file; default $PAOR_JOURNAL or {DEFAULT_JOURNAL}."
+        usual = {"envvar": "PAOR_JOURNAL", "default": DEFAULT_JOURNAL}
+        option("--journal", "FILE", where, callback=file_name, **usual)(made)
         what = "Print JSON, the same bytes for the same data."
-        journal: dict[str, Any] = {
-            "envvar": "PAOR_JOURNAL",
-            "default": DEFAULT_JOURNAL,
-            "callback": file_name,
-        }
-        made.params.append(click.Option(["--journal"], metavar="FILE", help=where, **journal))
-        made.params.append(click.Option(["--json", "as_json"], is_flag=True, help=what))
+        click.option("--json", "as_json", is_flag=True, help=what)(made)
         return made
 
     return decorate

@@ -40,7 +40,7 @@ from .streams import (
 from .text import count, duration, folded, harmless, one_line, state_text, styled, width
 
 REPORT_LABELS = ("_final_format", "_report")
-"""Ends of the labels under which reports stand: the last formatting action's, and `document.generateReport`'s."""
+"""Ends of the labels of reports: the last formatting action's, and `document.generateReport`'s."""
 
 
 def check_output(path: Path, journal: str, documents: tuple[str, ...] = ()) -> str:
@@ -181,7 +181,7 @@ def _next(result: Result, journal: Journal, options: EngineOptions, output: Path
 
 
 def answer_lines(answer: str) -> list[str]:
-    """Return an answer as it is printed: wrapped on a terminal, else line by line as it stands."""
+    """Return an answer as it is printed: wrapped on a terminal, else line by line as it is."""
     return folded(answer) if sys.stdout.isatty() else harmless(answer.rstrip("\n")).split("\n")
 
 

@@ -15,13 +15,7 @@ from typing import Any, TextIO
 
 import click
 
-from ...states.base.errors import (
-    JournalDamaged,
-    JournalError,
-    PaorError,
-    ReplayDiverged,
-    UsageError,
-)
+from ...states.base.errors import JournalDamaged, JournalError, PaorError, ReplayDiverged, UsageError
 from .text import harmless, one_line
 
 OK, RUN_FAILED, USAGE, DIVERGED, DAMAGED, WAITING, LIMIT, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
@@ -154,10 +148,10 @@ BESIDE = ("", "-wal", "-shm", "-journal")
 """What SQLite may keep beside a journal, by what it adds to its name."""
 
 
-def keep_journals(option: str, path: str, *journals: str) -> None:
+def keep_journals(option: str, path: str | None, *journals: str | None) -> None:
     """Raise `UsageError` when a file that is written would replace a journal, there or not yet, or what is beside it."""
     for journal in journals:
-        if any(same_file(path, journal + ending) for ending in BESIDE):
+        if path and journal and any(same_file(path, journal + ending) for ending in BESIDE):
             raise UsageError(f"{option} {one_line(path)}: would replace the journal {one_line(journal)}")
 
 

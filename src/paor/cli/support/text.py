@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 from rich.cells import cell_len, set_cell_size
 
@@ -106,16 +106,8 @@ def _console(cells: int) -> Console:
     """Return a console for lines of *cells* cells; `streams` decides later whether colours are printed."""
     from rich.console import Console
 
-    return Console(
-        width=cells,
-        color_system="standard",
-        force_terminal=True,
-        legacy_windows=False,
-        markup=False,
-        emoji=False,
-        highlight=False,
-        _environ={},
-    )
+    looks: dict[str, Any] = {"color_system": "standard", "force_terminal": True, "legacy_windows": False}
+    return Console(width=cells, markup=False, emoji=False, highlight=False, _environ={}, **looks)
 
 
 def count(number: int, noun: str) -> str:
@@ -192,7 +184,7 @@ class Column(NamedTuple):
 
     Attributes:
         head: Its heading.
-        right: Whether numbers stand to the right.
+        right: Whether it is aligned to the right, as numbers are.
         wide: Whether it gets what the others leave, its text being wrapped or cut.
         least: Cells that it has at least; with none it is left out when all its cells are empty.
         from_width: Cells of the narrowest terminal on which it is shown.
