@@ -140,7 +140,7 @@ def test_the_width_is_the_terminals_own(monkeypatch: pytest.MonkeyPatch) -> None
     import os
     import pty
 
-    from paor.cli.support.streams import width
+    from paor.cli.support.text import width
 
     monkeypatch.delenv("COLUMNS", raising=False)
     ours, theirs = pty.openpty()

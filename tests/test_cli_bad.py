@@ -344,7 +344,7 @@ def test_text_is_written_in_any_encoding(shell: Shell) -> None:
 
 
 def test_an_arrow_is_what_standard_output_can_show(monkeypatch: pytest.MonkeyPatch) -> None:
-    from paor.cli.support.streams import arrow
+    from paor.cli.support.text import arrow
 
     for encoding, sign in (("ascii", "->"), ("utf-8", "→"), ("no such encoding", "->")):
         stream = Terminal()

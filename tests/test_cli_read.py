@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -131,21 +133,26 @@ def test_runs_shows_twenty_unless_told_otherwise(shell: Shell) -> None:
 
 
 def test_short_ids_are_as_long_as_they_need_to_be() -> None:
-    from paor.cli.commands.read import short_ids
-    from paor.fsm.journal.rows import RunRow
+    from paor.cli.support.journals import short_id
+    from paor.fsm.journal_api import Journal
 
-    def row(run_id: str) -> RunRow:
-        return RunRow(1, run_id, run_id, 1, 1, None, None, "", "Done", "done", None, 0, 0, 0, b"")
+    class Ids(Journal):
+        def __init__(self, *ids: str) -> None:
+            self.specs = sqlite3.connect(":memory:")
+            self.specs.execute("CREATE TABLE specs (run_id TEXT UNIQUE)")
+            self.specs.executemany("INSERT INTO specs VALUES (?)", [(run_id,) for run_id in ids])
+
+        def query(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+            return self.specs.execute(sql, tuple(parameters)).fetchall()
 
     ids = ["0123456789ab-cd-1", "0123456789ab-cd-2", "0123456789aX-cd-2", "short"]
-    short = short_ids([row(item) for item in ids])
-    assert [short[item] for item in ids] == [
+    assert [short_id(Ids(*ids), item) for item in ids] == [
         "0123456789ab-cd-1",
         "0123456789ab-cd-2",
         "0123456789aX",
         "short",
     ]
-    assert short_ids([row("only-one-here-there-is")]) == {"only-one-here-there-is": "only-one-here"}
+    assert short_id(Ids("only-one-here-there-is"), "only-one-here-there-is") == "only-one-here"
 
 
 # -- verify, replay ----------------------------------------------------------------------------------------------
@@ -464,7 +471,7 @@ def test_a_killed_run_can_be_read_while_its_log_is_left_over(shell: Shell, shop:
 
 
 def test_local_time_of_a_wrong_number() -> None:
-    from paor.cli.commands.read import local_time
+    from paor.cli.support.text import local_time
 
     assert local_time(10**30) == "?"
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", local_time(0))

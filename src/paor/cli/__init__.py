@@ -27,12 +27,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code: 0 ok or Done, 1 run Failed, 2 usage, bad input or not a paor journal, 3 replay diverged, 4 a
         damaged journal, 5 waiting for an answer, 6 Failed by a limit, 130 interrupted.
     """
+    import click
+
+    from ..states.base.errors import PaorError
     from .support import streams as io
 
     io.prepare_streams()
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        return _invoked(given)
+        with _group().make_context("paor", given) as context:
+            code = context.command.invoke(context)
+            return code if isinstance(code, int) else io.OK
+    except click.exceptions.Exit as error:
+        return error.exit_code
+    except click.ClickException as error:
+        where = getattr(getattr(error, "ctx", None), "command_path", "paor")
+        io.tell_error(error.format_message(), where)
+        io.tell(f"help: {where} --help")
+        return io.USAGE
     except BrokenPipeError:
         io.forget_output()
         return io.OK
@@ -44,38 +56,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         io.tell_error(str(error))
         return io.USAGE
     except Exception as error:
+        code = io.exit_code_of(error) if isinstance(error, PaorError) else io.RUN_FAILED
+        if code != io.RUN_FAILED:
+            io.tell_error(str(error))
+            return code
         if os.environ.get("PAOR_TRACEBACK"):
             raise
         hint = "set PAOR_TRACEBACK=1 to see where, and please report it"
         io.tell_error(f"internal error: {type(error).__name__}: {error}; {hint}")
         return io.RUN_FAILED
-
-
-def _invoked(arguments: list[str]) -> int:
-    """Parse and run one command; usage errors and paor's own errors become one or two lines."""
-    import click
-
-    from ..states.base.errors import PaorError
-    from .support import streams as io
-
-    where = "paor"
-    group = _group()
-    try:
-        with group.make_context("paor", arguments) as context:
-            code = group.invoke(context)
-            return code if isinstance(code, int) else io.OK
-    except click.exceptions.Exit as error:
-        return error.exit_code
-    except click.ClickException as error:
-        where = getattr(getattr(error, "ctx", None), "command_path", "paor")
-        io.tell_error(error.format_message(), where)
-        io.tell(f"help: {where} --help")
-        return io.USAGE
-    except PaorError as error:
-        if io.exit_code_of(error) == io.RUN_FAILED:
-            raise
-        io.tell_error(str(error))
-        return io.exit_code_of(error)
 
 
 COMMANDS = {
@@ -94,7 +83,7 @@ COMMANDS = {
     "import": ("transfer", "Import runs from JSON lines into a journal."),
     "erase": ("erase", "Erase what runs hold; the journal still verifies."),
     "diagram": ("diagram", "Draw the machine, or what runs did on it."),
-    "validate": ("validate", "Check a plan or workflow file."),
+    "validate": ("check", "Check a plan or workflow file."),
     "check": ("check", "Prove that every run ends, and find rules that can never fire."),
     "fuzz": ("fuzz", "Search for cases in which an engine goes wrong."),
     "tools": ("doctor", "List the tools that runs can use."),
@@ -111,7 +100,7 @@ def _group() -> click.Group:
     import click
 
     from ..states.base.version import VERSION
-    from .support.streams import SETTINGS
+    from .support.options import SETTINGS
 
     class Lazy(click.Group):
         def list_commands(self, ctx: click.Context) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
 
 import click
 from rich.cells import cell_len
@@ -13,12 +12,23 @@ from ...fsm.explain.diff import diff as compare
 from ...fsm.explain.divergence import CAUSES
 from ...fsm.explain.why import Candidate, Checked, Why, WhyNot, why_not
 from ...fsm.explain.why import why as explain
-from ...fsm.journal_api import Journal
-from ..support.journals import find_run, reading, short_id
-from ..support.streams import DIVERGED, OK, arrow, command, say, say_json, tell, width
-from ..support.text import Cell, Column, count, cut, duration, facts, folded, one_line, styled, table
-
-# -- why ---------------------------------------------------------------------------------------------------------
+from ..support.journals import find_run, reading, two_runs
+from ..support.options import OTHER, command
+from ..support.streams import DIVERGED, OK, say_either, tell
+from ..support.text import (
+    Cell,
+    Column,
+    arrow,
+    count,
+    cut,
+    duration,
+    facts,
+    folded,
+    one_line,
+    styled,
+    table,
+    width,
+)
 
 FATES = {
     "taken": ("taken", "good"),
@@ -29,12 +39,7 @@ FATES = {
 """Fates of a candidate row in words, and their style."""
 
 
-@command(
-    "why",
-    "paor why last",
-    "paor why last 4",
-    "paor why 0199d2b4-6f1e 4 --not Done",
-)
+@command("why", "paor why last", "paor why last 4", "paor why 0199d2b4-6f1e 4 --not Done")
 @click.argument("name", metavar="[RUN]", required=False)
 @click.argument("seq", metavar="[SEQ]", type=int, required=False)
 @click.option("--not", "phase", metavar="PHASE", help="Why the row did not lead to this phase.")
@@ -50,53 +55,45 @@ def why(name: str | None, seq: int | None, phase: str | None, journal: str, as_j
     with reading(journal) as reader:
         found = explain(reader, find_run(reader, name).run_id, seq)
         other = why_not(found, phase) if phase is not None else None
-    if as_json:
-        say_json(found.wire() if other is None else found.wire() | {"not": other.wire()})
-        return OK
-    say(*_why_lines(found) if other is None else _not_lines(found, other))
-    if found.note:
+    data = found.wire() if other is None else found.wire() | {"not": other.wire()}
+    code = say_either(as_json, data, _why_lines(found, other))
+    if found.note and not as_json:
         tell(styled(found.note, "dim"))
-    return OK
+    return code
 
 
-def _why_head(found: Why) -> list[str]:
-    where = f"{found.source}, waiting" if found.waiting else found.source
+def _why_lines(found: Why, other: WhyNot | None) -> Iterator[str]:
+    title = f"run {found.run_id}, row {found.seq}: "
     if found.decided:
-        way = f"{found.source} {arrow()} {found.dest}"
-        title = f"run {found.run_id}, row {found.seq}: {styled(found.trigger, 'strong')}, {way}"
+        yield f"{title}{styled(found.trigger, 'strong')}, {found.source} {arrow()} {found.dest}"
     else:
-        title = f"run {found.run_id}, row {found.seq}: not decided yet"
-    pairs = [("phase", where, ""), ("request", found.request, ""), ("outcome", found.outcome, "")]
-    return [title, *facts(pairs, width())]
-
-
-def _why_lines(found: Why) -> list[str]:
-    tried = [item for item in found.candidates if item.fate != "later"]
-    lines = [*_why_head(found), *_candidate_lines(tried)]
-    rest = [f"{item.trigger} {arrow()} {item.dest}" for item in found.candidates if item.fate == "later"]
+        yield f"{title}not decided yet"
+    where = f"{found.source}, waiting" if found.waiting else found.source
+    yield from facts([("phase", where, ""), ("request", found.request, ""), ("outcome", found.outcome, "")])
+    if other is not None:
+        yield from ("", *folded(f"not {other.phase}: {other.answer}"), *_candidate_lines(other.candidates))
+        return
+    yield from _candidate_lines([item for item in found.candidates if item.fate != "later"])
+    rest = [_way(item) for item in found.candidates if item.fate == "later"]
     if rest:
         message = f"not tried, since {found.trigger} was taken: {', '.join(rest)}"
-        lines += ["", *(styled(line, "dim") for line in folded(message, width()))]
-    return lines
+        yield from ("", *(styled(line, "dim") for line in folded(message)))
 
 
-def _candidate_lines(items: Sequence[Candidate]) -> list[str]:
-    """Return rows of the table, each with its guards under it; the columns of all of them stand in line."""
+def _candidate_lines(items: Sequence[Candidate]) -> Iterator[str]:
+    """Yield rows of the table, each with its guards under it, the columns of all of them in line."""
     ways = max((len(_way(item)) for item in items), default=0)
     names = max((len(_name(guard)) for item in items for guard in item.guards), default=0)
     columns = [Column("", least=2), Column("", least=names), Column("", least=5), Column("", wide=True)]
-    lines = []
     for item in items:
         message, style = FATES[item.fate]
         head = f"{_way(item):<{ways}}  {message:<8}"
         meaning = cut(item.meaning, max(8, width() - cell_len(head) - 2))
-        taken = item.fate == "taken"
-        lines += ["", f"{styled(head, style if not taken else 'good')}  {styled(meaning, 'dim')}"]
+        yield from ("", f"{styled(head, style)}  {styled(meaning, 'dim')}")
         cells = [_guard_cells(guard) for guard in item.guards]
         if not cells:
             cells = [[Cell("ok", "good"), Cell("no guards", "dim"), Cell(""), Cell("it always fits", "dim")]]
-        lines += [f"    {line}" for line in table(columns, cells, width() - 4, wrap=True, head=False)]
-    return lines
+        yield from (f"    {line}" for line in table(columns, cells, width() - 4, wrap=True, head=False))
 
 
 def _way(item: Candidate) -> str:
@@ -114,21 +111,6 @@ def _guard_cells(guard: Checked) -> list[Cell]:
     return [Cell(mark, style), Cell(_name(guard)), Cell(value), Cell(guard.fact, "dim")]
 
 
-def _not_lines(found: Why, other: WhyNot) -> list[str]:
-    lines = [*_why_head(found), ""]
-    lines += folded(f"not {other.phase}: {other.answer}", width())
-    return [*lines, *_candidate_lines(other.candidates)]
-
-
-# -- diff --------------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _second(path: str | None) -> Iterator[Journal | None]:
-    with nullcontext() if path is None else reading(path) as found:
-        yield found
-
-
 @command(
     "diff",
     "paor diff last~1 last",
@@ -137,7 +119,7 @@ def _second(path: str | None) -> Iterator[Journal | None]:
 )
 @click.argument("left", metavar="A")
 @click.argument("right", metavar="B")
-@click.option("--other", metavar="FILE", help="Journal of B, if it is another one.")
+@OTHER
 @click.option("--exit-code", "coded", is_flag=True, help="Exit with 3 when the runs differ.")
 def diff(left: str, right: str, other: str | None, coded: bool, journal: str, as_json: bool) -> int:
     """
@@ -149,37 +131,29 @@ def diff(left: str, right: str, other: str | None, coded: bool, journal: str, as
 
     Exit codes: 0 compared, identical or not; with --exit-code 3 when they differ; 2 no such run or journal.
     """
-    with reading(journal) as reader, _second(other) as second:
-        one, two = find_run(reader, left), find_run(second or reader, right)
+    with two_runs(journal, left, right, other) as (reader, one, second, two):
         found = compare(reader, one.run_id, two.run_id, second)
-        names = short_id(reader, one.run_id), short_id(second or reader, two.run_id)
-    if as_json:
-        say_json(found.wire())
-    else:
-        say(*_diff_lines(found, names))
+    say_either(as_json, found.wire(), _diff_lines(found))
     return DIVERGED if coded and not found.identical else OK
 
 
-def _diff_lines(found: RunDiff, names: tuple[str, str]) -> list[str]:
-    ids = [f"A  run {found.left.run_id}", f"B  run {found.right.run_id}"]
-    shared = [f"they share rows 0 to {found.shared - 1}"] if found.shared else []
+def _diff_lines(found: RunDiff) -> Iterator[str]:
+    yield from (f"A  run {found.left.run_id}", f"B  run {found.right.run_id}")
+    if found.shared:
+        yield f"they share rows 0 to {found.shared - 1}"
     if found.identical:
         message = f"identical  {count(found.left.transitions, 'transition')}, {_end(found.left)}"
-        return [*ids, *shared, styled(message, "good"), *_others(found)]
-    assert found.seq is not None
-    line = f", line {found.line}" if found.line > 1 else ""
-    place = f"row {found.seq} ({found.source}), {found.field}{line}"
-    cause = f"{found.cause.replace('_', ' ')}: {CAUSES[found.cause]}"
-    lines = [
-        *ids,
-        *shared,
-        "",
-        *facts([("first differs", place, "strong"), ("cause", cause, "warn")], width()),
-    ]
-    lines += folded(found.detail, width())
-    lines += ["", *_side_line("A", found.left.text, "bad"), *_side_line("B", found.right.text, "good")]
-    lines += ["", *_ends(found), *_others(found)]
-    return lines
+        yield styled(message, "good")
+    else:
+        line = f", line {found.line}" if found.line > 1 else ""
+        place = f"row {found.seq} ({found.source}), {found.field}{line}"
+        cause = f"{found.cause.replace('_', ' ')}: {CAUSES[found.cause]}"
+        yield from ("", *facts([("first differs", place, "strong"), ("cause", cause, "warn")]))
+        yield from folded(found.detail)
+        yield from ("", *_side_line("A", found.left.text, "bad"), *_side_line("B", found.right.text, "good"))
+        yield from ("", *_ends(found))
+    if found.others:
+        yield from folded(f"they differ in {', '.join(found.others)} too, which is not the cause")
 
 
 def _side_line(name: str, text: str, style: str) -> list[str]:
@@ -193,33 +167,17 @@ def _end(side: Side) -> str:
 
 def _ends(found: RunDiff) -> list[str]:
     """Return how both runs end, as a small table, and what that says."""
-    rows = [
-        [
-            Cell(name, "strong"),
-            Cell(_end(side)),
-            Cell(f"{side.transitions:,}"),
-            Cell(f"{side.steps:,}"),
-            Cell(f"{side.tokens:,}"),
-            Cell(f"{side.cost:,.4f}" if side.cost else ""),
-            Cell(duration(side.seconds)),
-        ]
-        for name, side in (("A", found.left), ("B", found.right))
-    ]
-    columns = [
-        Column(""),
-        Column("end"),
-        *(Column(head, right=True) for head in ("rows", "steps", "tokens", "cost", "time")),
-    ]
+    rows = []
+    for name, side in (("A", found.left), ("B", found.right)):
+        numbers = (f"{number:,}" for number in (side.transitions, side.steps, side.tokens))
+        cost = f"{side.cost:,.4f}" if side.cost else ""
+        rows.append([Cell(text) for text in (name, _end(side), *numbers, cost, duration(side.seconds))])
+    numbered = (Column(head, right=True) for head in ("rows", "steps", "tokens", "cost", "time"))
+    columns = [Column(""), Column("end"), *numbered]
     if found.decision_seq is None:
         message = "every transition is the same"
     else:
         message = f"the first other transition is row {found.decision_seq}"
     end = "same end" if found.same_end else "not the same end"
     answer = "same answer" if found.same_answer else "other answer"
-    return [*table(columns, rows, width()), *folded(f"{message}; {end}, {answer}", width())]
-
-
-def _others(found: RunDiff) -> list[str]:
-    if not found.others:
-        return []
-    return folded(f"they differ in {', '.join(found.others)} too, which is not the cause", width())
+    return [*table(columns, rows), *folded(f"{message}; {end}, {answer}")]

@@ -1,23 +1,31 @@
-"""`paor check`: what can be proven of an engine before it has run, and what is wrong with it."""
+"""`paor check` and `paor validate`: what is wrong with an engine, a plan or a workflow, before it runs."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import click
 
 from ...fsm.check.checker import MODES
 from ...fsm.check.checker import check as examined
-from ...fsm.check.findings import Check, Finding, Path
+from ...fsm.check.findings import Check, Finding
 from ...fsm.engine import Engine
 from ...fsm.journal_api import Journal
-from ..support.app import APP_HELP, engine_of
-from ..support.streams import OK, USAGE, command, say, say_json, tell
-from ..support.text import count
+from ...fsm.workflow.source import CHARS_MAX
+from ...fsm.workflow.validate import Kind, Report
+from ...fsm.workflow.validate import validate as validated
+from ...tools.catalog import Catalog
+from ..support.app import engine_of, tools_of
+from ..support.json_input import standard_input, text_file
+from ..support.options import app_option, command
+from ..support.streams import OK, USAGE, say, say_json, tell
+from ..support.text import count, one_line
 
 
 @command(
     "check", "paor check", "paor check --app shop:engine", "paor check --app shop:engine --mode react --json"
 )
-@click.option("--app", metavar="MODULE:ENGINE", help=APP_HELP)
+@app_option()
 @click.option("--mode", type=click.Choice(MODES), help="Explore the runs of one mode; default all three.")
 def check(app: str | None, mode: str | None, journal: str, as_json: bool) -> int:
     """
@@ -51,33 +59,73 @@ def check(app: str | None, mode: str | None, journal: str, as_json: bool) -> int
     return OK
 
 
-def _proven(found: Check) -> list[str]:
-    """Return the lines on the machine: what was explored, and what was cut."""
-    lines = [
-        f"ok  machine: {found.states:,} states, {found.edges:,} edges; every run ends, no loop without a bound"
-    ]
+def _proven(found: Check) -> Iterator[str]:
+    """Yield the lines on the machine: what was explored, and what was cut."""
+    explored = f"{found.states:,} states, {found.edges:,} edges"
+    yield f"ok  machine: {explored}; every run ends, no loop without a bound"
     for world in found.worlds:
-        lines.append(f"    {world.world}: {world.states:,} states, {world.edges:,} edges")
+        yield f"    {world.world}: {world.states:,} states, {world.edges:,} edges"
     beyond = {name: value for world in found.worlds for name, value in world.beyond.items()}
     if beyond:
         message = ", ".join(f"{name} {value:,}" for name, value in sorted(beyond.items()))
-        lines.append(f"    for limits of any size by saturation: {message}")
+        yield f"    for limits of any size by saturation: {message}"
     if found.unused:
-        lines.append(f"    with these limits never taken: {', '.join(found.unused)}")
-    return lines
+        yield f"    with these limits never taken: {', '.join(found.unused)}"
 
 
-def _walk(finding: Finding) -> list[str]:
-    """Return the steps of the walk that shows a finding."""
-    path = finding.path
-    if path is None:
-        return []
-    return [_line(path, number) for number in range(len(path.steps))]
+def _walk(finding: Finding) -> Iterator[str]:
+    """Yield the steps of the walk that shows a finding."""
+    for number, step in enumerate(finding.path.steps if finding.path is not None else ()):
+        taken = f"{step.trigger} -> {step.dest}" if step.trigger else "nothing"
+        held = [name if value else f"not {name}" for name, value in sorted(step.guards.items())]
+        again = "  (the loop begins)" if finding.path is not None and finding.path.loop == number else ""
+        yield f"  {number} {step.phase}: {step.move['move']}: {taken}  [{', '.join(held)}]{again}"
 
 
-def _line(path: Path, number: int) -> str:
-    step = path.steps[number]
-    taken = f"{step.trigger} -> {step.dest}" if step.trigger else "nothing"
-    held = [name if value else f"not {name}" for name, value in sorted(step.guards.items())]
-    again = "  (the loop begins)" if path.loop == number else ""
-    return f"  {number} {step.phase}: {step.move['move']}: {taken}  [{', '.join(held)}]{again}"
+BYTES_MAX = 4 * CHARS_MAX
+"""Most bytes that are read of a file; UTF-8 has at most four for a character."""
+
+
+@command(
+    "validate",
+    "paor validate plan.yaml",
+    "paor validate - --kind plan --json",
+    "paor validate flow.yaml --app shop:engine",
+)
+@click.argument("file")
+@click.option(
+    "--kind", type=click.Choice(["plan", "workflow"]), help="Kind of the file; by default its keys decide."
+)
+@app_option("Check against its tools.")
+def validate(file: str, kind: Kind | None, app: str | None, journal: str, as_json: bool) -> int:
+    """
+    Check a plan or workflow file, and list every defect with its line and column.
+
+    FILE is YAML or JSON; - reads standard input. Nothing in it is executed. Tool names and arguments are checked only
+    with --app, against the tools that it has.
+
+    Exit codes: 0 it can be used, warnings or not; 2 with a line for each defect.
+    """
+    name = "standard input" if file == "-" else file
+    text = standard_input(BYTES_MAX) if file == "-" else text_file(file, BYTES_MAX)
+    catalog = Catalog([tool.spec() for tool in tools_of(app)]) if app is not None else None
+    report = validated(text, kind=kind, tools=catalog)
+    if as_json:
+        defects = [item.wire() for item in report.defects]
+        say_json({"file": name, "kind": report.kind, "ok": report.ok, "defects": defects})
+        return OK if report.ok else USAGE
+    say(*(f"{one_line(name)}:{item}" for item in report.defects))
+    errors = sum(item.severity == "error" for item in report.defects)
+    if errors:
+        tell(f"paor validate: {one_line(name)}: {count(errors, 'error')}")
+        return USAGE
+    say(f"{one_line(name)}: {_summary(report)}")
+    return OK
+
+
+def _summary(report: Report) -> str:
+    """Return what a usable file is."""
+    if report.plan is not None:
+        return f"a plan with {count(len(report.plan.steps), 'step')}, ok"
+    tasks = list(report.workflow.walk()) if report.workflow is not None else []
+    return f"a workflow with {count(sum(not task.tasks for task in tasks), 'task')}, ok"

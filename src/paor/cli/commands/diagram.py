@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
-from pathlib import Path
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -14,11 +13,11 @@ from ...fsm.diagrams.overlays import coverage_of, covered, difference_of, walk
 from ...fsm.diagrams.render import Format, Overlay
 from ...fsm.diagrams.render import diagram as picture
 from ...fsm.explain.coverage import Coverage
-from ...fsm.journal_api import Journal
 from ...states.base.errors import UsageError
-from ..support.journals import find_run, reading
+from ..support.journals import find_run, reading, two_runs
 from ..support.json_input import text_file
-from ..support.streams import OK, command, keep_journals, say_bytes, say_json, tell, write_atomically
+from ..support.options import OTHER, OUTPUT, command
+from ..support.streams import OK, keep_journals, say_json, say_or_write
 
 FILE_ENDING = ".json"
 """What tells a coverage file from a run."""
@@ -42,8 +41,8 @@ FILE_ENDING = ".json"
 )
 @click.option("--coverage", "covers", is_flag=True, help="What the RUNs have covered of the machine.")
 @click.option("--diff", "second", metavar="B", help="How RUN and the run B differ.")
-@click.option("--other", metavar="FILE", help="Journal of B, if it is another one.")
-@click.option("--output", metavar="FILE", help="Write there instead of to standard output.")
+@OTHER
+@OUTPUT
 def diagram(
     names: tuple[str, ...],
     form: Format,
@@ -75,38 +74,29 @@ def diagram(
         )
     if second is not None and not names:
         raise UsageError("--diff needs the run to compare with: paor diagram A --diff B")
-    if output is not None:
-        keep_journals("--output", output, journal, *([other] if other is not None else []))
+    keep_journals("--output", output, journal, other)
+    overlay: Overlay | None = None
+    data: dict[str, Any] = {"run_id": None}
     if covers:
-        overlay, message = _covered(names, journal)
+        overlay, coverage = _covered(names, journal)
+        data |= {"coverage": coverage.wire(), "percent": coverage.percent}
     elif second is not None:
-        overlay, message = _parted(names[0], second, journal, other)
-    else:
-        overlay, message = _walked(names, journal)
+        with two_runs(journal, names[0], second, other) as (reader, one, another, two):
+            overlay, found = difference_of(reader, one.run_id, two.run_id, another)
+        data = {"run_id": one.run_id, "diff": found.wire()}
+    elif names:
+        with reading(journal) as reader:
+            data["run_id"] = find_run(reader, names[0]).run_id
+            overlay = walk(reader, data["run_id"])
     text = picture(form, overlay)
-    if output is not None:
-        write_atomically(Path(output), text.encode())
-        tell(f"wrote {output} ({len(text.encode()):,} bytes)")
+    if output is not None or not as_json:
+        say_or_write(text.encode(), output)
     if as_json:
-        say_json(message | {"format": form, "diagram": text})
-    elif output is None:
-        say_bytes(text.encode())
+        say_json(data | {"format": form, "diagram": text})
     return OK
 
 
-Drawn = tuple[Overlay | None, dict[str, Any]]
-"""What is laid over the machine, and what the JSON form says of it."""
-
-
-def _walked(names: Sequence[str], journal: str) -> Drawn:
-    if not names:
-        return None, {"run_id": None}
-    with reading(journal) as reader:
-        run_id = find_run(reader, names[0]).run_id
-        return walk(reader, run_id), {"run_id": run_id}
-
-
-def _covered(names: Sequence[str], journal: str) -> Drawn:
+def _covered(names: Sequence[str], journal: str) -> tuple[Overlay, Coverage]:
     """Return the sum of the files and of the runs that are named."""
     files = [name for name in names if name.endswith(FILE_ENDING)]
     runs = [name for name in names if not name.endswith(FILE_ENDING)]
@@ -119,16 +109,11 @@ def _covered(names: Sequence[str], journal: str) -> Drawn:
     total = sum(found[1:], start=found[0])
     if not total.transitions:
         raise UsageError("nothing to draw: not one transition was recorded")
-    return covered(total), {"run_id": None, "coverage": total.wire(), "percent": total.percent}
+    return covered(total), total
 
 
 def _from_file(name: str) -> Coverage:
-    """
-    Return the coverage that a file holds, or the ``coverage`` of what ``--json`` has printed.
-
-    Raises:
-        UsageError: It is something else; with its name.
-    """
+    """Return the coverage in a file, or in what ``--json`` has printed; raise `UsageError` when there is none."""
     text = text_file(name)
     with suppress(ValueError, RecursionError):
         data = json.loads(text)
@@ -138,16 +123,3 @@ def _from_file(name: str) -> Coverage:
         return Coverage.read(text)
     except UsageError as error:
         raise UsageError(f"{name}: {error}") from None
-
-
-@contextmanager
-def _second(path: str | None) -> Iterator[Journal | None]:
-    with nullcontext() if path is None else reading(path) as found:
-        yield found
-
-
-def _parted(left: str, right: str, journal: str, other: str | None) -> Drawn:
-    with reading(journal) as reader, _second(other) as second:
-        one, two = find_run(reader, left), find_run(second or reader, right)
-        overlay, found = difference_of(reader, one.run_id, two.run_id, second)
-    return overlay, {"run_id": one.run_id, "diff": found.wire()}

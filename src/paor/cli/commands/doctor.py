@@ -6,80 +6,50 @@ import os
 import platform
 import re
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from importlib import metadata
-from typing import Any
 
 import click
 
-from ...fsm.journal_api import Journal
 from ...fsm.lifecycle.arguments import toolbox
 from ...states.base.errors import JournalError, UsageError
 from ...states.base.version import VERSION
 from ...tools.catalog import Catalog
-from ...tools.tool import Tool
 from ...tools.web.search_backends import backend_of
-from ..support.app import APP_HELP, asked_tools, engine_of
+from ..support.app import EngineOptions, asked_tools, engine_options, tools_of
 from ..support.journals import reading
-from ..support.mcp_servers import McpFlags, mcp_offered, mcp_options
 from ..support.model_checks import DoctorFinding, model_findings
-from ..support.streams import (
-    OK,
-    command,
-    exit_code_of,
-    say,
-    say_json,
-    width,
-)
-from ..support.text import Cell, Column, count, folded, one_line, size, styled, table
+from ..support.options import command
+from ..support.streams import OK, exit_code_of, say_either
+from ..support.text import Cell, Column, count, folded, one_line, size, styled, table, width
 
 SQLITE_NEEDED = (3, 38, 0)
 """The first with the operators ``->`` and ``->>``, which the views of a journal use."""
 
 
 @command("tools", "paor tools", "paor tools --app shop:engine --json")
-@click.option("--web", is_flag=True, help="Also list the tools that paor run --web offers.")
-@mcp_options
-@click.option("--app", metavar="MODULE:ENGINE", help=APP_HELP)
-def tools(web: bool, app: str | None, journal: str, as_json: bool, **flags: Any) -> int:
+@engine_options
+def tools(options: EngineOptions, as_json: bool) -> int:
     """
     List the tools that a run can use, as a model sees them: names and parameter names.
 
     With --json also description, effect and the JSON Schema of the parameters.
     """
-    with mcp_offered(McpFlags.taken(flags), app) as extra:
-        found = _tools_of(app, web=web, extra=extra)
+    with options.tools() as asked:
+        app = options.app
+        found = toolbox(asked, builtins=True).values() if app is None else tools_of(app)
         catalog = Catalog([tool.spec() for tool in found])
-    if as_json:
-        say_json(
-            [
-                {
-                    "name": tool.name,
-                    "description": tool.description,
-                    "effect": tool.effect,
-                    "parameters": tool.parameters,
-                }
-                for tool in catalog
-            ]
-        )
-        return OK
-    lines: list[str] = []
+    names = ("name", "description", "effect", "parameters")
+    data = [{name: getattr(tool, name) for name in names} for tool in catalog]
+    return say_either(as_json, data, _tool_lines(catalog))
+
+
+def _tool_lines(catalog: Catalog) -> Iterator[str]:
     for tool in catalog:
-        signature = catalog.line(tool).replace(",", ", ")
-        first, *more = folded(signature, width() - 4)
-        lines += [styled(first, "strong"), *(styled(f"    {line}", "strong") for line in more)]
-        about = " ".join(part for part in (tool.description, f"Effect: {tool.effect}.") if part)
-        lines += [styled(f"    {line}", "dim") for line in folded(one_line(about), width() - 4)]
-    say(*lines)
-    return OK
-
-
-def _tools_of(app: str | None, *, web: bool, extra: Sequence[Tool] = ()) -> list[Tool]:
-    own = (*asked_tools(app, web=web), *extra)
-    if app is None:
-        return list(toolbox(own, builtins=True).values())
-    with Journal(":memory:") as nowhere:
-        return list(engine_of(app, nowhere).tools)
+        first, *more = folded(catalog.line(tool).replace(",", ", "), width() - 4)
+        yield from (styled(first, "strong"), *(styled(f"    {line}", "strong") for line in more))
+        about = one_line(f"{tool.description} Effect: {tool.effect}.")
+        yield from (styled(f"    {line}", "dim") for line in folded(about, width() - 4))
 
 
 @command(
@@ -97,41 +67,31 @@ def doctor(model: str | None, ask: bool, journal: str, as_json: bool) -> int:
     """
     findings = list(_findings(journal, model, ask=ask))
     code = next((item.code for item in findings if item.state == "bad"), OK)
-    if as_json:
-        say_json(
-            {
-                "ok": code == OK,
-                "findings": [
-                    {"name": item.name, "state": item.state, "text": item.text} for item in findings
-                ],
-            }
-        )
-        return code
+    found = [{"name": item.name, "state": item.state, "text": item.text} for item in findings]
     marks = {"ok": ("ok", "good"), "missing": ("--", "warn"), "bad": ("no", "bad")}
     cells = [[Cell(*marks[item.state]), Cell(item.name), Cell(item.text)] for item in findings]
-    say(*table([Column(""), Column(""), Column("", wide=True)], cells, width(), wrap=True, head=False))
+    columns = [Column(""), Column(""), Column("", wide=True)]
+    say_either(as_json, {"ok": code == OK, "findings": found}, table(columns, cells, wrap=True, head=False))
     return code
 
 
 def _findings(journal: str, model: str | None, *, ask: bool) -> Iterator[DoctorFinding]:
     yield DoctorFinding("paor", "ok", VERSION)
-    yield DoctorFinding(
-        "python", "ok", f"{platform.python_version()} on {platform.system()} {platform.machine()}"
-    )
-    yield from _sqlite()
+    machine = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
+    yield DoctorFinding("python", "ok", machine)
+    yield _sqlite()
     yield from _extras()
     yield from model_findings(model, ask=ask)
     yield _web()
     yield _journal(journal)
 
 
-def _sqlite() -> Iterator[DoctorFinding]:
+def _sqlite() -> DoctorFinding:
     version = sqlite3.sqlite_version
     needed = ".".join(map(str, SQLITE_NEEDED[:2]))
     if sqlite3.sqlite_version_info >= SQLITE_NEEDED:
-        yield DoctorFinding("sqlite", "ok", f"{version} ({needed} or newer is needed for ->>)")
-    else:
-        yield DoctorFinding("sqlite", "bad", f"{version} is too old: {needed} or newer is needed for ->>")
+        return DoctorFinding("sqlite", "ok", f"{version} ({needed} or newer is needed for ->>)")
+    return DoctorFinding("sqlite", "bad", f"{version} is too old: {needed} or newer is needed for ->>")
 
 
 def _extras() -> Iterator[DoctorFinding]:
@@ -139,22 +99,16 @@ def _extras() -> Iterator[DoctorFinding]:
     try:
         about = metadata.metadata("paor")
     except metadata.PackageNotFoundError:
-        yield DoctorFinding(
-            "extras", "missing", "paor is not installed as a package, so its extras are not known"
-        )
+        why = "paor is not installed as a package, so its extras are not known"
+        yield DoctorFinding("extras", "missing", why)
         return
     needs = [_requirement(line) for line in about.get_all("Requires-Dist") or ()]
     for extra in sorted(set(about.get_all("Provides-Extra") or ()) - {"all", "dev"}):
-        wanted = [name for name, marker in needs if marker == extra]
-        there = {name: _version(name) for name in wanted}
-        name = f"paor[{extra}]"
-        if all(there.values()):
-            yield DoctorFinding(
-                name, "ok", ", ".join(f"{package} {version}" for package, version in there.items())
-            )
-        else:
-            lacking = ", ".join(package for package, version in there.items() if version is None)
-            yield DoctorFinding(name, "missing", f'without {lacking}: pip install "{name}"')
+        versions = {name: _version(name) for name, marker in needs if marker == extra}
+        name, text = f"paor[{extra}]", ", ".join(f"{name} {version}" for name, version in versions.items())
+        if lacking := ", ".join(package for package, version in versions.items() if version is None):
+            text = f'without {lacking}: pip install "{name}"'
+        yield DoctorFinding(name, "missing" if lacking else "ok", text)
 
 
 def _requirement(line: str) -> tuple[str, str]:

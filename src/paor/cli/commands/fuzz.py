@@ -15,13 +15,14 @@ import click
 
 from ...fsm.engine import Engine
 from ...fuzz.oracles.reachable_rows import parted
-from ...fuzz.repro import FOLDER, Repro, load, step_lines
+from ...fuzz.repro import FOLDER, load, step_lines
 from ...fuzz.sample_engine import sample_engine
 from ...fuzz.world.engine_under_test import PROCESS
 from ...states.base.errors import MissingExtra, UsageError
-from ..support.app import APP_HELP, app_of, is_machine, made_engine
-from ..support.streams import DIVERGED, OK, RUN_FAILED, command, say, say_json, tell, width
-from ..support.text import count, facts, folded, styled
+from ..support.app import app_of, is_machine, made_engine
+from ..support.options import app_option, command, option
+from ..support.streams import DIVERGED, OK, RUN_FAILED, say, say_either, say_json, tell
+from ..support.text import count, facts, folded, styled, width
 
 if TYPE_CHECKING:
     from ...fsm.explain.coverage import Coverage, RowCoverage
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from ...fuzz.machine import EngineMachine
     from ...fuzz.world.world import Make
 
-EXAMPLES, STEPS = 300, 20
 SHOWN = 8
 """Rows of the table that were never taken and are named; the rest is counted."""
 
@@ -49,31 +49,11 @@ def _folder(context: click.Context, option: click.Parameter, value: str) -> str:
     "paor fuzz --app shop:make_engine --examples 500 --seed 7",
     "paor fuzz --app shop_fuzz:ShopMachine --json",
 )
-@click.option("--app", metavar="MODULE:ENGINE", help=f"{APP_HELP} Or a subclass of EngineMachine.")
-@click.option(
-    "--examples",
-    type=click.IntRange(1, 1_000_000),
-    metavar="N",
-    default=EXAMPLES,
-    help=f"Default {EXAMPLES}.",
-)
-@click.option(
-    "--steps",
-    type=click.IntRange(1, 1_000),
-    metavar="N",
-    default=STEPS,
-    help=f"Steps of an example; default {STEPS}.",
-)
-@click.option(
-    "--seed", type=click.IntRange(0, 2**64 - 1), metavar="S", default=0, help="Seed of the search; default 0."
-)
-@click.option(
-    "--save",
-    metavar="FOLDER",
-    default=FOLDER,
-    callback=_folder,
-    help=f"Folder for a failing case; default {FOLDER}.",
-)
+@app_option(after="Or a subclass of EngineMachine.")
+@option("--examples", "N", "Default 300.", type=click.IntRange(1, 1_000_000), default=300)
+@option("--steps", "N", "Steps of an example; default 20.", type=click.IntRange(1, 1_000), default=20)
+@option("--seed", "S", "Seed of the search; default 0.", type=click.IntRange(0, 2**64 - 1), default=0)
+@option("--save", "FOLDER", f"Where a failing case goes; default {FOLDER}.", default=FOLDER, callback=_folder)
 def fuzz(
     app: str | None, examples: int, steps: int, seed: int, save: str, journal: str, as_json: bool
 ) -> int:
@@ -87,50 +67,28 @@ def fuzz(
 
     Exit codes: 0 nothing found, 1 a failing case was found and saved, 2 usage.
     """
-    search = _search()
-    make = _make_of(app)
-    _tell_of_unfinished(save)
-    file = Path(save, f"unfinished-{os.getpid()}.json")
-    with _shown(examples) as progress:
-        found = search(
-            make,
-            examples=examples,
-            steps=steps,
-            number=seed,
-            app=app or "",
-            progress=progress,
-            unfinished=file,
-        )
-    path = str(found.repro.save(save)) if found.repro is not None else None
-    modes: Sequence[str] = getattr(make, "modes", ())
-    if as_json:
-        say_json(_json(found, path, modes, app=app, seed=seed))
-    elif found.repro is None or path is None:
-        message = (
-            f"{count(found.examples, 'example')}, {count(found.rows, 'row')}, seed {seed}: nothing found"
-        )
-        say(f"{styled('ok', 'good')}  {message}", "", *_covered(found, modes))
-    else:
-        say(*_failed(found, found.repro, path, app), "", *_covered(found, modes))
-    return RUN_FAILED if found.repro is not None else OK
-
-
-def _search() -> Callable[..., Found]:
     try:
         from ...fuzz.campaign import search
     except ImportError as error:
         if (error.name or "").partition(".")[0] != "hypothesis":
             raise
         raise MissingExtra('paor fuzz needs hypothesis: pip install "paor[fuzz]"') from None
-    return search
-
-
-def _tell_of_unfinished(folder: str) -> None:
-    """Tell of searches whose process ended while they called a tool; nobody was left to tell then."""
-    for path in sorted(Path(folder).glob("unfinished-*.json")):
+    make = _make_of(app)
+    for other in sorted(Path(save).glob("unfinished-*.json")):
         tell(
-            f"paor fuzz: a search did not end, or still runs: {path} holds the case of its last call of a tool"
+            f"paor fuzz: a search did not end, or still runs: {other} holds the case of its last call of a tool"
         )
+    file = Path(save, f"unfinished-{os.getpid()}.json")
+    settings: dict[str, Any] = {"examples": examples, "steps": steps, "number": seed, "unfinished": file}
+    with _shown(examples) as progress:
+        found = search(make, app=app or "", progress=progress, **settings)
+    path = str(found.repro.save(save)) if found.repro is not None else None
+    modes: Sequence[str] = getattr(make, "modes", ())
+    if as_json:
+        say_json(_json(found, path, modes, app=app, seed=seed))
+    else:
+        say(*_result(found, path, app=app, seed=seed), "", *_covered(found, modes))
+    return RUN_FAILED if found.repro is not None else OK
 
 
 def _make_of(app: str | None) -> Make | type[EngineMachine]:
@@ -167,12 +125,11 @@ def _covered(found: Found, modes: Sequence[str] = ()) -> list[str]:
     table = found.coverage
     missing, other = parted(table.missing_rows, modes)
     possible = len(table.rows) - len(other)
-    near = sum(number for name, number in found.families.items() if name not in ("good", "closing"))
-    families = len([name for name in found.families if name not in ("good", "closing")])
+    near = [number for name, number in found.families.items() if name not in ("good", "closing")]
     requests = ", ".join(f"{number:,} {kind}" for kind, number in found.requests.items())
     pairs = [
         ("asked", requests or "nothing", ""),
-        ("near misses", f"{count(near, 'reply').replace('replys', 'replies')} of {families} families", ""),
+        ("near misses", f"{count(sum(near), 'reply')} of {len(near)} families", ""),
         ("rows taken", f"{possible - len(missing)} of {possible} of the table", ""),
         ("guards", f"{table.guards_percent:g} % of their values seen, true and false", ""),
     ]
@@ -181,7 +138,7 @@ def _covered(found: Found, modes: Sequence[str] = ()) -> list[str]:
     if other:
         runs = f"no run of {' or '.join(dict.fromkeys(modes))} takes"
         pairs.append(("left out", f"{runs} {_named(other, table)}", "dim"))
-    return facts(pairs, width())
+    return facts(pairs)
 
 
 def _named(rows: Sequence[RowCoverage], table: Coverage) -> str:
@@ -192,8 +149,14 @@ def _named(rows: Sequence[RowCoverage], table: Coverage) -> str:
     return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
 
 
-def _failed(found: Found, repro: Repro, path: str, app: str | None) -> list[str]:
-    """Return a failing case, for people."""
+def _result(found: Found, path: str | None, *, app: str | None, seed: int) -> list[str]:
+    """Return what a search has found, for people."""
+    repro = found.repro
+    if repro is None or path is None:
+        message = (
+            f"{count(found.examples, 'example')}, {count(found.rows, 'row')}, seed {seed}: nothing found"
+        )
+        return [f"{styled('ok', 'good')}  {message}"]
     lines = [f"{styled('found', 'bad')}  {repro.invariant} at seq {repro.seq}"]
     lines += [f"  {line}" for line in folded(repro.told, width() - 2)]
     size = f"{count(len(repro.script), 'step')} and {count(len(repro.rows), 'row')}"
@@ -241,15 +204,7 @@ def _json(
 
 
 def replay_repro(path: str, app: str | None, *, as_json: bool) -> int:
-    """
-    Take the steps of a repro file again; what it names is imported only if *app* names it, too.
-
-    Returns:
-        0 no longer fails, 3 still fails.
-
-    Raises:
-        UsageError: No repro file, or the engine that it was found with is not named.
-    """
+    """Take the steps of a repro file again; what it names is imported only if *app* names it, too."""
     repro = load(path)
     if app is None and repro.app:
         raise UsageError(
@@ -264,18 +219,14 @@ def replay_repro(path: str, app: str | None, *, as_json: bool) -> int:
         tell("paor replay: if nothing follows, this process has ended, too")
     with redirect_stdout(sys.stderr):  # tools are a host's own, and may print
         violation = repro.run(make)
-    same = violation is not None and violation.invariant == repro.invariant
-    if as_json:
-        now = None
-        if violation is not None:
-            now = {"invariant": violation.invariant, "seq": violation.seq, "told": violation.told}
-        say_json(
-            {"file": path, "fails": violation is not None, "now": now, "violated": repro.wire()["violated"]}
-        )
-    elif violation is None:
-        say(f"{styled('no longer fails', 'good')}: {repro.invariant} was violated at seq {repro.seq}")
-    else:
-        word = "still fails" if same else "fails in another way"
-        say(f"{styled(word, 'bad')}: {violation.invariant} at seq {violation.seq}")
-        tell(*folded(violation.told, width()))
-    return OK if violation is None else DIVERGED
+    data: dict[str, Any] = {"file": path, "fails": violation is not None, "now": None}
+    data["violated"] = repro.wire()["violated"]
+    if violation is None:
+        line = f"{styled('no longer fails', 'good')}: {repro.invariant} was violated at seq {repro.seq}"
+        return say_either(as_json, data, [line])
+    data["now"] = {"invariant": violation.invariant, "seq": violation.seq, "told": violation.told}
+    word = "still fails" if violation.invariant == repro.invariant else "fails in another way"
+    say_either(as_json, data, [f"{styled(word, 'bad')}: {violation.invariant} at seq {violation.seq}"])
+    if not as_json:
+        tell(*folded(violation.told))
+    return DIVERGED

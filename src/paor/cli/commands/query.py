@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import csv
 import io
-import json
-import re
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain, islice
+from itertools import chain, count, islice
+from math import isinf
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from ...fsm.journal.file import ours
 from ...fsm.journal_api import Journal
 from ...states.base.errors import JournalBusy, UsageError
 from ..support.journals import reading
-from ..support.streams import OK, command, say, say_bytes, tell, width
-from ..support.text import harmless, one_line
+from ..support.options import command
+from ..support.streams import OK, json_text, say, say_bytes, tell
+from ..support.text import CUT, Cell, Column, harmless, one_line, table, width
 
 Row = tuple[Any, ...]
 
@@ -44,8 +41,6 @@ COLUMN_CELLS = 8
 PULSE = 10_000
 """Steps of SQLite's machine, less than a millisecond, between two looks at whether Ctrl-C was pressed."""
 
-_NOT_RAW = re.compile("[\x7f-\x9f\ud800-\udfff]")
-
 
 @command(
     "query",
@@ -59,19 +54,15 @@ def query(sql: str, as_csv: bool, journal: str, as_json: bool) -> int:
     """
     Print the rows of a SELECT, for example from the views v_runs, v_steps, v_actions and v_usage.
 
-    It can only read, also while runs continue: a statement that would write, attach a file or load code is refused
-    before it begins. The default is a table of at most 1,000 rows, with long texts cut and large blobs replaced by
-    their size. --csv and --json print every row as it is read, with blobs in hex; control characters are replaced
-    in CSV and escaped in JSON.
+    It can only read, also while runs go on: a statement that would write, attach a file or load code is refused before
+    it begins. For people a table of at most 1,000 rows, with long texts cut and a large blob by its size. With
+    --csv and --json every row, as it is read, blobs in hex; control characters are replaced in CSV and escaped in JSON.
     """
     if as_csv and as_json:
         raise click.UsageError("--csv and --json exclude each other")
     with reading(journal) as reader, _answer(reader, sql) as (names, rows):
         (_say_json if as_json else _say_csv if as_csv else _say_table)(names, rows)
     return OK
-
-
-# -- reading -----------------------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -119,33 +110,19 @@ def _error(error: Exception, path: str) -> BaseException:
 
 def _distinct(names: Sequence[str]) -> list[str]:
     """Return column names with a number behind each that is there before, so that no value is lost in JSON."""
-    found: list[str] = []
+    found: dict[str, None] = {}
     for name in names:
-        count, own = 1, name
-        while own in found:
-            count += 1
-            own = f"{name}_{count}"
-        found.append(own)
-    return found
-
-
-# -- writing -----------------------------------------------------------------------------------------------------
-
-
-def _batched(rows: Iterator[Row], lines: Callable[[Sequence[Row]], str]) -> None:
-    """Write what *lines* makes of the rows, some rows at a time."""
-    while batch := list(islice(rows, BATCH)):
-        say_bytes(lines(batch).encode())
+        numbered = (f"{name}_{number}" for number in count(2))
+        found[next(own for own in chain([name], numbered) if own not in found)] = None
+    return list(found)
 
 
 def _say_csv(names: Sequence[str], rows: Iterator[Row]) -> None:
-    def lines(batch: Sequence[Row]) -> str:
+    rows = chain([tuple(names)], rows)
+    while batch := list(islice(rows, BATCH)):
         text = io.StringIO()
-        written = csv.writer(text, lineterminator="\n")
-        written.writerows([_plain(value) for value in row] for row in batch)
-        return text.getvalue()
-
-    _batched(chain([tuple(names)], rows), lines)
+        csv.writer(text, lineterminator="\n").writerows([_plain(value) for value in row] for row in batch)
+        say_bytes(text.getvalue().encode())
 
 
 def _plain(value: Any) -> Any:
@@ -156,30 +133,22 @@ def _plain(value: Any) -> Any:
 
 
 def _say_json(names: Sequence[str], rows: Iterator[Row]) -> None:
-    first = True
-
-    def lines(batch: Sequence[Row]) -> str:
-        nonlocal first
-        texts = [_json(dict(zip(names, row, strict=True))) for row in batch]
-        start, first = ("" if first else ",\n"), False
-        return start + ",\n".join(texts)
-
-    say_bytes(b"[\n")
-    _batched(rows, lines)
-    say_bytes(b"]\n" if first else b"\n]\n")
+    between = b"[\n"
+    while batch := list(islice(rows, BATCH)):
+        texts = [
+            json_text({name: _jsonable(value) for name, value in zip(names, row, strict=True)})
+            for row in batch
+        ]
+        say_bytes(between + ",\n".join(texts).encode())
+        between = b",\n"
+    say_bytes(b"[\n]\n" if between == b"[\n" else b"\n]\n")
 
 
-def _json(row: dict[str, Any]) -> str:
-    values = {
-        name: value.hex()
-        if isinstance(value, bytes)
-        else str(value)
-        if value in (float("inf"), float("-inf"))
-        else value
-        for name, value in row.items()
-    }
-    text = json.dumps(values, ensure_ascii=False)
-    return _NOT_RAW.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+def _jsonable(value: Any) -> Any:
+    """Return a value for JSON, which knows neither blobs nor infinite numbers."""
+    if isinstance(value, bytes):
+        return value.hex()
+    return str(value) if isinstance(value, float) and isinf(value) else value
 
 
 def _say_table(names: Sequence[str], rows: Iterator[Row]) -> None:
@@ -187,34 +156,20 @@ def _say_table(names: Sequence[str], rows: Iterator[Row]) -> None:
     shown = [[_cell(value) for value in row] for row in islice(rows, TABLE_MAX)]
     more = next(rows, None) is not None
     heads = [one_line(name)[:CELL_CHARS] for name in names]
-    cells = width()
-    if len(heads) * (COLUMN_CELLS + 2) <= cells:
-        say(*_table(heads, shown, cells))
+    if len(heads) * (COLUMN_CELLS + 2) <= width():
+        say(*table([Column(head, wide=True, least=1) for head in heads], shown))
     else:
+        columns = (Column("column", wide=True), Column("value", wide=True))
         for row in shown:
-            say(*_table(("column", "value"), [*map(list, zip(heads, row, strict=True))], cells), "")
+            say(*table(columns, [(Cell(head), cell) for head, cell in zip(heads, row, strict=True)]), "")
     if more:
         tell(f"paor: the first {TABLE_MAX:,} rows; all of them: --csv or --json")
     elif not shown:
         tell("paor: no rows")
 
 
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
+def _cell(value: Any) -> Cell:
     if isinstance(value, bytes):
-        return value.hex() if len(value) <= BLOB_BYTES else f"{len(value):,} bytes"
-    text = str(value)
-    return one_line(text[:CELL_CHARS]) + ("…" if len(text) > CELL_CHARS else "")
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], cells: int) -> list[str]:
-    """Return a table as lines of at most *cells* cells; a column that needs less leaves the others more."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for head in heads:
-        table.add_column(Text(head), no_wrap=True, overflow="ellipsis")
-    for row in rows:
-        table.add_row(*map(Text, row))
-    text = io.StringIO()
-    Console(file=text, width=cells, color_system=None, legacy_windows=False).print(table)
-    return [line.rstrip() for line in text.getvalue().splitlines()]
+        return Cell(value.hex() if len(value) <= BLOB_BYTES else f"{len(value):,} bytes")
+    text = "" if value is None else str(value)
+    return Cell(text if len(text) <= CELL_CHARS else text[:CELL_CHARS] + CUT)

@@ -1,9 +1,8 @@
-"""`paor runs` and `paor replay`; the other commands that only read stand apart."""
+"""`paor runs` and `paor replay`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -11,64 +10,33 @@ import click
 from ...fsm.diagrams.overlays import objective_of
 from ...fsm.journal.rows import RunRow
 from ...fsm.journal_api import Journal
-from ...fsm.replay.replay import Divergence, Replay, Unchecked
+from ...fsm.replay.replay import Replay
 from ...fsm.replay.replay import replay as replay_run
 from ...states.base.errors import JournalDamaged, UsageError
-from ..support.app import APP_HELP, engine_of, looking
-from ..support.journals import ALONE, find_run, is_driven, reading
-from ..support.streams import (
-    DAMAGED,
-    DIVERGED,
+from ..support.app import EngineOptions, engine_of
+from ..support.journals import ALONE, find_run, is_driven, reading, short_id
+from ..support.options import app_option, command, file_name, option
+from ..support.streams import DAMAGED, DIVERGED, OK, say, say_json, tell
+from ..support.text import (
     NARROW,
-    OK,
     SLIM,
-    command,
-    say,
-    say_json,
-    tell,
+    STATE_STYLES,
+    Cell,
+    Column,
+    count,
+    local_time,
+    one_line,
+    styled,
+    table,
     width,
 )
-from ..support.text import STATE_STYLES, Cell, Column, count, one_line, styled, table
 
 SHOWN = 20
 """Runs that a list for people shows by default."""
 
 
-def local_time(microseconds: int) -> str:
-    """Return a moment in the reader's time zone, to the second."""
-    try:
-        return datetime.fromtimestamp(microseconds / 1e6).astimezone().strftime("%Y-%m-%d %H:%M:%S")
-    except (OverflowError, OSError, ValueError):
-        return "?"
-
-
-def short_ids(rows: list[RunRow], shortest: int = 13) -> dict[str, str]:
-    """Return for each run id the shortest start, of at least *shortest* characters, that no other run has."""
-    ids = sorted(row.run_id for row in rows)
-    short = {}
-    for index, run_id in enumerate(ids):
-        near = [ids[place] for place in (index - 1, index + 1) if 0 <= place < len(ids)]
-        same = max((_shared(run_id, other) for other in near), default=0)
-        short[run_id] = run_id[: max(shortest, same + 1)].rstrip("-")
-    return short
-
-
-def _shared(one: str, other: str) -> int:
-    """Return how many characters two ids have in common at their start."""
-    return next(
-        (place for place, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), len(one)
-    )
-
-
-@command(
-    "runs",
-    "paor runs",
-    "paor runs --limit 0",
-    "paor runs --json --journal runs.db",
-)
-@click.option(
-    "--limit", type=click.IntRange(min=0), metavar="N", help=f"Newest N runs, 0 for all; default {SHOWN}."
-)
+@command("runs", "paor runs", "paor runs --limit 0", "paor runs --json --journal runs.db")
+@option("--limit", "N", f"Newest N runs, 0 for all; default {SHOWN}.", type=click.IntRange(min=0))
 def runs(limit: int | None, journal: str, as_json: bool) -> int:
     """
     List the runs of a journal, newest first.
@@ -84,19 +52,20 @@ def runs(limit: int | None, journal: str, as_json: bool) -> int:
             tell(f"{reader.path}: the journal holds no run yet")
             return OK
         shown = rows[: SHOWN if limit is None else limit or len(rows)]
-        short = short_ids(rows)
-        cells = [_run_cells(reader, row, short[row.run_id]) for row in shown]
-    columns = [
-        Column("run"),
-        Column("started"),
-        Column("state"),
-        Column("rows", right=True),
-        Column("objective", wide=True),
-    ]
-    say(*table(columns, cells, width(), without=("started",) if width() < SLIM else ()))
+        cells = [_run_cells(reader, row) for row in shown]
+    say(*table(RUN_COLUMNS, cells))
     if len(rows) > len(shown):
         tell(styled(f"{count(len(rows) - len(shown), 'older run')}: paor runs --limit 0", "dim"))
     return OK
+
+
+RUN_COLUMNS = (
+    Column("run"),
+    Column("started", from_width=SLIM),
+    Column("state"),
+    Column("rows", right=True),
+    Column("objective", wide=True),
+)
 
 
 def mark_of(row: RunRow) -> str:
@@ -108,14 +77,14 @@ def mark_of(row: RunRow) -> str:
     return f"[round {row.round}, task {row.task}] " if row.workflow_id != row.run_id else ""
 
 
-def _run_cells(journal: Journal, row: RunRow, short: str) -> list[Cell]:
+def _run_cells(journal: Journal, row: RunRow) -> list[Cell]:
     why = row.reason or (row.status if row.status in ("waiting", "running") else "")
     if row.status == "running" and not is_driven(journal, row):
         why = ALONE
     state = f"{row.state} ({why})" if why else row.state
     objective = objective_of(journal, row)
     return [
-        Cell(short),
+        Cell(short_id(journal, row.run_id)),
         Cell(local_time(row.created_at)[5 if width() < NARROW else 0 : 16], "dim"),
         Cell(state, STATE_STYLES.get(row.status, "")),
         Cell(f"{row.head_seq + 1:,}"),
@@ -136,10 +105,8 @@ def run_columns(row: RunRow) -> dict[str, Any]:
     "paor replay --repro .paor/repro/check-1f2e3d4c.json --app shop:engine",
 )
 @click.argument("name", metavar="[RUN]", required=False)
-@click.option(
-    "--app", metavar="MODULE:ENGINE", help=f"Compare with its prompts, schemas and policy. {APP_HELP}"
-)
-@click.option("--repro", metavar="FILE", help="A case that paor fuzz has saved; its steps are repeated.")
+@app_option("Compare with its prompts, schemas and policy.")
+@option("--repro", "FILE", "A case that paor fuzz has saved; its steps are repeated.", callback=file_name)
 def replay(name: str | None, app: str | None, repro: str | None, journal: str, as_json: bool) -> int:
     """
     Derive a run again from its recorded outcomes and compare every field with the record.
@@ -159,12 +126,10 @@ def replay(name: str | None, app: str | None, repro: str | None, journal: str, a
     if repro is not None:
         if name is not None:
             raise UsageError("--repro goes without a run: the file holds all steps")
-        if not repro:
-            raise UsageError("--repro: expected a file name")
         from .fuzz import replay_repro
 
         return replay_repro(repro, app, as_json=as_json)
-    with looking(app, journal) as reader:
+    with EngineOptions(journal, app).looking() as reader:
         engine = engine_of(app, reader) if app is not None else None
         rows = [find_run(reader, name)] if name is not None else list(reversed(reader.runs()))
         replays: list[Replay | str] = []
@@ -186,78 +151,45 @@ def replay(name: str | None, app: str | None, repro: str | None, journal: str, a
     return DIVERGED if any(isinstance(item, Replay) and item.divergences for item in replays) else OK
 
 
-def _replay_lines(row: RunRow, item: Replay | str) -> list[str]:
+def _replay_lines(row: RunRow, item: Replay | str) -> Iterator[str]:
     if isinstance(item, str):
-        return [f"run {row.run_id}  {styled('not readable', 'bad')}", f"  {one_line(item)}"]
+        yield from (f"run {row.run_id}  {styled('not readable', 'bad')}", f"  {one_line(item)}")
+        return
     verdict = styled("identical", "good") if item.identical else styled("diverged", "bad")
     if item.unchecked and not item.divergences:
         verdict = styled("identical as far as it was not erased", "warn")
-    lines = [f"run {row.run_id}  {verdict}  {count(item.transitions, 'transition')}"]
-    if item.divergences:
-        lines += _first_lines(item.divergences[0])
+    yield f"run {row.run_id}  {verdict}  {count(item.transitions, 'transition')}"
+    for first in item.divergences[:1]:
+        place = f"row {first.seq}, {first.field}" if first.seq >= 0 else first.field
+        yield f"  {place} ({first.where})" if first.where else f"  {place}"
+        yield from (f"    recorded  {one_line(first.expected)}", f"    derived   {one_line(first.found)}")
+    if more := len(item.divergences[1:]):
         rows = len({divergence.seq for divergence in item.divergences})
-        more = len(item.divergences) - 1
-        if more:
-            lines.append(
-                f"  and {count(more, 'more difference')} in {count(rows, 'row')}; all of them: --json"
-            )
+        yield f"  and {count(more, 'more difference')} in {count(rows, 'row')}; all of them: --json"
     for seq, parts in item.accepted:
-        lines.append(f"  {styled('accepted', 'warn')} from row {seq} on: {', '.join(parts)}")
-    message = [str(part) for part in item.changed if part.relevant]
-    lines += [f"  {styled('changed since', 'warn')}: {one_line(part)}" for part in message]
-    return lines + _unchecked_lines(item.unchecked)
-
-
-def _unchecked_lines(unchecked: Sequence[Unchecked]) -> list[str]:
-    """Return what could not be compared since it was erased, a line for each row."""
-    fields: dict[int, list[str]] = {}
-    for one in unchecked:
-        fields.setdefault(one.seq, []).append(one.field)
-    lines = []
-    for seq, names in sorted(fields.items()):
+        yield f"  {styled('accepted', 'warn')} from row {seq} on: {', '.join(parts)}"
+    for part in item.changed:
+        if part.relevant:
+            yield f"  {styled('changed since', 'warn')}: {one_line(str(part))}"
+    erased: dict[int, list[str]] = {}
+    for one in item.unchecked:
+        erased.setdefault(one.seq, []).append(one.field)
+    for seq, names in sorted(erased.items()):
         where = f"row {seq}" if seq >= 0 else "run"
-        lines.append(f"  {where}, not checked since it was erased: {', '.join(names)}")
-    return lines
-
-
-def _first_lines(first: Divergence) -> list[str]:
-    """Return the first difference for people: where it is, and below each other what was recorded and derived."""
-    place = f"row {first.seq}, {first.field}" if first.seq >= 0 else first.field
-    where = f" ({first.where})" if first.where else ""
-    return [
-        f"  {place}{where}",
-        f"    recorded  {one_line(first.expected)}",
-        f"    derived   {one_line(first.found)}",
-    ]
+        yield f"  {where}, not checked since it was erased: {', '.join(names)}"
 
 
 def _replay_json(row: RunRow, item: Replay | str) -> dict[str, Any]:
-    if isinstance(item, str):
-        return {
-            "run_id": row.run_id,
-            "transitions": None,
-            "identical": False,
-            "divergences": [],
-            "unchecked": [],
-            "changed": [],
-            "accepted": [],
-            "error": item,
-        }
-    found = [
-        {"seq": one.seq, "field": one.field, "where": one.where, "expected": one.expected, "found": one.found}
-        for one in item.divergences
-    ]
-    changed = [
-        {"part": part.part, "visited": list(part.visited), "may_visit": part.may_visit}
-        for part in item.changed
-    ]
+    unreadable = isinstance(item, str)
+    found = Replay(row.run_id, 0, False, ()) if isinstance(item, str) else item
+    names = ("part", "visited", "may_visit")
     return {
         "run_id": row.run_id,
-        "transitions": item.transitions,
-        "identical": item.identical,
-        "divergences": found,
-        "unchecked": [{"seq": one.seq, "field": one.field} for one in item.unchecked],
-        "changed": changed,
-        "accepted": [{"seq": seq, "parts": list(parts)} for seq, parts in item.accepted],
-        "error": None,
+        "transitions": None if unreadable else found.transitions,
+        "identical": found.identical,
+        "divergences": found.divergences,
+        "unchecked": found.unchecked,
+        "changed": [{name: getattr(part, name) for name in names} for part in found.changed],
+        "accepted": [{"seq": seq, "parts": parts} for seq, parts in found.accepted],
+        "error": item if unreadable else None,
     }

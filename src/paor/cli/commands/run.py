@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import closing, redirect_stdout
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, redirect_stdout
+from dataclasses import replace
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
@@ -27,25 +29,19 @@ from ...states.base.errors import MissingExtra, RunChanged, UsageError
 from ...states.records.events import RunEnded
 from ...tools.documents.builtin import builtin_tools
 from ...tools.tool import Tool
-from ..support.app import APP_HELP, WEB_HELP, asked_tools, driving, looking
+from ..support.app import EngineOptions, engine_options
 from ..support.inputs import RunInput, run_input
-from ..support.journals import find_run, short_id
+from ..support.journals import command_line, find_run
 from ..support.json_input import json_value
-from ..support.mcp_servers import McpFlags, mcp_flags_text, mcp_offered, mcp_options
-from ..support.outcome import Ending, check_output
+from ..support.options import app_option, command, option
+from ..support.outcome import check_output, end
 from ..support.progress import Watch
 from ..support.run_summary import asking
-from ..support.streams import (
-    INTERRUPTED,
-    OK,
-    USAGE,
-    command,
-    journal_flag,
-    say,
-    say_json,
-    tell,
-)
-from ..support.text import STATE_STYLES, one_line, styled
+from ..support.streams import INTERRUPTED, USAGE, say_either, tell
+from ..support.text import one_line, state_text
+
+REPORT = option("--output", "FILE", "Write the final report: .md, .txt, .html or .docx.")
+MODELS = "openai:NAME, anthropic:NAME, offline or script:FILE; default:"
 
 
 @command(
@@ -55,61 +51,34 @@ from ..support.text import STATE_STYLES, one_line, styled
     'paor run --input \'{"objective": "...", "documents": ["a.pdf"], "maxSteps": 8}\'',
 )
 @click.argument("words", nargs=-1, metavar="[OBJECTIVE]")
-@click.option(
-    "--document", "documents", multiple=True, metavar="FILE", help="Input document, - for stdin; repeatable."
-)
-@click.option(
-    "--criterion", "criteria", multiple=True, metavar="TEXT", help="What must hold at the end; repeatable."
-)
-@click.option(
-    "--model",
-    metavar="M",
-    help="openai:NAME, anthropic:NAME, offline or script:FILE; default: a key in the environment decides, else offline.",
-)
-@click.option(
+@option("--document", "FILE", "Input document, - for stdin; repeatable.", "documents", multiple=True)
+@option("--criterion", "TEXT", "What must hold at the end; repeatable.", "success_criteria", multiple=True)
+@option("--model", "M", f"{MODELS} a key in the environment decides, else offline.")
+@option(
     "--mode",
-    metavar="MODE",
-    help="react (default): one action at a time; planner: plans until one is empty; batch (legacy): one plan.",
+    "MODE",
+    "react (default): one action at a time; planner: plans until one is empty; batch (legacy): one plan.",
 )
-@click.option("--fallback", metavar="MODE", help="batch: if a react run fails, start it again as one plan.")
-@click.option(
-    "--profile", metavar="NAME", help="lenient (default) or strict: which forms of replies are accepted."
+@option("--fallback", "MODE", "batch: if a react run fails, start it again as one plan.")
+@option("--profile", "NAME", "lenient (default) or strict: which forms of replies are accepted.")
+@option("--stage", "NAME", "two_stage (default) or single: what Stage 1 is asked for.")
+@option("--tools", "A,B", "Names of the tools the run may use; default: all. See: paor tools.")
+@option("--task-type", "T", "A task type of the policy.")
+@option("--max-steps", "N", "Actions the run may start; default 5.", type=int)
+@option("--token-budget", "N", "Input plus output tokens.", type=int)
+@option("--time-budget", "S", "Seconds of active work.", "time_budget_s", type=float)
+@option("--language", "L", "Language of the answer, such as de; default en.")
+@option("--prompt-template", "FILE", "Instead of the shipped planning prompt.", "prompt_template_file")
+@option(
+    "--workflow", "FILE", "Follow a workflow file, YAML or JSON; implies --mode planner.", "workflow_file"
 )
-@click.option("--stage", metavar="NAME", help="two_stage (default) or single: what Stage 1 is asked for.")
-@click.option(
-    "--tools", metavar="A,B", help="Names of the tools the run may use; default: all. See: paor tools."
-)
-@click.option("--web", is_flag=True, help=WEB_HELP)
-@mcp_options
-@click.option("--task-type", metavar="T", help="A task type of the policy.")
-@click.option("--max-steps", type=int, metavar="N", help="Actions the run may start; default 5.")
-@click.option("--token-budget", type=int, metavar="N", help="Input plus output tokens.")
-@click.option("--time-budget", "time_budget_s", type=float, metavar="S", help="Seconds of active work.")
-@click.option("--language", metavar="L", help="Language of the answer, such as de; default en.")
-@click.option(
-    "--prompt-template",
-    "prompt_template_file",
-    metavar="FILE",
-    help="Instead of the shipped planning prompt.",
-)
-@click.option(
-    "--workflow",
-    "workflow_file",
-    metavar="FILE",
-    help="Follow a workflow file, YAML or JSON; implies --mode planner.",
-)
-@click.option("--output", metavar="FILE", help="Write the final report: .md, .txt, .html or .docx.")
-@click.option("--context", metavar="TEXT", help="Extra context for choosing actions.")
-@click.option("--durability", metavar="D", help="full (default), normal or off: what survives a power loss.")
-@click.option("--app", metavar="MODULE:ENGINE", help=APP_HELP)
-@click.option("--input", "source", metavar="JSON|FILE|-", help="The same fields as one JSON object.")
+@REPORT
+@option("--context", "TEXT", "Extra context for choosing actions.")
+@option("--durability", "D", "full (default), normal or off: what survives a power loss.")
+@option("--input", "JSON|FILE|-", "The same fields as one JSON object.", "source")
+@engine_options
 def run(
-    words: tuple[str, ...],
-    source: str | None,
-    criteria: tuple[str, ...],
-    journal: str,
-    as_json: bool,
-    **flags: Any,
+    words: tuple[str, ...], source: str | None, options: EngineOptions, as_json: bool, **flags: Any
 ) -> int:
     """
     Run an objective to its end, or until it waits for an answer.
@@ -119,37 +88,23 @@ def run(
 
     Exit codes: 0 Done, 1 Failed, 2 bad input or journal, 5 waiting for an answer, 6 Failed by a limit.
     """
-    mcp = McpFlags.taken(flags)
-    flags["objective"] = _objective(words)
-    flags["success_criteria"] = criteria
-    flags["web"] = flags["web"] or None  # a flag that was not given leaves what the JSON says
+    # a flag that was not given leaves what the JSON says
+    flags |= {"objective": _objective(words), "app": options.app, "web": options.web or None}
     if flags["tools"] is not None:
         flags["tools"] = [flags["tools"]]
     given = run_input(flags, source)
     if given.output is not None:
-        form = check_output(given.output, journal, given.sources)
-        given.final_format = given.final_format or form
-    watch = Watch()
-
-    def drive(engine: Engine) -> Result | None:
-        return _streamed(engine, given, watch)
-
-    with (
-        mcp_offered(mcp, given.app) as extra,
-        driving(
-            given.app, journal, durability=given.durability, model=given.model, web=given.web, extra=extra
-        ) as engine,
-    ):
-        return driven(engine, drive, watch, given.app, given.output, as_json, mcp=mcp)
+        form = check_output(given.output, options.journal, given.sources)
+        given.arguments["final_format"] = given.arguments.get("final_format") or form
+    options = replace(options, app=given.app, web=given.web)
+    watch, model = Watch(), given.arguments.get("model")
+    with options.tools() as tools, options.driving(tools, durability=given.durability, model=model) as engine:
+        drive = partial(_streamed, engine, given, watch)
+        return driven(engine, drive, watch, options, given.output, as_json=as_json)
 
 
 def _objective(words: tuple[str, ...]) -> str | None:
-    """
-    Return the objective, None when it was not given here.
-
-    Raises:
-        UsageError: More than one argument: a file without its option, or a text without quotes.
-    """
+    """Return the objective, None when it was not given here; raise `UsageError` for more than one argument."""
     if len(words) <= 1:
         return words[0] if words else None
     files = [word for word in words if os.path.isfile(word)]
@@ -162,27 +117,8 @@ def _objective(words: tuple[str, ...]) -> str | None:
 def _streamed(engine: Engine, given: RunInput, watch: Watch) -> Result | None:
     """Start the run and follow it to its end."""
     result: Result | None = None
-    stream = engine.stream(
-        given.objective,
-        given.success_criteria,
-        documents=given.documents,
-        language=given.language,
-        user_language=given.user_language,
-        task_type=given.task_type,
-        mode=given.mode,
-        connections=given.connections,
-        context=given.context,
-        tools=given.tools,
-        model=given.model,
-        prompt_template=given.prompt_template,
-        final_format=given.final_format,
-        profile=given.profile,
-        stage=given.stage,  # type: ignore[arg-type]  # checked when the input was read
-        fallback=given.fallback,  # type: ignore[arg-type]
-        limits=given.limits(engine.limits_of(given.mode)),
-        workflow=given.workflow,
-    )
-    with closing(stream):  # type: ignore[type-var]
+    limits = given.limits(engine.limits_of(given.arguments["mode"]))
+    with closing(engine.stream(**given.arguments, limits=limits)) as stream:  # type: ignore[type-var]
         for event in stream:
             watch(event)
             if isinstance(event, RunEnded):
@@ -192,52 +128,98 @@ def _streamed(engine: Engine, given: RunInput, watch: Watch) -> Result | None:
 
 def driven(
     engine: Engine,
-    drive: Callable[[Engine], Result | None],
+    drive: Callable[[], Result | None],
     watch: Watch,
-    app: str | None,
+    options: EngineOptions,
     output: Path | None,
-    as_json: bool,
     *,
-    mcp: McpFlags = McpFlags(),  # noqa: B008 - frozen
+    as_json: bool,
 ) -> int:
     """Drive a run with its progress shown, and end the command; what tools print goes to standard error."""
     try:
         with watch.shown(), redirect_stdout(sys.stderr):
-            result = drive(engine)
+            result = drive()
     except KeyboardInterrupt:
         tell("")
         if watch.run_id is None:
             tell("paor: interrupted while starting; to see what was started: paor runs")
         else:
-            flags = journal_flag(engine.journal.path) + (f" --app {app}" if app else "")
-            name = short_id(engine.journal, watch.run_id)
-            tell(f"paor: interrupted; what was done is safe, go on with: paor resume {name}{flags}")
+            resume = command_line("resume", engine.journal, watch.run_id)
+            app = f" --app {shlex.quote(options.app)}" if options.app else ""
+            tell(f"paor: interrupted; what was done is safe, go on with: {resume}{app}")
         return INTERRUPTED
     assert result is not None, "a run ends with its result"
-    return Ending(result, engine.journal, app, output, as_json, mcp_flags_text(mcp.servers)).report()
+    return end(result, engine.journal, options, output, as_json=as_json)
 
 
-def given_answer(answer: str | None, outcome: str | None, returned: str | None) -> dict[str, Any]:
-    """
-    Return what ``--answer``, ``--outcome`` and ``--result`` say, as `Engine.resume` takes it.
+def recorded_run_options(function: Callable[..., int]) -> Callable[..., int]:
+    """Give a command options of an answer, a model and a report: checked, as ``given``, ``model`` and ``report``."""
 
-    Raises:
-        UsageError: They do not go together, or are not JSON.
-    """
+    @wraps(function)
+    def with_options(answer: str | None, outcome: str | None, returned: str | None, **others: Any) -> int:
+        model, output = others.pop("model"), others.pop("output")
+        others["model"] = model_of(model) if model is not None else None
+        others["report"] = Path(output) if output is not None else None
+        given = _given_answer(answer, outcome, returned)
+        if output is not None:
+            check_output(Path(output), others["journal"])
+        return function(given=given, **others)
+
+    for added in (
+        REPORT,
+        option("--model", "M", f"{MODELS} the model the run had."),
+        option("--result", "JSON", "What the effect returned, with --outcome done.", "returned"),
+        click.option(
+            "--outcome", type=click.Choice(["done", "retry", "fail"]), help="Outcome of an effect in doubt."
+        ),
+        option("--answer", "JSON", "The answer to the run's question."),
+    ):
+        added(with_options)
+    return with_options
+
+
+def _given_answer(answer: str | None, outcome: str | None, returned: str | None) -> dict[str, Any]:
+    """Return the answer as `Engine.resume` takes it; raise `UsageError` when its options do not fit, or are not JSON."""
     if answer is not None and outcome is not None:
         raise click.UsageError(
             "--answer and --outcome exclude each other: one is for a question, one for an effect"
         )
     if returned is not None and outcome is None:
         raise click.UsageError("--result comes with --outcome")
-    given: dict[str, Any] = {
-        "answer": json_value(answer, "--answer") if answer is not None else None,
-        "outcome": outcome,
-        "result": json_value(returned, "--result") if returned is not None else None,
-    }
-    if answer is not None and given["answer"] is None:
+    value = json_value(answer, "--answer") if answer is not None else None
+    if answer is not None and value is None:
         raise click.UsageError('--answer null answers nothing; decline with {"action": "decline"}')
-    return given
+    result = json_value(returned, "--result") if returned is not None else None
+    return {"answer": value, "outcome": outcome, "result": result}
+
+
+@contextmanager
+def engine_of_run(
+    options: EngineOptions, row: RunRow, model: Model | None, watch: Watch, accept: str
+) -> Iterator[Engine]:
+    """
+    Open the engine that goes on with a run, with *model* or the run's own.
+
+    When parts of the run have changed, they are named with the option that accepts that, and the command exits.
+
+    Raises:
+        UsageError: The run needs a model or tools that the engine does not have.
+    """
+    with options.tools() as tools:
+        if options.app is None:
+            with options.looking() as reader:
+                _check_tools(
+                    reader, row, tools, web=options.web
+                )  # first: an app that has them has a model too
+                model = model or _model_of_run(reader, row)
+        with options.driving(tools, model=model, hooks=(watch,)) as engine:
+            try:
+                yield engine
+            except RunChanged as error:
+                tell(f"paor: run {row.run_id} was recorded with other parts; nothing was done")
+                tell(*(f"  {one_line(part)}" for part in error.parts))
+                tell(f"paor: go on with them: {accept}; or give the engine that the run had")
+                raise click.exceptions.Exit(USAGE) from None
 
 
 @command(
@@ -247,40 +229,21 @@ def given_answer(answer: str | None, outcome: str | None, returned: str | None) 
     'paor resume last --outcome done --result \'"sent"\' --reason "in the outbox" --app shop:engine',
 )
 @click.argument("name", metavar="RUN")
-@click.option("--answer", metavar="JSON", help="The answer to the run's question.")
-@click.option(
-    "--outcome", type=click.Choice(["done", "retry", "fail"]), help="Outcome of an effect in doubt."
-)
-@click.option("--result", "returned", metavar="JSON", help="What the effect returned, with --outcome done.")
-@click.option(
-    "--reason", metavar="TEXT", help="Who decided, and why; kept with --answer or --outcome in the journal."
-)
-@click.option(
-    "--model",
-    metavar="M",
-    help="openai:NAME, anthropic:NAME, offline or script:FILE; default: the model the run had.",
-)
-@click.option("--output", metavar="FILE", help="Write the final report: .md, .txt, .html or .docx.")
+@recorded_run_options
+@option("--reason", "TEXT", "Who decided, and why; kept with --answer or --outcome in the journal.")
 @click.option(
     "--accept-changes", is_flag=True, help="Continue although prompts, tools, policy or code have changed."
 )
-@click.option("--web", is_flag=True, help=WEB_HELP)
-@mcp_options
-@click.option("--app", metavar="MODULE:ENGINE", help=APP_HELP)
+@engine_options
 def resume(
     name: str,
-    answer: str | None,
-    outcome: str | None,
-    returned: str | None,
+    given: dict[str, Any],
     reason: str | None,
-    model: str | None,
-    output: str | None,
+    model: Model | None,
+    report: Path | None,
     accept_changes: bool,
-    web: bool,
-    app: str | None,
-    journal: str,
+    options: EngineOptions,
     as_json: bool,
-    **flags: Any,
 ) -> int:
     """
     Continue a run where its journal ends.
@@ -294,73 +257,40 @@ def resume(
 
     Exit codes: those of paor run; 2 also for a run that has changed.
     """
-    mcp = McpFlags.taken(flags)
-    given = given_answer(answer, outcome, returned)
-    if reason is not None and answer is None and outcome is None:
+    answered = given["answer"] is not None or given["outcome"] is not None
+    if reason is not None and not answered:
         raise click.UsageError("--reason comes with --answer or --outcome")
     given |= {"reason": reason, "accept_changes": accept_changes}
-    chosen = model_of(model) if model is not None else None
-    target = Path(output) if output is not None else None
-    if target is not None:
-        check_output(target, journal)
-    with looking(app, journal) as reader:
+    with options.looking() as reader:
         row = find_run(reader, name)
-        idle = row.status == "waiting" and answer is None and outcome is None
         asked = asking(reader, row)  # of a workflow its waiting task; one whose task waits no more goes on
         settled = row.task == 0 and asked is row
+        idle = row.status == "waiting" and not answered and not settled and not _overdue(reader, asked.run_id)
         ended = row.status in ("done", "failed") and not is_owed(reader, restore_run(reader, row.run_id)[0])
-        if ended or (idle and not settled and not overdue(reader, asked.run_id)):
-            if answer is not None or outcome is not None:
+        if ended or idle:
+            if answered:
                 tell(f"paor: run {row.run_id} has ended; the answer is not needed")
             result = Engine("offline", journal=reader).resume(row.run_id)
-            return Ending(result, reader, app, target, as_json).report()
-        if app is None:
-            if not mcp.servers:
-                check_tools(reader, row, web=web)  # first: an app that has them has a model too
-            chosen = chosen or model_of_run(reader, row)
-    watch = Watch()
-    watch.run_id = row.run_id
-    with mcp_offered(mcp, app) as extra:
-        if extra:
-            with looking(app, journal) as reader:
-                check_tools(reader, row, web=web, extra=extra)
-        with driving(app, journal, model=chosen, hooks=(watch,), web=web, extra=extra) as engine:
-            if app is not None and chosen is not None:
-                engine.model = chosen
-            had = engine.journal.spec(row.run_id).model
-            if engine.model.name != had:
-                tell(f"paor: run {row.run_id} had the model {had}, it goes on with {engine.model.name}")
-
-            def drive(engine: Engine) -> Result:
-                return engine.resume(row.run_id, **given)
-
-            try:
-                return driven(engine, drive, watch, app, target, as_json, mcp=mcp)
-            except RunChanged as error:
-                return report_changes(row, error, "--accept-changes")
+            return end(result, reader, options, report, as_json=as_json)
+    watch = Watch(row.run_id)
+    with engine_of_run(options, row, model, watch, "--accept-changes") as engine:
+        if options.app is not None and model is not None:
+            engine.model = model
+        had = engine.journal.spec(row.run_id).model
+        if engine.model.name != had:
+            tell(f"paor: run {row.run_id} had the model {had}, it goes on with {engine.model.name}")
+        drive = partial(engine.resume, row.run_id, **given)
+        return driven(engine, drive, watch, options, report, as_json=as_json)
 
 
-def report_changes(row: RunRow, error: RunChanged, option: str) -> int:
-    """Say which parts of a run have changed, one a line, and what can be done."""
-    tell(f"paor: run {row.run_id} was recorded with other parts; nothing was done")
-    tell(*(f"  {one_line(part)}" for part in error.parts))
-    tell(f"paor: go on with them: {option}; or give the engine that the run had")
-    return USAGE
-
-
-def overdue(reader: Journal, run_id: str) -> bool:
+def _overdue(reader: Journal, run_id: str) -> bool:
     """Return whether the question that a run waits for counts as declined by now."""
     run, _ = restore_run(reader, run_id)
     return timeout_answer(run, reader.rows(run.number), SystemClock().now_us()) is not None
 
 
-def model_of_run(journal: Journal, row: RunRow) -> Model:
-    """
-    Return the model that a run was started with.
-
-    Raises:
-        UsageError: It cannot be made from its name.
-    """
+def _model_of_run(journal: Journal, row: RunRow) -> Model:
+    """Return the model that a run was started with; raise `UsageError` when it cannot be made from its name."""
     name = journal.spec(row.run_id).model
     try:
         return model_of(name)
@@ -375,9 +305,9 @@ def model_of_run(journal: Journal, row: RunRow) -> Model:
         ) from None
 
 
-def check_tools(journal: Journal, row: RunRow, *, web: bool, extra: Sequence[Tool] = ()) -> None:
-    """Raise `UsageError` when a run uses tools that only its host's engine has, or those of the web without *web*."""
-    own = {tool.name for tool in (*builtin_tools(), *asked_tools(None, web=web), *extra)}
+def _check_tools(journal: Journal, row: RunRow, tools: Sequence[Tool], *, web: bool) -> None:
+    """Raise `UsageError` when a run uses tools that are neither built in nor among *tools*."""
+    own = {tool.name for tool in (*builtin_tools(), *tools)}
     missing = [name for name in used_tools(journal, row) if name not in own]
     if missing and not web and all(name.startswith("web.") for name in missing):
         raise UsageError(f"run {row.run_id} uses {', '.join(missing)}; allow the network with --web")
@@ -390,7 +320,7 @@ def check_tools(journal: Journal, row: RunRow, *, web: bool, extra: Sequence[Too
 
 @command("cancel", "paor cancel last", "paor cancel 0199d2b4-6f1e --journal runs.db")
 @click.argument("name", metavar="RUN")
-@click.option("--app", metavar="MODULE:ENGINE", help=APP_HELP)
+@app_option()
 def cancel(name: str, app: str | None, journal: str, as_json: bool) -> int:
     """
     Stop a run.
@@ -400,22 +330,18 @@ def cancel(name: str, app: str | None, journal: str, as_json: bool) -> int:
 
     Exit codes: 0 also for the cancelled run; 2 no such run or journal.
     """
-    with looking(app, journal) as reader:
-        before = find_run(reader, name)
-        if before.status in ("done", "failed"):
-            result = Engine("offline", journal=reader).cancel(before.run_id)
-            return _report_cancel(result, "had ended already; nothing was changed", as_json)
-    with driving(app, journal, model=model_of("offline")) as engine, redirect_stdout(sys.stderr):
-        result = engine.cancel(before.run_id)
-    if result.status in ("done", "failed"):
-        return _report_cancel(result, "it had no driver, so it ended at once", as_json)
-    return _report_cancel(result, "asked to stop; its driver does so before the next effect", as_json)
-
-
-def _report_cancel(result: Result, note: str, as_json: bool) -> int:
-    state = styled(f"{result.state} ({result.reason or result.status})", STATE_STYLES.get(result.status, ""))
-    if as_json:
-        say_json(result.wire())
-    else:
-        say(f"run {result.run_id}  {state}  {note}")
-    return OK
+    options = EngineOptions(journal, app)
+    with options.looking() as reader:
+        row = find_run(reader, name)
+        ended = row.status in ("done", "failed")
+        if ended:
+            result = Engine("offline", journal=reader).cancel(row.run_id)
+    note = "had ended already; nothing was changed"
+    if not ended:
+        with options.driving(model=model_of("offline")) as engine, redirect_stdout(sys.stderr):
+            result = engine.cancel(row.run_id)
+        note = "asked to stop; its driver does so before the next effect"
+        if result.status in ("done", "failed"):
+            note = "it had no driver, so it ended at once"
+    state = state_text(result.state, result.reason or result.status, result.status)
+    return say_either(as_json, result.wire(), [f"run {result.run_id}  {state}  {note}"])

@@ -5,31 +5,22 @@ from __future__ import annotations
 import base64
 import sys
 import time
+from dataclasses import asdict
+from itertools import pairwise
 
 import click
 
 from ...fsm.journal.rows import RunRow, StoredDocument, Transition, transition_of
 from ...fsm.journal_api import Journal
 from ...states.base.errors import UsageError
-from ..support.journals import ALONE, find_run, is_driven, reading, short_id
+from ..support.journals import ALONE, command_line, find_run, is_driven, reading
+from ..support.options import command
 from ..support.outcome import answer_lines
 from ..support.row_text import row_cells, row_columns
 from ..support.run_summary import ACTION_COLUMNS, RunHead, action_cells, actions_of, is_given
-from ..support.streams import (
-    NARROW,
-    OK,
-    SLIM,
-    arrow,
-    command,
-    journal_flag,
-    say,
-    say_bytes,
-    say_json,
-    tell,
-    width,
-)
-from ..support.text import Cell, Column, facts, size, styled, table
-from .read import local_time, run_columns
+from ..support.streams import OK, say, say_bytes, say_json, tell
+from ..support.text import NARROW, SLIM, Cell, Column, facts, size, styled, table, width
+from .read import run_columns
 
 POLL_S = 0.2
 """How often `--follow` looks for new rows."""
@@ -79,16 +70,13 @@ def show(
     return OK
 
 
-# -- rows --------------------------------------------------------------------------------------------------------
-
-
 def _rows(journal: Journal, row: RunRow, as_json: bool) -> None:
     rows = journal.transitions(row.run_id)
-    head = RunHead.read(journal, row, rows)
+    head = RunHead(journal, row, rows[-1] if rows else None)
     if as_json:
         say_json({"run": run_columns(row)} | head.wire() | {"transitions": [item._asdict() for item in rows]})
         return
-    say(*facts(head.pairs(local_time), width()))
+    say(*facts(head.pairs()))
     if rows:
         say("", *_table(journal, rows, None, head=True))
     _say_next(journal, row)
@@ -100,23 +88,12 @@ def _say_next(journal: Journal, row: RunRow) -> None:
         todo = "what it waits for"
         if row.status == "running":
             todo = "a process drives it; later" if is_driven(journal, row) else f"{ALONE}; go on"
-        tell(
-            f"{styled(f'{todo}:', 'dim')} paor resume {short_id(journal, row.run_id)}{journal_flag(journal.path)}"
-        )
+        tell(f"{styled(f'{todo}:', 'dim')} {command_line('resume', journal, row.run_id)}")
 
 
 def _table(journal: Journal, rows: list[Transition], before: Transition | None, *, head: bool) -> list[str]:
-    narrow, sign = width() < NARROW, arrow()
-    cells = []
-    for row in rows:
-        cells.append(row_cells(journal, row, before, narrow=narrow, arrow=sign))
-        before = row
-    columns = row_columns(narrow=narrow, arrow=sign)
-    return table(columns, cells, width(), wrap=True, head=head, without=NUMBERS if width() < SLIM else ())
-
-
-NUMBERS = ("step", "tokens", "time")
-"""Columns that a slim terminal has no room for."""
+    cells = [row_cells(journal, row, last) for last, row in pairwise([before, *rows]) if row is not None]
+    return table(row_columns(), cells, wrap=True, head=head)
 
 
 def _follow(journal: Journal, row: RunRow, as_json: bool) -> None:
@@ -140,30 +117,20 @@ def _follow(journal: Journal, row: RunRow, as_json: bool) -> None:
             _say_next(journal, row)
         time.sleep(POLL_S)
     if not as_json:
-        head = RunHead.read(journal, row, [before] if before else [])
-        say(
-            "",
-            *facts(
-                [pair for pair in head.pairs(local_time) if pair[0] in ("state", "used", "waits for")],
-                width(),
-            ),
-        )
+        head = RunHead(journal, row, before)
+        pairs = [pair for pair in head.pairs() if pair[0] in ("state", "used", "waits for")]
+        say("", *facts(pairs))
         _say_next(journal, row)
-
-
-# -- actions and documents ---------------------------------------------------------------------------------------
 
 
 def _steps(journal: Journal, row: RunRow, as_json: bool) -> None:
     actions = actions_of(journal, row, journal.transitions(row.run_id))
     if as_json:
-        say_json([action.wire() for action in actions])
-        return
-    if not actions:
+        say_json(actions)
+    elif actions:
+        say(*table(ACTION_COLUMNS, [action_cells(action) for action in actions]))
+    else:
         tell(f"run {row.run_id} has taken no action")
-        return
-    cells = [action_cells(action) for action in actions]
-    say(*table(ACTION_COLUMNS, cells, width(), without=("label",) if width() < NARROW else ()))
 
 
 def _documents(journal: Journal, row: RunRow, as_json: bool) -> None:
@@ -186,19 +153,18 @@ def _documents(journal: Journal, row: RunRow, as_json: bool) -> None:
         ]
         for item in documents
     ]
-    columns = [
-        Column("#", right=True),
-        Column(""),
-        Column("reference"),
-        Column("type"),
-        Column("size", right=True),
-        Column("name", wide=True),
-    ]
-    say(*table(columns, cells, width(), without=("",) if width() < SLIM else ()))
-    name = short_id(journal, row.run_id)
-    tell(f"{styled('print one:', 'dim')} paor show {name} --content NUMBER{journal_flag(journal.path)}")
+    say(*table(DOCUMENT_COLUMNS, cells))
+    tell(f"{styled('print one:', 'dim')} {command_line('show', journal, row.run_id)} --content NUMBER")
 
 
+DOCUMENT_COLUMNS = (
+    Column("#", right=True),
+    Column("", from_width=SLIM),
+    Column("reference"),
+    Column("type"),
+    Column("size", right=True),
+    Column("name", wide=True),
+)
 OFFICE = {"wordprocessingml": "docx", "spreadsheetml": "xlsx", "presentationml": "pptx"}
 
 
@@ -210,10 +176,9 @@ def _kind(mime: str) -> str:
 
 def document_wire(document: StoredDocument) -> dict[str, object]:
     """Return a document's row as JSON-able data, with the reference that prompts use."""
-    names = ("number", "label", "position", "name", "mime", "bytes", "digest")
-    return {name: getattr(document, name) for name in names} | {
-        "reference": f"docItem:{document.label}#{document.position}"
-    }
+    data = asdict(document) | {"reference": f"docItem:{document.label}#{document.position}"}
+    del data["payload"]
+    return data
 
 
 def _content(journal: Journal, row: RunRow, wanted: str, as_json: bool) -> None:
@@ -239,12 +204,7 @@ def _content(journal: Journal, row: RunRow, wanted: str, as_json: bool) -> None:
 
 
 def _found(journal: Journal, row: RunRow, wanted: str) -> StoredDocument:
-    """
-    Return the document that *wanted* names.
-
-    Raises:
-        UsageError: None or several.
-    """
+    """Return the document that *wanted* names; raise `UsageError` when it is none or several."""
     documents = journal.documents(row.run_id)
     label, mark, position = wanted.removeprefix("docItem:").removeprefix("docList:").partition("#")
     if not mark and wanted.isascii() and wanted.isdigit():

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import BinaryIO
 
 import click
 
@@ -18,17 +17,8 @@ from ...fsm.transfer.redaction import Redaction, rules_of_text
 from ...states.base.errors import PaorError, UsageError
 from ..support.journals import busy_timeout_s, find_run, reading
 from ..support.json_input import text_file
-from ..support.streams import (
-    OK,
-    command,
-    keep_journals,
-    reason,
-    say,
-    say_bytes,
-    say_json,
-    tell,
-    write_atomically,
-)
+from ..support.options import OUTPUT, command, option
+from ..support.streams import OK, keep_journals, reason, say_bytes, say_either, say_or_write
 from ..support.text import count
 
 
@@ -41,16 +31,16 @@ from ..support.text import count
 )
 @click.argument("names", metavar="[RUN]...", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="Every run of the journal.")
-@click.option(
+@option(
     "--redact",
-    metavar="FILE|default",
+    "FILE|default",
+    "Leave out payloads with keys, tokens and passwords; FILE adds rules, one NAME: REGULAR EXPRESSION per line.",
     multiple=True,
-    help="Leave out payloads with keys, tokens and passwords; FILE adds rules, one NAME: REGULAR EXPRESSION per line.",
 )
 @click.option(
     "--pytest", "as_test", is_flag=True, help="Print the run as a regression test, a Python file for pytest."
 )
-@click.option("--output", metavar="FILE", help="Write there instead of to standard output.")
+@OUTPUT
 def export(
     names: tuple[str, ...],
     everything: bool,
@@ -74,34 +64,21 @@ def export(
         raise click.UsageError("--all goes without RUN")
     if as_test and (everything or len(names) > 1):
         raise click.UsageError("--pytest takes one RUN")
-    if output is not None:
-        keep_journals("--output", output, journal)
+    keep_journals("--output", output, journal)
     redaction = _redaction(redact)
     with reading(journal) as reader:
-        if as_test:
-            return _exported_test(reader, names[0] if names else None, redaction, output)
         ids = in_order(reader) if everything else [find_run(reader, name).run_id for name in names or (None,)]
+        if as_test:
+            from ...testing.regression import regression_test
+
+            say_or_write(regression_test(reader, ids[0], redaction).encode(), output)
+            return OK
         lines = (line_bytes(line) for line in export_runs(reader, ids, redaction))
         if output is not None:
-            data = b"".join(lines)
-            write_atomically(Path(output), data)
-            tell(f"wrote {output} ({len(data):,} bytes)")
+            say_or_write(b"".join(lines), output)
         else:
             for line in lines:
                 say_bytes(line)
-    return OK
-
-
-def _exported_test(reader: Journal, name: str | None, redaction: Redaction | None, output: str | None) -> int:
-    """Write one run as a regression test."""
-    from ...testing.regression import regression_test
-
-    data = regression_test(reader, find_run(reader, name).run_id, redaction).encode()
-    if output is not None:
-        write_atomically(Path(output), data)
-        tell(f"wrote {output} ({len(data):,} bytes)")
-    else:
-        say_bytes(data)
     return OK
 
 
@@ -139,21 +116,16 @@ def import_(file: str, journal: str, as_json: bool) -> int:
         if fresh:
             _take_back(journal)
         raise
-    if as_json:
-        say_json([{"run_id": run.run_id, "how": run.how, "transitions": run.transitions} for run in done])
-        return OK
-    for run in done:
-        what = {
-            "new": f"imported, {count(run.transitions, 'transition')}",
-            "extended": f"extended by {count(run.transitions, 'transition')}",
-            "known": "is here already, nothing was written",
-        }[run.how]
-        say(f"run {run.run_id}  {what}")
-    return OK
+    data = [{"run_id": run.run_id, "how": run.how, "transitions": run.transitions} for run in done]
+    said = (f"run {run.run_id}  {HOW[run.how].format(count(run.transitions, 'transition'))}" for run in done)
+    return say_either(as_json, data, said)
+
+
+HOW = {"new": "imported, {}", "extended": "extended by {}", "known": "is here already, nothing was written"}
 
 
 def _take_back(journal: str) -> None:
-    """Remove a journal that this command has made and in which nothing has come to stand."""
+    """Remove a journal that this command has made and in which nothing was written."""
     with suppress(PaorError, OSError):
         with Journal(journal, read_only=True) as made:
             if made.runs():
@@ -164,23 +136,11 @@ def _take_back(journal: str) -> None:
 
 @contextmanager
 def _opened(file: str) -> Iterator[Iterator[bytes]]:
-    """
-    Give the lines of a file or of standard input, none longer than what is refused.
-
-    Raises:
-        UsageError: It cannot be read.
-    """
+    """Give the lines of a file or of standard input, none longer than what is refused; raise `UsageError` for others."""
     try:
-        if file == "-":
-            yield _lines(sys.stdin.buffer)
-            return
-        with Path(file).open("rb") as stream:
-            yield _lines(stream)
+        with nullcontext(sys.stdin.buffer) if file == "-" else open(file, "rb") as stream:
+            yield iter(lambda: stream.readline(LINE_BYTES_MAX + 1), b"")
+    except UsageError:
+        raise
     except (OSError, ValueError) as error:
-        if isinstance(error, UsageError):
-            raise
         raise UsageError(f"{file}: cannot be read ({reason(error)})") from None
-
-
-def _lines(stream: BinaryIO) -> Iterator[bytes]:
-    return iter(lambda: stream.readline(LINE_BYTES_MAX + 1), b"")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,17 +11,8 @@ from ...fsm.verify.heads import BYTES_MAX, Head, heads_file, read
 from ...fsm.verify.verify import Defect
 from ...states.base.errors import JournalDamaged, UsageError
 from ..support.journals import reading
-from ..support.streams import (
-    DAMAGED,
-    OK,
-    command,
-    keep_journals,
-    reason,
-    say,
-    say_json,
-    tell,
-    write_atomically,
-)
+from ..support.options import command
+from ..support.streams import DAMAGED, OK, keep_journals, reason, say, say_json, tell, write_atomically
 from ..support.text import count, one_line, styled
 
 
@@ -47,29 +37,26 @@ def verify(head: str | None, write_head: str | None, journal: str, as_json: bool
     Exit codes: 0 no defects, 4 with a line for each defect, 2 not a paor journal or not a file of heads.
     """
     before = read(_bytes(head), one_line(head)) if head is not None else []
-    if write_head is not None:
-        keep_journals("--write-head", write_head, journal)
+    keep_journals("--write-head", write_head, journal)
     defects: list[Defect] = []
     now: list[Head] = []
     runs = transitions = 0
     try:
         with reading(journal) as reader:
-            now = (
-                reader.heads() if write_head is not None else []
-            )  # taken first, so that they are verified too
+            # taken first, so that they are verified too
+            now = reader.heads() if write_head is not None else []
             defects = reader.verify([*before, *now])
             own = "head_seq - coalesce(parent_seq, -1)"  # the rows that a fork shares are its parent's
             ((runs, transitions),) = reader.query(f"SELECT count(*), coalesce(sum({own}), 0) FROM runs")
     except JournalDamaged as error:
         defects = defects or [Defect("", "file", str(error))]
-    advice = re.compile("; run: paor verify.*")  # is what was done
-    defects = [replace(item, problem=advice.sub("", item.problem)) for item in defects]
+    # the advice to run paor verify is what was done
+    defects = [replace(item, problem=item.problem.partition("; run: paor verify")[0]) for item in defects]
     if write_head is not None and not defects:
         write_atomically(Path(write_head), heads_file(now))
     if as_json:
-        found = [{"run_id": item.run_id, "place": item.place, "problem": item.problem} for item in defects]
         message = {"ok": not defects, "runs": runs, "transitions": transitions, "heads": len(before)}
-        say_json({**message, "defects": found})
+        say_json({**message, "defects": defects})
     elif defects:
         say(*(one_line(str(item)) for item in defects))
         tell(styled(f"{journal}: {count(len(defects), 'defect')}", "bad"))
@@ -77,20 +64,13 @@ def verify(head: str | None, write_head: str | None, journal: str, as_json: bool
         holds = "chain, payloads and columns hold" + (f", {count(len(before), 'head')} too" if before else "")
         say(f"{styled('ok', 'good')}  {count(runs, 'run')}, {count(transitions, 'transition')}: {holds}")
     if write_head is not None:
-        written_or_not = (
-            f"wrote {write_head} ({count(len(now), 'head')})" if not defects else "no heads were written"
-        )
-        tell(one_line(written_or_not))
+        written = f"wrote {write_head} ({count(len(now), 'head')})"
+        tell(one_line("no heads were written" if defects else written))
     return DAMAGED if defects else OK
 
 
 def _bytes(name: str) -> bytes:
-    """
-    Return what is in a file, a byte more than is allowed at most.
-
-    Raises:
-        UsageError: It is missing, a directory, or cannot be read.
-    """
+    """Return what is in a file, a byte more than is allowed at most; raise `UsageError` when it cannot be read."""
     try:
         with open(name, "rb") as opened:
             return opened.read(BYTES_MAX + 1)

@@ -8,8 +8,13 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass, fields
+from functools import wraps
+from operator import attrgetter
+from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from ...fsm.engine import Engine
 from ...fsm.journal.file import Durability
@@ -19,37 +24,26 @@ from ...states.base.errors import PaorError, UsageError
 from ...states.records.events import Event
 from ...tools.tool import Tool
 from .journals import busy_timeout_s, reading
-from .streams import (
-    reason,
-)
+from .mcp_servers import MCP_OPTIONS, mcp_offered
+from .options import Decorator, app_option
+from .streams import reason
 
-WEB_HELP = "Offer web.search, web.scrape and web.crawl; the network is used only with this."
-APP_HELP = "Your Engine, or a function f(journal) that returns one."
 Factory = Callable[[Journal], object]
 
 
 def app_of(app: str) -> Engine | Factory:
-    """
-    Import what ``MODULE:ENGINE`` names, from the current folder too.
-
-    Raises:
-        UsageError: It cannot be imported, or is no engine and no function; what the module raised is named.
-    """
+    """Import ``MODULE:ENGINE``, from the current folder too; raise `UsageError` when it is no engine or function."""
     module_name, _, name = app.partition(":")
     if not (module_name and name):
         raise UsageError(f"--app {app!r}: expected MODULE:ENGINE, such as shop:engine")
     if "" not in sys.path and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
+    with _foreign_code(f"--app {app}: importing {module_name}"):
+        module = importlib.import_module(module_name)
     try:
-        with redirect_stdout(sys.stderr):
-            found: object = importlib.import_module(module_name)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - a host's code may raise anything
-        raise UsageError(f"--app {app}: importing {module_name} raised {_error_text(error)}") from None
-    for part in name.split("."):
-        try:
-            found = getattr(found, part)
-        except AttributeError:
-            raise UsageError(f"--app {app}: {module_name} has no {name}") from None
+        found: object = attrgetter(name)(module)
+    except AttributeError:
+        raise UsageError(f"--app {app}: {module_name} has no {name}") from None
     if isinstance(found, Engine) or callable(found):
         return found
     raise UsageError(
@@ -57,17 +51,18 @@ def app_of(app: str) -> Engine | Factory:
     )
 
 
-def _error_text(error: BaseException) -> str:
-    return f"{type(error).__name__}: {reason(error)}"
+@contextmanager
+def _foreign_code(what: str) -> Iterator[None]:
+    """Send what a host's code prints to standard error, and make what it raises a `UsageError`."""
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a host's code may raise anything
+        raise UsageError(f"{what} raised {type(error).__name__}: {reason(error)}") from None
 
 
 def engine_of(app: str, journal: Journal) -> Engine:
-    """
-    Return the engine that *app* names; a function is called with *journal*.
-
-    Raises:
-        UsageError: There is none, or the function raised or returned something else.
-    """
+    """Return the engine that *app* names, made for *journal* if it is a function; raise `UsageError` when there is none."""
     found = app_of(app)
     return found if isinstance(found, Engine) else made_engine(app, found, journal)
 
@@ -79,13 +74,8 @@ def made_engine(app: str, factory: Factory, journal: Journal) -> Engine:
             f"--app {app}: is an EngineMachine, which only paor fuzz and paor replay --repro take;"
             " name an Engine or a function f(journal) that returns one"
         )
-    try:
-        with redirect_stdout(sys.stderr):
-            made = factory(journal)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - a host's code may raise anything
-        raise UsageError(
-            f"--app {app}: {app.partition(':')[2]}(journal) raised {_error_text(error)}"
-        ) from None
+    with _foreign_code(f"--app {app}: {app.partition(':')[2]}(journal)"):
+        made = factory(journal)
     if inspect.iscoroutine(made):
         made.close()  # without a warning that it was never awaited
     if not isinstance(made, Engine):
@@ -97,6 +87,12 @@ def is_machine(found: object) -> bool:
     """Return whether something is a subclass of `paor.fuzz.EngineMachine`; decided without importing hypothesis."""
     kind = ("paor.fuzz.machine", "EngineMachine")
     return isinstance(found, type) and any((base.__module__, base.__name__) == kind for base in found.__mro__)
+
+
+def tools_of(app: str) -> list[Tool]:
+    """Return the tools of the engine that *app* names, without a journal; raise `UsageError` as `engine_of` does."""
+    with Journal(":memory:") as nowhere:
+        return list(engine_of(app, nowhere).tools)
 
 
 def asked_tools(app: str | None, *, web: bool) -> tuple[Tool, ...]:
@@ -116,76 +112,115 @@ def asked_tools(app: str | None, *, web: bool) -> tuple[Tool, ...]:
     return web_tools()
 
 
-@contextmanager
-def driving(
-    app: str | None,
-    path: str,
-    *,
-    durability: Durability = "full",
-    model: Model | str | None = None,
-    hooks: Sequence[Callable[[Event], None]] = (),
-    web: bool = False,
-    extra: Sequence[Tool] = (),
-) -> Iterator[Engine]:
+@dataclass(frozen=True, slots=True)
+class EngineOptions:
     """
-    Open the engine that drives runs: the one of *app*, or one with the built-in tools.
+    The options that say with which engine a command works.
 
-    Args:
-        app: ``MODULE:ENGINE`` or None.
-        path: Of the journal; an engine with a journal of its own keeps that.
-        durability: Of a journal that is opened here.
-        model: Of an engine that is made here.
-        hooks: The same.
-        web: Whether it has the web tools too.
-        extra: Further tools of an engine that is made here.
-
-    Raises:
-        UsageError: *app* or *model* cannot be used, or the web tools together with *app*.
-        JournalError: The journal cannot be opened or written.
+    Attributes:
+        journal: Path of the journal; an engine with a journal of its own keeps that.
+        app: ``MODULE:ENGINE``, or None for an engine with the built-in tools.
+        web: Whether that one has the web tools too.
+        mcp: MCP servers whose tools it has: commands and URLs.
+        mcp_env, mcp_header, mcp_trust: See `mcp_offered`.
     """
-    tools = (*asked_tools(app, web=web), *extra)
-    found = app_of(app) if app is not None else None
-    if isinstance(found, Engine):
-        _check_own_journal(app, found, path)
-        with found:
-            yield found
-        return
-    if os.path.isdir(path):
-        raise UsageError(f"{path}: is a directory, expected a journal file")
-    timeout = busy_timeout_s()
-    try:
-        journal = Journal(path, durability, busy_timeout_s=timeout)
-    except ValueError as error:
-        if isinstance(error, PaorError):
+
+    journal: str
+    app: str | None = None
+    web: bool = False
+    mcp: tuple[str, ...] = ()
+    mcp_env: tuple[str, ...] = ()
+    mcp_header: tuple[str, ...] = ()
+    mcp_trust: bool = False
+
+    @contextmanager
+    def looking(self) -> Iterator[Journal]:
+        """Open the journal that `driving` would drive, for reading only; creates nothing."""
+        found = self._found()
+        if isinstance(found, Engine):
+            yield found.journal
+        else:
+            with reading(self.journal) as journal:
+                yield journal
+
+    @contextmanager
+    def tools(self) -> Iterator[tuple[Tool, ...]]:
+        """
+        Give the tools that are asked for beside the built-in ones; servers are connected until the block ends.
+
+        Raises:
+            MissingExtra: What they need is not installed.
+            UsageError: They are asked for together with an app, or cannot be used.
+        """
+        if self.app is not None and self.mcp:
+            raise UsageError(
+                "--mcp goes without --app: an app's engine has tools of its own, see mcp_tools()"
+            )
+        with mcp_offered(self.mcp, self.mcp_env, self.mcp_header, trust=self.mcp_trust) as offered:
+            yield (*asked_tools(self.app, web=self.web), *offered)
+
+    @contextmanager
+    def driving(
+        self,
+        tools: Sequence[Tool] = (),
+        *,
+        durability: Durability = "full",
+        model: Model | str | None = None,
+        hooks: Sequence[Callable[[Event], None]] = (),
+    ) -> Iterator[Engine]:
+        """
+        Open the engine that drives runs: the one of the app, or one with the built-in tools and what is given here.
+
+        Raises:
+            UsageError: The app or *model* cannot be used.
+            JournalError: The journal cannot be opened or written.
+        """
+        found = self._found()
+        if isinstance(found, Engine):
+            with found:
+                yield found
+            return
+        if os.path.isdir(self.journal):
+            raise UsageError(f"{self.journal}: is a directory, expected a journal file")
+        timeout = busy_timeout_s()
+        try:
+            journal = Journal(self.journal, durability, busy_timeout_s=timeout)
+        except PaorError:
             raise
-        raise UsageError(f"{path!r}: is not a file name") from None
-    with journal:
-        engine = (
-            Engine(model=model, tools=tools, journal=journal, hooks=hooks)
-            if app is None or found is None
-            else made_engine(app, found, journal)
-        )
-        with engine:
-            yield engine
+        except ValueError:
+            raise UsageError(f"{self.journal!r}: is not a file name") from None
+        with journal:
+            if self.app is None or found is None:
+                engine = Engine(model=model, tools=tools, journal=journal, hooks=hooks)
+            else:
+                engine = made_engine(self.app, found, journal)
+            with engine:
+                yield engine
+
+    def _found(self) -> Engine | Factory | None:
+        """Return what the app is; raise `UsageError` when its own journal is not the one that was given."""
+        found = app_of(self.app) if self.app is not None else None
+        source = click.get_current_context().get_parameter_source("journal")
+        if isinstance(found, Engine) and source is ParameterSource.COMMANDLINE:
+            own = found.journal.path
+            if os.path.realpath(self.journal) != os.path.realpath(own):
+                raise UsageError(
+                    f"--app {self.app}: has the journal {own}, not {self.journal};"
+                    " leave --journal out, or name a function f(journal)"
+                )
+        return found
 
 
-@contextmanager
-def looking(app: str | None, path: str) -> Iterator[Journal]:
-    """Open the journal that `driving` would drive, for reading only; creates nothing."""
-    found = app_of(app) if app is not None else None
-    if isinstance(found, Engine):
-        _check_own_journal(app, found, path)
-        yield found.journal
-        return
-    with reading(path) as journal:
-        yield journal
+def engine_options(function: Callable[..., int]) -> Callable[..., int]:
+    """Give a command the options of `EngineOptions`, which it gets as its argument ``options``."""
 
+    @wraps(function)
+    def with_options(**given: Any) -> int:
+        names = [field.name for field in fields(EngineOptions)]
+        return function(options=EngineOptions(**{name: given.pop(name) for name in names}), **given)
 
-def _check_own_journal(app: str | None, engine: Engine, path: str) -> None:
-    context = click.get_current_context(silent=True)
-    explicit = context is not None and context.meta.get("paor.journal") is True
-    if explicit and os.path.realpath(path) != os.path.realpath(engine.journal.path):
-        raise UsageError(
-            f"--app {app}: has the journal {engine.journal.path}, not {path};"
-            " leave --journal out, or name a function f(journal)"
-        )
+    web_help = "Offer web.search, web.scrape and web.crawl; the network is used only with this."
+    web_option: Decorator = click.option("--web", is_flag=True, help=web_help)
+    for added in (app_option(), *reversed(MCP_OPTIONS), web_option):
+        added(with_options)
+    return with_options

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,77 +23,49 @@ from ...fsm.lifecycle.arguments import (
 )
 from ...fsm.lifecycle.fallback import fallback_of
 from ...fsm.lifecycle.start import FORMATS
-from ...fsm.lifecycle.workflow_start import GivenWorkflow, given_workflow
-from ...prompts.model import Model
+from ...fsm.lifecycle.workflow_start import given_workflow
 from ...states.base.errors import UsageError
-from ...states.run.spec import Mode
 from ...states.settings.base import problems_of
 from ...states.settings.limits import Limits
 from ...tools.documents.convert.registry import DOCX, ConversionError, convert
 from ...tools.tool import Document
 from .app import asked_tools
-from .json_input import BOUNDS, input_fields, standard_input, text_file
+from .json_input import AS_GIVEN, BOUNDS, input_fields, standard_input, text_file
 
 READABLE = ("application/json", "application/xml", "application/pdf", DOCX)
 """Kinds that can be read beside every ``text/``; see `paor.tools.documents.convert.registry`."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class RunInput:
     """
     Everything that starts a run.
 
     Attributes:
-        objective, success_criteria, documents, model, mode, tools, task_type, language, user_language, context,
-            connections, profile, stage, fallback: As `Engine.run` takes them.
-        workflow: The workflow file, read and checked, with its variables.
-        sources: Paths of the documents that were read from files.
-        prompt_template: Its text.
+        arguments: What `Engine.stream` takes, but the limits; the workflow read and checked, with its variables.
         bounds: Fields of `Limits` that were given.
-        final_format: Of the last formatting action; the ending of *output* unless it was given.
+        sources: Paths of the documents that were read from files.
         output: Where the report goes.
         durability, app: Of the engine.
         web: Whether the web tools are offered.
     """
 
-    objective: str = ""
-    success_criteria: list[str] = field(default_factory=list)
-    documents: list[Document] = field(default_factory=list)
+    arguments: dict[str, Any]
+    bounds: dict[str, Any]
     sources: tuple[str, ...] = ()
-    model: Model | str | None = None
-    mode: Mode = "react"
-    tools: list[str] | None = None
-    task_type: str | None = None
-    language: str | None = None
-    user_language: str | None = None
-    context: str | None = None
-    connections: dict[str, Any] = field(default_factory=dict)
-    workflow: GivenWorkflow | None = None
-    prompt_template: str | None = None
-    bounds: dict[str, Any] = field(default_factory=dict)
-    final_format: str | None = None
-    profile: str | None = None
-    stage: str | None = None
-    fallback: str | None = None
     output: Path | None = None
     durability: Durability = "full"
     app: str | None = None
     web: bool = False
 
     def limits(self, base: Limits) -> Limits:
-        """
-        Return *base* with the bounds that were given.
-
-        Raises:
-            UsageError: Some are out of their range or unknown; by name.
-        """
+        """Return *base* with the bounds that were given; raise `UsageError` with the names of those that are wrong."""
         try:
             return Limits.model_validate(base.model_dump() | self.bounds)
         except ValidationError as error:
             message = problems_of(error, Limits)
-            raise UsageError(
-                f"limits: {message}" if message.startswith("unknown field") else message
-            ) from None
+            where = "limits: " if message.startswith("unknown field") else ""
+            raise UsageError(where + message) from None
 
 
 def run_input(flags: Mapping[str, Any], source: str | None) -> RunInput:
@@ -118,57 +90,38 @@ def run_input(flags: Mapping[str, Any], source: str | None) -> RunInput:
     if values.get("objective") == "-":
         values["objective"] = standard_input()
     given = _typed(values)
-    _check(given, tools_known=given.app is None)
+    _check(given)
     return given
-
-
-# -- values ------------------------------------------------------------------------------------------------------
 
 
 def _typed(values: Mapping[str, Any]) -> RunInput:
     """Return the fields as what a run takes; files are read here."""
-    workflow = given_workflow(_workflow(values), values.get("variables"))
+    file = values.get("workflow_file")  # as an option a file; as JSON a file too, its text, or its data
+    workflow = given_workflow(values.get("workflow") if file is None else Path(file), values.get("variables"))
     modes = {name: values.get(name) for name in ("mode", "react_mode", "workflow_mode")}
-    bounds = dict(values.get("limits") or {}) | {name: values[name] for name in BOUNDS if name in values}
+    documents = values.get("documents", ())
+    arguments = {name: values[name] for name in AS_GIVEN if name in values} | {
+        "objective": values.get("objective", ""),
+        "success_criteria": [item.strip() for item in values.get("success_criteria", ())],
+        "mode": mode_of(**modes) if workflow is None else workflow.mode(modes),
+        "tools": [name.strip() for name in ",".join(values["tools"]).split(",") if name.strip()]
+        if "tools" in values
+        else None,
+        "workflow": workflow,
+        "prompt_template": _template(values),
+    }
     given = RunInput(
-        objective=values.get("objective", ""),
-        success_criteria=[item.strip() for item in values.get("success_criteria", ())],
-        model=values.get("model"),
-        mode=mode_of(**modes) if workflow is None else workflow.mode(modes),
-        tools=_names(values["tools"]) if "tools" in values else None,
-        task_type=values.get("task_type"),
-        language=values.get("language"),
-        user_language=values.get("user_language"),
-        context=values.get("context"),
-        connections=dict(values.get("connections") or {}),
-        workflow=workflow,
-        prompt_template=_template(values),
-        bounds=bounds,
-        final_format=values.get("final_format"),
-        profile=values.get("profile"),
-        stage=values.get("stage"),
-        fallback=values.get("fallback"),
+        arguments=arguments,
+        bounds=dict(values.get("limits") or {}) | {name: values[name] for name in BOUNDS if name in values},
+        sources=tuple(item for item in documents if isinstance(item, str) and item != "-"),
         output=Path(values["output"]) if "output" in values else None,
         durability=values.get("durability", "full"),
         app=values.get("app"),
         web=values.get("web", False),
     )
     size_max = given.limits(Limits()).document_bytes
-    given.documents = read_documents(values.get("documents", ()), size_max, any_kind=given.app is not None)
-    given.sources = tuple(
-        item for item in values.get("documents", ()) if isinstance(item, str) and item != "-"
-    )
+    arguments["documents"] = read_documents(documents, size_max, any_kind=given.app is not None)
     return given
-
-
-def _names(names: list[str]) -> list[str]:
-    return [name.strip() for item in names for name in item.split(",") if name.strip()]
-
-
-def _workflow(values: Mapping[str, Any]) -> Path | str | dict[str, Any] | None:
-    """Return the workflow: as an option a file, as JSON a file too, its text, or its data."""
-    given: str | dict[str, Any] | None = values.get("workflow")
-    return Path(values["workflow_file"]) if "workflow_file" in values else given
 
 
 def _template(values: Mapping[str, Any]) -> str | None:
@@ -182,10 +135,8 @@ def _template(values: Mapping[str, Any]) -> str | None:
     file = values.get("prompt_template_file")
     if text and "\n" not in text and len(text) < 1000 and "\0" not in text and Path(text).is_file():
         file, text = text, None
-    if text:
-        return text
-    if not file:
-        return None
+    if text or not file:
+        return text or None
     content = text_file(file)
     if not content.strip():
         raise UsageError(f"{file}: the template is empty")
@@ -206,17 +157,13 @@ def read_documents(given: Any, size_max: int, *, any_kind: bool) -> list[Documen
     """
     documents = documents_of([_document(item) for item in given], size_max=size_max)
     for document in documents:
-        if not any_kind and isinstance(document.data, bytes) and not readable(document.mime):
+        readable = any_kind or document.mime.startswith("text/") or document.mime in READABLE
+        if isinstance(document.data, bytes) and not readable:
             try:
                 convert(document.name, document.data)
             except ConversionError as error:
                 raise UsageError(error.message) from None
     return documents
-
-
-def readable(mime: str) -> bool:
-    """Return whether the built-in tools can read documents of this kind."""
-    return mime.startswith("text/") or mime in READABLE
 
 
 def _document(item: str | dict[str, Any]) -> str | Document:
@@ -233,24 +180,26 @@ def _document(item: str | dict[str, Any]) -> str | Document:
     return item
 
 
-def _check(given: RunInput, *, tools_known: bool) -> None:
+def _check(given: RunInput) -> None:
     """Raise `UsageError` for what would otherwise only be found after the journal was opened."""
-    if not given.objective.strip():
+    arguments = given.arguments
+    if not arguments["objective"].strip():
         raise UsageError("the objective is empty: give a text, - for standard input, or --input")
-    if not all(given.success_criteria):
+    if not all(arguments["success_criteria"]):
         raise UsageError("a criterion is empty")
-    if given.final_format and given.final_format.lower().lstrip(".") not in FORMATS:
-        raise UsageError(f"final format {given.final_format!r}: use one of {', '.join(FORMATS)}")
-    profile_of(given.profile, given.stage)
-    fallback_of(given.fallback, given.mode)
+    final_format = arguments.get("final_format")
+    if final_format and final_format.lower().lstrip(".") not in FORMATS:
+        raise UsageError(f"final format {final_format!r}: use one of {', '.join(FORMATS)}")
+    profile_of(arguments.get("profile"), arguments.get("stage"))
+    fallback_of(arguments.get("fallback"), arguments["mode"])
     if given.durability not in SYNCHRONOUS:
         raise UsageError(f"durability {given.durability!r}: expected one of {', '.join(SYNCHRONOUS)}")
-    if given.model is not None:
-        given.model = model_of(given.model)
-    if given.prompt_template is not None:
-        templates_of({}, given.prompt_template)
-    if tools_known or given.web:
+    if "model" in arguments:
+        arguments["model"] = model_of(arguments["model"])
+    if arguments["prompt_template"] is not None:
+        templates_of({}, arguments["prompt_template"])
+    if given.app is None or given.web:
         tools = toolbox(asked_tools(given.app, web=given.web), builtins=True)
-        offered = offered_tools(tools, given.tools)
-        if given.workflow is not None:
-            given.workflow.tools_of_workflow(tools, offered)
+        offered = offered_tools(tools, arguments["tools"])
+        if arguments["workflow"] is not None:
+            arguments["workflow"].tools_of_workflow(tools, offered)

@@ -5,20 +5,17 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from os.path import commonprefix
 
 from ...fsm.journal.rows import RunRow
 from ...fsm.journal_api import Journal
 from ...states.base.errors import UnknownRun, UsageError
+from .options import journal_flag
 
 
 def busy_timeout_s() -> float:
-    """
-    Return how long to wait for another process's lock: ``PAOR_BUSY_TIMEOUT_S`` seconds, or 30.
-
-    Raises:
-        UsageError: It is set to something else than seconds.
-    """
+    """Return how long to wait for another's lock, ``PAOR_BUSY_TIMEOUT_S`` or 30; raise `UsageError` if it is no time."""
     text = os.environ.get("PAOR_BUSY_TIMEOUT_S")
     if not text:
         return 30.0
@@ -31,16 +28,25 @@ def busy_timeout_s() -> float:
     return seconds
 
 
+def command_line(name: str, journal: Journal, run_id: str) -> str:
+    """Return the command line ``paor NAME`` for a run, ready for a shell."""
+    return f"paor {name} {short_id(journal, run_id)}{journal_flag(journal.path)}"
+
+
 @contextmanager
 def reading(path: str) -> Iterator[Journal]:
-    """
-    Open a journal for reading only.
-
-    Raises:
-        NotAJournal: It is missing, or something else.
-    """
+    """Open a journal for reading only; raise `NotAJournal` when it is missing or something else."""
     with Journal(path, read_only=True, busy_timeout_s=busy_timeout_s()) as journal:
         yield journal
+
+
+@contextmanager
+def two_runs(
+    path: str, left: str, right: str, other: str | None
+) -> Iterator[tuple[Journal, RunRow, Journal, RunRow]]:
+    """Open one journal, or two where there is *other*, and give journal and row of *left* and of *right*."""
+    with reading(path) as one, nullcontext(one) if other is None else reading(other) as two:
+        yield one, find_run(one, left), two, find_run(two, right)
 
 
 def find_run(journal: Journal, name: str | None) -> RunRow:
@@ -59,10 +65,9 @@ def find_run(journal: Journal, name: str | None) -> RunRow:
     newest = journal.query(
         "SELECT run_id FROM specs ORDER BY run DESC LIMIT 1 OFFSET ?", (int(back[1] or 0),)
     )
-    if not newest and back[1] is not None:
-        raise UnknownRun(f"{journal.path}: the journal holds no run {name}; list them with: paor runs")
     if not newest:
-        raise UnknownRun(f"{journal.path}: the journal holds no run yet; start one with: paor run OBJECTIVE")
+        one = f"{name}; list them with: paor runs" if back[1] else "yet; start one with: paor run OBJECTIVE"
+        raise UnknownRun(f"{journal.path}: the journal holds no run {one}")
     return journal.run(newest[0][0])
 
 
@@ -83,9 +88,11 @@ def is_driven(journal: Journal, row: RunRow) -> bool:
     return journal.run(row.run_id).head_seq > row.head_seq
 
 
-def short_id(journal: Journal, run_id: str, length: int = 13) -> str:
-    """Return the start of an id that names the same run; for a UUIDv7 its millisecond, if no other run began in it."""
-    same = journal.query(
-        "SELECT count(*) FROM specs WHERE substr(run_id, 1, ?) = ?", (length, run_id[:length])
+def short_id(journal: Journal, run_id: str, least: int = 13) -> str:
+    """Return the shortest start of an id, of at least *least* characters, that no other run has."""
+    near = journal.query(
+        "SELECT max(run_id) FROM specs WHERE run_id < ?1 UNION ALL SELECT min(run_id) FROM specs WHERE run_id > ?1",
+        (run_id,),
     )
-    return run_id[:length].rstrip("-") if same[0][0] == 1 else run_id
+    same = max(len(commonprefix([run_id, other or ""])) for (other,) in near)  # noqa: RUF071 - of characters
+    return run_id[: max(least, same + 1)].rstrip("-")

@@ -17,64 +17,53 @@ _SAME = {
     "criteria": "success_criteria",
     "time_budget": "time_budget_s",
 }
-_TEXTS = (
-    "objective",
-    "model",
-    "mode",
-    "workflow_mode",
-    "task_type",
-    "language",
-    "user_language",
-    "context",
-    "prompt_template",
-    "prompt_template_file",
-    "output",
-    "durability",
-    "app",
-    "final_format",
-    "fallback",
-    "profile",
-    "stage",
+_TEXTS_AS_GIVEN = (
+    *("model", "task_type", "language", "user_language", "context"),
+    *("final_format", "fallback", "profile", "stage"),
 )
-_LISTS = ("documents", "success_criteria", "tools")
-_MAPPINGS = ("limits", "connections", "variables")
-_EITHER = ("workflow",)
-_FLAGS = ("react_mode", "web")
+AS_GIVEN = (*_TEXTS_AS_GIVEN, "connections")
+"""Fields that `Engine.stream` takes as they are; the others are read or checked first."""
+
+_TEXTS = (
+    *("objective", "mode", "workflow_mode", "prompt_template", "prompt_template_file"),
+    *("output", "durability", "app"),
+)
 BOUNDS = ("max_steps", "token_budget", "time_budget_s")
+_KINDS: tuple[tuple[str, Any, tuple[str, ...]], ...] = (
+    ("a text", str, (*_TEXTS_AS_GIVEN, *_TEXTS)),
+    ("a list of texts", list, ("documents", "success_criteria", "tools")),
+    ("an object", dict, ("limits", "connections", "variables")),
+    ("a text or an object", str | dict, ("workflow",)),
+    ("true or false", bool, ("react_mode", "web")),
+    ("a number", int | float, BOUNDS),
+)
+FIELDS = {name: (kind, types) for kind, types, names in _KINDS for name in names}
+"""Every field of ``--input``, and what its value must be."""
+
 TEXT_BYTES_MAX = 100_000_000
 """Most that is read of a file of input or of a template; a device has no end."""
 
-FIELDS = (*_TEXTS, *_LISTS, *_MAPPINGS, *_EITHER, *_FLAGS, *BOUNDS)
 
-
-def standard_input() -> str:
-    """
-    Return all of standard input as text.
-
-    Raises:
-        UsageError: It is not UTF-8.
-    """
+def standard_input(bytes_max: int | None = None) -> str:
+    """Return standard input as text; raise `UsageError` when it is longer than *bytes_max* bytes, or not UTF-8."""
+    data = sys.stdin.buffer.read(-1 if bytes_max is None else bytes_max + 1)
+    if bytes_max is not None and len(data) > bytes_max:
+        raise UsageError(f"standard input: more than {bytes_max:,} bytes, no more are read")
     try:
-        return sys.stdin.buffer.read().decode()
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise UsageError("standard input is not UTF-8 text") from None
 
 
-# -- --input -----------------------------------------------------------------------------------------------------
-
-
 def input_fields(source: str) -> dict[str, Any]:
-    """
-    Return the fields of ``--input`` under the names of `FIELDS`.
-
-    Raises:
-        UsageError: No JSON object, an unknown field, or a value of the wrong kind.
-    """
-    where, text = _source(source)
-    try:
-        data = json.loads(text, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{where}: is not JSON ({_json_reason(error)})") from None
+    """Return the fields of ``--input`` under the names of `FIELDS`; raise `UsageError` for one that is wrong or unknown."""
+    if source == "-":
+        where, text = "standard input", standard_input()
+    elif source.lstrip().startswith(("{", "[", '"')):
+        where, text = "--input", source
+    else:
+        where, text = source, text_file(source)
+    data = json_value(text, where)
     if not isinstance(data, dict):
         raise UsageError(f"{where}: expected a JSON object with fields such as objective and documents")
     values: dict[str, Any] = {}
@@ -89,44 +78,22 @@ def input_fields(source: str) -> dict[str, Any]:
     return values
 
 
-def _source(source: str) -> tuple[str, str]:
-    """Return where a JSON text came from, for messages, and the text."""
-    if source == "-":
-        return "standard input", standard_input()
-    if source.lstrip().startswith(("{", "[", '"')):
-        return "--input", source
-    return source, text_file(source)
-
-
 def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is not a JSON number")
 
 
-def _json_reason(error: Exception) -> str:
-    return "nested too deeply" if isinstance(error, RecursionError) else str(error)
-
-
-def text_file(name: str) -> str:
-    """
-    Return the text of a file.
-
-    Raises:
-        UsageError: It is missing, unreadable, too large, or not UTF-8.
-    """
-    return text_of_file(Path(name), TEXT_BYTES_MAX)
+def text_file(name: str, bytes_max: int | None = None) -> str:
+    """Return a file's text; raise `UsageError` when it is missing, unreadable, not UTF-8 or over *bytes_max* bytes."""
+    return text_of_file(Path(name), TEXT_BYTES_MAX if bytes_max is None else bytes_max)
 
 
 def json_value(text: str, where: str) -> Any:
-    """
-    Return a JSON value.
-
-    Raises:
-        UsageError: *text* is something else.
-    """
+    """Return a JSON value; raise `UsageError` when *text* is something else."""
     try:
         return json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"{where}: is not JSON ({_json_reason(error)})") from None
+        why = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise UsageError(f"{where}: is not JSON ({why})") from None
 
 
 def snake(name: str) -> str:
@@ -136,20 +103,13 @@ def snake(name: str) -> str:
 
 def _checked(where: str, key: str, name: str, value: Any) -> Any:
     """Return a field's value; what has to be a text, list or number is one."""
-    if name in _TEXTS and not isinstance(value, str):
-        raise UsageError(f"{where}: {key} must be a text")
-    if name in _MAPPINGS and not isinstance(value, dict):
-        raise UsageError(f"{where}: {key} must be an object")
-    if name in _EITHER and not isinstance(value, str | dict):
-        raise UsageError(f"{where}: {key} must be a text or an object")
-    if name in _FLAGS and not isinstance(value, bool):
-        raise UsageError(f"{where}: {key} must be true or false")
-    if name in BOUNDS and (isinstance(value, bool) or not isinstance(value, int | float)):
-        raise UsageError(f"{where}: {key} must be a number")
-    if name in _LISTS:
-        if isinstance(value, str):
-            return value.split(",") if name == "tools" else [value]
-        kinds = (str, dict) if name == "documents" else (str,)
-        if not (isinstance(value, list) and all(isinstance(item, kinds) for item in value)):
-            raise UsageError(f"{where}: {key} must be a list of texts")
+    kind, types = FIELDS[name]
+    if types is list and isinstance(value, str):
+        return value.split(",") if name == "tools" else [value]
+    good = isinstance(value, types) and (types is bool or not isinstance(value, bool))
+    if good and types is list:
+        item_types: Any = str | dict if name == "documents" else str
+        good = all(isinstance(item, item_types) for item in value)
+    if not good:
+        raise UsageError(f"{where}: {key} must be {kind}")
     return value

@@ -3,85 +3,60 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from typing import Any, TypeVar
 
 import click
 
 from ...states.base.errors import ToolError, UsageError
 from ...tools.tool import Tool
+from .options import Decorator, option
 from .streams import tell
 from .text import one_line
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
+MCP_OPTIONS: tuple[Decorator, ...] = (
+    option(
+        "--mcp",
+        "COMMAND|URL",
+        "Offer the tools of an MCP server; starts the command, without a shell. Repeatable.",
+        multiple=True,
+    ),
+    option("--mcp-env", "NAME", "Environment variable to pass to the command.", multiple=True),
+    option(
+        "--mcp-header",
+        "NAME=VARIABLE",
+        "Header for the URL, its value from an environment variable.",
+        multiple=True,
+    ),
+    click.option("--mcp-trust", is_flag=True, help="Trust the servers' hints about the effects of tools."),
+)
 
 
-@dataclass(frozen=True, slots=True)
-class McpFlags:
+@contextmanager
+def mcp_offered(
+    servers: Sequence[str], env: Sequence[str], headers: Sequence[str], *, trust: bool
+) -> Iterator[tuple[Tool, ...]]:
     """
-    What the options say.
+    Connect to the servers and yield their tools; the connections end with the block.
 
-    Attributes:
+    Args:
         servers: Commands and URLs.
         env: Names of variables that the one command is given.
         headers: ``NAME=VARIABLE``: headers of the one URL, with the variables that hold their values.
         trust: Whether the servers' own hints on effects count.
-    """
-
-    servers: tuple[str, ...] = ()
-    env: tuple[str, ...] = ()
-    headers: tuple[str, ...] = ()
-    trust: bool = False
-
-    @classmethod
-    def taken(cls, flags: dict[str, Any]) -> McpFlags:
-        """Take the options out of *flags*."""
-        return cls(flags.pop("mcp"), flags.pop("mcp_env"), flags.pop("mcp_header"), flags.pop("mcp_trust"))
-
-
-def mcp_options(function: _Command) -> _Command:
-    """Give a command the options of MCP servers."""
-    options = (
-        click.option(
-            "--mcp",
-            multiple=True,
-            metavar="COMMAND|URL",
-            help="Offer the tools of an MCP server; starts the command, without a shell. Repeatable.",
-        ),
-        click.option(
-            "--mcp-env",
-            multiple=True,
-            metavar="NAME",
-            help="Environment variable to pass to the command.",
-        ),
-        click.option(
-            "--mcp-header",
-            multiple=True,
-            metavar="NAME=VARIABLE",
-            help="Header for the URL, its value from an environment variable.",
-        ),
-        click.option(
-            "--mcp-trust", is_flag=True, help="Trust the servers' hints about the effects of tools."
-        ),
-    )
-    for option in reversed(options):
-        function = option(function)
-    return function
-
-
-@contextmanager
-def mcp_offered(flags: McpFlags, app: str | None) -> Iterator[tuple[Tool, ...]]:
-    """
-    Connect to the servers and yield their tools; the connections end with the block.
 
     Raises:
         MissingExtra: The extra is not installed.
         UsageError: The options do not fit together, or a server cannot be used.
     """
-    _check(flags, app)
-    if not flags.servers:
+    urls = sum(_is_url(target) for target in servers)
+    if env and len(servers) - urls != 1:
+        raise UsageError("--mcp-env comes with one --mcp command: no server gets another one's secrets")
+    if headers and urls != 1:
+        raise UsageError("--mcp-header comes with one --mcp URL: no server gets another one's secrets")
+    if trust and not servers:
+        raise UsageError("--mcp-trust comes with --mcp")
+    if not servers:
         yield ()
         return
     from ...tools.mcp.toolset import McpServer
@@ -89,11 +64,13 @@ def mcp_offered(flags: McpFlags, app: str | None) -> Iterator[tuple[Tool, ...]]:
     offered: list[Tool] = []
     prefixes: set[str] = set()
     with ExitStack() as stack:
-        for target in flags.servers:
+        for target in servers:
+            if _is_url(target):
+                secrets = {"headers": _headers(headers)}
+            else:
+                secrets = {"env": {name: _variable(name, "--mcp-env") for name in env}}
             try:
-                server = stack.enter_context(
-                    McpServer(target, trust_annotations=flags.trust, **_secrets(flags, target))
-                )
+                server = stack.enter_context(McpServer(target, trust_annotations=trust, **secrets))
                 tools = server.tools()
                 first, number = server.prefix, 2
                 while server.prefix.lower() in prefixes:
@@ -115,34 +92,20 @@ def mcp_offered(flags: McpFlags, app: str | None) -> Iterator[tuple[Tool, ...]]:
         yield tuple(offered)
 
 
-def _check(flags: McpFlags, app: str | None) -> None:
-    if app is not None and flags.servers:
-        raise UsageError("--mcp goes without --app: an app's engine has tools of its own, see mcp_tools()")
-    urls = sum(_is_url(target) for target in flags.servers)
-    if flags.env and len(flags.servers) - urls != 1:
-        raise UsageError("--mcp-env comes with one --mcp command: no server gets another one's secrets")
-    if flags.headers and urls != 1:
-        raise UsageError("--mcp-header comes with one --mcp URL: no server gets another one's secrets")
-    if flags.trust and not flags.servers:
-        raise UsageError("--mcp-trust comes with --mcp")
-
-
 def _is_url(target: str) -> bool:
     return target.lower().startswith(("http://", "https://"))
 
 
-def _secrets(flags: McpFlags, target: str) -> dict[str, Any]:
-    if not _is_url(target):
-        return {"env": {name: _variable(name, "--mcp-env") for name in flags.env}}
+def _headers(given: Sequence[str]) -> dict[str, str]:
     headers = {}
-    for given in flags.headers:
-        name, mark, variable = given.partition("=")
+    for item in given:
+        name, mark, variable = item.partition("=")
         if not (name and mark and variable):
             raise UsageError(
                 f"--mcp-header {one_line(name)}: expected NAME=VARIABLE, such as Authorization=MY_TOKEN"
             )
         headers[name] = _variable(variable, "--mcp-header")
-    return {"headers": headers}
+    return headers
 
 
 def _variable(name: str, option: str) -> str:
@@ -150,10 +113,3 @@ def _variable(name: str, option: str) -> str:
     if value is None:
         raise UsageError(f"{option} {one_line(name)}: there is no such variable in the environment")
     return value
-
-
-def mcp_flags_text(servers: Sequence[str]) -> str:
-    """Return the option again, for a command that comes next."""
-    import shlex
-
-    return "".join(f" --mcp {shlex.quote(target)}" for target in servers)

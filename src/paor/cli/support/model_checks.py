@@ -49,17 +49,16 @@ def model_findings(given: str | None, *, ask: bool) -> Iterator[DoctorFinding]:
     except UsageError as error:
         yield DoctorFinding("model", "bad", f"{name}{_why(given)}: {error}")
         return
+    text = f"{model.name}{_why(given)}"
     if isinstance(model, RemoteModel):
-        yield DoctorFinding("model", "ok", f"{model.name}{_why(given)}; {_about(model)}")
+        text = f"{text}; {_about(model)}"
     elif given is None and name == "offline":
         why = "no key in the environment" if "PAOR_MODEL" not in os.environ else "as PAOR_MODEL says"
         text = f"offline: {why}; works without a network, and quotes sentences instead of writing"
         named = [provider for provider, names in VARIABLES.items() if os.environ.get(names[-1])]
         if named and "PAOR_MODEL" not in os.environ:
             text += f"; for the server of your own name a model: --model {named[0]}:NAME or PAOR_MODEL"
-        yield DoctorFinding("model", "ok", text)
-    else:
-        yield DoctorFinding("model", "ok", f"{model.name}{_why(given)}")
+    yield DoctorFinding("model", "ok", text)
     if ask:
         yield _answer(model)
 
@@ -68,18 +67,15 @@ def _providers() -> Iterator[DoctorFinding]:
     """Yield for each provider what the environment sets; never a value of a key."""
     for provider, names in VARIABLES.items():
         *keys, address = names
-        url = os.environ.get(address, "")
-        message = [f"{key} is set" for key in keys if os.environ.get(key)]
-        if url:
-            try:
-                message.append(f"{address} is {shown_url(checked_url(url, address))}")
-            except UsageError as error:
-                yield DoctorFinding(provider, "missing", str(error))
-                continue
-        if message:
-            yield DoctorFinding(provider, "ok", "; ".join(message))
-        else:
-            yield DoctorFinding(provider, "missing", f"none of {', '.join(names)} is set")
+        known = [f"{key} is set" for key in keys if os.environ.get(key)]
+        try:
+            if url := os.environ.get(address):
+                known.append(f"{address} is {shown_url(checked_url(url, address))}")
+        except UsageError as error:
+            yield DoctorFinding(provider, "missing", str(error))
+            continue
+        text = "; ".join(known) or f"none of {', '.join(names)} is set"
+        yield DoctorFinding(provider, "ok" if known else "missing", text)
 
 
 def _prices() -> DoctorFinding:
@@ -88,9 +84,8 @@ def _prices() -> DoctorFinding:
         prices = price_list(None)
     except UsageError as error:
         return DoctorFinding("prices", "missing", str(error))
-    return DoctorFinding(
-        "prices", "ok", f"{prices.origin.removeprefix('prices ')}, {len(prices.models)} models"
-    )
+    text = f"{prices.origin.removeprefix('prices ')}, {len(prices.models)} models"
+    return DoctorFinding("prices", "ok", text)
 
 
 def _why(given: str | None) -> str:
@@ -125,7 +120,6 @@ def _answer(model: Model) -> DoctorFinding:
     usage = reply.usage
     tokens = f", {usage.tokens_in:,} tokens in and {usage.tokens_out:,} out" if usage is not None else ""
     if not reply.text.strip():
-        return DoctorFinding(
-            "answer", "bad", f"the model answered nothing (it ended by {reply.finish}){tokens}"
-        )
+        text = f"the model answered nothing (it ended by {reply.finish}){tokens}"
+        return DoctorFinding("answer", "bad", text)
     return DoctorFinding("answer", "ok", f"the model answers{tokens}")

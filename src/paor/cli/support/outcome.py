@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
@@ -19,10 +18,10 @@ from ...fsm.lifecycle.start import FORMATS
 from ...states.base.errors import PaorError, UsageError
 from ...states.records.questions import Question
 from ...states.run.reasons import LIMIT_REASONS
-from ...states.run.state import Change
 from ...tools.documents.reports import MIMES, check_report_format, render_report
-from .journals import short_id
-from .run_summary import asking
+from .app import EngineOptions
+from .journals import command_line
+from .run_summary import asking, last_intent
 from .streams import (
     LIMIT,
     OK,
@@ -30,45 +29,26 @@ from .streams import (
     USAGE,
     WAITING,
     forget_output,
-    journal_flag,
     keep_journals,
     reason,
     same_file,
     say,
     say_json,
     tell,
-    width,
     write_atomically,
 )
-from .text import STATE_STYLES, count, duration, folded, harmless, one_line, styled
+from .text import count, duration, folded, harmless, one_line, state_text, styled, width
 
 REPORT_LABELS = ("_final_format", "_report")
-"""Ends of the labels under which reports stand: the last formatting action's, and `document.generateReport`'s."""
-
-
-def exit_code(result: Result) -> int:
-    """Return the exit code of a run's result."""
-    if result.status == "done":
-        return OK
-    if result.status == "failed":
-        return LIMIT if result.reason in LIMIT_REASONS else RUN_FAILED
-    return WAITING
-
-
-# -- --output ----------------------------------------------------------------------------------------------------
+"""Ends of the labels of reports: the last formatting action's, and `document.generateReport`'s."""
 
 
 def check_output(path: Path, journal: str, documents: tuple[str, ...] = ()) -> str:
     """
-    Return the format that the ending of ``--output`` asks for, after checking that it can be written.
-
-    Args:
-        path: The file.
-        journal: Path of the journal, which it must not replace.
-        documents: Paths of input documents, which it must not replace either.
+    Return the format that the ending of ``--output`` asks for.
 
     Raises:
-        UsageError: Another ending, no such folder, a folder that cannot be written.
+        UsageError: Another ending, a folder that cannot be written, or what the run reads or writes would be replaced.
     """
     form = FORMATS.get(path.suffix.lower().removeprefix("."))
     if form is None:
@@ -87,24 +67,21 @@ def check_output(path: Path, journal: str, documents: tuple[str, ...] = ()) -> s
             raise UsageError(f"--output {path}: would replace what the run reads")
         with TemporaryFile(dir=folder):
             pass
+    except PaorError:
+        raise
     except OSError as error:
         raise UsageError(f"--output {path}: the folder cannot be written ({reason(error)})") from None
-    except ValueError as error:
-        if isinstance(error, PaorError):
-            raise
+    except ValueError:
         raise UsageError(f"--output {str(path)!r}: is not a file name") from None
     return form
 
 
 def write_report(result: Result, path: Path) -> str:
     """
-    Write what a run produced to *path* and return one line about it.
+    Write what a run produced to *path* and return one line about it; raise `UsageError` when it cannot be written.
 
     The last report of a finished run; the answer when it is Done without one. A run that failed without a report or
     waits writes nothing.
-
-    Raises:
-        UsageError: The file cannot be written.
     """
     report = next((item for item in reversed(result.documents) if item.label.endswith(REPORT_LABELS)), None)
     if result.status not in ("done", "failed"):
@@ -124,112 +101,88 @@ def write_report(result: Result, path: Path) -> str:
     return f"wrote {path} ({'the answer' if body is None else 'the report'}, {len(data):,} bytes)"
 
 
-# -- the end -----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """
-    What an ended command has to say.
-
-    Attributes:
-        result: Of the run.
-        journal: Where it stands; still open.
-        app: ``--app`` as it was given.
-        output: Where the report goes.
-        as_json: Print the result as JSON.
-        more: Other options that a command that comes next needs, ready for a shell.
-    """
-
-    result: Result
-    journal: Journal
-    app: str | None = None
-    output: Path | None = None
-    as_json: bool = False
-    more: str = ""
-
-    def report(self) -> int:
-        """Write the report, print everything, and return the exit code."""
-        result, code, note = self.result, exit_code(self.result), ""
-        if self.output is not None:
-            try:
-                note = write_report(result, self.output)
-            except UsageError as error:
-                note, code = f"paor: {error}", code or USAGE
+def end(
+    result: Result, journal: Journal, options: EngineOptions, output: Path | None, *, as_json: bool
+) -> int:
+    """Write the report to *output*, print how a run ended or what it waits for, and return the exit code."""
+    ended = {"done": OK, "failed": LIMIT if result.reason in LIMIT_REASONS else RUN_FAILED}
+    code, note = ended.get(result.status, WAITING), ""
+    if output is not None:
         try:
-            self._say()
-        except BrokenPipeError:
-            forget_output()
-        quiet = self.as_json or not (sys.stdout.isatty() and sys.stderr.isatty())
-        tell(*([] if quiet else [""]), *self._line(), *([one_line(note)] if note else []), *self._next())
-        return code
-
-    def _say(self) -> None:
-        result = self.result
-        if self.as_json:
+            note = write_report(result, output)
+        except UsageError as error:
+            note, code = f"paor: {error}", code or USAGE
+    try:
+        if as_json:
             say_json(result.wire())
         elif result.waiting_for is not None:
-            say(*self._question(result.waiting_for))
+            say(*_question(result.waiting_for, result, journal))
         elif result.answer:
             say(*answer_lines(result.answer))
+    except BrokenPipeError:
+        forget_output()
+    quiet = as_json or not (sys.stdout.isatty() and sys.stderr.isatty())
+    notes = [one_line(note)] if note else []
+    tell(*([] if quiet else [""]), *_line(result, journal), *notes, *_next(result, journal, options, output))
+    return code
 
-    def _line(self) -> list[str]:
-        """Return the one line of facts; on a terminal that is too narrow for it, two."""
-        result, usage = self.result, self.result.usage
-        rows = self.journal.run(result.run_id).head_seq + 1
-        why = result.reason or (f"waits: {result.waiting_for.kind}" if result.waiting_for else result.status)
-        numbers = (
-            count(result.steps, "step"),
-            count(rows, "transition"),
-            count(usage.tokens_in + usage.tokens_out, "token"),
-            *((f"{usage.cost:,.4f} cost",) if usage.cost else ()),
-            duration(usage.seconds),
-        )
-        state = styled(f"{result.state} ({why})", STATE_STYLES.get(result.status, ""))
-        parts = [f"run {result.run_id}  {state}", ", ".join(numbers)]
-        if sys.stderr.isatty() and cell_len(click.unstyle("  ".join(parts))) > width(sys.stderr):
-            return [parts[0], f"    {parts[1]}"]
-        return ["  ".join(parts)]
 
-    def _question(self, question: Question) -> list[str]:
-        """Return the question, and for a call that is to be approved or in doubt the call itself."""
-        lines = folded(question.message, width() if sys.stdout.isatty() else 10_000)
-        asked = asking(self.journal, self.journal.run(self.result.run_id))
-        call = last_intent(self.journal, asked.run_id)
-        if question.tool and call is not None:
-            lines.append("")
-            for name, value in call["arguments"].items():
-                text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-                lines += [f"  {line}" for line in folded(f"{name}: {text}", width() - 2)[:12]]
-        return lines
+def _line(result: Result, journal: Journal) -> list[str]:
+    """Return the one line of facts; on a terminal that is too narrow for it, two."""
+    usage = result.usage
+    why = result.reason or (f"waits: {result.waiting_for.kind}" if result.waiting_for else result.status)
+    numbers = (
+        count(result.steps, "step"),
+        count(journal.run(result.run_id).head_seq + 1, "transition"),
+        count(usage.tokens_in + usage.tokens_out, "token"),
+        *((f"{usage.cost:,.4f} cost",) if usage.cost else ()),
+        duration(usage.seconds),
+    )
+    head = f"run {result.run_id}  {state_text(result.state, why, result.status)}"
+    line = f"{head}  {', '.join(numbers)}"
+    if sys.stderr.isatty() and cell_len(click.unstyle(line)) > width(sys.stderr):
+        return [head, f"    {', '.join(numbers)}"]
+    return [line]
 
-    def _next(self) -> list[str]:
-        """Return the commands that come next, if any."""
-        result = self.result
-        name = short_id(self.journal, result.run_id)
-        flags = journal_flag(self.journal.path) + (f" --app {shlex.quote(self.app)}" if self.app else "")
-        if result.waiting_for is not None:
-            flags += self.more
-            flags += f" --output {shlex.quote(str(self.output))}" if self.output is not None else ""
-            commands = [f"  paor resume {name}{flags} {answer}" for answer in answers_to(result.waiting_for)]
-            return [
-                styled("answer it with one of:" if len(commands) > 1 else "answer it with:", "dim"),
-                *commands,
-            ]
-        flags = journal_flag(self.journal.path)
-        if result.status == "failed":
-            return [f"{styled('what it did:', 'dim')} paor show {name}{flags}"]
-        named = next((item for item in reversed(result.documents) if item.label in result.answer), None)
-        if named is not None and self.output is None:
-            return [f"{styled('whole text:', 'dim')} paor show {name} --content {named.number}{flags}"]
-        if result.documents and self.output is None:
-            return [f"{styled('documents:', 'dim')} paor show {name} --documents{flags}"]
+
+def _question(question: Question, result: Result, journal: Journal) -> list[str]:
+    """Return the question, and for a call that is to be approved or in doubt the call itself."""
+    lines = folded(question.message, None if sys.stdout.isatty() else 10_000)
+    asked = asking(journal, journal.run(result.run_id))
+    call = last_intent(journal, journal.transitions(asked.run_id))
+    if question.tool and call is not None:
+        lines.append("")
+        for name, value in call.arguments.items():
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            lines += [f"  {line}" for line in folded(f"{name}: {text}", width() - 2)[:12]]
+    return lines
+
+
+def _next(result: Result, journal: Journal, options: EngineOptions, output: Path | None) -> list[str]:
+    """Return the commands that come next, if any."""
+    if result.waiting_for is not None:
+        given = (("--app", options.app), *(("--mcp", server) for server in options.mcp))
+        flags = [
+            f" {name} {shlex.quote(str(value))}" for name, value in (*given, ("--output", output)) if value
+        ]
+        resume = "".join((command_line("resume", journal, result.run_id), *flags))
+        answers = answers_to(result.waiting_for)
+        lead = "answer it with one of:" if len(answers) > 1 else "answer it with:"
+        return [styled(lead, "dim"), *(f"  {resume} {answer}" for answer in answers)]
+    show = command_line("show", journal, result.run_id)
+    if result.status == "failed":
+        return [f"{styled('what it did:', 'dim')} {show}"]
+    if output is not None or not result.documents:
         return []
+    named = next((item for item in reversed(result.documents) if item.label in result.answer), None)
+    if named is not None:
+        return [f"{styled('whole text:', 'dim')} {show} --content {named.number}"]
+    return [f"{styled('documents:', 'dim')} {show} --documents"]
 
 
 def answer_lines(answer: str) -> list[str]:
-    """Return an answer as it is printed: wrapped on a terminal, else line by line as it stands."""
-    return folded(answer, width()) if sys.stdout.isatty() else harmless(answer.rstrip("\n")).split("\n")
+    """Return an answer as it is printed: wrapped on a terminal, else line by line as it is."""
+    return folded(answer) if sys.stdout.isatty() else harmless(answer.rstrip("\n")).split("\n")
 
 
 def answers_to(question: Question) -> list[str]:
@@ -254,13 +207,3 @@ def _example(schema: Any) -> Any:
     return {"boolean": True, "integer": 1, "number": 1, "array": [], "object": {}}.get(
         str(schema.get("type")), "..."
     )
-
-
-def last_intent(journal: Journal, run_id: str) -> dict[str, Any] | None:
-    """Return the call that a waiting run is about: tool and arguments."""
-    number = journal.run(run_id).run
-    for row in reversed(journal.rows(number)):
-        change: Change = journal.change(number, row[9])
-        if change.intent:
-            return change.intent.wire()
-    return None

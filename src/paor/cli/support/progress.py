@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ...states.records.events import Event, RunStarted, StepCompleted, TransitionTaken
-from .text import count, cut, duration, one_line
+from rich.cells import cell_len
 
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
+from ...states.records.events import Event, RunStarted, StepCompleted, TransitionTaken
+from .text import count, cut, one_line
+
+if TYPE_CHECKING:  # loaded on a terminal only
+    from rich.progress import Progress
+    from rich.text import Text
 
 _DOING = {
     "Planning": "choosing the next action",
@@ -32,22 +33,20 @@ class Watch:
         run_id: Of the run, once it has started.
     """
 
-    def __init__(self) -> None:
-        self.run_id: str | None = None
-        self._console: Console | None = None
-        self._doing = "starting"
-        self._facts = ""
-        self._lines = 0
-        self._began = time.monotonic()
+    def __init__(self, run_id: str | None = None) -> None:
+        self.run_id = run_id
+        self._progress: Progress | None = None
 
     def __call__(self, event: Event) -> None:
         """Take notice of one event."""
         if isinstance(event, RunStarted):
             self.run_id = self.run_id or event.run_id  # the first one: a workflow's tasks are runs, too
-        elif isinstance(event, TransitionTaken):
-            self._moved(event)
+        if self._progress is None:
+            return
+        if isinstance(event, TransitionTaken):
+            self._progress.update(self._progress.task_ids[0], description=_doing(event))
         elif isinstance(event, StepCompleted):
-            self._stepped(event)
+            self._progress.console.print(_step(event, self._progress.console.width))
 
     @contextmanager
     def shown(self) -> Iterator[None]:
@@ -56,51 +55,42 @@ class Watch:
             yield
             return
         from rich.console import Console
-        from rich.live import Live
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.table import Column
 
-        self._console = Console(stderr=True, highlight=False)
+        column = Column(no_wrap=True, overflow="ellipsis")
+        self._progress = Progress(
+            SpinnerColumn(style="dim"),
+            TextColumn("{task.description}", markup=False, table_column=column),
+            TimeElapsedColumn(),
+            console=Console(stderr=True, highlight=False),
+            transient=True,
+        )
+        self._progress.add_task("starting", total=None)
         try:
-            with Live(self, console=self._console, refresh_per_second=8, transient=True):
+            with self._progress:
                 yield
         finally:
-            self._console = None
-        if self._lines and sys.stdout.isatty():
+            self._progress = None
+        if sys.stdout.isatty():
             sys.stderr.write("\n")
 
-    def __rich__(self) -> Table:
-        """Return the line that moves."""
-        from rich.spinner import Spinner
-        from rich.table import Table
-        from rich.text import Text
 
-        if not hasattr(self, "_spinner"):
-            self._spinner = Spinner("dots", style="dim")
-        passed = duration(time.monotonic() - self._began)
-        text = Text.assemble(
-            self._doing, ("  " + ", ".join(part for part in (self._facts, passed) if part), "dim")
-        )
-        text.no_wrap, text.overflow = True, "ellipsis"
-        grid = Table.grid(padding=(0, 1))
-        grid.add_row(self._spinner, text)
-        return grid
+def _doing(event: TransitionTaken) -> str:
+    """Return what a run does now, on one line."""
+    doing = f"{event.dest}: {_DOING[event.dest]}" if event.dest in _DOING else event.dest
+    if event.dest == "Executing" and event.detail:
+        doing += f" {one_line(event.detail)}"
+    step = f"step {event.step:,} of {event.max_steps:,}" if event.step else ""
+    tokens = count(event.tokens, "token") if event.tokens else ""
+    return "  ".join(part for part in (doing, step, tokens) if part)
 
-    def _moved(self, event: TransitionTaken) -> None:
-        self._doing = f"{event.dest}: {_DOING[event.dest]}" if event.dest in _DOING else event.dest
-        if event.dest == "Executing" and event.detail:
-            self._doing += f" {one_line(event.detail)}"
-        step = f"step {event.step:,} of {event.max_steps:,}" if event.step else ""
-        self._facts = ", ".join(
-            part for part in (step, count(event.tokens, "token") if event.tokens else "") if part
-        )
 
-    def _stepped(self, event: StepCompleted) -> None:
-        if self._console is None:
-            return
-        from rich.cells import cell_len
-        from rich.text import Text
+def _step(event: StepCompleted, cells: int) -> Text:
+    """Return the line that stays of a step."""
+    from rich.text import Text
 
-        mark, style = ("✓ ", "green") if event.success else ("✗ ", "red")
-        tool = one_line(event.tool)
-        rest = cut(event.summary, max(8, self._console.width - cell_len(tool) - 4))
-        self._console.print(Text.assemble((mark, style), tool, (f"  {rest}", "dim")))
-        self._lines += 1
+    mark, style = ("✓ ", "green") if event.success else ("✗ ", "red")
+    tool = one_line(event.tool)
+    rest = cut(event.summary, max(8, cells - cell_len(tool) - 4))
+    return Text.assemble((mark, style), tool, (f"  {rest}", "dim"))

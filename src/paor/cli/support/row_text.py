@@ -9,7 +9,7 @@ from ...fsm.journal_api import Journal
 from ...fsm.machine.table import ROWS, rows_of
 from ...states.run.phase_names import PLANNING, REVIEWING, SPECIFYING
 from .run_summary import change_of
-from .text import Cell, Column, count, cut, duration
+from .text import NARROW, SLIM, Cell, Column, arrow, count, cut, duration, width
 
 TRIGGER_STYLES = {"finish": "good", "fail": "bad", "wait": "warn"} | dict.fromkeys(
     ("reselect", "respecify", "refuse", "retry_step", "reassess", "retry"), "warn"
@@ -20,29 +20,28 @@ FAULT_CELLS = 200
 """Cells of a model's fault that are shown; the rest is in the journal."""
 
 
-def row_columns(*, narrow: bool, arrow: str) -> list[Column]:
+def row_columns() -> list[Column]:
     """Return the columns of the rows' table; the same widths for every row, since they may come one by one."""
+    narrow = width() < NARROW
     return [
         Column("seq", right=True, least=3),
         Column("trigger", least=10),
-        Column("to" if narrow else f"from {arrow} to", least=12 if narrow else 24),
-        Column("step", right=True, least=4),
-        Column("tokens", right=True, least=6),
-        Column("time", right=True, least=6),
+        Column("to" if narrow else f"from {arrow()} to", least=12 if narrow else 24),
+        Column("step", right=True, least=4, from_width=SLIM),
+        Column("tokens", right=True, least=6, from_width=SLIM),
+        Column("time", right=True, least=6, from_width=SLIM),
         Column("detail", wide=True),
     ]
 
 
-def row_cells(
-    journal: Journal, row: Transition, before: Transition | None, *, narrow: bool, arrow: str
-) -> list[Cell]:
+def row_cells(journal: Journal, row: Transition, before: Transition | None) -> list[Cell]:
     """Return one row of a run as cells; tokens and time are its own, not the run's."""
     tokens = row.tokens_in + row.tokens_out
     time_us = row.time_us
     if before is not None:
         tokens -= before.tokens_in + before.tokens_out
         time_us -= before.time_us
-    way = row.dest if narrow else f"{row.source} {arrow} {row.dest}"
+    way = row.dest if width() < NARROW else f"{row.source} {arrow()} {row.dest}"
     return [
         Cell(str(row.seq), "dim"),
         Cell(row.trigger, TRIGGER_STYLES.get(row.trigger, "strong")),
@@ -60,7 +59,9 @@ def detail_of(journal: Journal, row: Transition) -> str:
     kind = str(request.get("kind", "none"))
     parts = [] if kind in ("none", "tool") else [kind]
     if kind in ("selection", "parameters") or row.trigger in ("specify", "wait", "format", "refuse"):
-        parts += _tool_of(journal, row)
+        change = change_of(journal, row)
+        chosen = change.selection or change.intent or change.result
+        parts += [chosen.tool] if chosen else []
     if request.get("tool"):
         parts.append(str(request["tool"]))
     if request.get("attempt"):
@@ -79,17 +80,13 @@ def detail_of(journal: Journal, row: Transition) -> str:
     if outcome.get("reconciled"):
         parts.append(f"reconciled {str(outcome['reconciled']).replace('_', ' ')}")
     if outcome.get("kind") == "answer":
-        parts.append(f"answer {outcome.get('action')}{_reason_of(journal, row)}")
+        reply = change_of(journal, row).reply
+        why = f": {cut(reply.reason, FAULT_CELLS)}" if reply and reply.reason else ""
+        parts.append(f"answer {outcome.get('action')}{why}")
     if row.trigger == "execute" and outcome.get("ok"):
         parts.append(count(int(outcome.get("documents", 0)), "document"))
     guards = deciding(row.source, row.trigger, row.dest, row.guards)
     return ", ".join(parts) + (f" [{', '.join(guards)}]" if guards else "")
-
-
-def _reason_of(journal: Journal, row: Transition) -> str:
-    """Return why somebody answered so, with a colon before; nothing when nobody said, or once erased."""
-    reply = change_of(journal, row).reply
-    return f": {cut(reply.reason, FAULT_CELLS)}" if reply and reply.reason else ""
 
 
 def _fault_of(journal: Journal, row: Transition) -> str:
@@ -99,51 +96,42 @@ def _fault_of(journal: Journal, row: Transition) -> str:
     return f": {cut(body, FAULT_CELLS)}" if isinstance(body, str) and body.strip() else ""
 
 
-def _tool_of(journal: Journal, row: Transition) -> list[str]:
-    """Return the tool that a row chose or is about, if it says so."""
-    change = change_of(journal, row)
-    found = change.selection or change.intent or change.result
-    return [found.tool] if found else []
-
-
 _EXPECTED = frozenset(
     {"select", "answer", "specify", "execute", "observe", "proceed", "conclude", "provide", "format"}
 )
+
+
+_LEADING_ON = {
+    PLANNING: ("select", "reselect"),
+    SPECIFYING: ("specify", "respecify"),
+    REVIEWING: ("reassess", "retry", "finish"),
+}
+"""Rows before the last one of a phase that would have led on; their guards say why it was the last."""
 
 
 def deciding(source: str, trigger: str, dest: str, guards: Mapping[str, bool]) -> list[str]:
     """
     Return the guards that explain why a row was taken, as ``NAME`` and ``not NAME``; nothing for the usual way.
 
-    For a row with guards its own, without those that only say that a limit was not reached; for the last row of a phase those that kept the rows before from fitting.
+    For a row with guards its own, without those that only say that a limit was not reached; for the last row of a phase
+    those that kept the rows before from fitting.
     """
     if trigger in _EXPECTED:
         return []
+    facts = {name if value else f"not {name}" for name, value in guards.items()}
     for row in ROWS:
-        if (row.source, row.trigger, row.dest) != (source, trigger, dest):
-            continue
-        if all(guards.get(name) for name in row.conditions) and not any(
-            guards.get(name) for name in row.unless
-        ):
+        if (row.source, row.trigger, row.dest) == (source, trigger, dest) and facts.issuperset(row.guards):
             if row.guards:
                 return [name for name in row.guards if not name.endswith("_left")]
             break
+    near = _LEADING_ON.get(source, ())
+    if source == REVIEWING:
+        near = (
+            near[:1] if guards.get("reply_invalid") else near[1:2] if guards.get("review_retry") else near[2:]
+        )
     names: dict[str, None] = {}
-    for name in _nearest(source, guards):
+    for name in near:
         row = next(row for row in rows_of(source) if row.trigger == name)
         names |= {f"not {guard}": None for guard in row.conditions if guards.get(guard) is False}
         names |= {guard: None for guard in row.unless if guards.get(guard) and not guard.endswith("_ok")}
     return list(names)
-
-
-def _nearest(source: str, guards: Mapping[str, bool]) -> tuple[str, ...]:
-    """Return the rows before the last one of a phase that would have led on; their guards say why it was the last."""
-    if source == REVIEWING:
-        return (
-            ("reassess",)
-            if guards.get("reply_invalid")
-            else ("retry",)
-            if guards.get("review_retry")
-            else ("finish",)
-        )
-    return {PLANNING: ("select", "reselect"), SPECIFYING: ("specify", "respecify")}.get(source, ())

@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
 
-from ...fsm.journal.erasure_log import Erasure, numbers_of
+from ...fsm.journal.erasure_log import numbers_of
 from ...fsm.journal.rows import RunRow, Transition, transition_of
 from ...fsm.journal_api import Journal
 from ...fsm.lifecycle.subruns import waiting_task
 from ...states.base.errors import JournalDamaged
+from ...states.records.actions import Intent
 from ...states.records.questions import Question
 from ...states.run.phase_names import EXECUTING
 from ...states.run.reasons import REASONS
 from ...states.run.spec import Spec
 from ...states.run.state import Change
 from .journals import ALONE, is_driven
-from .text import STATE_STYLES, Cell, Column, count, duration
-
-# -- reading -----------------------------------------------------------------------------------------------------
+from .text import NARROW, STATE_STYLES, Cell, Column, count, duration, local_time
 
 
 def spec_of(journal: Journal, row: RunRow) -> Spec | None:
-    """
-    Return what a run was started with, None once erased.
-
-    Raises:
-        JournalDamaged: It cannot be read.
-    """
+    """Return what a run was started with, None once erased; raise `JournalDamaged` when it cannot be read."""
     if journal.payload(row.run, journal.root_columns(row.run)["spec_payload"]).body is None:
         return None
     try:
@@ -46,12 +40,7 @@ def is_given(row: RunRow, label: str) -> bool:
 
 
 def change_of(journal: Journal, row: Transition) -> Change:
-    """
-    Return what a row set; nothing once erased.
-
-    Raises:
-        JournalDamaged: It cannot be read.
-    """
+    """Return what a row set, nothing once erased; raise `JournalDamaged` when it cannot be read."""
     try:
         body = journal.payload(row.run, row.change["n"]).body
         return Change.read(body) if body is not None else Change()
@@ -76,10 +65,13 @@ def question_of(journal: Journal, row: RunRow, change: Change) -> Question | Non
     return change.question or None
 
 
-# -- the head ----------------------------------------------------------------------------------------------------
+SETTINGS = (
+    *("objective", "success_criteria", "language", "task_type", "mode", "model", "context"),
+    *("final_format", "limits", "tools", "engine", "machine"),
+)
+"""What a run was started with, as far as the head shows it as JSON; of tools the names."""
 
 
-@dataclass(frozen=True, slots=True)
 class RunHead:
     """
     What is above the rows of a run.
@@ -95,36 +87,20 @@ class RunHead:
         driven: Whether a process drives it now.
     """
 
-    row: RunRow
-    spec: Spec | None
-    last: Transition | None
-    change: Change
-    question: Question | None
-    given: int
-    produced: int
-    erasures: tuple[Erasure, ...] = ()
-    driven: bool = True
-
-    @classmethod
-    def read(cls, journal: Journal, row: RunRow, rows: list[Transition]) -> RunHead:
-        """Return the head of a run with *rows*."""
-        last = rows[-1] if rows else None
+    def __init__(self, journal: Journal, row: RunRow, last: Transition | None) -> None:
+        self.row = row
+        self.spec = spec_of(journal, row)
+        self.last = last
+        self.change = change_of(journal, last) if last is not None else Change()
+        self.question = question_of(journal, row, self.change)
         labels = [document.label for document in journal.documents(row.run_id)]
-        spec = spec_of(journal, row)
-        given = sum(is_given(row, label) for label in labels)
-        change = change_of(journal, last) if last is not None else Change()
-        question = question_of(journal, row, change)
-        erasures = tuple(journal.erasures(row.run_id))
-        driven = is_driven(journal, row)
-        return cls(row, spec, last, change, question, given, len(labels) - given, erasures, driven)
+        self.given = sum(is_given(row, label) for label in labels)
+        self.produced = len(labels) - self.given
+        self.erasures = tuple(journal.erasures(row.run_id))
+        self.driven = is_driven(journal, row)
 
-    def pairs(self, moment: Any) -> Iterator[tuple[str, str, str]]:
-        """
-        Yield name, value and style of every fact.
-
-        Args:
-            moment: Turns microseconds since the epoch into a text.
-        """
+    def pairs(self) -> Iterator[tuple[str, str, str]]:
+        """Yield name, value and style of every fact."""
         row, spec = self.row, self.spec
         yield "run", row.run_id, "strong"
         yield "objective", spec.objective if spec is not None else "(erased)", ""
@@ -135,16 +111,15 @@ class RunHead:
             yield "fork", f"shares rows 0 to {row.parent_seq} of run {row.parent_run_id}", ""
         yield "state", self.state, STATE_STYLES.get(row.status, "")
         yield "model", spec.model if spec is not None else "", ""
-        yield (
-            "started",
-            moment(row.created_at) + (f", ended {moment(row.ended_at)}" if row.ended_at else ""),
-            "",
-        )
+        ended = f", ended {local_time(row.ended_at)}" if row.ended_at else ""
+        yield "started", local_time(row.created_at) + ended, ""
         yield "used", ", ".join(self.used()), ""
         numbers = ((self.given, "given"), (self.produced, "produced"))
         yield "documents", ", ".join(f"{number:,} {text}" for number, text in numbers if number), ""
         for erasure in self.erasures:
-            message = f"{count(len(numbers_of([erasure])), 'payload')} by {erasure.by}, {moment(erasure.at)}"
+            message = (
+                f"{count(len(numbers_of([erasure])), 'payload')} by {erasure.by}, {local_time(erasure.at)}"
+            )
             yield "erased", message + (f", {erasure.reason}" if erasure.reason else ""), "warn"
         yield from self._criteria()
         if self.question:
@@ -166,11 +141,10 @@ class RunHead:
     def used(self) -> Iterator[str]:
         """Yield what was used, and of how much where there is a limit."""
         last, limits = self.last, self.spec.limits if self.spec is not None else None
-        steps, retries, tokens, cost, time_us = (
-            (last.step, last.retries, last.tokens_in + last.tokens_out, last.cost_micro, last.time_us)
-            if last is not None
-            else (0, 0, 0, 0, 0)
-        )
+        steps = retries = tokens = cost = time_us = 0
+        if last is not None:
+            steps, retries, tokens = last.step, last.retries, last.tokens_in + last.tokens_out
+            cost, time_us = last.cost_micro, last.time_us
         yield f"{steps:,} of {count(limits.max_steps, 'step')}" if limits else count(steps, "step")
         if retries:
             yield f"{retries} of {limits.max_retries} retries" if limits else f"{retries} retries"
@@ -186,43 +160,23 @@ class RunHead:
         met = str(self.last.counters.get("criteria", "")) if self.last is not None else ""
         for index, text in enumerate(self.spec.success_criteria if self.spec is not None else ()):
             fulfilled = met[index : index + 1] == "1"
-            mark = "met" if fulfilled else "open"
-            yield "criteria" if index == 0 else "", f"{mark}: {text}", "good" if fulfilled else ""
+            mark, style = ("met", "good") if fulfilled else ("open", "")
+            yield "criteria" if index == 0 else "", f"{mark}: {text}", style
 
     def wire(self) -> dict[str, Any]:
         """Return the head as JSON-able data, without times of now."""
-        names = (
-            "objective",
-            "success_criteria",
-            "language",
-            "task_type",
-            "mode",
-            "model",
-            "context",
-            "final_format",
-        )
-        spec = self.spec
-        settings = None
-        if spec is not None:
-            settings = spec.model_dump(mode="json", include=set(names))
-            settings = {name: settings[name] for name in names}
-            settings |= {
-                "limits": spec.limits.model_dump(mode="json"),
-                "tools": [tool.name for tool in spec.tools],
-            }
-            settings |= {"engine": spec.engine, "machine": spec.machine}
-        question = self.question
+        settings = self.spec.model_dump(mode="json") if self.spec is not None else None
+        if settings is not None:
+            settings = {name: settings[name] for name in SETTINGS}
+            settings["tools"] = [tool["name"] for tool in settings["tools"]]
         return {
             "spec": settings,
             "answer": self.change.answer or None,
-            "waiting_for": question.wire() if question else None,
+            "waiting_for": self.question.wire() if self.question else None,
             "documents_given": self.given,
             "documents_produced": self.produced,
             "erasures": [item._asdict() | {"hash": item.hash.hex()} for item in self.erasures],
         }
-
-
-# -- actions -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,10 +193,6 @@ class Action:
     documents: tuple[str, ...]
     summary: str
 
-    def wire(self) -> dict[str, Any]:
-        """Return the action as JSON-able data."""
-        return {name: getattr(self, name) for name in self.__slots__} | {"documents": list(self.documents)}
-
 
 def actions_of(journal: Journal, row: RunRow, rows: list[Transition]) -> list[Action]:
     """Return the actions of a run in order; one that is not observed yet comes last."""
@@ -254,20 +204,19 @@ def actions_of(journal: Journal, row: RunRow, rows: list[Transition]) -> list[Ac
         elif item.trigger == "observe" and ended is not None:
             actions.append(_observed(journal, item, ended))
     if row.state == EXECUTING:
-        intent = next(
-            (
-                change.intent
-                for change in (change_of(journal, item) for item in reversed(rows))
-                if change.intent
-            ),
-            None,
-        )
+        intent = last_intent(journal, rows)
         if intent is not None:
             state, last = ("in doubt" if row.status == "waiting" else "running"), rows[-1]
             actions.append(
                 Action(last.seq, last.step, last.action, intent.tool, state, intent.label, 0, (), "")
             )
     return actions
+
+
+def last_intent(journal: Journal, rows: Sequence[Transition]) -> Intent | None:
+    """Return the call that a run is about: the last one that its rows intended."""
+    changes = (change_of(journal, row) for row in reversed(rows))
+    return next((change.intent for change in changes if change.intent), None)
 
 
 def _observed(journal: Journal, row: Transition, ended: Transition) -> Action:
@@ -308,7 +257,7 @@ ACTION_COLUMNS = (
     Column("tool"),
     Column("outcome"),
     Column("docs", right=True),
-    Column("label"),
+    Column("label", from_width=NARROW),
     Column("summary", wide=True),
 )
 """Columns of the table of actions; labels are in the table of documents, too."""

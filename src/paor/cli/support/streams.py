@@ -1,4 +1,4 @@
-"""Streams, exit codes and the options that every command has."""
+"""Streams, files that are written, and exit codes."""
 
 from __future__ import annotations
 
@@ -7,29 +7,19 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TextIO
 
 import click
 
-from ...states.base.errors import (
-    JournalDamaged,
-    JournalError,
-    PaorError,
-    ReplayDiverged,
-    UsageError,
-)
+from ...states.base.errors import JournalDamaged, JournalError, PaorError, ReplayDiverged, UsageError
 from .text import harmless, one_line
 
 OK, RUN_FAILED, USAGE, DIVERGED, DAMAGED, WAITING, LIMIT, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
 """Exit codes; 130 is what a shell gives a program that Ctrl-C ended."""
-
-DEFAULT_JOURNAL = "paor.db"
-
-
-# -- writing -----------------------------------------------------------------------------------------------------
 
 
 def prepare_streams() -> None:
@@ -45,31 +35,6 @@ def prepare_streams() -> None:
 def coloured(stream: TextIO) -> bool:
     """Return whether *stream* is a terminal that shows colours, and they are wanted (NO_COLOR)."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-
-
-def width(stream: TextIO | None = None) -> int:
-    """Return the cells of a line of *stream*: the terminal's, ``COLUMNS``, or 100 for neither; at least 40."""
-    with suppress(ValueError):
-        return max(40, int(os.environ.get("COLUMNS") or ""))
-    with suppress(OSError, ValueError):
-        return max(40, os.get_terminal_size((stream or sys.stdout).fileno()).columns)
-    return 100
-
-
-NARROW = 92
-"""Below this width tables leave out what can be seen elsewhere: the phase a row comes from, the year of a date."""
-
-SLIM = 78
-"""Below this one they keep what tells rows apart and their text: no numbers of single rows, no dates."""
-
-
-def arrow() -> str:
-    """Return an arrow that standard output can show."""
-    try:
-        "→".encode(sys.stdout.encoding or "ascii")
-    except (UnicodeEncodeError, LookupError):
-        return "->"
-    return "→"
 
 
 def say(*lines: str) -> None:
@@ -90,13 +55,25 @@ def _write(stream: TextIO, lines: Sequence[str]) -> None:
         stream.flush()
 
 
+def say_either(as_json: bool, data: Any, lines: Iterable[str]) -> int:
+    """Write what a command found, *data* as JSON or else *lines*, which are made only then; return `OK`."""
+    if as_json:
+        say_json(data)
+    else:
+        say(*lines)
+    return OK
+
+
 def say_json(data: Any, *, compact: bool = False) -> None:
     """Write *data* as JSON in UTF-8; the same data gives the same bytes."""
-    if compact:
-        text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    else:
-        text = json.dumps(data, ensure_ascii=False, indent=2)
-    say_bytes(_ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode() + b"\n")
+    text = json_text(data, separators=(",", ":")) if compact else json_text(data, indent=2)
+    say_bytes(text.encode() + b"\n")
+
+
+def json_text(data: Any, **layout: Any) -> str:
+    """Return *data* as JSON in a layout that `json.dumps` knows; a dataclass is the object of its fields."""
+    text = json.dumps(data, ensure_ascii=False, default=asdict, **layout)
+    return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 _ESCAPED = re.compile("[\x7f-\x9f\ud800-\udfff]")
@@ -109,6 +86,15 @@ def say_bytes(data: bytes) -> None:
         sys.stdout.flush()
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
+
+
+def say_or_write(data: bytes, output: str | None) -> None:
+    """Write bytes to standard output, or to the file of ``--output``; raise `UsageError` when that cannot be written."""
+    if output is None:
+        say_bytes(data)
+    else:
+        write_atomically(Path(output), data)
+        tell(f"wrote {output} ({len(data):,} bytes)")
 
 
 class OutputLost(Exception):
@@ -134,18 +120,14 @@ def forget_output() -> None:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """
-    Write a file so that it is there whole or not at all; a device or pipe is written directly.
-
-    Raises:
-        UsageError: It cannot be written; what was there before is untouched.
-    """
+    """Write a file whole or not at all, a device or pipe directly; raise `UsageError` when it cannot be written."""
     try:
         target = path.resolve()
         if target.exists() and not target.is_file():
             target.write_bytes(data)
             return
-        mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask()
+        os.umask(mask := os.umask(0o022))
+        mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~mask
         handle, name = tempfile.mkstemp(prefix=f".{target.name[:60]}.", dir=target.parent)
         try:
             with os.fdopen(handle, "wb") as file:
@@ -166,15 +148,10 @@ BESIDE = ("", "-wal", "-shm", "-journal")
 """What SQLite may keep beside a journal, by what it adds to its name."""
 
 
-def keep_journals(option: str, path: str, *journals: str) -> None:
-    """
-    See to it that a file that is written replaces none of *journals*, there already or not yet, nor what is beside them.
-
-    Raises:
-        UsageError: It would.
-    """
+def keep_journals(option: str, path: str | None, *journals: str | None) -> None:
+    """Raise `UsageError` when a file that is written would replace a journal, there or not yet, or what is beside it."""
     for journal in journals:
-        if any(same_file(path, journal + ending) for ending in BESIDE):
+        if path and journal and any(same_file(path, journal + ending) for ending in BESIDE):
             raise UsageError(f"{option} {one_line(path)}: would replace the journal {one_line(journal)}")
 
 
@@ -186,61 +163,10 @@ def same_file(one: str, other: str) -> bool:
         return False
 
 
-def _umask() -> int:
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
-
-
 def reason(error: BaseException) -> str:
     """Return an exception as a few words: the system's own where there are any."""
     text = getattr(error, "strerror", None) or str(error)
     return one_line(text) if text else type(error).__name__
-
-
-# -- commands ----------------------------------------------------------------------------------------------------
-
-
-def command(name: str, *examples: str) -> Callable[[Callable[..., int]], click.Command]:
-    """
-    Make a function a command with its examples and the options that all commands have.
-
-    Args:
-        name: Of the command.
-        examples: Command lines for the help page.
-    """
-
-    def decorate(function: Callable[..., int]) -> click.Command:
-        epilog = "\b\nExamples:\n" + "\n".join(f"  {example}" for example in examples)
-        made = click.command(name, epilog=epilog, context_settings=SETTINGS)(function)
-        where = f"Journal file; default $PAOR_JOURNAL or {DEFAULT_JOURNAL}."
-        what = "Print JSON, the same bytes for the same data."
-        made.params.append(click.Option(["--journal"], metavar="FILE", callback=_journal_path, help=where))
-        made.params.append(click.Option(["--json", "as_json"], is_flag=True, help=what))
-        return made
-
-    return decorate
-
-
-SETTINGS: Mapping[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 96}
-
-
-def _journal_path(context: click.Context, option: click.Parameter, value: str | None) -> str:
-    if value == "":
-        raise click.UsageError("--journal: expected a file name")
-    context.meta["paor.journal"] = value is not None
-    return value or os.environ.get("PAOR_JOURNAL") or DEFAULT_JOURNAL
-
-
-def journal_flag(path: str) -> str:
-    """Return what a next command needs to find the same journal, with a space before; often nothing."""
-    import shlex
-
-    usual = os.environ.get("PAOR_JOURNAL") or DEFAULT_JOURNAL
-    return "" if path == usual else f" --journal {shlex.quote(path)}"
-
-
-# -- errors ------------------------------------------------------------------------------------------------------
 
 
 def exit_code_of(error: PaorError) -> int:

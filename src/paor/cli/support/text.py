@@ -8,16 +8,19 @@ sees the text: rich drops some control characters and prints others.
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Collection, Iterable, Sequence
+import sys
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from datetime import datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 from rich.cells import cell_len, set_cell_size
 
 if TYPE_CHECKING:  # loaded when something is drawn: most of what a command costs that prints a line or JSON
-    from rich.console import Console, OverflowMethod, RenderableType
-    from rich.text import Text
+    from rich.console import Console
 
 CUT = "…"
 WIDE_LEAST = 8
@@ -35,6 +38,31 @@ _TRAILING = re.compile(r" +(\x1b\[0m)? *$")
 _BULLET = re.compile(r"\s*(?:[-*+>] |\d{1,3}[.)] )?")
 
 
+NARROW = 92
+"""Below this width tables leave out what can be seen elsewhere: the phase a row comes from, the year of a date."""
+
+SLIM = 78
+"""Below this one they keep what tells rows apart and their text: no numbers of single rows, no dates."""
+
+
+def width(stream: TextIO | None = None) -> int:
+    """Return the cells of a line of *stream*: the terminal's, ``COLUMNS``, or 100 for neither; at least 40."""
+    with suppress(ValueError):
+        return max(40, int(os.environ.get("COLUMNS") or ""))
+    with suppress(OSError, ValueError):
+        return max(40, os.get_terminal_size((stream or sys.stdout).fileno()).columns)
+    return 100
+
+
+def arrow() -> str:
+    """Return an arrow that standard output can show."""
+    try:
+        "→".encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return "->"
+    return "→"
+
+
 def harmless(text: str) -> str:
     """Return *text* with every control character but line feed and tab made visible; line separators are line feeds."""
     return text.replace("\r\n", "\n").translate(_HARMLESS)
@@ -45,56 +73,41 @@ def one_line(text: str) -> str:
     return harmless(" ".join(text.split()))
 
 
-def cut(text: str, width: int) -> str:
-    """Return one line within *width* terminal cells, with a mark when something was cut."""
+def cut(text: str, cells: int) -> str:
+    """Return one line within *cells* terminal cells, with a mark when something was cut."""
     line = one_line(text)
-    if cell_len(line) <= width:
+    if cell_len(line) <= cells:
         return line
-    return set_cell_size(line, max(0, width - 1)).rstrip() + CUT
+    return set_cell_size(line, max(0, cells - 1)).rstrip() + CUT
 
 
-def folded(text: str, width: int) -> list[str]:
-    """Return *text* as lines of at most *width* cells, broken at spaces where there are any."""
+def folded(text: str, cells: int | None = None) -> list[str]:
+    """Return *text* as lines of at most *cells* cells, default the terminal's, broken at spaces where there are any."""
+    cells = max(WIDE_LEAST, width() if cells is None else cells)
     paragraphs = harmless(text).expandtabs(4).split("\n")
-    return [line for paragraph in paragraphs for line in _paragraph(paragraph, max(WIDE_LEAST, width))]
+    return [line for paragraph in paragraphs for line in _paragraph(paragraph, cells)]
 
 
-def _paragraph(text: str, width: int) -> list[str]:
+def _paragraph(text: str, cells: int) -> list[str]:
     """Wrap one line; what follows hangs under the text of a list item."""
-    if cell_len(text) <= width:
+    if cell_len(text) <= cells:
         return [text.rstrip()]
     from rich.text import Text
 
     bullet = _BULLET.match(text)
-    lead = bullet[0] if bullet and len(bullet[0]) <= width // 2 else ""
-    lines = Text(text[len(lead) :]).wrap(_console(width), width - cell_len(lead), overflow="fold")
+    lead = bullet[0] if bullet and len(bullet[0]) <= cells // 2 else ""
+    lines = Text(text[len(lead) :]).wrap(_console(cells), cells - cell_len(lead), overflow="fold")
     heads = (lead if index == 0 else " " * len(lead) for index in range(len(lines)))
     return [f"{head}{line.plain}".rstrip() for head, line in zip(heads, lines, strict=True)]
 
 
 @lru_cache(maxsize=8)
-def _console(width: int) -> Console:
-    """Return a console for lines of *width* cells; `streams` decides later whether colours are printed."""
+def _console(cells: int) -> Console:
+    """Return a console for lines of *cells* cells; `streams` decides later whether colours are printed."""
     from rich.console import Console
 
-    return Console(
-        width=width,
-        color_system="standard",
-        force_terminal=True,
-        legacy_windows=False,
-        markup=False,
-        emoji=False,
-        highlight=False,
-        _environ={},
-    )
-
-
-def _rendered(renderable: RenderableType, width: int) -> list[str]:
-    """Return what rich draws, line by line, without spaces at the ends."""
-    console = _console(width)
-    with console.capture() as captured:
-        console.print(renderable)
-    return [_TRAILING.sub(r"\1", line) for line in captured.get().removesuffix("\n").split("\n")]
+    looks: dict[str, Any] = {"color_system": "standard", "force_terminal": True, "legacy_windows": False}
+    return Console(width=cells, markup=False, emoji=False, highlight=False, _environ={}, **looks)
 
 
 def count(number: int, noun: str) -> str:
@@ -115,6 +128,14 @@ def duration(seconds: float) -> str:
     return f"{minutes // 60:,} h {minutes % 60:02} min"
 
 
+def local_time(microseconds: int) -> str:
+    """Return a moment in the reader's time zone, to the second."""
+    try:
+        return datetime.fromtimestamp(microseconds / 1e6).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    except (OverflowError, OSError, ValueError):
+        return "?"
+
+
 def size(number: int) -> str:
     """Return a size for people: ``312 B``, ``4.1 kB``, ``12 MB``."""
     amount = float(number)
@@ -133,27 +154,28 @@ class Cell(NamedTuple):
 
 
 STYLES = {
-    "": "",
-    "head": "dim",
-    "dim": "dim",
-    "strong": "bold",
-    "good": "green",
-    "bad": "red",
-    "warn": "yellow",
+    "": ("", 0),
+    "dim": ("dim", 2),
+    "strong": ("bold", 1),
+    "good": ("green", 32),
+    "bad": ("red", 31),
+    "warn": ("yellow", 33),
 }
-"""What the names of styles mean to rich."""
-
-_CODES = {"dim": 2, "bold": 1, "green": 32, "red": 31, "yellow": 33}
-"""What they are on a terminal."""
+"""What the names of styles mean to rich, and their codes on a terminal."""
 
 
 def styled(text: str, style: str) -> str:
     """Return *text* with the colours of *style*; what is printed without colours takes them out again."""
-    return f"\x1b[{_CODES[STYLES[style]]}m{text}\x1b[0m" if style and text else text
+    return f"\x1b[{STYLES[style][1]}m{text}\x1b[0m" if style and text else text
 
 
 STATE_STYLES = {"done": "good", "failed": "bad", "waiting": "warn", "running": ""}
 """Style of a run's state by its status."""
+
+
+def state_text(state: str, why: str, status: str) -> str:
+    """Return the phase of a run with the reason of its end, or what else says how it is, in the colour of its status."""
+    return styled(f"{state} ({why})", STATE_STYLES.get(status, ""))
 
 
 class Column(NamedTuple):
@@ -162,88 +184,89 @@ class Column(NamedTuple):
 
     Attributes:
         head: Its heading.
-        right: Whether numbers stand to the right.
+        right: Whether it is aligned to the right, as numbers are.
         wide: Whether it gets what the others leave, its text being wrapped or cut.
         least: Cells that it has at least; with none it is left out when all its cells are empty.
+        from_width: Cells of the narrowest terminal on which it is shown.
     """
 
     head: str
     right: bool = False
     wide: bool = False
     least: int = 0
+    from_width: int = 0
 
 
 def table(
     columns: Sequence[Column],
     rows: Iterable[Sequence[Cell]],
-    width: int,
+    cells: int | None = None,
     *,
     wrap: bool = False,
     head: bool = True,
-    without: Collection[str] = (),
 ) -> list[str]:
     """
-    Return a table as lines of at most *width* cells, drawn by rich.
+    Return a table as lines of at most *cells* cells, drawn by rich.
 
     Args:
-        columns: Left to right; one of them may be wide.
+        columns: Left to right; those that are wide share what the others leave.
         rows: Cells of one line each.
-        width: Cells of the terminal.
+        cells: Cells of a line; default the terminal's.
         wrap: Wrap the wide column's text over further lines instead of cutting it.
         head: Whether the headings come first.
-        without: Headings of columns that are left out, on a narrow terminal.
     """
     from rich.table import Table
     from rich.text import Text
 
+    cells = width() if cells is None else cells
     lines = [[Cell(one_line(cell.text), cell.style) for cell in row] for row in rows]
     drawn = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=head, header_style="none")
     used, needed = [], -2
     for index, column in enumerate(columns):
         texts = [row[index].text for row in lines]
-        if column.head in without or not (column.wide or column.least or any(texts)):
+        if cells < column.from_width or not (column.wide or column.least or any(texts)):
             continue
         own = max(map(cell_len, (column.head, *texts)))
-        # only the wide column shrinks: rich alone would shrink the others to nothing on a narrow terminal
-        least = WIDE_LEAST if column.wide else max(column.least, own)
+        # only wide columns shrink: rich alone would shrink the others to nothing on a narrow terminal
+        least = column.least or WIDE_LEAST if column.wide else max(column.least, own)
         used.append(index)
         needed += least + 2
         drawn.add_column(
-            Text(column.head, STYLES["head"]),
+            Text(column.head, "dim"),
             justify="right" if column.right else "default",
             min_width=least,
             no_wrap=not column.wide,
+            overflow="fold" if wrap else "ellipsis",
         )
     for row in lines:
-        drawn.add_row(*(_text(row[index], wrap=wrap and columns[index].wide) for index in used))
-    return _rendered(drawn, max(width, needed))
+        shown = [row[index] for index in used]
+        drawn.add_row(*(Text(cell.text, STYLES[cell.style][0], no_wrap=not wrap) for cell in shown))
+    console = _console(max(cells, needed))
+    with console.capture() as captured:
+        console.print(drawn)
+    return [_TRAILING.sub(r"\1", line) for line in captured.get().removesuffix("\n").split("\n")]
 
 
-def _text(cell: Cell, *, wrap: bool) -> Text:
-    """Return a cell for rich: on one line, or folded at spaces where there are any."""
-    from rich.text import Text
-
-    overflow: OverflowMethod = "fold" if wrap else "ellipsis"
-    return Text(cell.text, STYLES[cell.style], no_wrap=not wrap, overflow=overflow)
-
-
-def facts(pairs: Iterable[tuple[str, str, str]], width: int, *, lines_max: int = 4) -> list[str]:
+def facts(
+    pairs: Iterable[tuple[str, str, str]], cells: int | None = None, *, lines_max: int = 4
+) -> list[str]:
     """
     Return names and values in two columns; a value is wrapped, at most *lines_max* lines.
 
     Args:
         pairs: Name, value and the value's style; an empty value leaves the pair out, an empty name goes on.
-        width: Cells of the terminal.
+        cells: Cells of a line; default the terminal's.
         lines_max: Lines of one value.
     """
+    cells = width() if cells is None else cells
     kept = [pair for pair in pairs if pair[1]]
     names = max((len(name) for name, _, _ in kept), default=0)
     lines = []
     for name, value, style in kept:
-        found = folded(value, width - names - 2)
+        found = folded(value, cells - names - 2)
         texts = found[:lines_max]
         if len(found) > lines_max:
-            texts[-1] = f"{cut(texts[-1], width - names - 4).removesuffix(CUT)} {CUT}"
+            texts[-1] = f"{cut(texts[-1], cells - names - 4).removesuffix(CUT)} {CUT}"
         for index, text in enumerate(texts):
             head = styled(name.ljust(names), "dim") if index == 0 else " " * names
             lines.append(f"{head}  {styled(text, style)}".rstrip())

@@ -1,0 +1,65 @@
+"""Commands and the options that several of them have."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import click
+
+DEFAULT_JOURNAL = "paor.db"
+Decorator = Callable[[Callable[..., int]], Callable[..., int]]
+
+SETTINGS: Mapping[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 96}
+
+
+def command(name: str, *examples: str) -> Callable[[Callable[..., int]], click.Command]:
+    """
+    Make a function a command with its examples and the options that all commands have.
+
+    Args:
+        name: Of the command.
+        examples: Command lines for the help page.
+    """
+
+    def decorate(function: Callable[..., int]) -> click.Command:
+        epilog = "\b\nExamples:\n" + "\n".join(f"  {example}" for example in examples)
+        made = click.command(name, epilog=epilog, context_settings=SETTINGS)(function)
+        where = f"Journal file; default $PAOR_JOURNAL or {DEFAULT_JOURNAL}."
+        usual = {"envvar": "PAOR_JOURNAL", "default": DEFAULT_JOURNAL}
+        option("--journal", "FILE", where, callback=file_name, **usual)(made)
+        what = "Print JSON, the same bytes for the same data."
+        click.option("--json", "as_json", is_flag=True, help=what)(made)
+        return made
+
+    return decorate
+
+
+def file_name(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    """Refuse an empty name, as of a variable that was never set."""
+    if value == "":
+        raise click.UsageError(f"{option.opts[0]}: expected a file name")
+    return value
+
+
+def journal_flag(path: str) -> str:
+    """Return what a next command needs to find the same journal, with a space before; often nothing."""
+    usual = os.environ.get("PAOR_JOURNAL") or DEFAULT_JOURNAL
+    return "" if path == usual else f" --journal {shlex.quote(path)}"
+
+
+def option(flag: str, placeholder: str, text: str, *name: str, **more: Any) -> Decorator:
+    """Return an option with a value: its flag, a placeholder, its help, and what else `click.option` takes."""
+    return click.option(flag, *name, metavar=placeholder, help=text, **more)
+
+
+def app_option(before: str = "", after: str = "") -> Decorator:
+    """Return the option ``--app``; its help says something *before* or *after* what it names."""
+    what = "Your Engine, or a function f(journal) that returns one."
+    return option("--app", "MODULE:ENGINE", f"{before} {what} {after}".strip())
+
+
+OUTPUT = option("--output", "FILE", "Write there instead of to standard output.")
+OTHER = option("--other", "FILE", "Journal of B, if it is another one.")
