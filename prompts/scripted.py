@@ -35,7 +35,7 @@ class ScriptedModel:
     ) -> None:
         if isinstance(replies, str | bytes | Mapping) or not isinstance(replies, Iterable):
             raise UsageError("ScriptedModel takes a list of replies, one for each model request")
-        self._replies = [_prepared(reply, index) for index, reply in enumerate(replies)]
+        self._replies = [_prepare(reply, index) for index, reply in enumerate(replies)]
         self._cycle = cycle
         self._used: set[int] = set()
         self.name = name
@@ -66,7 +66,7 @@ class ScriptedModel:
             raise ScriptExhausted(f"reply {unused[0] + 1} of {len(self._replies)} was never asked for")
 
 
-def _prepared(reply: object, index: int) -> Reply | Exception:
+def _prepare(reply: object, index: int) -> Reply | Exception:
     """Return *reply* in the form that `ask` gives; fail early, naming its position."""
     if isinstance(reply, Reply | Exception):
         return reply

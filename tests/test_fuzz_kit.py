@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import paor.fsm.machine.machine
 from paor import Engine, Journal, Policy, Usage, UsageError
-from paor.cli.commands.fuzz import _covered
+from paor.cli.commands.fuzz import _coverage_lines
 from paor.fsm.explain.coverage import Coverage
 from paor.fsm.machine.stop_rules import STOP_REACHED, first_stop
 from paor.fsm.machine.table import TABLE
@@ -683,7 +683,7 @@ def test_a_case_that_was_found_is_not_lost_when_somebody_stops_its_shrinking(
 def test_rows_that_were_never_taken_are_told_apart() -> None:
     """Two rows of one phase and trigger are not one; a row that is alone needs no guards for its name."""
     found = search(sample_engine, examples=1, number=1)._replace(coverage=Coverage.empty())
-    told = " ".join(re.sub(r"\x1b\[\d*m", "", " ".join(_covered(found))).split())
+    told = " ".join(re.sub(r"\x1b\[\d*m", "", " ".join(_coverage_lines(found))).split())
     assert "never taken Planning fail Failed [hard_stop], Planning wait, Planning answer, " in told
     assert "Specifying wait Specifying [approval_needed, elicitations_left] and 23 more" in told
 

@@ -27,7 +27,7 @@ from paor.tools.schema.parameters import (
     SchemaError,
     canonical_arguments,
 )
-from paor.tools.schema.problems import MESSAGE_MAX, _located
+from paor.tools.schema.problems import MESSAGE_MAX, _locate
 
 SEARCH: dict[str, Any] = {
     "type": "object",
@@ -494,7 +494,7 @@ def test_paths_hold_for_any_key(key: str) -> None:
     assert problem.code == "type" and problem.path == f"p.{key}[1]"
     assert problem.message.endswith("must be string; found 5")
     assert check(strings, {"": {"": {}, key: [0]}})[0][0] == "type"
-    assert _located({"a": [1]}, ["a", 1]) == (["a"], [1]) and _located({"a": 1}, ["b", "c"]) == ([], {"a": 1})
+    assert _locate({"a": [1]}, ["a", 1]) == (["a"], [1]) and _locate({"a": 1}, ["b", "c"]) == ([], {"a": 1})
     shut = {
         "properties": {"p": {"properties": {"x": {}}, "additionalProperties": False, "required": [f"{key}r"]}}
     }

@@ -28,7 +28,7 @@ def fold_name(name: str) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _compiled(schema: bytes) -> ParameterSchema:
+def _compile(schema: bytes) -> ParameterSchema:
     """Return a schema from its JSON text, compiled once: runs, resumes and replays all begin with a catalog."""
     return ParameterSchema(orjson.loads(schema))
 
@@ -44,7 +44,7 @@ def compiled_schema(schema: Mapping[str, Any]) -> ParameterSchema:
         text = orjson.dumps(schema)
     except TypeError:  # not JSON as it stands, or nested too deep: the compiler knows what to say
         return ParameterSchema(schema)
-    return _compiled(text) if orjson.loads(text) == schema else ParameterSchema(schema)
+    return _compile(text) if orjson.loads(text) == schema else ParameterSchema(schema)
 
 
 class Catalog:

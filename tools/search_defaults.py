@@ -86,7 +86,7 @@ def time_window(objective: str, criteria: tuple[str, ...]) -> str | None:
         The widest of `WINDOWS` that is named ("this week or this month": ``month``); without one ``week`` for news and
         ``month`` for anything recent.
     """
-    text = _joined(objective, criteria)
+    text = _join(objective, criteria)
     named = [window for window in WINDOWS if _SPAN_WORDS[window].search(text)]
     if named:
         return named[-1]
@@ -107,10 +107,10 @@ def depth(objective: str, criteria: tuple[str, ...], task_type: str | None = Non
     """
     if task_type is not None and task_type.casefold() in _LOOK_UPS:
         return "basic"
-    text = _joined(f"{task_type or ''}\n{objective}", criteria)
+    text = _join(f"{task_type or ''}\n{objective}", criteria)
     return "advanced" if _ANALYSIS_WORDS.search(text) else "basic"
 
 
-def _joined(objective: str, criteria: tuple[str, ...]) -> str:
+def _join(objective: str, criteria: tuple[str, ...]) -> str:
     """Return both as one text in single blanks, at most 20,000 characters of it."""
     return " ".join("\n".join((objective, *criteria))[:20_000].replace("_", " ").split())

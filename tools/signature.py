@@ -182,7 +182,7 @@ def _signature(function: Function) -> _Signature:
 def _learnt(function: Function) -> _Signature:
     """Build the model of a function's parameters, and the schema of that."""
     parameters = _parameters(function)
-    kinds = {item.name: _resolved(function, item) for item in parameters}
+    kinds = {item.name: _resolve_annotation(function, item) for item in parameters}
     names = tuple((f"p{index}", item.name) for index, item in enumerate(parameters))
     defaults = {field: item.default for (field, _), item in zip(names, parameters, strict=True)}
     required = [name for field, name in names if defaults[field] is inspect.Parameter.empty]
@@ -198,7 +198,7 @@ def _learnt(function: Function) -> _Signature:
     schema["additionalProperties"] = False
     if "$defs" in made:
         schema["$defs"] = made["$defs"]
-    for name, words in _documented(function).items():
+    for name, words in _argument_docs(function).items():
         if name in schema["properties"] and words:
             schema["properties"][name].setdefault("description", words)
     for field, name in names:
@@ -255,7 +255,7 @@ def _parameters(function: Function) -> list[inspect.Parameter]:
     return parameters
 
 
-def _resolved(function: Function, item: inspect.Parameter) -> Any:
+def _resolve_annotation(function: Function, item: inspect.Parameter) -> Any:
     """Return a parameter's annotation as a type, also if it was written as text."""
     core = _core(function)
     owner = type("Parameters", (), {"__annotations__": {item.name: item.annotation}})
@@ -304,7 +304,7 @@ def _default(model: type[BaseModel], field: str, name: str, default: object) -> 
     return {"default": made}
 
 
-def _documented(function: Function) -> dict[str, str]:
+def _argument_docs(function: Function) -> dict[str, str]:
     """Return the entries of the ``Args:`` section of a Google-style docstring, each on one line."""
     section = _SECTION.search(inspect.getdoc(_core(function)) or "")
     if section is None:

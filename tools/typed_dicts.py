@@ -31,7 +31,7 @@ def modern(annotation: Any) -> Any:
         RecursionError: A `typing.TypedDict` that refers to itself.
     """
     if is_typeddict(annotation):
-        return _copied(annotation) if type(annotation).__module__ == "typing" else annotation
+        return _copy(annotation) if type(annotation).__module__ == "typing" else annotation
     origin, inner = get_origin(annotation), get_args(annotation)
     if not inner or origin is Literal:
         return annotation
@@ -45,7 +45,7 @@ def modern(annotation: Any) -> Any:
     return origin[changed]
 
 
-def _copied(annotation: Any) -> Any:
+def _copy(annotation: Any) -> Any:
     """Return a TypedDict of the same name, keys and types."""
     fields = {}
     for name, kind in get_type_hints(annotation, include_extras=True).items():

@@ -52,9 +52,9 @@ def outcome_of(move: Move, run: Run) -> Outcome:
     """Return the outcome of *move* for *run*."""
     kind = move["kind"]
     if kind == "reply":
-        return _replied(move["text"], BUDGET if move.get("spends") else 0)
+        return _model_replied(move["text"], BUDGET if move.get("spends") else 0)
     if kind == "result":
-        return _ended(move, run)
+        return _tool_ended(move, run)
     if kind == "answer":
         return Answered(Answer(action=move["action"], content=move.get("content")), PLACE)
     if kind == "recalled":
@@ -73,11 +73,11 @@ _PLAIN: dict[str, Outcome] = {
 
 
 @lru_cache(maxsize=1024)
-def _replied(text: str, tokens: int) -> Replied:
+def _model_replied(text: str, tokens: int) -> Replied:
     return Replied(text, PLACE, "stop", Usage(1, tokens, 0))
 
 
-def _ended(move: Move, run: Run) -> Ended:
+def _tool_ended(move: Move, run: Run) -> Ended:
     intent, again = run.memory.intent, bool(move.get("retryable"))
     tool, label = (intent.tool, intent.label) if intent is not None else (CALL, "result")
     usage = Usage(1, BUDGET, 0) if move.get("spends") else Usage()
@@ -162,9 +162,9 @@ def _replies(run: Run, kind: str, world: BoundedSpec) -> Iterator[Reply]:
         yield "invalid reply", "no JSON", True
     elif kind == "parameters":
         for name, text in _texts(run):
-            yield f"{name} call", _given(text=text), name == "new"
-        yield "unsafe parameters", _given(text="x", url="file:///etc/passwd"), False
-        yield "invalid parameters", _given(), True
+            yield f"{name} call", _parameters_reply(text=text), name == "new"
+        yield "unsafe parameters", _parameters_reply(text="x", url="file:///etc/passwd"), False
+        yield "invalid parameters", _parameters_reply(), True
         yield "invalid reply", "no JSON", False
     elif kind == "plan":
         yield from _plans(run)
@@ -237,7 +237,7 @@ def _select(tool: str, fields: Sequence[object]) -> dict[str, Any]:
     }
 
 
-def _given(**values: str) -> dict[str, Any]:
+def _parameters_reply(**values: str) -> dict[str, Any]:
     return {"schema": "parameters_v1", "parameters": values}
 
 

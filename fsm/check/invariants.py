@@ -134,7 +134,7 @@ def _ended_call(taken: AppliedDecision) -> str | None:
     return "the call can be tried again" if again else None
 
 
-def _done(taken: AppliedDecision) -> str | None:
+def _check_done(taken: AppliedDecision) -> str | None:
     case = taken.case
     if taken.after.state != DONE:
         return None
@@ -145,7 +145,7 @@ def _done(taken: AppliedDecision) -> str | None:
     return "the last formatting was not done" if own.final_action_pending(case) else None
 
 
-def _missed(taken: AppliedDecision) -> str | None:
+def _check_review(taken: AppliedDecision) -> str | None:
     case, run = taken.case, taken.before
     if run.state != REVIEWING or case.stop is not None or taken.after.state not in (FAILED, PLANNING):
         return None
@@ -196,7 +196,7 @@ def _ready(taken: AppliedDecision) -> str | None:
     return "the run ends and waits" if after.final and memory.question is not None else None
 
 
-def _observed(taken: AppliedDecision) -> str | None:
+def _check_observed(taken: AppliedDecision) -> str | None:
     """A result that has come is observed next, unless the call is tried again."""
     came = taken.after.memory.result is not None and taken.row.source in (SPECIFYING, EXECUTING)
     if not came or taken.after.final or taken.after.state == OBSERVING:
@@ -255,11 +255,11 @@ PROMISES: tuple[tuple[str, Promise], ...] = (
     ("unchecked_call", _call),
     ("needless_refusal", _refusal),
     ("needless_refusal", _ended_call),
-    ("done_unreviewed", _done),
-    ("done_missed", _missed),
+    ("done_unreviewed", _check_done),
+    ("done_missed", _check_review),
     ("false_reason", _reason),
     ("unready_phase", _ready),
-    ("unobserved_result", _observed),
+    ("unobserved_result", _check_observed),
     ("uncounted", _cost),
     ("bound_exceeded", _bounds),
     ("counter_reset", _growth),

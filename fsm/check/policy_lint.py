@@ -60,7 +60,7 @@ def _reach(place: str, pattern: str, names: Sequence[str], closed: Mapping[str, 
     elif all(name in closed for name in found):
         code = "always_denied" if "denied" in {closed[name] for name in found} else "not_allowed"
         yield Finding(
-            code, place, f"{pattern!a} fits {_listed(found)} only, which is {closed[found[0]]} anyway"
+            code, place, f"{pattern!a} fits {_list_text(found)} only, which is {closed[found[0]]} anyway"
         )
 
 
@@ -87,7 +87,7 @@ def _approvals(policy: Policy, tools: Sequence[ToolSpec], closed: Mapping[str, s
                 yield Finding("unknown_argument", place, words)
             elif having and not any(some is None or _fits_one(wanted, some) for some in choices):
                 words = (
-                    f"{wanted!a} fits no value that the argument {path!a} of {_listed([*having])} can have"
+                    f"{wanted!a} fits no value that the argument {path!a} of {_list_text([*having])} can have"
                 )
                 yield Finding("never_fits", place, words)
         for other, wider in enumerate(rules):
@@ -142,5 +142,5 @@ def _fits_one(pattern: str, values: Sequence[Any]) -> bool:
     return pattern.startswith("!") or any(fits_value(pattern, value) for value in values)
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_text(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -183,10 +183,10 @@ def _guard_lines(guards: Sequence[str]) -> list[str]:
     """Return a row's guards in lines that fit a column."""
     texts = [cut(guard, _COLUMN - _INDENT - 8, 11) + "," for guard in guards]
     texts[-1:] = [text.removesuffix(",") for text in texts[-1:]]
-    return _filled(texts, _COLUMN - _INDENT, 11)
+    return _wrap_lines(texts, _COLUMN - _INDENT, 11)
 
 
-def _filled(texts: Iterable[str], width: float, size: float, most: int = 99) -> list[str]:
+def _wrap_lines(texts: Iterable[str], width: float, size: float, most: int = 99) -> list[str]:
     """Return *texts* in lines of at most *width*; the last of *most* lines holds all the rest."""
     lines = list[str]()
     for text in texts:
@@ -234,7 +234,7 @@ def _reasons(parted: Parted, width: float, top: float) -> Panel:
     y += 6
     for name, text in told:
         room = width - MARGIN - left
-        for index, line in enumerate(_filled(plain(text).split(), room, FONT, 3)):
+        for index, line in enumerate(_wrap_lines(plain(text).split(), room, FONT, 3)):
             parts += [words("sub", MARGIN, y, name)] if name and not index else []
             parts.append(words("strong" if name == "cause" else "", left, y, cut(line, room)))
             y += 19

@@ -209,10 +209,10 @@ def plan_document(plan: ErasurePlan, run: int, document: StoredDocument) -> None
     if body is None:
         return
     plan.follow(body)
-    plan.search(_converted(document, body))
+    plan.search(_converted_texts(document, body))
 
 
-def _converted(document: StoredDocument, body: str | bytes) -> list[str]:
+def _converted_texts(document: StoredDocument, body: str | bytes) -> list[str]:
     """Return the text that tools see of a document which is not plain text itself."""
     if document.mime in ("text/plain", "text/markdown", "application/json"):
         return []

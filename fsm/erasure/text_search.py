@@ -25,23 +25,23 @@ _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.?))", re.DOTALL)
 _CONTROL = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 
-def _unescaped(found: re.Match[str]) -> str:
+def _unescape(found: re.Match[str]) -> str:
     return chr(int(found[1], 16)) if found[1] else _CONTROL.get(found[2], found[2])
 
 
 def plain(body: str | bytes) -> str:
     """Return a body as text without JSON's escapes; bytes that are no UTF-8 as one character each."""
-    text = body if isinstance(body, str) else _decoded(body)
+    text = body if isinstance(body, str) else _decode(body)
     for _ in range(_PASSES):
         if "\\" not in text:
             break
-        text = _ESCAPE.sub(_unescaped, text)
+        text = _ESCAPE.sub(_unescape, text)
     if any("\ud800" <= char <= "\udbff" for char in text):  # pairs that were escaped one by one
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
 
 
-def _decoded(body: bytes) -> str:
+def _decode(body: bytes) -> str:
     try:
         return body.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:

@@ -229,7 +229,7 @@ class Coverage:
         foreign = Counter[Step]()
         for step in (*self.foreign, *other.foreign):
             foreign[step.source, step.trigger, step.dest] += step.count
-        rows = (_added(one, two) for one, two in zip(self.rows, other.rows, strict=True))
+        rows = (_sum_of(one, two) for one, two in zip(self.rows, other.rows, strict=True))
         return Coverage(
             tuple(rows), self.runs + other.runs, self.transitions + other.transitions, _foreign(foreign)
         )
@@ -339,7 +339,7 @@ def coverage(transitions: Iterable[TakenRow], *, rows: Sequence[Row] = ROWS) -> 
     return Coverage(found, len(runs), total, _foreign(odd))
 
 
-def _added(one: RowCoverage, two: RowCoverage) -> RowCoverage:
+def _sum_of(one: RowCoverage, two: RowCoverage) -> RowCoverage:
     pairs = zip(one.seen, two.seen, strict=True)
     seen = tuple(GuardCount(a.guard, a.true + b.true, a.false + b.false) for a, b in pairs)
     return replace(one, count=one.count + two.count, seen=seen)

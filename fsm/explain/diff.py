@@ -192,10 +192,10 @@ def _first(one: Reader, two: Reader, shared: int) -> _Found | None:
             return _from_within(one, two, row, other, decided, judged=True)
     if len(one.rows) == len(two.rows):
         return None
-    return _unfinished(one, two)
+    return _length_difference(one, two)
 
 
-def _unfinished(one: Reader, two: Reader) -> _Found:
+def _length_difference(one: Reader, two: Reader) -> _Found:
     short, long = (one, two) if len(one.rows) < len(two.rows) else (two, one)
     seq = len(short.rows)
     word = "waits" if short.row.status == "waiting" else "has not ended and has no further row"

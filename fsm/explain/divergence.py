@@ -133,7 +133,7 @@ def parts_used(left: Run, right: Run) -> list[ComparedPart]:
     return found
 
 
-def _exchanged(run: Run, part: ComparedPart) -> Run:
+def _exchange_part(run: Run, part: ComparedPart) -> Run:
     """Return a run with the other one's value of a part."""
     run = replace(run, counters=replace(run.counters, **part.counters))
     if not part.spec:
@@ -159,7 +159,7 @@ def causes_of(
         part
         for part in parts
         if part.cause != "code"  # a name of the code, not the code itself
-        and _derive(_exchanged(run, part), row, outcome) != usual
+        and _derive(_exchange_part(run, part), row, outcome) != usual
     ]
 
 

@@ -105,12 +105,12 @@ class Runner:
         """Return what creates a run when it is called."""
 
         def create() -> tuple[RunContext, Steps]:
-            drive = self._created(new)
+            drive = self._create(new)
             return drive, steps(drive)
 
         return create
 
-    def _created(self, new: NewRun) -> RunContext:
+    def _create(self, new: NewRun) -> RunContext:
         run_id = self.ids.run_id()
         stager = Stager(0, self.ids.salt)
         references = input_references(new.spec, new.documents, stager)
@@ -228,15 +228,15 @@ class Runner:
         drive.listening = listening
         try:
             log_start(drive.run, resumed=resumed)
-            yield self._notified(RunStarted(drive.run.run_id, drive.run.spec.objective, resumed))
+            yield self._notify(RunStarted(drive.run.run_id, drive.run.spec.objective, resumed))
             for event in perform(walk, self.journal):
-                yield self._notified(event)
+                yield self._notify(event)
         finally:
             walk.close()  # before the lease goes: what the steps clean up belongs to this driver
             self.release(drive)
         # the lease is free before the last event, so that whoever sees the end can go on with the run at once
         result = result_of_run(drive.run, self.journal)
-        yield self._notified(RunEnded(result.run_id, result))
+        yield self._notify(RunEnded(result.run_id, result))
         if (again := self._fallback(drive)) is not None:
             yield from self.drive(again, resumed=False, listening=listening)
 
@@ -250,14 +250,14 @@ class Runner:
             drive.tools[TASK_TOOL.name] = task_tool(self._tasks, drive, is_async=True)
         try:
             log_start(drive.run, resumed=resumed)
-            yield self._notified(RunStarted(drive.run.run_id, drive.run.spec.objective, resumed))
+            yield self._notify(RunStarted(drive.run.run_id, drive.run.spec.objective, resumed))
             async for event in aperform(walk, self._writers.writer()):
-                yield self._notified(event)
+                yield self._notify(event)
         finally:
             walk.close()
             self.release(drive)
         result = result_of_run(drive.run, self.journal)
-        yield self._notified(RunEnded(result.run_id, result))
+        yield self._notify(RunEnded(result.run_id, result))
         if (again := self._fallback(drive)) is not None:
             async for event in self.adrive(again, resumed=False, listening=listening):
                 yield event
@@ -304,7 +304,7 @@ class Runner:
         self.release(drive)
         return result_of_run(drive.run, self.journal)
 
-    def _notified(self, event: Event) -> Event:
+    def _notify(self, event: Event) -> Event:
         """Hand *event* to the hooks; a hook that raises is logged and changes nothing."""
         for hook in self.hooks:
             try:

@@ -61,15 +61,15 @@ class SubrunDriver:
         """Drive one task of a workflow to its end, or until it waits."""
         if call.known is not None:
             return resume(self._runner, call.known, **_inherited_options(workflow))
-        return self._runner.result(self._started(workflow, call), resumed=False)
+        return self._runner.result(self._task_acquisition(workflow, call), resumed=False)
 
     async def adrive_task(self, workflow: RunContext, call: TaskCall) -> Result:
         """Do the same as `drive_task` on the running event loop."""
         if call.known is not None:
             return await aresume(self._runner, call.known, **_inherited_options(workflow))
-        return await self._runner.aresult(self._started(workflow, call), resumed=False)
+        return await self._runner.aresult(self._task_acquisition(workflow, call), resumed=False)
 
-    def _started(self, workflow: RunContext, call: TaskCall) -> Acquisition:
+    def _task_acquisition(self, workflow: RunContext, call: TaskCall) -> Acquisition:
         """Return what creates the run of a task; a workflow that is cancelled meanwhile cancels it, too."""
         runner = self._runner
         new = new_run(

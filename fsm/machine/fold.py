@@ -165,7 +165,7 @@ class _Facts:
         """Take the next row in; *outcome* is looked at in Executing only."""
         source, trigger = place
         if trigger == "execute":
-            self._executed(outcome)
+            self._add_execution(outcome)
         elif trigger == "select":  # the steps of another plan have given nothing yet
             self.produced = HashTrieMap()
         elif trigger == "specify":  # and a new call has asked nothing yet
@@ -175,7 +175,7 @@ class _Facts:
         elif source == EXECUTING and trigger == "provide" and outcome["action"] in ("accept", "decline"):
             self.answered = StoredText(**outcome["answer"])
 
-    def _executed(self, outcome: Mapping[str, Any]) -> None:
+    def _add_execution(self, outcome: Mapping[str, Any]) -> None:
         self.keys.append(outcome["key"])
         if outcome["ok"]:
             self.labels[outcome["label"]] = (outcome["first"], outcome["documents"])

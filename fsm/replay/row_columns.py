@@ -69,7 +69,7 @@ def _row_problems(before: Transition | None, row: Transition) -> Iterator[Diverg
     if (row.source, row.seq) != (state, seq):
         yield Divergence(row.seq, "place", f"{row.source} at {row.seq}", f"{state} at {seq}")
         return
-    fits = _chosen(row, waiting=before is not None and before.trigger == "wait")
+    fits = _recorded_choice(row, waiting=before is not None and before.trigger == "wait")
     if fits != (row.trigger, row.dest):
         told = " to ".join(fits) if fits else "no row of the table"
         yield Divergence(row.seq, "guards", f"{row.trigger} to {row.dest}", told)
@@ -87,7 +87,7 @@ def _row_problems(before: Transition | None, row: Transition) -> Iterator[Diverg
         yield Divergence(row.seq, "time_us", str(row.time_us), f"at least {before.time_us}")
 
 
-def _chosen(row: Transition, *, waiting: bool) -> tuple[str, str] | None:
+def _recorded_choice(row: Transition, *, waiting: bool) -> tuple[str, str] | None:
     """Return the first row of the table whose guards hold by the recorded values, None when one is missing."""
     for candidate in rows_of(row.source, waiting=waiting):
         needed = {**dict.fromkeys(candidate.conditions, True), **dict.fromkeys(candidate.unless, False)}

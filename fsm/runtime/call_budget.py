@@ -65,7 +65,7 @@ class CallLedger:
         if self.is_cancelled():
             raise ToolError("the run is cancelled; no model is asked any more")
         with self._lock:
-            limits, used, held = self._limits, self._used(), NO_RESERVATION
+            limits, used, held = self._limits, self._counters_now(), NO_RESERVATION
             for other in self._held:
                 held = Reservation(held.tokens + other.tokens, held.cost_micro + other.cost_micro)
             reason = exhausted_budget(limits, used, held)
@@ -78,7 +78,7 @@ class CallLedger:
             self._held.append(wanted)
             return used.calls + len(self._held) - 1, wanted, allowance(limits, used, prompt_bytes, held)
 
-    def _used(self) -> Counters:
+    def _counters_now(self) -> Counters:
         """Return the run's counters with what this call has settled, and its time if that is limited."""
         counters, usage = self._counters, self.usage
         elapsed_us = self._elapsed_us() if self._limits.time_budget_us is not None else 0

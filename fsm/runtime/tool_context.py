@@ -122,8 +122,8 @@ class CallContext:
             try:
                 reply = checked_reply(self._model.ask(call))
             except BaseException as error:
-                raise self._failed(error, wanted) from None
-            return self._recorded(call, reply, wanted)
+                raise self._settle_failure(error, wanted) from None
+            return self._record_reply(call, reply, wanted)
 
     async def aask(
         self,
@@ -138,8 +138,8 @@ class CallContext:
         try:
             reply = checked_reply(await self._model.aask(call))
         except BaseException as error:
-            raise self._failed(error, wanted) from None
-        return self._recorded(call, reply, wanted)
+            raise self._settle_failure(error, wanted) from None
+        return self._record_reply(call, reply, wanted)
 
     def _call(self, task: TextTask) -> tuple[ModelCall, Reservation]:
         messages = self._kit.prompts.text(_shorten_documents(task, self._run.spec.limits.text_chars))
@@ -163,7 +163,7 @@ class CallContext:
     def _is_stopped(self) -> bool:
         return (self.is_unheard is not None and self.is_unheard()) or self.ledger.is_cancelled()
 
-    def _failed(self, error: BaseException, wanted: Reservation) -> BaseException:
+    def _settle_failure(self, error: BaseException, wanted: Reservation) -> BaseException:
         """Return what a tool is told of a request that failed; what it used, as far as known, is settled."""
         known = error.usage if isinstance(error, ModelUnavailable) else None
         self.ledger.settle(known or NO_USAGE, wanted)
@@ -175,7 +175,7 @@ class CallContext:
             return ToolError(f"the model could not write the text: {error}")
         return error
 
-    def _recorded(self, call: ModelCall, reply: Reply, wanted: Reservation) -> str:
+    def _record_reply(self, call: ModelCall, reply: Reply, wanted: Reservation) -> str:
         usage = reply.usage or estimated_usage(call, reply.text)
         self.ledger.settle(replace(usage, calls=1), wanted)
         if (request_id := request_label(reply.request_id)) is not None:

@@ -91,13 +91,13 @@ def shared_problems(journal: JournalReader, broken: Iterable[tuple[str, str]]) -
         except JournalDamaged:
             continue  # it has its own defect
         for part, after in pairwise(parts):
-            found = next((place for place in places.get(part.run_id, ()) if _shared(place, after)), None)
+            found = next((place for place in places.get(part.run_id, ()) if _is_shared(place, after)), None)
             if found is not None:
                 yield run_id, f"shares {found} of run {part.run_id}, which does not hold"
                 break
 
 
-def _shared(place: str, after: SharedPart) -> bool:
+def _is_shared(place: str, after: SharedPart) -> bool:
     """Whether a place of a run lies before the part of a fork of it."""
     name, _, number = place.rpartition(" ")
     limit = _LIMITS.get(name)

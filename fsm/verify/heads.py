@@ -66,7 +66,7 @@ def read(data: bytes, name: str) -> list[Head]:
         UsageError: It is no file of heads of this version, or not as it was written.
     """
     try:
-        found = _checked(data)
+        found = _read_heads(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         found = f"is no file of heads ({str(error)!a:.120})"
     if isinstance(found, str):
@@ -92,7 +92,7 @@ class _File(_Version, forbid_unknown_fields=True):
     digest: str
 
 
-def _checked(data: bytes) -> list[Head] | str:
+def _read_heads(data: bytes) -> list[Head] | str:
     """Return the heads, or what is wrong with the file."""
     if len(data) > BYTES_MAX:
         return f"is larger than {BYTES_MAX:,} bytes"

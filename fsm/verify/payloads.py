@@ -173,7 +173,7 @@ class Contents:
         claims = self.walk.claims
         left = {}
         for number, claim in claims.items():
-            kept = self._recent.get(number) or self._kept(number)
+            kept = self._recent.get(number) or self._seen_payload(number)
             if kept is None:
                 left[number] = claim
                 continue
@@ -184,7 +184,7 @@ class Contents:
                 self._say_payload(number, "its size is not the one that is referred to")
         self.walk.claims = left
 
-    def _kept(self, number: int) -> Kept | None:
+    def _seen_payload(self, number: int) -> Kept | None:
         """Return a payload of before, None when it is not there or was not read yet."""
         if number >= self._next:
             return None
@@ -246,7 +246,7 @@ class Contents:
         if not is_number(payload):
             self._say_document(number, "its payload has no number")
             return
-        kept = self._recent.get(payload) or self._kept(payload)
+        kept = self._recent.get(payload) or self._seen_payload(payload)
         if kept is None:
             self.walk.claims.setdefault(payload, (None, None))
             return

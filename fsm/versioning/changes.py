@@ -184,7 +184,7 @@ class _Past(_Use):
             case "prompt":
                 return name in self.kinds
             case "tool":
-                return self._request.get("tool") == name or self._chosen() == name
+                return self._request.get("tool") == name or self._chosen_tool() == name
             case "formatter":
                 return bool(self._row[3] == "format")
         return True
@@ -204,7 +204,7 @@ class _Past(_Use):
         selection = self._selection(next(before, None))
         return "parameters_full" if selection and selection.fields is None else "parameters"
 
-    def _chosen(self) -> str | None:
+    def _chosen_tool(self) -> str | None:
         """Return the tool that was chosen in the row."""
         selection = self._selection(self._row if _is_choice(self._row) else None)
         return selection.tool if selection and selection.origin != "format" else None

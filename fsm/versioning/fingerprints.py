@@ -164,7 +164,7 @@ def row_part(source: str, trigger: str) -> str:
 
 def code_fingerprints() -> dict[str, str]:
     """Return the fingerprints of phases, guards and shared code, as this process decides with them."""
-    return {**published_code(), **_replaced()}
+    return {**published_code(), **_replacements()}
 
 
 @lru_cache(maxsize=1)
@@ -271,7 +271,7 @@ _CHANGES = dict(CHANGES)
 """Guards and changes as the package defines them: a host that replaces one does so later, in the tables themselves."""
 
 
-def _replaced() -> dict[str, str]:
+def _replacements() -> dict[str, str]:
     """Return the fingerprints of guards and changes that somebody has put in the place of the package's own."""
     found: dict[str, str] = {}
     for name, guard in guards_in_force().items():

@@ -148,10 +148,10 @@ class Package:
     def source(self, name: str) -> _Source | None:
         """Return a module, None where the package has none of this name."""
         if name not in self._sources:
-            self._sources[name] = self._parsed(name)
+            self._sources[name] = self._parse(name)
         return self._sources[name]
 
-    def _parsed(self, name: str) -> _Source | None:
+    def _parse(self, name: str) -> _Source | None:
         base = name.replace(".", "/")
         for path in (f"{base}.py", f"{base}/__init__.py".lstrip("/")):
             content = self.files.read(path)

@@ -140,7 +140,7 @@ class Flow:
             elif task.tasks:
                 cursor = Cursor(cursor.at + 1, cursor.variables)
             else:
-                cursor = self._left(cursor, task, {}, aborted=task.abort)
+                cursor = self._leave(cursor, task, {}, aborted=task.abort)
             changed |= dict.fromkeys(cursor.changed)
         raise FlowError(
             f"the workflow jumped {HOPS_MAX} times without doing anything; check its goto conditions"
@@ -180,7 +180,7 @@ class Flow:
         Raises:
             ExpressionError: A value of ``post`` or a jump's condition cannot be evaluated.
         """
-        return self._left(cursor, task, outputs, aborted=failed and task.abort)
+        return self._leave(cursor, task, outputs, aborted=failed and task.abort)
 
     def hook(self, cursor: Cursor, task: FlowTask, step: Mapping[str, Any], error: str) -> StepCall | None:
         """
@@ -197,7 +197,7 @@ class Flow:
         variables = {**cursor.variables, "step": step, "error": error}
         return StepCall(task.on_error.action, rendered(task.on_error.input, variables, strict=False))
 
-    def _left(self, cursor: Cursor, task: FlowTask, outputs: Mapping[str, Any], *, aborted: bool) -> Cursor:
+    def _leave(self, cursor: Cursor, task: FlowTask, outputs: Mapping[str, Any], *, aborted: bool) -> Cursor:
         """Return the cursor after a task: its ``post`` applied, its jump taken."""
         variables = dict(cursor.variables)
         scope = {**cursor.variables, **outputs}

@@ -142,7 +142,7 @@ def _laid_over(changes: dict[str, Any], base: dict[str, Any]) -> tuple[dict[str,
             origin[(key,)] = (key,)
         else:
             home = homes.get(key, last_home)
-            result = _changed(result, home, key, value)
+            result = _change_task(result, home, key, value)
             origin[(*home, key)] = (key,)
     return result, origin
 
@@ -166,7 +166,7 @@ def _homes(tasks: Mapping[str, Any], path: Path) -> dict[str, Path]:
     return found
 
 
-def _changed(data: dict[str, Any], home: Path, name: str, changes: Mapping[str, Any]) -> dict[str, Any]:
+def _change_task(data: dict[str, Any], home: Path, name: str, changes: Mapping[str, Any]) -> dict[str, Any]:
     """
     Return *data* with the task *name* below *home* changed or added; nothing is changed in place.
 
@@ -175,12 +175,14 @@ def _changed(data: dict[str, Any], home: Path, name: str, changes: Mapping[str, 
     if home:
         head = str(home[0])
         inner = data.get(head)
-        return {**data, head: _changed(inner, home[1:], name, changes)} if isinstance(inner, dict) else data
+        return (
+            {**data, head: _change_task(inner, home[1:], name, changes)} if isinstance(inner, dict) else data
+        )
     before = data.get(name)
-    return {**data, name: _merged(before if isinstance(before, Mapping) else {}, changes)}
+    return {**data, name: _merge_task(before if isinstance(before, Mapping) else {}, changes)}
 
 
-def _merged(task: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+def _merge_task(task: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """Return a task with changes: its inputs, its variables and the tasks within it are merged key by key."""
     result = dict(task)
     for key, value in changes.items():
@@ -190,7 +192,7 @@ def _merged(task: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, An
         ):
             result[key] = value
         else:
-            result[key] = {**before, **value} if key in MERGED else _merged(before, value)
+            result[key] = {**before, **value} if key in MERGED else _merge_task(before, value)
     return result
 
 

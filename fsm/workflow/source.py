@@ -109,15 +109,15 @@ def read_source(text: str) -> SourceText:
         try:
             json.loads(body, parse_constant=_no_constant)
         except (ValueError, RecursionError):  # a flow collection of YAML may begin alike
-            return _built(_yaml_marks(body))
-        return _built(_json_marks(body))
-    return _built(_yaml_marks(body))
+            return _build(_yaml_marks(body))
+        return _build(_json_marks(body))
+    return _build(_yaml_marks(body))
 
 
 # -- building ------------------------------------------------------------------------------------------------------
 
 
-def _built(marks: Iterator[_Mark]) -> SourceText:
+def _build(marks: Iterator[_Mark]) -> SourceText:
     """Return the data that *marks* describe, within the bounds."""
     places: dict[Path, Place] = {}
     root: list[Any] = []

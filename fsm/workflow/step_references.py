@@ -119,37 +119,37 @@ def resolve_arguments(
 
     def replaced(value: str, path: tuple[str | int, ...]) -> Any:
         try:
-            return _filled(value, index, outputs)
+            return _fill(value, index, outputs)
         except Misfit as misfit:
             code = misfit.code if isinstance(misfit, _Unresolved) else "wrong_type"
             defects.append(PlaceholderDefect(code, path, misfit.problem))
             return value
 
-    resolved: dict[str, Any] = _changed(arguments, replaced)
+    resolved: dict[str, Any] = _change_texts(arguments, replaced)
     return tuple(defects) if defects else resolved
 
 
-def _changed(
+def _change_texts(
     value: Any, change: Callable[[str, tuple[str | int, ...]], Any], path: tuple[str | int, ...] = ()
 ) -> Any:
     """Return a JSON value with every text that can hold a placeholder changed, given it and its path."""
     if type(value) is str:
         return change(value, path) if START in value else value
     if len(path) < DEPTH_MAX and isinstance(value, Mapping):
-        return {key: _changed(item, change, (*path, key)) for key, item in value.items()}
+        return {key: _change_texts(item, change, (*path, key)) for key, item in value.items()}
     if len(path) < DEPTH_MAX and type(value) is list:
-        return [_changed(item, change, (*path, number)) for number, item in enumerate(value)]
+        return [_change_texts(item, change, (*path, number)) for number, item in enumerate(value)]
     return value
 
 
 def _texts(value: Any) -> list[tuple[tuple[str | int, ...], str]]:
     """Return every text of a JSON value that can hold a placeholder, with its path."""
     found: list[tuple[tuple[str | int, ...], str]] = []
-    _changed(value, lambda text, path: found.append((path, text)))
+    _change_texts(value, lambda text, path: found.append((path, text)))
     return found
 
 
-def _filled(value: str, index: int, outputs: Sequence[StepOutput | None]) -> Any:
+def _fill(value: str, index: int, outputs: Sequence[StepOutput | None]) -> Any:
     pieces: list[str] = []
     at = 0
     for reference in _references(value):

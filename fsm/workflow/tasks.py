@@ -46,17 +46,19 @@ class TaskReader(DefectList):
 
     def mapping(self, data: Mapping[str, Any], key: str, path: Path) -> dict[str, Any]:
         """Return an object under *key*; null and a missing key are empty."""
-        return self._typed(data, key, path, dict, "an object") or {}
+        return self._read_typed(data, key, path, dict, "an object") or {}
 
     def text(self, data: Mapping[str, Any], key: str, path: Path) -> str:
         """Return a text under *key*; null and a missing key are empty."""
-        return self._typed(data, key, path, str, "a text") or ""
+        return self._read_typed(data, key, path, str, "a text") or ""
 
     def flag(self, data: Mapping[str, Any], key: str, path: Path) -> bool:
         """Return a bool under *key*; null and a missing key are false."""
-        return self._typed(data, key, path, bool, "true or false") or False
+        return self._read_typed(data, key, path, bool, "true or false") or False
 
-    def _typed(self, data: Mapping[str, Any], key: str, path: Path, kind: type[T], words: str) -> T | None:
+    def _read_typed(
+        self, data: Mapping[str, Any], key: str, path: Path, kind: type[T], words: str
+    ) -> T | None:
         value = data.get(key)
         if value is None or isinstance(value, kind):
             return value

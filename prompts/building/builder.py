@@ -96,7 +96,7 @@ class PromptBuilder:
     def build(self, kind: RequestKind, run: Run) -> tuple[PromptMessage, ...]:
         """Return the messages of a *kind* request for *run*, which must belong to this builder's spec."""
         name: str = kind
-        if kind == "parameters" and _selected(run).fields is None:
+        if kind == "parameters" and _selection_of(run).fields is None:
             name = "parameters_full"
         values = self._static | self._dynamic[kind](run)
         if run.memory.feedback:
@@ -138,7 +138,7 @@ class PromptBuilder:
 
     def _parameters(self, run: Run) -> dict[str, str]:
         """The four sections and nothing else, or, without a schema from Stage 1, the fuller set."""
-        selection = _selected(run)
+        selection = _selection_of(run)
         values = {
             "ACTION_OBJECTIVE": inert(selection.objective),
             "SELECTED_ACTION": selection.tool,
@@ -213,15 +213,15 @@ class PromptBuilder:
         """Input documents, then the newest labels; names and sizes only."""
         lines = [self._inputs] if self._inputs else []
         newest = run.memory.history[: -_RECENT_LABELS - 1 : -1]
-        lines += [line for _, _, line in self._rendered(newest) if line]
+        lines += [line for _, _, line in self._render_messages(newest) if line]
         return "\n".join(lines)
 
     def _history(self, run: Run) -> str:
         messages = (*self._spec.history, *run.memory.history)
-        texts = (text for _, text, _ in self._rendered(reversed(messages)))
+        texts = (text for _, text, _ in self._render_messages(reversed(messages)))
         return history_text(texts, self._spec.limits.history_chars)
 
-    def _rendered(self, messages: Iterable[Message]) -> Iterator[tuple[Message, str, str]]:
+    def _render_messages(self, messages: Iterable[Message]) -> Iterator[tuple[Message, str, str]]:
         """Yield each message with its text and its line in the index of documents (or none), rendered once."""
         known = self._messages
         for message in messages:
@@ -245,7 +245,7 @@ def _index_line(message: Message) -> str:
     return f"- docList:{message.label} ({message.documents_count} from {message.tool})"
 
 
-def _selected(run: Run) -> Selection:
+def _selection_of(run: Run) -> Selection:
     selection = run.memory.selection
     assert selection is not None, "Specifying is entered with a selection"
     return selection

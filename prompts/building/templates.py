@@ -44,14 +44,14 @@ class Template:
 
     def system_text(self, values: Mapping[str, str]) -> str:
         """Return the system part with *values* in place; a name that is missing counts as empty."""
-        return _filled(self.system, values)
+        return _fill(self.system, values)
 
     def user_text(self, values: Mapping[str, str]) -> str:
         """Return the user part, likewise."""
-        return _filled(self.user, values)
+        return _fill(self.user, values)
 
 
-def _filled(blocks: tuple[Block, ...], values: Mapping[str, str]) -> str:
+def _fill(blocks: tuple[Block, ...], values: Mapping[str, str]) -> str:
     """Return *blocks* as text, without those whose placeholders are all empty."""
     texts = []
     for block in blocks:
@@ -97,14 +97,14 @@ def _blocks(text: str) -> tuple[Block, ...]:
 @lru_cache(maxsize=1)
 def default_templates() -> dict[str, str]:
     """Return the shipped templates by name; read from the package once."""
-    return {name: _shipped(name) for name in NAMES}
+    return {name: _read_shipped(name) for name in NAMES}
 
 
 @lru_cache(maxsize=1)
 def single_stage_templates() -> dict[str, str]:
     """Return those of the profile's stage ``single``: its selection asks for document 002's bare choice."""
-    return default_templates() | {"selection": _shipped("selection_single")}
+    return default_templates() | {"selection": _read_shipped("selection_single")}
 
 
-def _shipped(name: str) -> str:
+def _read_shipped(name: str) -> str:
     return (Path(__file__).parent.parent / f"{name}.md").read_text(encoding="utf-8")

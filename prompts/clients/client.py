@@ -250,7 +250,7 @@ class RemoteModel(Connection):
                 turn = {"role": "assistant", "content": result.paused}
                 last = result.paused is None or len(progress.turns) >= PAUSES_MAX
                 if last or not self._fits(call, options, progress, as_json(turn)):
-                    yield self._replied(call, progress, result)
+                    yield self._make_reply(call, progress, result)
                     return
                 progress.turns.append(turn)
                 progress.said += result.text
@@ -345,7 +345,7 @@ class RemoteModel(Connection):
 
     # -- answering -------------------------------------------------------------------------------------------------
 
-    def _replied(self, call: ModelCall, progress: CallProgress, parsed: ParsedReply) -> Reply:
+    def _make_reply(self, call: ModelCall, progress: CallProgress, parsed: ParsedReply) -> Reply:
         text = self._scrub(progress.said + parsed.text)  # joined first: a key may be split over two turns
         usage = parsed.usage
         if usage is None or not (

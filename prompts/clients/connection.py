@@ -98,7 +98,7 @@ class Connection(ABC):
                 quiet(self._secrets)
                 self._prepared = True
 
-    def _made(self) -> Any:
+    def _make_client(self) -> Any:
         """Return a client of the SDK, its own retries off: attempts are counted, budgeted and journaled here."""
         from .http import bound, trust
 
@@ -118,7 +118,7 @@ class Connection(ABC):
             return self._async_given
         with self._lock:
             if loop not in self._async_clients:
-                self._async_clients[loop] = self._made()
+                self._async_clients[loop] = self._make_client()
             return self._async_clients[loop]
 
     @abstractmethod
@@ -170,7 +170,7 @@ class Connection(ABC):
             self._ready()
             opened: AbstractContextManager[Any] = self._open(self._client, attempt)
             with opened as response:  # leaving it closes the connection, whatever the SDK's stream has done
-                is_stream = self._begun(exchange, attempt, response)
+                is_stream = self._begin(exchange, attempt, response)
                 # from here on an error is one within the reply, of which what was heard may be whole
                 body = SyncBody(response.iter_bytes(), watch, is_stream=is_stream)
                 for event in self._events(self._client, body) if is_stream else body:
@@ -180,7 +180,7 @@ class Connection(ABC):
             raise
         except Exception as error:  # whatever a foreign library raises is a fault of this attempt
             return self._broken(exchange, body, error)
-        return self._ended(exchange, body, None)
+        return self._finish(exchange, body, None)
 
     async def _aattempted(self, attempt: Attempt) -> AttemptResult:
         """Do the same with an async client."""
@@ -194,16 +194,16 @@ class Connection(ABC):
             client = self._async_client()
             opened: AbstractAsyncContextManager[Any] = self._open(client, attempt)
             async with asyncio.timeout(attempt.timeout_s), opened as response:
-                is_stream = self._begun(exchange, attempt, response)
+                is_stream = self._begin(exchange, attempt, response)
                 body = AsyncBody(response.iter_bytes(), is_stream=is_stream)
                 async for event in self._events(client, body) if is_stream else body:
                     if is_stream and exchange.take(event):
                         break
         except Exception as error:  # whatever a foreign library raises is a fault of this attempt
             return self._broken(exchange, body, error)
-        return self._ended(exchange, body, None)
+        return self._finish(exchange, body, None)
 
-    def _begun(self, exchange: Exchange, attempt: Attempt, response: Any) -> bool:
+    def _begin(self, exchange: Exchange, attempt: Attempt, response: Any) -> bool:
         """Note what the head of a response says, and return whether its body may be a stream."""
         exchange.request_id = self._label(response.headers)
         exchange.content_type = response.headers.get("content-type", "").lower()
@@ -220,9 +220,9 @@ class Connection(ABC):
         headers = getattr(getattr(error, "response", None), "headers", None)
         if headers and exchange.request_id is None:
             exchange.request_id = self._label(headers)
-        return self._ended(exchange, body, fault_of(error, self._port.wall(), body))
+        return self._finish(exchange, body, fault_of(error, self._port.wall(), body))
 
-    def _ended(self, exchange: Exchange, body: Body | None, broken: AttemptFault | None) -> AttemptResult:
+    def _finish(self, exchange: Exchange, body: Body | None, broken: AttemptFault | None) -> AttemptResult:
         """Return the outcome of an attempt: *broken*, a stream's reply as far as it is whole, or a whole body's."""
         if body is not None and (exchange.begun or exchange.is_events):
             result = exchange.end(broken)

@@ -174,11 +174,13 @@ def _transport_fault(error: BaseException, *, begun: bool) -> AttemptFault:
         return AttemptFault("timeout", "the server did not answer in time", True)
     if isinstance(cause, httpx2.TransportError):
         if begun:
-            return AttemptFault("cut_stream", f"the connection broke within the reply: {_told(cause)}", True)
-        return AttemptFault("unreachable", f"the connection broke: {_told(cause)}", True)
+            return AttemptFault(
+                "cut_stream", f"the connection broke within the reply: {_words_of(cause)}", True
+            )
+        return AttemptFault("unreachable", f"the connection broke: {_words_of(cause)}", True)
     if isinstance(cause, httpx2.HTTPError | httpx2.InvalidURL):
-        return AttemptFault("unreachable", _told(cause))
-    return AttemptFault("unexpected", f"{type(error).__name__}: {_told(error)}")
+        return AttemptFault("unreachable", _words_of(cause))
+    return AttemptFault("unexpected", f"{type(error).__name__}: {_words_of(error)}")
 
 
 def _place(error: httpx2.TransportError) -> str:
@@ -203,12 +205,12 @@ def _reason(error: BaseException) -> str:
         if isinstance(place, OSError) and place.strerror:
             seen = place
     if not isinstance(seen, OSError) or seen.errno is None:
-        return _told(error)
+        return _words_of(error)
     named = seen.errno > 0  # names that are not found have codes below 0, which only they know
     return one_line((os.strerror(seen.errno) if named else seen.strerror) or "")
 
 
-def _told(error: BaseException) -> str:
+def _words_of(error: BaseException) -> str:
     return one_line(str(error)) or type(error).__name__
 
 

@@ -75,7 +75,7 @@ def plan_of(data: object) -> Plan | tuple[PlanProblem, ...]:
     steps = [_step(raw, ("steps", index), problems) for index, raw in enumerate(raw_steps or ())]
     question = _question(data.get("elicitation"), ("elicitation",), problems)
     rest = {key: data[key] for key in ("id", "intention") if data.get(key) is not None}
-    head = _validated(Plan, rest, (), problems)
+    head = _validate(Plan, rest, (), problems)
     if problems or head is None:
         return tuple(problems)
     return head.model_copy(update={"steps": tuple(filter(None, steps)), "elicitation": question})
@@ -101,7 +101,7 @@ def _step(raw: object, path: tuple[str | int, ...], problems: list[PlanProblem])
             data["elicitation"] = _step_question(raw, data.get("args", {}), path, problems)
     if isinstance(data.get("name"), str):
         data["name"] = data["name"].strip()
-    step = _validated(Step, data, path, problems)
+    step = _validate(Step, data, path, problems)
     if step is not None and step.type == "tool" and not step.name:
         problems.append(
             PlanProblem("no_tool", (*path, "name"), "a step of type tool needs the name of a tool")
@@ -172,14 +172,14 @@ def _question(raw: object, path: tuple[str | int, ...], problems: list[PlanProbl
         problems.append(PlanProblem("wrong_type", path, f"expected an object, found {kind_of(raw)}"))
         return None
     given = {key: value for key, value in raw.items() if value is not None}
-    question = _validated(Elicitation, given, path, problems)
+    question = _validate(Elicitation, given, path, problems)
     return None if question is None or question.is_blank else question
 
 
 _WIRE_NAMES = {"requested_schema": "requestedSchema", "schema_text": "schema"}
 
 
-def _validated(
+def _validate(
     model: type[W], data: object, path: tuple[str | int, ...], problems: list[PlanProblem]
 ) -> W | None:
     """Return *data* as *model*; what does not fit is added to *problems*, without the foreign value."""

@@ -75,7 +75,7 @@ def _read_object(
         return _usable({"steps": [data]}, lead=_lead(text))
     answer = data.get("answer")
     if any(key in data for key in _PLAN_KEYS):
-        plan = _usable(_unwrapped(data), lead=_lead(text))
+        plan = _usable(_unwrap(data), lead=_lead(text))
         if isinstance(plan, Plan) and plan.is_empty and isinstance(answer, str) and answer.strip():
             return DirectAnswer(answer.strip())
         return plan
@@ -96,7 +96,7 @@ def _read_object(
     return DirectAnswer(text.strip())
 
 
-def _unwrapped(data: dict[str, Any]) -> object:
+def _unwrap(data: dict[str, Any]) -> object:
     """Return the plan within ``{"plan": {...}}``, or the object itself; ``"plan": null`` is an empty plan."""
     if "plan" not in data or "steps" in data:
         return data

@@ -48,7 +48,7 @@ def read_task_plan(text: str, *, chars_max: int) -> TaskPlan | Invalid:
         return plan
     if not _LANGUAGE.fullmatch(plan.language_user_detected):
         plan = plan.model_copy(update={"language_user_detected": ""})
-    return _problem(plan.tasks) or _ordered(plan)
+    return _problem(plan.tasks) or _sort_tasks(plan)
 
 
 def _raw_task(raw: object, index: int) -> object:
@@ -84,7 +84,7 @@ def _problem(tasks: tuple[PlannedTask, ...]) -> Invalid | None:
     return None
 
 
-def _ordered(plan: TaskPlan) -> TaskPlan | Invalid:
+def _sort_tasks(plan: TaskPlan) -> TaskPlan | Invalid:
     """Return *plan* with its tasks in an order that can be worked on: always the first whose dependencies are done."""
     waiting, done = list(plan.tasks), list[PlannedTask]()
     while waiting:

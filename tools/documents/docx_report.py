@@ -42,10 +42,10 @@ def document_of(tokens: Sequence[Token], title: str, language: str) -> bytes:
     writer.write(tokens)
     written = io.BytesIO()
     writer.document.save(written)
-    return _repacked(written.getvalue())
+    return _repack(written.getvalue())
 
 
-def _repacked(data: bytes) -> bytes:
+def _repack(data: bytes) -> bytes:
     """Return the archive without times."""
     target = io.BytesIO()
     with (
@@ -64,7 +64,7 @@ class _Writer:
 
     def __init__(self, title: str, language: str) -> None:
         self.document = docx.Document()
-        self._styled(language)
+        self._set_style(language)
         facts = self.document.core_properties
         facts.title, facts.author, facts.comments, facts.keywords = title[:250], "paor", "", ""
         facts.last_modified_by, facts.language, facts.revision = "", language, 1
@@ -79,7 +79,7 @@ class _Writer:
         self._quotes = 0
         self._item_begun = False
 
-    def _styled(self, language: str) -> None:
+    def _set_style(self, language: str) -> None:
         styles = self.document.styles
         normal = styles["Normal"]
         normal.font.name, normal.font.size = _FONT, Pt(11)
@@ -125,7 +125,7 @@ class _Writer:
                 case "fence" | "code_block":
                     self._code(token.content)
                 case "hr":
-                    _bordered(self.document.add_paragraph(), "bottom")
+                    _add_borders(self.document.add_paragraph(), "bottom")
                 case "bullet_list_open":
                     self._lists.append(("List Bullet", None))
                 case "ordered_list_open":
@@ -159,7 +159,7 @@ class _Writer:
         if self._quotes > 0:
             paragraph = self.document.add_paragraph(style="Quote")
             paragraph.paragraph_format.left_indent = Cm(0.8 * min(self._quotes, 4))
-            _bordered(paragraph, "left")
+            _add_borders(paragraph, "left")
             return paragraph
         return self.document.add_paragraph()
 
@@ -187,7 +187,7 @@ class _Writer:
         if not width:
             return
         table = self.document.add_table(len(rows), width, style="Table Grid")
-        _lined(table)
+        _add_line(table)
         for number, (row, written) in enumerate(zip(rows, table.rows, strict=True)):
             for (token, side), cell in zip(row, written.cells, strict=False):
                 paragraph = cell.paragraphs[0]
@@ -207,7 +207,7 @@ class _Writer:
             if token.tag in marks and token.nesting:
                 marks[token.tag] += token.nesting
             elif token.type == "link_open":
-                link = _linked(paragraph, str(token.attrGet("href")))
+                link = _add_link(paragraph, str(token.attrGet("href")))
             elif token.type == "link_close":
                 link = None
             elif token.type == "hardbreak":
@@ -233,7 +233,7 @@ def _element(tag: str, **values: str) -> Any:
     return element
 
 
-def _linked(paragraph: Any, target: str) -> Any:
+def _add_link(paragraph: Any, target: str) -> Any:
     """Return a new link element at the end of *paragraph*."""
     link = OxmlElement("w:hyperlink")
     relation = paragraph.part.relate_to(target[:2000], RELATIONSHIP_TYPE.HYPERLINK, is_external=True)
@@ -247,14 +247,14 @@ def _filled(properties: Any, colour: str) -> None:
     properties.insert_element_before(shade, *_AFTER_SHADE)
 
 
-def _bordered(paragraph: Any, side: str) -> None:
+def _add_borders(paragraph: Any, side: str) -> None:
     size = "12" if side == "left" else "6"
     borders = OxmlElement("w:pBdr")
     borders.append(_element(f"w:{side}", val="single", sz=size, space="8", color=_LINE))
     paragraph._p.get_or_add_pPr().insert_element_before(borders, "w:shd", *_AFTER_SHADE)
 
 
-def _lined(table: Any) -> None:
+def _add_line(table: Any) -> None:
     """Give a table thin grey lines instead of black ones."""
     borders = OxmlElement("w:tblBorders")
     for side in ("top", "left", "bottom", "right", "insideH", "insideV"):

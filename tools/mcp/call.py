@@ -106,7 +106,7 @@ class McpCall:
         """Answer a question of the old protocol: from before where the call is made anew, else when somebody does."""
         from mcp_types import ElicitResult
 
-        known = self._known(self._said(params))
+        known = self._earlier_answer(self._question_record(params))
         if known is not None:
             return ElicitResult.model_validate(known)
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -183,8 +183,8 @@ class McpCall:
         dialogue = self.dialogue
         for key, request in requests.items():
             if request.method == "elicitation/create":
-                params = self._said(request.params)
-                known = self._known(params)
+                params = self._question_record(request.params)
+                known = self._earlier_answer(params)
                 if known is None:
                     dialogue.pending.append((key, params))
                 else:
@@ -200,12 +200,12 @@ class McpCall:
             raise self._question()
         return dialogue.responses
 
-    def _said(self, params: Any) -> dict[str, Any]:
+    def _question_record(self, params: Any) -> dict[str, Any]:
         """Return a question as it may stand in a journal."""
         said: dict[str, Any] = self._redactor.json(plain_of(params))
         return said
 
-    def _known(self, params: dict[str, Any]) -> dict[str, Any] | None:
+    def _earlier_answer(self, params: dict[str, Any]) -> dict[str, Any] | None:
         """Return the answer that this question had before, once."""
         digest = digest_of(params)
         for place, (asked, answer) in enumerate(self._again):
@@ -264,7 +264,7 @@ class McpCall:
             if asked in done:
                 params, answer = asked.result()
                 self.dialogue = Dialogue(
-                    "open", None, [("", self._said(params))], answers=self.dialogue.answers
+                    "open", None, [("", self._question_record(params))], answers=self.dialogue.answers
                 )
                 try:
                     question = self._question()
@@ -281,11 +281,11 @@ class McpCall:
             task.cancel()
             raise
         except Exception as error:  # noqa: BLE001 - of a foreign package over a foreign program
-            raise await self._failed(session, error) from None
+            raise await self._error_of(session, error) from None
         finally:
             asked.cancel()
 
-    async def _failed(self, session: Session, error: Exception) -> Exception:
+    async def _error_of(self, session: Session, error: Exception) -> Exception:
         """Return what an exception of the client means for the call."""
         from mcp_types import CONNECTION_CLOSED, INVALID_PARAMS, PARSE_ERROR, URL_ELICITATION_REQUIRED
 

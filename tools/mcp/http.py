@@ -47,7 +47,7 @@ def http_client(headers: Mapping[str, str], *, message_bytes: int, connect_s: fl
                 return _failure(request, 503, f"it cannot be reached ({type(error).__name__})", REFUSED)
             except httpx2.TransportError as error:
                 return _failure(request, 502, f"the connection broke ({type(error).__name__})", LOST)
-            kind, asked = response.headers.get("content-type", "").lower(), _asked(request)
+            kind, asked = response.headers.get("content-type", "").lower(), _request_message(request)
             is_call = asked.get("method") == CALL
             if response.status_code >= 400 and not kind.startswith("application/json"):
                 await response.aclose()
@@ -57,14 +57,14 @@ def http_client(headers: Mapping[str, str], *, message_bytes: int, connect_s: fl
                 await response.aclose()
                 return _failure(request, 502, "it packed its answer, which it was not asked to", LOST)
             if kind.startswith("application/json"):
-                return await self._bounded(request, response, asked if is_call else None)
+                return await self._read_bounded(request, response, asked if is_call else None)
             if is_call and response.is_success and not kind.startswith("text/event-stream"):
                 await response.aclose()
                 status = response.status_code
                 return _failure(request, 502, f"HTTP {status} with {kind[:60] or 'nothing'} in it", LOST)
             return response
 
-        async def _bounded(
+        async def _read_bounded(
             self, request: httpx2.Request, response: httpx2.Response, call: dict[str, Any] | None
         ) -> httpx2.Response:
             """Return *response* with its body read; one that does not answer *call* becomes a failure."""
@@ -94,7 +94,7 @@ def http_client(headers: Mapping[str, str], *, message_bytes: int, connect_s: fl
     )
 
 
-def _asked(request: httpx2.Request) -> dict[str, Any]:
+def _request_message(request: httpx2.Request) -> dict[str, Any]:
     """Return the JSON-RPC message of a request."""
     try:
         found = json.loads(request.content)
@@ -123,7 +123,7 @@ def _failure(request: httpx2.Request, status: int, words: str, fate: str) -> htt
     import httpx2
 
     error: dict[str, Any] = {"code": -32603, "message": words, "data": {FATE: fate, "status": status}}
-    number = _asked(request).get("id")
+    number = _request_message(request).get("id")
     return httpx2.Response(
         status, json={"jsonrpc": "2.0", "id": number if number is not None else 0, "error": error}
     )

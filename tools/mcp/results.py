@@ -86,7 +86,7 @@ def output_of(result: Any, redactor: Redactor) -> ToolOutput:
         blocks = [
             block for block in blocks if not (block.type == "text" and _repeats(block.text, structured))
         ]
-        inner = _wrapped(structured)
+        inner = _unwrap(structured)
         if isinstance(inner, str) and (inner in said or "result" in structured):
             reader.add("result.txt", inner, "text/plain")
         else:
@@ -97,14 +97,14 @@ def output_of(result: Any, redactor: Redactor) -> ToolOutput:
     return reader.output(dropped=len(result.content) - _BLOCKS_MAX)
 
 
-def _wrapped(structured: Any) -> Any:
+def _unwrap(structured: Any) -> Any:
     """Return the one value of an object with one key, as servers wrap what is no object; else None."""
     return next(iter(structured.values())) if isinstance(structured, dict) and len(structured) == 1 else None
 
 
 def _repeats(text: str, structured: Any) -> bool:
     """Whether a text says the same as the structured content, as servers are asked to do for old clients."""
-    inner = _wrapped(structured)
+    inner = _unwrap(structured)
     if isinstance(inner, str) and text == inner:
         return True
     try:

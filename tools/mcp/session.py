@@ -135,12 +135,14 @@ class Session:
                 target = self._transport = self._child()
             else:
                 target = settings.target
-            callbacks: dict[str, Callable[..., Awaitable[Any]]] = {"elicitation_callback": self._elicited}
+            callbacks: dict[str, Callable[..., Awaitable[Any]]] = {
+                "elicitation_callback": self._on_elicitation
+            }
             if settings.sampling:
-                callbacks["sampling_callback"] = self._sampled
+                callbacks["sampling_callback"] = self._on_sampling
             if settings.roots:
                 callbacks["list_roots_callback"] = self._roots
-            client = Client(target, mode=mode, cache=None, message_handler=self._heard, **callbacks)  # type: ignore[arg-type]
+            client = Client(target, mode=mode, cache=None, message_handler=self._on_message, **callbacks)  # type: ignore[arg-type]
             async with client:
                 self.client = client
                 await self._list()
@@ -171,7 +173,7 @@ class Session:
         self.is_legacy = client.session.initialize_result is not None
         for _ in range(_PAGES_MAX):
             page = await client.list_tools(cursor=cursor)
-            found += [_listed(tool) for tool in page.tools]
+            found += [_listing_of(tool) for tool in page.tools]
             if page.next_cursor is None or page.next_cursor == cursor:
                 break
             cursor = page.next_cursor
@@ -179,17 +181,17 @@ class Session:
                 raise ToolError(f"it lists more than {10 * self._settings.tools_max} tools")
         self.listed = tuple(found)
 
-    async def _heard(self, message: Any) -> None:
+    async def _on_message(self, message: Any) -> None:
         if type(message).__name__ == "ToolListChangedNotification":
             self.changed = True
 
-    async def _elicited(self, context: Any, params: Any) -> Any:
+    async def _on_elicitation(self, context: Any, params: Any) -> Any:
         from mcp_types import ElicitResult
 
         caller = self.caller
         return await caller.elicited(params) if caller is not None else ElicitResult(action="cancel")
 
-    async def _sampled(self, context: Any, params: Any) -> Any:
+    async def _on_sampling(self, context: Any, params: Any) -> Any:
         from mcp_types import INVALID_REQUEST, ErrorData
 
         if self.caller is None:
@@ -227,7 +229,7 @@ def roots_of(settings: McpSettings) -> Any:
     return ListRootsResult(roots=[Root(uri=folder.as_uri(), name=folder.name) for folder in folders])  # type: ignore[arg-type]
 
 
-def _listed(tool: Any) -> Listed:
+def _listing_of(tool: Any) -> Listed:
     hints = tool.annotations
     return Listed(
         name=tool.name,

@@ -100,8 +100,8 @@ class McpServer:
 
     def refresh(self) -> tuple[Tool, ...]:
         """List the tools again and return them; engines that were made before keep theirs."""
-        session = self._wait(self._relisted())
-        return self._taken(session)
+        session = self._wait(self._relist())
+        return self._take_tools(session)
 
     def rename(self, name: str) -> tuple[Tool, ...]:
         """
@@ -111,9 +111,9 @@ class McpServer:
             name: The first part.
         """
         self.settings = replace(self.settings, name=name)
-        return self._taken(self._wait(self._ready()))
+        return self._take_tools(self._wait(self._ready()))
 
-    def _taken(self, session: Session) -> tuple[Tool, ...]:
+    def _take_tools(self, session: Session) -> tuple[Tool, ...]:
         self.prefix = prefix = prefix_of(self.settings, session.own_name)
         entries, skipped = entries_of(self.settings, prefix, session.listed)
         self.skipped = {name: self._redactor.text(reason) for name, reason in skipped.items()}
@@ -135,7 +135,7 @@ class McpServer:
         listed = entry.listed
 
         async def run(**arguments: Any) -> ToolOutput:
-            return await self._called(listed.name, arguments, entry.effect, _NOWHERE)
+            return await self._call(listed.name, arguments, entry.effect, _NOWHERE)
 
         return McpTool(
             name=entry.name,
@@ -172,13 +172,13 @@ class McpServer:
             raise
         return asyncio.run_coroutine_threadsafe(work, loop).result()
 
-    async def _called(
+    async def _call(
         self, name: str, arguments: Mapping[str, Any], effect: Effect, context: ToolContext
     ) -> ToolOutput:
         """Make a call from any event loop; cancelling it cancels the request."""
         call = McpCall(self.settings, self._redactor, name, dict(arguments), effect, context)
         loop = self._running()
-        made = asyncio.run_coroutine_threadsafe(self._made(call), loop)
+        made = asyncio.run_coroutine_threadsafe(self._make(call), loop)
         try:
             return output_of(await asyncio.wrap_future(made), self._redactor)
         except StateRefused:
@@ -189,10 +189,10 @@ class McpServer:
 
     # -- on the loop -----------------------------------------------------------------------------------------------
 
-    async def _relisted(self) -> Session:
+    async def _relist(self) -> Session:
         """Return a session whose listing is of now."""
         if self._session is not None and self._tools is not None:
-            await self._dropped()
+            await self._drop()
         return await self._ready()
 
     async def _ready(self) -> Session:
@@ -206,7 +206,7 @@ class McpServer:
                 self._session, task = None, asyncio.create_task(_closed_when_idle(session))
                 self._closing.add(task)
                 task.add_done_callback(self._closing.discard)
-            await self._dropped()
+            await self._drop()
             session = Session(self.settings)
             try:
                 await session.open()
@@ -215,7 +215,7 @@ class McpServer:
             self._session = session
             return session
 
-    async def _dropped(self) -> None:
+    async def _drop(self) -> None:
         session, self._session = self._session, None
         if session is not None:
             await session.close()
@@ -225,35 +225,35 @@ class McpServer:
         for item in held:
             item.task.cancel()
             await item.session.close()
-        await self._dropped()
+        await self._drop()
         for task in list(self._closing):
             task.cancel()
 
-    async def _made(self, call: McpCall) -> Any:
+    async def _make(self, call: McpCall) -> Any:
         """Make a call or go on with one; see `call`."""
         resumption = call.context.resumption
         if resumption is None:
-            return await self._attempted(call, lambda session: call.begin(session))
+            return await self._attempt(call, lambda session: call.begin(session))
         call.dialogue = Dialogue.read(resumption.state)
         answer = elicit_result(accepted=resumption.accepted, content=resumption.content)
         held = self._held.pop(call.context.idempotency_key, None)
         if held is not None and not held.session.ended and not resumption.again:
-            return await self._released(held, call, answer)
+            return await self._answer_open(held, call, answer)
         was_open = call.dialogue.way == "open"
         call.answered(answer)
         answers = list(call.dialogue.answers)
         if not was_open and not resumption.again:
             try:
-                return await self._attempted(call, call.go_on)
+                return await self._attempt(call, call.go_on)
             except StateRefused:
                 pass
         if not call.may_repeat:
             raise call.lost(
                 f"no longer knows the call of {call.name} that asked; it may have done a part of it"
             )
-        return await self._attempted(call, lambda session: call.begin(session, answers))
+        return await self._attempt(call, lambda session: call.begin(session, answers))
 
-    async def _attempted(self, call: McpCall, attempt: Any) -> Any:
+    async def _attempt(self, call: McpCall, attempt: Any) -> Any:
         """
         Make one attempt in a session, and another in a new one where the server turned the first away unread.
 
@@ -279,7 +279,7 @@ class McpServer:
             except CallRefused as error:
                 if last or isinstance(error, StateRefused):
                     raise
-                await self._dropped()
+                await self._drop()
             finally:
                 session.calls -= 1
         raise AssertionError("the second attempt returns or raises")
@@ -300,7 +300,7 @@ class McpServer:
             await oldest.session.close()
         return held.question
 
-    async def _released(self, held: Open, call: McpCall, answer: dict[str, Any]) -> Any:
+    async def _answer_open(self, held: Open, call: McpCall, answer: dict[str, Any]) -> Any:
         """Answer an open call's question and wait on."""
         from mcp_types import ElicitResult
 
@@ -346,7 +346,7 @@ class McpTool(Tool):
 
     def invoke(self, arguments: Mapping[str, Any], context: ToolContext) -> Any:
         """Return the call as a coroutine; names of arguments need not be names in Python."""
-        return self.server._called(self.own_name, arguments, self.effect, context)
+        return self.server._call(self.own_name, arguments, self.effect, context)
 
 
 def mcp_tools(target: Any, **options: Any) -> tuple[Tool, ...]:

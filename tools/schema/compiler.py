@@ -66,11 +66,11 @@ def compile_schema(schema: Node, graph: SchemaGraph) -> Draft202012Validator:
         if not rough.isdisjoint(node.get("patternProperties", ())):
             raise SchemaError(f"schema {cut(place)}/patternProperties: look-around is not supported in names")
         if node.get("pattern") in rough:
-            _bound(node)
+            _bind_pattern(node)
     return validator(bounded, rough=True)
 
 
-def _bound(node: Node) -> None:
+def _bind_pattern(node: Node) -> None:
     """Make the pattern of *node* apply to short texts only, and refuse long ones."""
     short = {"maxLength": ROUGH_TEXT_MAX}
     bound = {"if": short, "then": {"pattern": node.pop("pattern")}, "else": short}

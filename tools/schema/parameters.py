@@ -67,7 +67,7 @@ class ParameterSchema:
     """
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
-        self.schema: dict[str, Any] = _copied(schema)
+        self.schema: dict[str, Any] = _copy(schema)
         self._graph = SchemaGraph(self.schema)
         self._validator = compile_schema(self.schema, self._graph)
         declared = self._graph.parts(self.schema, keys=COMBINED)
@@ -127,12 +127,12 @@ class ParameterSchema:
                 unusable[name] = foreign(error.code, error.path, error.reason)
         problems = [missing([name]) for name in self.required if name not in arguments]
         problems += [unknown([name]) for name in usable if not self._is_known(name)]
-        found = [*unusable.values(), *self._listed(usable)]
+        found = [*unusable.values(), *self._list_problems(usable)]
         found = [problem for problem in found if problem.code != "missing" or problem.path not in unusable]
         found.sort(key=lambda problem: (_ORDER.index(problem.code), problem.path, problem.message))
         return list(dict.fromkeys(problems + found))
 
-    def _listed(self, arguments: dict[str, Any]) -> Iterator[Problem]:
+    def _list_problems(self, arguments: dict[str, Any]) -> Iterator[Problem]:
         """Return what the validator finds wrong, unless that could take too long to list."""
         if self._validator.is_valid(arguments):
             return
@@ -164,7 +164,7 @@ class ParameterSchema:
         if preferred:
             wanted = {name: value for name, value in preferred.items() if name in self.optional}
             wanted = given | {name: value for name, value in wanted.items() if name not in given}
-        filled = self._filled(self._top, wanted, DEPTH_MAX) if self._has_defaults else wanted
+        filled = self._fill(self._top, wanted, DEPTH_MAX) if self._has_defaults else wanted
         if filled is given or self._is_valid(filled):
             return filled
         result, before = given, set(self.check(given))
@@ -176,13 +176,13 @@ class ParameterSchema:
                     result, before = trial, after
         return self.fill(result) if preferred else result
 
-    def _filled(self, plan: _Plan, given: dict[str, Any], depth: int) -> dict[str, Any]:
+    def _fill(self, plan: _Plan, given: dict[str, Any], depth: int) -> dict[str, Any]:
         """Return *given* with defaults, or *given* itself if there are none to fill."""
         changes: dict[str, Any] = {}
         for name, node in plan.nested:
             value = given.get(name)
             if type(value) is dict and depth > 0:
-                filled = self._filled(self._plan(node), value, depth - 1)
+                filled = self._fill(self._plan(node), value, depth - 1)
                 if filled is not value:
                     changes[name] = filled
         for name, default in plan.defaults:
@@ -214,7 +214,7 @@ def _names(parts: list[Node], key: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for part in parts for name in part.get(key, ())))
 
 
-def _copied(schema: object) -> dict[str, Any]:
+def _copy(schema: object) -> dict[str, Any]:
     if not isinstance(schema, Mapping):
         raise SchemaError(f"schema: expected a mapping, found a {type(schema).__name__}")
     try:

@@ -56,13 +56,13 @@ def foreign(code: str, path: Sequence[str | int], reason: str) -> Problem:
 
 def misfit(code: str, path: Sequence[str | int], expected: str, found: object) -> Problem:
     """Return the problem of a value that is not as it must be."""
-    return _problem(code, path, f"{_clipped(expected, _LIMIT_MAX)}; found {_shown(found)}")
+    return _problem(code, path, f"{_clip(expected, _LIMIT_MAX)}; found {_shown(found)}")
 
 
 def _problem(code: str, path: Sequence[str | int], words: str) -> Problem:
     shown = _path_of(path)
-    message = f"{_clipped(_line(shown), _QUOTED_MAX) or 'the arguments'} {words}"
-    return Problem(code, shown, _clipped(message, MESSAGE_MAX))
+    message = f"{_clip(_line(shown), _QUOTED_MAX) or 'the arguments'} {words}"
+    return Problem(code, shown, _clip(message, MESSAGE_MAX))
 
 
 def _path_of(path: Sequence[str | int]) -> str:
@@ -88,7 +88,7 @@ def problems_of(error: Any, arguments: object) -> Iterator[Problem]:
         arguments: What was validated.
     """
     kind = type(error.kind).__name__
-    path, found = _located(arguments, error.instance_path)
+    path, found = _locate(arguments, error.instance_path)
     if kind == "Required":
         yield missing([*path, error.kind.property])
     elif kind in ("AdditionalProperties", "UnevaluatedProperties"):
@@ -115,7 +115,7 @@ def _forbidden(place: Sequence[str | int], path: list[str | int], found: object)
 
 def _of_branches(error: Any, arguments: object) -> Iterator[Problem]:
     """Return the problems of a value that fits no branch of ``anyOf`` or ``oneOf``."""
-    path, found = _located(arguments, error.instance_path)
+    path, found = _locate(arguments, error.instance_path)
     branches: list[list[Any]] = error.kind.context
     meant = [branch for branch in branches if not _types_at(branch, error.instance_path)]
     if not meant:
@@ -142,7 +142,7 @@ def _types_at(branch: list[Any], path: list[str | int]) -> list[str]:
     ]
 
 
-def _located(arguments: object, path: Sequence[str | int]) -> tuple[list[str | int], Any]:
+def _locate(arguments: object, path: Sequence[str | int]) -> tuple[list[str | int], Any]:
     """
     Return the real path and the value there.
 
@@ -214,9 +214,9 @@ def _shown(value: object) -> str:
     if isinstance(value, (list, tuple)):
         return f"a list of {len(value)} items"
     if isinstance(value, str):
-        return _clipped(json.dumps(value[:_QUOTED_MAX]), _QUOTED_MAX - 3 * (len(value) > _QUOTED_MAX))
+        return _clip(json.dumps(value[:_QUOTED_MAX]), _QUOTED_MAX - 3 * (len(value) > _QUOTED_MAX))
     if value is None or isinstance(value, (bool, int, float)):
-        return _clipped(_json(value), _QUOTED_MAX)
+        return _clip(_json(value), _QUOTED_MAX)
     return f"a Python {type(value).__name__[:_QUOTED_MAX]}"
 
 
@@ -232,5 +232,5 @@ def _line(text: str) -> str:
     return json.dumps(text)[1:-1].replace('\\"', '"').replace("\x7f", "?")
 
 
-def _clipped(text: str, length: int) -> str:
+def _clip(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[: length - 3]}..."

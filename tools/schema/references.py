@@ -99,9 +99,9 @@ class SchemaGraph:
                     f"schema {cut(place)}: {key} below a nested $id is not supported; remove the $id"
                 )
             if reference == "#" or reference.startswith("#/"):
-                yield self._pointed(reference, place), reference, False
+                yield self._follow_pointer(reference, place), reference, False
 
-    def _pointed(self, reference: str, place: str) -> Any:
+    def _follow_pointer(self, reference: str, place: str) -> Any:
         found: Any = self.root
         for step in unquote(reference[1:]).split("/")[1:]:
             step = step.replace("~1", "/").replace("~0", "~")
@@ -115,7 +115,7 @@ class SchemaGraph:
 
     def _target(self, reference: str, place: str) -> Any:
         if reference == "#" or reference.startswith("#/"):
-            return self._pointed(reference, place)
+            return self._follow_pointer(reference, place)
         if reference[1:] not in self._anchors:
             raise SchemaError(f"schema {cut(place)}: there is no anchor {cut(reference)} in the document")
         return self._anchors[reference[1:]]

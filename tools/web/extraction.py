@@ -94,7 +94,7 @@ def page_of(fetched: Fetched, form: str, depth: str, settings: WebSettings) -> P
             found = _plain(source)
         else:
             whole = f"text/html; charset={charset}"
-            found = _extracted(source, fetched.url, form, depth) or replace(
+            found = _extract(source, fetched.url, form, depth) or replace(
                 convert(name, fetched.data, mime=whole), mime="text/markdown"
             )
         found = Converted(found.text, found.mime, found.title, notes=(*notes, *found.notes))
@@ -108,7 +108,7 @@ def page_of(fetched: Fetched, form: str, depth: str, settings: WebSettings) -> P
     return Page(fetched.url, found.title or name, text, form, notes, source)
 
 
-def _extracted(source: str, url: str, form: str, depth: str) -> Converted | None:
+def _extract(source: str, url: str, form: str, depth: str) -> Converted | None:
     """Return the main text of a page, or None where there is too little of it to be found."""
     import trafilatura
 

@@ -78,7 +78,7 @@ class Fetcher:
         if kept is not None:
             return kept
         deadline = Deadline(self.settings.page_s, within)
-        fetched = self._followed(url, policy, deadline)
+        fetched = self._follow(url, policy, deadline)
         if fetched.status != 200:
             raise ToolError(f"the server answered {fetched.status}")
         if not fetched.data:
@@ -86,7 +86,7 @@ class Fetcher:
         self._pages.put(key, fetched, len(fetched.data))
         return fetched
 
-    def _followed(self, url: str, policy: Policy, deadline: Deadline, *, rules: bool = False) -> Fetched:
+    def _follow(self, url: str, policy: Policy, deadline: Deadline, *, rules: bool = False) -> Fetched:
         """Return the answer at *url* or where it redirects to; *rules*: it is a robots.txt, asked for at once."""
         import httpx
 
@@ -164,7 +164,7 @@ class Fetcher:
         rules = self._rules.get(key)
         if rules is None:
             try:
-                answer = self._followed(place, policy, deadline, rules=True)
+                answer = self._follow(place, policy, deadline, rules=True)
                 rules = rules_of(answer.status, answer.data)
             except AddressRefused:
                 raise
@@ -194,7 +194,7 @@ def _body(response: httpx.Response, limit: int, deadline: Deadline, *, cut: bool
         raise ToolError(f"is larger than {limit:,} bytes")
     parts: list[bytes] = []
     size = 0
-    for part in _unpacked(response, limit, deadline):
+    for part in _unpack(response, limit, deadline):
         parts.append(part)
         size += len(part)
         if size > limit:
@@ -204,7 +204,7 @@ def _body(response: httpx.Response, limit: int, deadline: Deadline, *, cut: bool
     return b"".join(parts)[:limit]
 
 
-def _unpacked(response: httpx.Response, limit: int, deadline: Deadline) -> Iterator[bytes]:
+def _unpack(response: httpx.Response, limit: int, deadline: Deadline) -> Iterator[bytes]:
     """Yield the body in parts of at most *limit* + 1 bytes; stop with an error after *limit* packed bytes."""
     encoding = response.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in ("", "identity", "gzip", "x-gzip", "deflate"):

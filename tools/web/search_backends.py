@@ -86,7 +86,7 @@ class TavilySearch:
         }
         body = {name: value for name, value in wanted.items() if value is not None}
         headers = {"Authorization": f"Bearer {self._key}"}
-        reply = _asked(
+        reply = _ask_server(
             self.name, "POST", f"{self._url}/search", query, headers=headers, json=body, secret=self._key
         )
         hits = _hits(reply.get("results"), raw_content="raw_content", published="published_date")
@@ -125,7 +125,7 @@ class SearxngSearch:
         }
         params = {name: value for name, value in wanted.items() if value is not None}
         secret = self._auth[1] if self._auth else ""
-        reply = _asked(
+        reply = _ask_server(
             self.name, "GET", f"{self._url}/search", query, params=params, auth=self._auth, secret=secret
         )
         hits = _hits(reply.get("results"), published="publishedDate")
@@ -199,7 +199,7 @@ def _address(url: str, name: str) -> tuple[str, tuple[str, str] | None]:
     return urlunsplit((parts.scheme, netloc, parts.path.rstrip("/"), "", "")), auth
 
 
-def _asked(
+def _ask_server(
     name: str, method: str, url: str, query: SearchQuery, *, secret: str, **options: Any
 ) -> Mapping[str, Any]:
     """

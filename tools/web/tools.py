@@ -101,18 +101,18 @@ class _Web:
     def search(self, context: ToolContext, **arguments: Any) -> ToolOutput:
         """Search; one document of results, and one for each page's text that the back end has."""
         query = _query(arguments, Deadline(self.settings.call_s))
-        reply, notes = self._found(query, context.policy)
+        reply, notes = self._filter(query, context.policy)
         pages = [Page(hit.url, hit.title, hit.raw_content or hit.content, "text") for hit in reply.hits]
         facts, notes = self._facts(query.query, pages, notes)
         hits = _best_first(reply.hits, facts)
-        documents = [Document("results.md", _listed(query, reply.answer, hits), "text/markdown")]
+        documents = [Document("results.md", _markdown_list(query, reply.answer, hits), "text/markdown")]
         if query.include_raw_content:
             documents += [
                 Document(f"{number:02d}-raw.md", hit.raw_content, "text/markdown")
                 for number, hit in enumerate(hits, 1)
                 if hit.raw_content
             ]
-        return ToolOutput(documents, notes, facts or _scored(hits))
+        return ToolOutput(documents, notes, facts or _scores_of(hits))
 
     def scrape(self, context: ToolContext, **arguments: Any) -> ToolOutput:
         """Search, then read what was found."""
@@ -122,7 +122,7 @@ class _Web:
         if query.query.strip().lower().startswith(("http://", "https://")):
             reply = SearchReply((SearchHit(query.query.strip()),))
         else:
-            reply, notes = self._found(query, context.policy)
+            reply, notes = self._filter(query, context.policy)
         if not reply.hits:
             return ToolOutput((), notes)
         outcomes = self._read(context.policy, deadline, [hit.url for hit in reply.hits], arguments)
@@ -130,7 +130,7 @@ class _Web:
         outcomes = [_or_raw(outcome, raw.get(outcome.url)) for outcome in outcomes]
         output = self._output(query.query, outcomes, notes, sources=query.include_raw_content)
         answer = [Document("answer.md", reply.answer, "text/markdown")] if reply.answer else []
-        return ToolOutput([*answer, *output.documents], output.notes, output.web or _scored(reply.hits))
+        return ToolOutput([*answer, *output.documents], output.notes, output.web or _scores_of(reply.hits))
 
     def crawl(
         self,
@@ -167,7 +167,7 @@ class _Web:
         turns = [links[turn] for turn in range(100) for links in lists if turn < len(links)]
         return [url for url in dict.fromkeys(turns) if url not in seen][:left]
 
-    def _found(self, query: SearchQuery, policy: Policy) -> tuple[SearchReply, tuple[str, ...]]:
+    def _filter(self, query: SearchQuery, policy: Policy) -> tuple[SearchReply, tuple[str, ...]]:
         """Return the results that domains and policy allow, each once, and a note on them."""
         reply = self.backend.search(query)
         hits: dict[str, SearchHit] = {}
@@ -271,7 +271,7 @@ def _best_first(found: Iterable[Found], facts: Sequence[WebFact]) -> list[Found]
     return sorted(found, key=lambda item: order.get(item.url, len(facts)))
 
 
-def _scored(hits: Sequence[SearchHit]) -> list[WebFact]:
+def _scores_of(hits: Sequence[SearchHit]) -> list[WebFact]:
     """Return the scores that a back end gives, where nothing else is known of the pages."""
     return [WebFact(hit.url, hit.score) for hit in hits if hit.score is not None]
 
@@ -284,7 +284,7 @@ def _or_raw(outcome: _Outcome, hit: SearchHit | None) -> _Outcome:
     return _Outcome(outcome.url, Page(hit.url, hit.title or hit.url, hit.raw_content, "markdown", (note,)))
 
 
-def _listed(query: SearchQuery, answer: str, hits: Sequence[SearchHit]) -> str:
+def _markdown_list(query: SearchQuery, answer: str, hits: Sequence[SearchHit]) -> str:
     """Return results as Markdown: each URL on a line of its own, so that web.crawl finds it."""
     parts = [f"# Results for: {' '.join(query.query.split())}"]
     if answer:

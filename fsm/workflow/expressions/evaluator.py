@@ -211,35 +211,35 @@ def rendered(template: Any, variables: Mapping[str, Any], *, strict: bool = True
     Raises:
         ExpressionError: A placeholder cannot be parsed or evaluated, or the result is too large.
     """
-    result = _rendered(template, _Scope(variables, strict, Work()), TEMPLATE_DEPTH_MAX)
+    result = _render_value(template, _Scope(variables, strict, Work()), TEMPLATE_DEPTH_MAX)
     if type(result) in (list, dict) and not _is_small(result):
         raise ExpressionError("range", f"more than {VALUES_MAX} values or {CHARS_MAX} characters", "", 0)
     return result
 
 
-def _rendered(template: Any, scope: _Scope, depth: int) -> Any:
+def _render_value(template: Any, scope: _Scope, depth: int) -> Any:
     if type(template) is str:
-        return _filled(template, scope)
+        return _fill(template, scope)
     if depth <= 0:
         raise ExpressionError("limit", "a template nested too deep", "", 0)
     if type(template) is list:
-        return [_rendered(item, scope, depth - 1) for item in template]
+        return [_render_value(item, scope, depth - 1) for item in template]
     if type(template) is dict:
-        return {key: _rendered(item, scope, depth - 1) for key, item in template.items()}
+        return {key: _render_value(item, scope, depth - 1) for key, item in template.items()}
     return template
 
 
-def _filled(template: str, scope: _Scope) -> Any:
+def _fill(template: str, scope: _Scope) -> Any:
     if "${" not in template:
         return template
     parts = template_parts(template)
     filled = [part for part in parts if not (isinstance(part, str) and part.isspace())]
     if len(filled) == 1 and isinstance(filled[0], tuple):
-        return _valued(template, filled[0], scope)
+        return _value_of(template, filled[0], scope)
     texts: list[str] = []
     for part in parts:
         try:
-            texts.append(part if isinstance(part, str) else text(_valued(template, part, scope)))
+            texts.append(part if isinstance(part, str) else text(_value_of(template, part, scope)))
             scope.work.spend(len(texts[-1]))
         except Misfit as misfit:
             at = 0 if isinstance(part, str) else part[0]
@@ -249,7 +249,7 @@ def _filled(template: str, scope: _Scope) -> Any:
     return "".join(texts)
 
 
-def _valued(template: str, part: tuple[int, Expression], scope: _Scope) -> Any:
+def _value_of(template: str, part: tuple[int, Expression], scope: _Scope) -> Any:
     """Return a placeholder's value; an error's position counts in the whole template."""
     start, expression = part
     try:

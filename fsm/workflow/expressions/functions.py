@@ -187,10 +187,10 @@ def member(base: Any, key: Any) -> Any:
         return base.get(key)
     if type(base) is list:
         if not is_number(key) or key != int(key):
-            raise Misfit("type", f"an item of a list has a whole number, not {_named(key)}")
+            raise Misfit("type", f"an item of a list has a whole number, not {_key_text(key)}")
         index = int(key)
         return base[index] if -len(base) <= index < len(base) else None
-    raise Misfit("type", f"{kind_of(base)} has no {_named(key)}")
+    raise Misfit("type", f"{kind_of(base)} has no {_key_text(key)}")
 
 
 def text(value: Any) -> str:
@@ -205,7 +205,7 @@ def json_text(value: Any) -> str:
     return _text(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
-def _named(key: Any) -> str:
+def _key_text(key: Any) -> str:
     return f"key {key[:40]!a}" if type(key) is str else f"item {key}" if is_number(key) else kind_of(key)
 
 
@@ -224,7 +224,7 @@ def _text(value: str) -> str:
 # -- functions ---------------------------------------------------------------------------------------------------
 
 
-def _taken(name: str, value: Any, what: str, *types: type) -> Any:
+def _check_argument(name: str, value: Any, what: str, *types: type) -> Any:
     """Return what a function is given, which is of one of these types."""
     if type(value) not in types:
         raise Misfit("type", f"{name}() takes {what}, not {kind_of(value)}")
@@ -232,15 +232,17 @@ def _taken(name: str, value: Any, what: str, *types: type) -> Any:
 
 
 def _list(name: str, value: Any) -> Any:
-    return [] if value is None else _taken(name, value, "a list", list)
+    return [] if value is None else _check_argument(name, value, "a list", list)
 
 
 def _len(value: Any) -> int:
-    return 0 if value is None else len(_taken("len", value, "a text, list or object", str, list, dict))
+    return (
+        0 if value is None else len(_check_argument("len", value, "a text, list or object", str, list, dict))
+    )
 
 
 def _keys(value: Any) -> list[str]:
-    return [] if value is None else list(_taken("keys", value, "an object", dict))
+    return [] if value is None else list(_check_argument("keys", value, "an object", dict))
 
 
 def _float(value: Any) -> Any:
@@ -257,14 +259,14 @@ def _float(value: Any) -> Any:
 def _numbers(name: str, values: tuple[Any, ...]) -> list[Any]:
     given = list(values[0]) if len(values) == 1 and type(values[0]) is list else list(values)
     for value in given:
-        _taken(name, value, "numbers", int, float)
+        _check_argument(name, value, "numbers", int, float)
     if not given:
         raise Misfit("range", f"{name}() of an empty list")
     return given
 
 
 def _join(values: Any, separator: Any = ",") -> str:
-    given, between = _list("join", values), str(_taken("join", separator, "a text", str))
+    given, between = _list("join", values), str(_check_argument("join", separator, "a text", str))
     texts = [text(value) for value in given]
     if sum(map(len, texts)) + len(between) * len(texts) > CHARS_MAX:
         raise Misfit("range", f"a text of more than {CHARS_MAX} characters")
@@ -272,7 +274,7 @@ def _join(values: Any, separator: Any = ",") -> str:
 
 
 def _on_text(name: str, call: Callable[[str], str]) -> Function:
-    return Function(1, 1, lambda value: call(_taken(name, value, "a text", str)))
+    return Function(1, 1, lambda value: call(_check_argument(name, value, "a text", str)))
 
 
 class Function(NamedTuple):

@@ -103,7 +103,7 @@ def parse_expression(text: str) -> Expression:
 
     if len(text) > TEXT_MAX:
         raise ExpressionError("limit", f"longer than {TEXT_MAX} characters", text, TEXT_MAX)
-    body = _unwrapped(text)
+    body = _unwrap(text)
     if not body.strip():
         raise ExpressionError("syntax", "an empty expression", text, 0)
     try:
@@ -115,7 +115,7 @@ def parse_expression(text: str) -> Expression:
     return Expression(text, root, tuple(dict.fromkeys(_names(root))))
 
 
-def _unwrapped(text: str) -> str:
+def _unwrap(text: str) -> str:
     """Return *text* with blanks instead of a ``${`` before it, and without the ``}`` behind it."""
     body = text.strip()
     if body.startswith("${") and body.endswith("}"):

@@ -59,7 +59,7 @@ def _content(content: object) -> str:
     return text_in(content)
 
 
-def _parsed(
+def _parse_message(
     text: str, refusal: str, calls: list[Any], finish: object, usage: Usage | None, id: str
 ) -> ParsedReply:
     """Return the reply of a message, whichever way it came."""
@@ -117,14 +117,14 @@ class ChatReader(ReplyReader):
         if choice.message.function_call:
             calls.append({"type": "function", "function": members(choice.message.function_call)})
         text, refusal = _content(choice.message.content), text_in(choice.message.refusal)
-        return _parsed(text, refusal, calls, choice.finish_reason, self.usage, text_in(reply.id))
+        return _parse_message(text, refusal, calls, choice.finish_reason, self.usage, text_in(reply.id))
 
     def end(self) -> ParsedReply | AttemptFault:
         if self._finish is None:
             return cut_stream(self.usage)
         calls = [self._calls[index] for index in sorted(self._calls)]
         refusal = "".join(self._refusal)
-        return _parsed("".join(self._text), refusal, calls, self._finish, self.usage, self._id)
+        return _parse_message("".join(self._text), refusal, calls, self._finish, self.usage, self._id)
 
 
 class ChatWire(Interface):

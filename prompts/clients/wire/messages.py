@@ -104,7 +104,7 @@ class MessagesReader(ReplyReader):
             error = getattr(reply, "error", None)
             return told_fault(error, self.usage) if error else bad_body("it has no content", self.usage)
         self._message = {name: getattr(reply, name) for name in ("id", "stop_reason", "stop_details")}
-        return self._parsed([members(block) for block in content])
+        return self._parse_message([members(block) for block in content])
 
     def end(self) -> ParsedReply | AttemptFault:
         if "stop_reason" not in self._message:
@@ -115,9 +115,9 @@ class MessagesReader(ReplyReader):
                 block["text"] = text_in(block.get("text")) + pieces
             elif pieces:
                 block["input"] = _input(pieces)
-        return self._parsed([self._blocks[index] for index in sorted(self._blocks)])
+        return self._parse_message([self._blocks[index] for index in sorted(self._blocks)])
 
-    def _parsed(self, blocks: list[dict[str, Any]]) -> ParsedReply:
+    def _parse_message(self, blocks: list[dict[str, Any]]) -> ParsedReply:
         """Return the reply of a message, whichever way it came."""
         usage, id = self.usage, text_in(self._message.get("id"))
         stop = text_in(self._message.get("stop_reason"))

@@ -117,7 +117,10 @@ def perform(job: Mapping[str, Any]) -> dict[str, Any]:
             if job["part"] == "start":
                 _settle(engine, job, notes, _start(engine, job, notes))
             else:
-                found = {"lost": _lost(engine.journal, notes), "left": [*map(str, engine.journal.verify())]}
+                found = {
+                    "lost": _lost_rows(engine.journal, notes),
+                    "left": [*map(str, engine.journal.verify())],
+                }
                 _settle(engine, job, notes, _resume(engine, job, notes))
             points.target = 0
             journal = engine.journal
@@ -245,7 +248,7 @@ def _answer_in_doubt(notes: Notes, key: str, given: Mapping[str, Any] | None) ->
     return {"outcome": "done", "result": last["value"]}
 
 
-def _lost(journal: Journal, notes: Notes) -> list[str]:
+def _lost_rows(journal: Journal, notes: Notes) -> list[str]:
     """Return the rows that were reported to a caller and are not in the journal."""
     known = {row.run_id: journal.transitions(row.run_id) for row in journal.runs()}
     lost = []

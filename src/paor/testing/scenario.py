@@ -147,9 +147,9 @@ class _Reader:
         if not result.ok:
             sure = result.retryable and row.request.get("effect") == "once"
             return New("NotStarted" if sure else "ToolError", (result.error or "",))
-        return self._returned(result)
+        return self._return_value(result)
 
-    def _returned(self, result: ToolResult) -> Any:
+    def _return_value(self, result: ToolResult) -> Any:
         documents = [(item.name, self._body(item.payload.n), item.mime) for item in result.documents]
         notes = [
             note for note in result.notes if not any(note.startswith(f"{name}: ") for name, _, _ in documents)

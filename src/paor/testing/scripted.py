@@ -251,7 +251,7 @@ def walk(journal: Journal, run_id: str) -> Walk:
     for item in rows:
         change = journal.change(item.run, json.dumps(dict(item.change)))
         if "prompt" in item.request:
-            asked.append(_asked(journal, item))
+            asked.append(_ask_of(journal, item))
         asked += [
             Asked("text", _body(journal, item.run, prompt) or "", _body(journal, item.run, reply))
             for prompt, reply in item.outcome.get("texts", ())
@@ -277,7 +277,7 @@ def _body(journal: Journal, run: int, place: Mapping[str, Any]) -> str | None:
     return body if isinstance(body, str) or body is None else body.decode("utf-8", "replace")
 
 
-def _asked(journal: Journal, row: Transition) -> Asked:
+def _ask_of(journal: Journal, row: Transition) -> Asked:
     messages = [_body(journal, row.run, place) for place in row.request["prompt"]]
     prompt = "\n\n".join("(erased)" if text is None else text for text in messages)
     reply = row.outcome.get("reply")

@@ -81,7 +81,7 @@ class _Mail:
         subject = _shown(message, "Subject")
         headers = [f"- {name}: {value}" for name in _HEADERS if (value := _shown(message, name))]
         blocks = ["\n".join(headers)] if headers else []
-        texts, attachments = self._sorted(message)
+        texts, attachments = self._sort(message)
         if not texts and not attachments and message.get_content_type() in _ENCRYPTED:
             raise ConversionError("encrypted", "is an encrypted mail; save its text and try again")
         blocks += map(self._text, texts)
@@ -90,7 +90,7 @@ class _Mail:
         text = tidy("\n\n".join(block for block in blocks if block.strip()))
         return Converted(text, MIME, subject, notes=tuple(self.notes))
 
-    def _sorted(self, message: Message) -> tuple[list[Message], list[Message]]:
+    def _sort(self, message: Message) -> tuple[list[Message], list[Message]]:
         """Return the parts that are the mail's text, and those that are attached."""
         texts: list[Message] = []
         attachments: list[Message] = []

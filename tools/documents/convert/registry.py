@@ -154,12 +154,10 @@ def convert(name: str, data: bytes, *, mime: str | None = None, size_max: int = 
     Raises:
         ConversionError: For every document that gives no text; ``code`` says why.
     """
-    return _converted(name, data, mime=mime, size_max=size_max)
+    return _convert(name, data, mime=mime, size_max=size_max)
 
 
-def _converted(
-    name: str, data: bytes, *, mime: str | None = None, size_max: int, depth: int = 0
-) -> Converted:
+def _convert(name: str, data: bytes, *, mime: str | None = None, size_max: int, depth: int = 0) -> Converted:
     """Convert a document that is in *depth* mails."""
     if name.endswith(("/", "\\")):
         raise ConversionError("unsupported", f"{_shown(name)} is a folder; pass one file of it")
@@ -171,7 +169,7 @@ def _converted(
     kind, charset = _kind(name, data, mime)
     reader = _READERS.get(kind)
     if kind == MAIL:
-        reader = partial(read_mail, convert=partial(_converted, size_max=size_max), depth=depth)
+        reader = partial(read_mail, convert=partial(_convert, size_max=size_max), depth=depth)
     if reader is None:
         raise _refusal(name, data, kind)
     try:

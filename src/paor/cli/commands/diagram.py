@@ -78,7 +78,7 @@ def diagram(
     overlay: Overlay | None = None
     data: dict[str, Any] = {"run_id": None}
     if covers:
-        overlay, coverage = _covered(names, journal)
+        overlay, coverage = _coverage_overlay(names, journal)
         data |= {"coverage": coverage.wire(), "percent": coverage.percent}
     elif second is not None:
         with two_runs(journal, names[0], second, other) as (reader, one, another, two):
@@ -96,7 +96,7 @@ def diagram(
     return OK
 
 
-def _covered(names: Sequence[str], journal: str) -> tuple[Overlay, Coverage]:
+def _coverage_overlay(names: Sequence[str], journal: str) -> tuple[Overlay, Coverage]:
     """Return the sum of the files and of the runs that are named."""
     files = [name for name in names if name.endswith(FILE_ENDING)]
     runs = [name for name in names if not name.endswith(FILE_ENDING)]

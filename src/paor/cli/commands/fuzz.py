@@ -80,14 +80,14 @@ def fuzz(
         )
     file = Path(save, f"unfinished-{os.getpid()}.json")
     settings: dict[str, Any] = {"examples": examples, "steps": steps, "number": seed, "unfinished": file}
-    with _shown(examples) as progress:
+    with _show_progress(examples) as progress:
         found = search(make, app=app or "", progress=progress, **settings)
     path = str(found.repro.save(save)) if found.repro is not None else None
     modes: Sequence[str] = getattr(make, "modes", ())
     if as_json:
         say_json(_json(found, path, modes, app=app, seed=seed))
     else:
-        say(*_result(found, path, app=app, seed=seed), "", *_covered(found, modes))
+        say(*_result(found, path, app=app, seed=seed), "", *_coverage_lines(found, modes))
     return RUN_FAILED if found.repro is not None else OK
 
 
@@ -104,7 +104,7 @@ def _make_of(app: str | None) -> Make | type[EngineMachine]:
 
 
 @contextmanager
-def _shown(examples: int) -> Iterator[Callable[[SearchProgress], None] | None]:
+def _show_progress(examples: int) -> Iterator[Callable[[SearchProgress], None] | None]:
     """Give what shows on a terminal how far a search is; None where there is none."""
     if not sys.stderr.isatty():
         yield None
@@ -120,7 +120,7 @@ def _shown(examples: int) -> Iterator[Callable[[SearchProgress], None] | None]:
         yield show
 
 
-def _covered(found: Found, modes: Sequence[str] = ()) -> list[str]:
+def _coverage_lines(found: Found, modes: Sequence[str] = ()) -> list[str]:
     """Return what a search over runs of *modes*, all without them, has covered, for people."""
     table = found.coverage
     missing, other = parted(table.missing_rows, modes)
@@ -134,14 +134,14 @@ def _covered(found: Found, modes: Sequence[str] = ()) -> list[str]:
         ("guards", f"{table.guards_percent:g} % of their values seen, true and false", ""),
     ]
     if missing:
-        pairs.append(("never taken", _named(missing, table), "dim"))
+        pairs.append(("never taken", _row_names(missing, table), "dim"))
     if other:
         runs = f"no run of {' or '.join(dict.fromkeys(modes))} takes"
-        pairs.append(("left out", f"{runs} {_named(other, table)}", "dim"))
+        pairs.append(("left out", f"{runs} {_row_names(other, table)}", "dim"))
     return facts(pairs)
 
 
-def _named(rows: Sequence[RowCoverage], table: Coverage) -> str:
+def _row_names(rows: Sequence[RowCoverage], table: Coverage) -> str:
     several = Counter((row.source, row.trigger) for row in table.rows)
     names = [
         row.name if several[row.source, row.trigger] > 1 else f"{row.source} {row.trigger}" for row in rows

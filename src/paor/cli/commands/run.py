@@ -99,7 +99,7 @@ def run(
     options = replace(options, app=given.app, web=given.web)
     watch, model = Watch(), given.arguments.get("model")
     with options.tools() as tools, options.driving(tools, durability=given.durability, model=model) as engine:
-        drive = partial(_streamed, engine, given, watch)
+        drive = partial(_follow, engine, given, watch)
         return driven(engine, drive, watch, options, given.output, as_json=as_json)
 
 
@@ -114,7 +114,7 @@ def _objective(words: tuple[str, ...]) -> str | None:
     raise click.UsageError(f"OBJECTIVE is one argument, put it in quotes: {shlex.quote(' '.join(words))}")
 
 
-def _streamed(engine: Engine, given: RunInput, watch: Watch) -> Result | None:
+def _follow(engine: Engine, given: RunInput, watch: Watch) -> Result | None:
     """Start the run and follow it to its end."""
     result: Result | None = None
     limits = given.limits(engine.limits_of(given.arguments["mode"]))

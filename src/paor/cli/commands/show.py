@@ -183,7 +183,7 @@ def document_wire(document: StoredDocument) -> dict[str, object]:
 
 def _content(journal: Journal, row: RunRow, wanted: str, as_json: bool) -> None:
     """Print one document: as it is into a file or pipe, made harmless on a terminal."""
-    document = _found(journal, row, wanted)
+    document = _find_document(journal, row, wanted)
     body = journal.document(row.run_id, document.number)
     if body is None:
         raise UsageError(f"{document.label}#{document.position}: has been erased")
@@ -203,7 +203,7 @@ def _content(journal: Journal, row: RunRow, wanted: str, as_json: bool) -> None:
     say(*answer_lines(text))
 
 
-def _found(journal: Journal, row: RunRow, wanted: str) -> StoredDocument:
+def _find_document(journal: Journal, row: RunRow, wanted: str) -> StoredDocument:
     """Return the document that *wanted* names; raise `UsageError` when it is none or several."""
     documents = journal.documents(row.run_id)
     label, mark, position = wanted.removeprefix("docItem:").removeprefix("docList:").partition("#")

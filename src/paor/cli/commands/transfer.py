@@ -110,7 +110,7 @@ def import_(file: str, journal: str, as_json: bool) -> int:
         raise UsageError(f"{journal}: is a directory, expected a journal file")
     fresh = not os.path.exists(journal)
     try:
-        with _opened(file) as lines, Journal(journal, busy_timeout_s=busy_timeout_s()) as writer:
+        with _open_lines(file) as lines, Journal(journal, busy_timeout_s=busy_timeout_s()) as writer:
             done = writer.import_lines(lines)
     except PaorError:
         if fresh:
@@ -135,7 +135,7 @@ def _take_back(journal: str) -> None:
 
 
 @contextmanager
-def _opened(file: str) -> Iterator[Iterator[bytes]]:
+def _open_lines(file: str) -> Iterator[Iterator[bytes]]:
     """Give the lines of a file or of standard input, none longer than what is refused; raise `UsageError` for others."""
     try:
         with nullcontext(sys.stdin.buffer) if file == "-" else open(file, "rb") as stream:

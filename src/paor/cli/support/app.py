@@ -136,7 +136,7 @@ class EngineOptions:
     @contextmanager
     def looking(self) -> Iterator[Journal]:
         """Open the journal that `driving` would drive, for reading only; creates nothing."""
-        found = self._found()
+        found = self._load()
         if isinstance(found, Engine):
             yield found.journal
         else:
@@ -175,7 +175,7 @@ class EngineOptions:
             UsageError: The app or *model* cannot be used.
             JournalError: The journal cannot be opened or written.
         """
-        found = self._found()
+        found = self._load()
         if isinstance(found, Engine):
             with found:
                 yield found
@@ -197,7 +197,7 @@ class EngineOptions:
             with engine:
                 yield engine
 
-    def _found(self) -> Engine | Factory | None:
+    def _load(self) -> Engine | Factory | None:
         """Return what the app is; raise `UsageError` when its own journal is not the one that was given."""
         found = app_of(self.app) if self.app is not None else None
         source = click.get_current_context().get_parameter_source("journal")

@@ -89,12 +89,12 @@ def run_input(flags: Mapping[str, Any], source: str | None) -> RunInput:
     values |= given_flags
     if values.get("objective") == "-":
         values["objective"] = standard_input()
-    given = _typed(values)
+    given = _read_fields(values)
     _check(given)
     return given
 
 
-def _typed(values: Mapping[str, Any]) -> RunInput:
+def _read_fields(values: Mapping[str, Any]) -> RunInput:
     """Return the fields as what a run takes; files are read here."""
     file = values.get("workflow_file")  # as an option a file; as JSON a file too, its text, or its data
     workflow = given_workflow(values.get("workflow") if file is None else Path(file), values.get("variables"))

@@ -74,7 +74,7 @@ def input_fields(source: str) -> dict[str, Any]:
         if name in values:
             raise UsageError(f"{where}: {key!r} gives {name} a second time")
         if value is not None:
-            values[name] = _checked(where, key, name, value)
+            values[name] = _check_field(where, key, name, value)
     return values
 
 
@@ -101,7 +101,7 @@ def snake(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).replace("-", "_").lower()
 
 
-def _checked(where: str, key: str, name: str, value: Any) -> Any:
+def _check_field(where: str, key: str, name: str, value: Any) -> Any:
     """Return a field's value; what has to be a text, list or number is one."""
     kind, types = FIELDS[name]
     if types is list and isinstance(value, str):

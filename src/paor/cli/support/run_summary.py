@@ -202,7 +202,7 @@ def actions_of(journal: Journal, row: RunRow, rows: list[Transition]) -> list[Ac
         if item.trigger in ("execute", "refuse"):
             ended = item
         elif item.trigger == "observe" and ended is not None:
-            actions.append(_observed(journal, item, ended))
+            actions.append(_action_of(journal, item, ended))
     if row.state == EXECUTING:
         intent = last_intent(journal, rows)
         if intent is not None:
@@ -219,7 +219,7 @@ def last_intent(journal: Journal, rows: Sequence[Transition]) -> Intent | None:
     return next((change.intent for change in changes if change.intent), None)
 
 
-def _observed(journal: Journal, row: Transition, ended: Transition) -> Action:
+def _action_of(journal: Journal, row: Transition, ended: Transition) -> Action:
     message = change_of(journal, row).message
     refused = ended.trigger == "refuse"
     good = bool(ended.outcome.get("ok"))

@@ -79,7 +79,7 @@ def arguments(schema: Mapping[str, Any], known: Known = NOTHING_KNOWN) -> Search
         schema: JSON Schema of the arguments as one object.
         known: Values to use for most arguments, by name.
     """
-    return _drawn(*_texts(schema, known))[1]
+    return _strategy_of(*_texts(schema, known))[1]
 
 
 def _texts(schema: Mapping[str, Any], known: Known) -> tuple[str, str]:
@@ -87,7 +87,7 @@ def _texts(schema: Mapping[str, Any], known: Known) -> tuple[str, str]:
 
 
 @lru_cache(maxsize=1024)
-def _drawn(text: str, known: str) -> tuple[ParameterSchema, SearchStrategy[dict[str, Any]]]:
+def _strategy_of(text: str, known: str) -> tuple[ParameterSchema, SearchStrategy[dict[str, Any]]]:
     schema = json.loads(text)
     compiled = ParameterSchema(schema)
     drawn = _Drawing(schema, json.loads(known)).value(schema | {"type": "object"}, 0)
@@ -107,7 +107,7 @@ def near_arguments(
 
 @lru_cache(maxsize=1024)
 def _near(text: str, known: str) -> SearchStrategy[tuple[str, dict[str, Any], bool | None]]:
-    compiled, fitting = _drawn(text, known)
+    compiled, fitting = _strategy_of(text, known)
     names = st.sampled_from(sorted([*MISSES, *INSIDE, *INSIDE]))
 
     def miss(values: dict[str, Any], name: str, place: int) -> tuple[str, dict[str, Any], bool | None]:
@@ -220,7 +220,7 @@ class _Drawing:
                 rest = {name: value for name, value in schema.items() if name != key}
                 parts = [self.value(_merge(rest, part), depth, name) for part in schema[key]]
                 return st.one_of(*parts)
-        kinds = schema.get("type", _implied(schema))
+        kinds = schema.get("type", _implied_type(schema))
         kinds = [kinds] if isinstance(kinds, str) else list(kinds)
         return st.one_of(*[self._of_type(kind, schema, depth, name) for kind in kinds])
 
@@ -287,7 +287,7 @@ _IMPLIED = {
 }
 
 
-def _implied(schema: Mapping[str, Any]) -> str:
+def _implied_type(schema: Mapping[str, Any]) -> str:
     """Return the type that a schema without one is about."""
     return next((kind for kind, names in _IMPLIED.items() if names & schema.keys()), "any")
 
@@ -329,11 +329,11 @@ def _text(schema: Mapping[str, Any], name: str) -> SearchStrategy[str]:
 
 
 def _number(schema: Mapping[str, Any], *, whole: bool) -> SearchStrategy[Any]:
-    least, most = _bound(schema.get("minimum")), _bound(schema.get("maximum"))
-    above, below = _bound(schema.get("exclusiveMinimum")), _bound(schema.get("exclusiveMaximum"))
+    least, most = _bound_of(schema.get("minimum")), _bound_of(schema.get("maximum"))
+    above, below = _bound_of(schema.get("exclusiveMinimum")), _bound_of(schema.get("exclusiveMaximum"))
     least = least if above is None else above + 1 if whole else above
     most = most if below is None else below - 1 if whole else below
-    step = _bound(schema.get("multipleOf"))
+    step = _bound_of(schema.get("multipleOf"))
     if whole or (step is not None and step.is_integer()):
         size = int(step) if step is not None and step >= 1 else 1
         low = -3 if most is None else int(most // size) - 9
@@ -349,6 +349,6 @@ def _number(schema: Mapping[str, Any], *, whole: bool) -> SearchStrategy[Any]:
     return st.floats(start, end, allow_nan=False, allow_infinity=False)
 
 
-def _bound(value: Any) -> float | None:
+def _bound_of(value: Any) -> float | None:
     """Return a bound of a schema as a number; whole ones stay exact as far as a double does."""
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
