@@ -25,6 +25,7 @@ OPTIONAL = {
     "paor.fuzz": "fuzz",
     "paor.fsm.workflow.expressions.ast_builder": "workflow",
     "paor.prompts.clients.http": "openai",
+    "paor.tools.documents.docx_report": "documents",
     "paor.tools.web.transport": "web",
 }
 """Modules, or packages of them, that need an extra to be imported; all others need none."""

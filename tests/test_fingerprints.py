@@ -189,7 +189,7 @@ LEFT = {
     "_STOPS",
     "_budgets",
     "_patience",
-    "_used",
+    "_usage_words",
     "guards_in_force",
     "words",
     "words_of",
