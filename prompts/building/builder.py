@@ -2,7 +2,7 @@
 Prompt builders: what a model is told, per kind of request.
 
 `PromptBuilder` belongs to one run. It is pure: the same run gives the same messages, which is what lets a replay
-compare prompts. Values that do not change during a run are made once.
+compare prompts. Whatever does not change during a run is made once.
 """
 
 from __future__ import annotations
@@ -71,6 +71,7 @@ class PromptBuilder:
 
     def __init__(self, spec: Spec, catalog: Sequence[str]) -> None:
         self._spec = spec
+        self._templates: dict[str, tuple[Template, str | None]] = {}
         self._static = {
             "RULES": "\n".join(f"- {rule}" for rule in spec.rules or RULES),
             "CATALOG": "\n".join(f"- {line}" for line in catalog),
@@ -118,8 +119,8 @@ class PromptBuilder:
 
     def text(self, task: TextTask) -> tuple[PromptMessage, ...]:
         """Return the messages of a free-text request; the documents' texts are fenced as data."""
-        return self._render(
-            "text",
+        return _messages(
+            parse_template(self._spec.templates["text"], "text"),
             {
                 "REQUEST": inert(task.request),
                 "INSTRUCTIONS": inert(task.instructions),
@@ -130,7 +131,13 @@ class PromptBuilder:
         )
 
     def _render(self, name: str, values: Mapping[str, str]) -> tuple[PromptMessage, ...]:
-        return _messages(parse_template(self._spec.templates[name], name), values)
+        """Return the messages of the template *name*; a system text that no request changes is made once."""
+        if name not in self._templates:
+            template = parse_template(self._spec.templates[name], name)
+            constant = self._static.keys() >= {key for block in template.system for key in block[1::2]}
+            self._templates[name] = template, template.system_text(self._static) if constant else None
+        template, system = self._templates[name]
+        return _messages(template, values, system)
 
     def _selection(self, run: Run) -> dict[str, str]:
         memory = run.memory
@@ -233,8 +240,11 @@ class PromptBuilder:
             yield known[place]
 
 
-def _messages(template: Template, values: Mapping[str, str]) -> tuple[PromptMessage, ...]:
-    system, user = template.system_text(values), PromptMessage("user", template.user_text(values))
+def _messages(
+    template: Template, values: Mapping[str, str], system: str | None = None
+) -> tuple[PromptMessage, ...]:
+    """Return a template filled with *values*; *system* is its system text where that is known already."""
+    system, user = system or template.system_text(values), PromptMessage("user", template.user_text(values))
     return (PromptMessage("system", system), user) if system else (user,)
 
 
