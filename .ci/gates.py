@@ -41,7 +41,7 @@ TOTAL_MIN = 95.0
 FULL = (
     "states/*.py",
     "states/*/*.py",
-    *(f"fsm/machine/{name}.py" for name in ("table", "guards", "machine", "stop_rules")),
+    "fsm/machine/*.py",
 )
 """Where every line and branch is covered: what decides. The floor for the rest is `TOTAL_MIN` percent in all."""
 

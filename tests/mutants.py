@@ -78,7 +78,7 @@ fingerprints are those of their parts. The last three are called by web tools an
 which decides no run.
 """
 
-TEMPLATES, GIVEN = 20, 20
+TEMPLATES, GIVEN, POLICIES = 20, 16, 4
 """How many of three hundred are words of templates, and values of limits, policies and tools."""
 
 
@@ -110,12 +110,16 @@ class Mutant:
 def mutants(count: int = 300, seed: int = 20260101) -> list[Mutant]:
     """Return *count* different mutants, shared out among the kinds as `SOURCES` says."""
     chance = random.Random(seed)
-    whole = sum(share for share, _ in SOURCES.values()) + TEMPLATES + GIVEN
+    whole = sum(share for share, _ in SOURCES.values()) + TEMPLATES + GIVEN + POLICIES
     pools: list[tuple[int, list[Callable[[], Mutant]]]] = [
         (share, [make for file in files for make in code_edits(kind, file)])
         for kind, (share, files) in SOURCES.items()
     ]
-    pools += [(TEMPLATES, list(template_edits())), (GIVEN, list(given_edits()))]
+    pools += [
+        (TEMPLATES, list(template_edits())),
+        (GIVEN, list(given_edits())),
+        (POLICIES, list(policy_edits())),
+    ]
     chosen: list[Callable[[], Mutant]] = []
     left: list[Callable[[], Mutant]] = []
     for share, pool in pools:
@@ -330,9 +334,15 @@ _TOOL_EDITS: dict[str, Any] = {
 
 
 def given_edits() -> Iterator[Callable[[], Mutant]]:
-    """Yield edits to what a spec holds: limits one less, policies that forbid or ask, signatures of tools."""
+    """Yield edits to what a spec holds: limits one less, signatures of tools."""
     for name in LIMITS:
         yield lambda name=name: Mutant("limits", "", 0, f"{name} is less", name, name)  # type: ignore[misc]
+    for name, value in _TOOL_EDITS.items():
+        yield lambda name=name, value=value: Mutant("tool", "", 0, f"{name}: {value}", name, str(value))  # type: ignore[misc]
+
+
+def policy_edits() -> Iterator[Callable[[], Mutant]]:
+    """Yield policies that forbid or ask."""
     for name, value in (
         ("deny", "notes.*"),
         ("approvals", "notes.*"),
@@ -340,5 +350,3 @@ def given_edits() -> Iterator[Callable[[], Mutant]]:
         ("deny", "notes.send"),
     ):
         yield lambda name=name, value=value: Mutant("policy", "", 0, f"{name}: {value}", name, value)  # type: ignore[misc]
-    for name, value in _TOOL_EDITS.items():
-        yield lambda name=name, value=value: Mutant("tool", "", 0, f"{name}: {value}", name, str(value))  # type: ignore[misc]

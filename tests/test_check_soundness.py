@@ -79,6 +79,7 @@ def cut_run(run: Run, cut: BoundedSpec) -> Run:
     return replace(run, spec=explored(cut.name)[0].runs[0].spec, counters=replace(run.counters, **values))
 
 
+@pytest.mark.rotates(data=["fsm/check/", "fsm/machine/"])
 @pytest.mark.parametrize("name", sorted(CUT))
 @settings(max_examples=SAMPLES, deadline=None)
 @given(data=st.data())

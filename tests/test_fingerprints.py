@@ -75,6 +75,7 @@ def test_a_spec_has_one_for_every_part(tmp_path: Path) -> None:
     assert all(re.fullmatch("[0-9a-f]{10}", digest) for digest in spec.fingerprints.values())
 
 
+@pytest.mark.rotates(data=["fsm/versioning/"])
 def test_a_part_is_named_with_whatever_it_depends_on(plain: dict[str, str]) -> None:
     """A helper belongs to every part that uses it, and to no other."""
     cases = (

@@ -56,6 +56,7 @@ def test_numbers_without_a_bound_are_large_and_negative_too(
     assert max(drawn) >= most
 
 
+@pytest.mark.rotates(data=["src/paor/fuzz/"])
 def test_a_bug_behind_an_approval_and_two_ids_is_found() -> None:
     """A transfer of a negative amount overdraws the account that gets it."""
     book: dict[str, int] = {}

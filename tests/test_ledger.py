@@ -162,6 +162,7 @@ PRICES = st.lists(
 )
 
 
+@pytest.mark.rotates(data=["states/run/", "fsm/runtime/"])
 @settings(max_examples=60, deadline=None)
 @given(
     prices=PRICES,

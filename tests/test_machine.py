@@ -21,9 +21,9 @@ from paor.fsm.decision.run_resources import RunResources
 from paor.fsm.journal.record import canonical
 from paor.fsm.machine import guards as guards_module
 from paor.fsm.machine.guards import GUARDS
-from paor.fsm.machine.machine import MACHINE, Decision, Moment, Walker, decide, request_of
+from paor.fsm.machine.machine import MACHINE, Decision, Moment, Rules, Walker, decide, request_of
 from paor.fsm.machine.stop_rules import read_case
-from paor.fsm.machine.table import ROWS, Row, rows_of
+from paor.fsm.machine.table import ROWS, TABLE, Row, rows_of
 from paor.fsm.machine.updates import CHANGES
 from paor.fuzz import texts
 from paor.states.records.actions import SchemaField, Selection
@@ -468,3 +468,13 @@ def test_a_replys_cost_stands_in_its_row() -> None:
     paid = replace(replied("x"), usage=Usage(1, 1, 1, 12))
     assert "cost_micro" not in free.facts
     assert decided(run_in(PLANNING), paid).facts["cost_micro"] == 12
+
+
+def test_an_edited_table_decides_by_its_own_rows() -> None:
+    """Whoever examines a copy of the table sees what the copy decides; paor's own is left as it is."""
+    run, outcome = run_in(PLANNING), replied("no JSON")
+    edited = Rules(table=tuple(row for row in TABLE if row.trigger != "reselect"))
+    kit = RunResources(run.spec)
+    assert decide(run, outcome, MOMENT, kit, rules=edited).row.trigger == "fail"
+    assert decide(run, outcome, MOMENT, kit, rules=Rules()).row.trigger == "reselect"
+    assert decide(run, outcome, MOMENT, kit).row.trigger == "reselect"

@@ -129,6 +129,7 @@ def _verdict(policy: Policy, tool: str) -> tuple[bool, bool]:
     return refused, not refused and approval_needed(policy, tool, {})
 
 
+@pytest.mark.rotates(data=["fsm/check/", "fsm/machine/"])
 def test_the_engine_of_the_command_line_has_no_finding(shell: Shell) -> None:
     said = shell("check")
     assert said.code == 0 and said.out.startswith("ok  policy and 3 tools")

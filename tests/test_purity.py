@@ -311,11 +311,14 @@ def test_the_whole_project_is_walked_once(tmp_path: Path) -> None:
     for room in PURITY.PURE:
         (tmp_path / room).mkdir(parents=True, exist_ok=True)
         (tmp_path / room / "module.py").write_text("", encoding="utf-8")
+    for file in PURITY.PURE_FILES:
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text("", encoding="utf-8")
     assert PURITY.check_project(tmp_path) == []
     (tmp_path / "src/paor/states").symlink_to("../../states")
     (tmp_path / "states/bad.py").write_text("import time\n", encoding="utf-8")
     (tmp_path / "fsm/machine/module.py").unlink()
     assert [str(found) for found in PURITY.check_project(tmp_path)] == [
         "states/bad.py:1: import time (a clock: take the time as a value)",
-        "fsm/machine:0: no such room (keep PURE in .ci/purity.py up to date)",
+        "fsm/machine:0: no such room or file (keep PURE in .ci/purity.py up to date)",
     ]

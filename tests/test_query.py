@@ -28,6 +28,7 @@ from .worlds import CONTINUE, JOURNAL, READ, STOP, SUCCESS, engine
 VIEWS = ["runs", "v_lineage", "v_runs", "v_steps", "v_actions", "v_usage"]
 REFUSED = (
     "DELETE FROM specs",
+    "DELETE FROM runs",
     "INSERT INTO unscrubbed VALUES (1)",
     "UPDATE transitions SET at = 0 RETURNING id",
     "WITH one AS (SELECT 1) INSERT INTO unscrubbed SELECT * FROM one",

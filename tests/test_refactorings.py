@@ -236,6 +236,9 @@ def test_modules_have_no_say(name: str) -> None:
 
 
 SMALL: dict[str, tuple[tuple[str, str, str], ...]] = {
+    "what a stop says to people": (
+        ("fsm/machine/table.py", 'meaning="every criterion is met"', 'meaning="all criteria are met"'),
+    ),
     "a local variable of a guard": (
         (
             G,
@@ -416,9 +419,9 @@ MEANING: tuple[tuple[str, str, str, str], ...] = (
     ),
     (
         "guard.step_retries_left",
-        "fsm/machine/guards.py",
-        "step_retries < _step_retries",
-        "step_retries <= _step_retries",
+        "states/run/budgets.py",
+        "run.counters.step_retries < allowed",
+        "run.counters.step_retries <= allowed",
     ),
     ("guard.retries_left", "states/run/budgets.py", "counters.retries < run", "counters.retries <= run"),
     ("guard.plan_has_steps", G, "steps_left_in_plan(case.run) > 0", "steps_left_in_plan(case.run) >= 0"),
@@ -678,6 +681,7 @@ def refactored() -> Edits:
     return edits
 
 
+@pytest.mark.rotates(data=["fsm/versioning/"])
 def test_a_waiting_run_resumes_after_a_refactoring_and_not_after_a_change(tmp_path: Path) -> None:
     """Recorded by the package as it is; each of the others is a copy of it, with files of its own, in a process of its own."""
     plain_copy = copied(tmp_path / "plain", {})

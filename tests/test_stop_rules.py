@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,12 @@ def test_every_predicate_is_used_named_and_total() -> None:
 
 # -- precedence ----------------------------------------------------------------------------------------------------
 
+
+def alone_and_in_pairs(names: Iterable[str]) -> list[tuple[str, ...]]:
+    """Return every name alone and every pair of names, in their order."""
+    return [(name,) for name in names] + list(combinations(names, 2))
+
+
 HARD: dict[str, tuple[str, dict[str, Any], dict[str, int]]] = {
     "stuck": ("a question", {"unaskable": True}, {}),
     "workflow_error": ("the workflow", {"lost": True}, {}),
@@ -111,22 +118,56 @@ HARD: dict[str, tuple[str, dict[str, Any], dict[str, int]]] = {
 BUDGETS = {"token_budget": 10, "time_budget_s": 2, "cost_budget": 3}
 
 
-@given(st.sets(st.sampled_from(sorted(HARD))), st.sampled_from([PLANNING, SPECIFYING, REVIEWING]))
-def test_of_several_hard_stops_the_first_of_the_table_is_the_reason(holding: set[str], phase: str) -> None:
-    """Whatever holds together: one reason, and always the same one."""
-    if phase == REVIEWING:
-        holding.discard("stuck")
+@pytest.mark.parametrize("phase", [PLANNING, SPECIFYING, REVIEWING])
+@pytest.mark.parametrize("holding", alone_and_in_pairs(HARD), ids=" and ".join)
+def test_of_several_hard_stops_the_first_of_the_table_is_the_reason(
+    holding: tuple[str, ...], phase: str
+) -> None:
+    """Every pair of them: one reason, and always the same one."""
+    held = [name for name in holding if (name, phase) != ("stuck", REVIEWING)]
     values: dict[str, Any] = {}
     counters: dict[str, int] = {}
-    for name in sorted(holding, key=list(HARD).index, reverse=True):
+    for name in reversed(held):  # of two outcomes the one that is read first
         values |= HARD[name][1]
         counters |= HARD[name][2]
-    if {"cancelled", "model_error"} <= holding:
-        holding.discard("model_error")  # an outcome is one of them
     outcome: Outcome = values.pop("outcome", NoOutcome())
     run = run_in(phase, spec(limits=BUDGETS), counters=counters)
-    expected = next((name.strip() for name in HARD if name in holding), None)
-    assert first_stop(Case(run, outcome, **values), HARD_STOP) == expected
+    assert first_stop(Case(run, outcome, **values), HARD_STOP) == (held[0].strip() if held else None)
+
+
+REACHED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "token_budget": ({}, {"tokens_in": 10}),
+    "time_budget": ({}, {"time_us": 2_000_000}),
+    "cost_budget": ({}, {"cost_micro": 3_000_000}),
+    "criteria_met": ({"criteria": "11"}, {}),
+    "model_stop": ({"decision": "stop"}, {}),
+    "no_improvement": ({"score": 0.1}, {"stale": 1, "best_score": 500_000}),
+    "max_steps": ({}, {"step": 5}),
+}
+"""Each stop after a refinement in react mode, what the reply says and the counters, in the order in which they are read."""
+
+
+@pytest.mark.parametrize("holding", alone_and_in_pairs(REACHED), ids=" and ".join)
+def test_of_several_stops_after_an_action_the_first_of_the_table_is_the_reason(
+    holding: tuple[str, ...],
+) -> None:
+    """Budgets, then criteria, then the model, then its scores, then the steps."""
+    says: dict[str, Any] = {"decision": "continue", "reason": "r"}
+    counters: dict[str, Any] = {}
+    for name in holding:
+        says |= REACHED[name][0]
+        counters |= REACHED[name][1]
+    criteria = says.pop("criteria", "10")
+    run = run_in(REVIEWING, spec(limits=BUDGETS), counters={"criteria": criteria, **counters})
+    case = Case(run, replied("{}"), refinement=Refinement(**says), criteria=criteria)
+    assert first_stop(case, STOP_REACHED) == holding[0]
+
+
+def test_a_plan_that_is_done_stops_for_its_plans_before_its_steps() -> None:
+    """A planner whose plans and steps are used up needs another plan first."""
+    for counters, reason in (({"plans": 50}, "max_plans"), ({"plans": 50, "step": 5}, "max_steps")):
+        run = run_in(REVIEWING, spec(mode="planner"), counters=counters)
+        assert first_stop(Case(run, NoOutcome()), STOP_REACHED) == reason
 
 
 @given(
@@ -252,12 +293,16 @@ def test_a_stop_that_was_recorded_is_not_asked_for_again() -> None:
 COUNTED = {
     *("max_steps", "max_plans", "max_retries", "max_elicitations"),
     *("selection_retries", "parameter_retries", "review_retries"),
-    *("max_blocked_calls", "max_consecutive_refused", "max_consecutive_errors"),
+    *("max_blocked_calls", "max_consecutive_refused", "max_consecutive_errors", "no_improvement_limit"),
 }
 """Limits of counters."""
 
-JUDGES = {"src/paor/fuzz/oracles/reference_model.py", "src/paor/fuzz/oracles/run_oracle.py"}
-"""The oracles of the fuzz kit count for themselves: a second opinion that asked the code would always agree with it."""
+JUDGES = {
+    "src/paor/fuzz/oracles/reference_model.py",
+    "src/paor/fuzz/oracles/run_oracle.py",
+    "fsm/check/invariants.py",
+}
+"""Invariants and oracles count for themselves: a second opinion that asked the code would always agree with it."""
 
 
 def python_files() -> Iterator[tuple[str, ast.Module]]:
@@ -269,24 +314,31 @@ def python_files() -> Iterator[tuple[str, ast.Module]]:
 
 
 def compared_limits(tree: ast.AST) -> set[str]:
-    """Return the limits that are compared with something in a piece of code."""
+    """Return the limits, and the retries of a step, that a piece of code compares, or keeps under another name to do so."""
     found = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Compare):
-            found |= {
-                part.attr
-                for part in ast.walk(node)
-                if isinstance(part, ast.Attribute)
-                and part.attr in COUNTED
-                and "limits" in ast.unparse(part.value)
-            }
+            parts = list(ast.walk(node))
+        elif isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr):
+            values = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+            parts = [value for value in values if value is not None]
+        else:
+            continue
+        for part in parts:
+            if isinstance(part, ast.Attribute):
+                owner = ast.unparse(part.value)
+                limit = part.attr in COUNTED and "limits" in owner
+                retries = (
+                    isinstance(node, ast.Compare) and part.attr == "step_retries" and "counters" in owner
+                )
+                found |= {part.attr} if limit or retries else set()
     return found
 
 
 def test_a_counter_is_compared_with_its_limit_in_one_module_only() -> None:
     """Everybody else asks `steps_left`, `plans_left`, `retries_left` and the like."""
     places = {name: found for name, tree in python_files() if (found := compared_limits(tree))}
-    assert places.pop("states/run/budgets.py") == COUNTED
+    assert places.pop("states/run/budgets.py") == COUNTED | {"step_retries"}
     assert set(places) <= JUDGES, places
 
 
@@ -297,6 +349,8 @@ def test_a_counter_is_compared_with_its_limit_in_one_module_only() -> None:
         ("x = limits.max_retries - 1 <= n", {"max_retries"}),
         ("steps_left(run) and 1 < 2", set()),
         ("f(limits.max_plans)", set()),
+        ("cap = run.spec.limits.max_steps", {"max_steps"}),
+        ("run.counters.step_retries >= n", {"step_retries"}),
     ],
 )
 def test_the_search_for_comparisons_finds_them(code: str, found: set[str]) -> None:

@@ -310,7 +310,7 @@ def _(case: Case, holds: bool) -> str:
 
 def step_retries_left(case: Case) -> bool:
     """The step's own retries are not used up."""
-    return case.intent is not None and case.run.counters.step_retries < _step_retries(case)
+    return case.intent is not None and budgets.step_retries_left(case.run, _step_retries(case))
 
 
 def _step_retries(case: Case) -> int:
@@ -336,7 +336,7 @@ def retryable(case: Case) -> bool:
     if result is None or not result.retryable:
         return False
     step = step_of(case.run) if result.ok else None
-    return not result.ok or (step is not None and case.run.counters.step_retries < step.retries)
+    return not result.ok or (step is not None and budgets.step_retries_left(case.run, step.retries))
 
 
 @words(retryable)

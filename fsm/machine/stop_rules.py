@@ -203,7 +203,7 @@ def no_plan_left(case: Case) -> bool:
 
 def stale(case: Case) -> bool:
     """The scores have not risen for as many refinements in a row as `Limits.no_improvement_limit` says."""
-    return stale_after(case.run, case.refinement)[0] >= case.run.spec.limits.no_improvement_limit
+    return budgets.improvement_failed(case.run, stale_after(case.run, case.refinement)[0])
 
 
 def step_wanted(case: Case) -> bool:
@@ -231,7 +231,7 @@ def _between_steps(case: Case) -> bool:
     return case.run.spec.mode != "react" and not isinstance(case.outcome, Replied)
 
 
-# -- the last fail of a phase; with the guards `review_retry` and `reply_invalid` ------------------------------------------------------------------------------------
+# -- the last fail of a phase; with the guards `review_retry` and `reply_invalid` ------------------------------
 
 
 def improved_nothing(case: Case) -> bool:

@@ -9,7 +9,7 @@ the table is illegal: the event raises, and the run stays as it was.
 Reasons to stop are read in the order of `STOPS`; the first whose predicates all hold is the reason. A predicate is the
 name of a pure function in `fsm.machine.stop_rules`. Nothing else sets a reason.
 
-`finish` and the `wait` of Specifying stand twice, since a row is a conjunction and each has two cases.
+`finish` and the `wait` of Specifying have two rows each, since a row is a conjunction and each has two cases.
 """
 
 from __future__ import annotations
@@ -205,12 +205,24 @@ STOPS: tuple[Stop, ...] = (
     # -- hard stops: read first in every phase but Observing, so that what a tool did is always recorded -------
     # The first two end a run whatever else holds: the run cannot go on, so it does not matter what else would end it.
     Stop(
-        "stuck", "hard_stop", (PLANNING, SPECIFYING), ("unaskable",), "a question, but no more may be asked"
+        "stuck",
+        "hard_stop",
+        (PLANNING, SPECIFYING),
+        ("unaskable",),
+        meaning="a question, but no more may be asked",
     ),
-    Stop("workflow_error", "hard_stop", _ASKING, ("workflow_lost",), "the workflow cannot be followed"),
-    Stop("cancelled", "hard_stop", (*_ASKING, EXECUTING), ("cancelled",), "somebody cancelled the run"),
     Stop(
-        "model_error", "hard_stop", _ASKING, ("model_failed",), "the model could not be reached, or refused"
+        "workflow_error", "hard_stop", _ASKING, ("workflow_lost",), meaning="the workflow cannot be followed"
+    ),
+    Stop(
+        "cancelled", "hard_stop", (*_ASKING, EXECUTING), ("cancelled",), meaning="somebody cancelled the run"
+    ),
+    Stop(
+        "model_error",
+        "hard_stop",
+        _ASKING,
+        ("model_failed",),
+        meaning="the model could not be reached, or refused",
     ),
     # Limits: before a request to the model, and at entry to Reviewing. The final formatting is beyond all of them,
     # and an answer that somebody has given is taken in whatever is used up. Calls before budgets: a run that repeats
@@ -220,14 +232,14 @@ STOPS: tuple[Stop, ...] = (
         "hard_stop",
         _ASKING,
         ("calls_refused", "not formatting", "not waiting"),
-        "too many calls were blocked, or refused in a row",
+        meaning="too many calls were blocked, or refused in a row",
     ),
     Stop(
         "consecutive_errors",
         "hard_stop",
         _ASKING,
         ("errors_in_a_row", "not formatting", "not waiting"),
-        "too many tool errors in a row",
+        meaning="too many tool errors in a row",
     ),
     # With every criterion met a used-up budget is no failure: Reviewing concludes with it, see below.
     Stop(
@@ -235,77 +247,135 @@ STOPS: tuple[Stop, ...] = (
         "hard_stop",
         _ASKING,
         ("tokens_used_up", "not formatting", "not waiting", "not all_met_in_review"),
-        "no tokens are left for the next request",
+        meaning="no tokens are left for the next request",
     ),
     Stop(
         "time_budget",
         "hard_stop",
         _ASKING,
         ("time_used_up", "not formatting", "not waiting", "not all_met_in_review"),
-        "no time is left for the next request",
+        meaning="no time is left for the next request",
     ),
     Stop(
         "cost_budget",
         "hard_stop",
         _ASKING,
         ("cost_used_up", "not formatting", "not waiting", "not all_met_in_review"),
-        "no money is left for the next request",
+        meaning="no money is left for the next request",
     ),
-    Stop("aborted", "hard_stop", _ASKING, ("aborted",), "a step of the plan or the workflow says abort"),
+    Stop(
+        "aborted", "hard_stop", _ASKING, ("aborted",), meaning="a step of the plan or the workflow says abort"
+    ),
     # -- stops after an action, until one was recorded: they lead to the completion review ----------------------
     # Budgets first: what follows is read from a reply, and for a reply there was budget. Then criteria before the
     # model's own decision: all met stops the run whatever the model says. Limits of steps come last, so that a run that
     # ends well with its last step does not say that it ran out of them.
     Stop(
-        "token_budget", "stop_reached", (REVIEWING,), ("tokens_used_up",), "used up, with every criterion met"
+        "token_budget",
+        "stop_reached",
+        (REVIEWING,),
+        ("tokens_used_up",),
+        meaning="used up, with every criterion met",
     ),
-    Stop("time_budget", "stop_reached", (REVIEWING,), ("time_used_up",), "used up, with every criterion met"),
-    Stop("cost_budget", "stop_reached", (REVIEWING,), ("cost_used_up",), "used up, with every criterion met"),
-    Stop("criteria_met", "stop_reached", (REVIEWING,), ("refined", "all_met"), "every criterion is met"),
+    Stop(
+        "time_budget",
+        "stop_reached",
+        (REVIEWING,),
+        ("time_used_up",),
+        meaning="used up, with every criterion met",
+    ),
+    Stop(
+        "cost_budget",
+        "stop_reached",
+        (REVIEWING,),
+        ("cost_used_up",),
+        meaning="used up, with every criterion met",
+    ),
+    Stop(
+        "criteria_met", "stop_reached", (REVIEWING,), ("refined", "all_met"), meaning="every criterion is met"
+    ),
     Stop(
         "max_plans",
         "stop_reached",
         (REVIEWING,),
         ("plan_wanted", "no_plan_left"),
-        "the plan is done, and no other may be made",
+        meaning="the plan is done, and no other may be made",
     ),
-    Stop("model_stop", "stop_reached", (REVIEWING,), ("model_stops",), "the model's refinement says stop"),
-    Stop("model_stop", "stop_reached", (REVIEWING,), ("refinement_unreadable",), "no refinement can be read"),
+    Stop(
+        "model_stop",
+        "stop_reached",
+        (REVIEWING,),
+        ("model_stops",),
+        meaning="the model's refinement says stop",
+    ),
+    Stop(
+        "model_stop",
+        "stop_reached",
+        (REVIEWING,),
+        ("refinement_unreadable",),
+        meaning="no refinement can be read",
+    ),
     Stop(
         "model_stop",
         "stop_reached",
         (REVIEWING,),
         ("plan_is_done",),
-        "a batch's plan, or the workflow, is done",
+        meaning="a batch's plan, or the workflow, is done",
     ),
     Stop(
         "no_improvement",
         "stop_reached",
         (REVIEWING,),
         ("refined", "stale"),
-        "the scores do not rise any more",
+        meaning="the scores do not rise any more",
     ),
-    Stop("max_steps", "stop_reached", (REVIEWING,), ("step_wanted", "no_step_left"), "all steps are taken"),
+    Stop(
+        "max_steps",
+        "stop_reached",
+        (REVIEWING,),
+        ("step_wanted", "no_step_left"),
+        meaning="all steps are taken",
+    ),
     # -- an answer in Planning is a stop of its own -------------------------------------------------------------
-    Stop("model_stop", "answer_present", (PLANNING,), (), "the planner answers and takes no action"),
+    Stop("model_stop", "answer_present", (PLANNING,), (), meaning="the planner answers and takes no action"),
     # -- why a phase's last ``fail`` was taken --------------------------------------------------------------------
-    Stop("max_steps", "", (PLANNING,), ("no_step_left",), "an action was selected, and no step is left"),
-    Stop("max_plans", "", (PLANNING,), ("no_plan_left",), "a plan was made, and none is left"),
-    Stop("selection_invalid", "", (PLANNING,), (), "no usable selection, also when asked again"),
+    Stop(
+        "max_steps", "", (PLANNING,), ("no_step_left",), meaning="an action was selected, and no step is left"
+    ),
+    Stop("max_plans", "", (PLANNING,), ("no_plan_left",), meaning="a plan was made, and none is left"),
+    Stop("selection_invalid", "", (PLANNING,), (), meaning="no usable selection, also when asked again"),
     Stop(
         "no_improvement",
         "",
         (REVIEWING,),
         ("review_retry", "improved_nothing"),
-        "a retry would bring nothing",
+        meaning="a retry would bring nothing",
     ),
-    Stop("max_steps", "", (REVIEWING,), ("review_retry", "no_step_left"), "a retry, and no step is left"),
-    Stop("max_plans", "", (REVIEWING,), ("review_retry", "no_plan_left"), "a retry, and no plan is left"),
-    Stop("retries_exhausted", "", (REVIEWING,), ("review_retry",), "a retry, and none is left"),
-    Stop("review_failed", "", (REVIEWING,), ("reviewed",), "the completion review says failed"),
-    Stop("review_failed", "", (REVIEWING,), ("reply_invalid",), "no completion review can be read"),
-    Stop(CONCLUDED, "", (REVIEWING,), ("stop_recorded",), "the reason that was recorded before"),
-    Stop("internal_error", "", (SPECIFYING, EXECUTING, REVIEWING), (), "no reason is known; cannot happen"),
+    Stop(
+        "max_steps",
+        "",
+        (REVIEWING,),
+        ("review_retry", "no_step_left"),
+        meaning="a retry, and no step is left",
+    ),
+    Stop(
+        "max_plans",
+        "",
+        (REVIEWING,),
+        ("review_retry", "no_plan_left"),
+        meaning="a retry, and no plan is left",
+    ),
+    Stop("retries_exhausted", "", (REVIEWING,), ("review_retry",), meaning="a retry, and none is left"),
+    Stop("review_failed", "", (REVIEWING,), ("reviewed",), meaning="the completion review says failed"),
+    Stop("review_failed", "", (REVIEWING,), ("reply_invalid",), meaning="no completion review can be read"),
+    Stop(CONCLUDED, "", (REVIEWING,), ("stop_recorded",), meaning="the reason that was recorded before"),
+    Stop(
+        "internal_error",
+        "",
+        (SPECIFYING, EXECUTING, REVIEWING),
+        (),
+        meaning="no reason is known; cannot happen",
+    ),
 )
 """Why a run stops, in the order in which it is asked; those of one guard and phase are read together."""
 

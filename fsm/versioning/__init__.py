@@ -1,5 +1,5 @@
 """
 Fingerprints: what decides a run, as digests that change with meaning and never with form.
 
-May import `fsm.machine`, `fsm.decision`, `prompts`, `tools` and `states`. Start with `fingerprints`.
+May import `fsm.machine`, `fsm.decision`, `fsm.journal`, `prompts`, `tools` and `states`. Start with `fingerprints`.
 """

@@ -1,8 +1,8 @@
 """
 The normal form of a definition: its syntax tree without whatever is only form.
 
-Two texts that mean the same have one normal form. Left out are comments, formatting, docstrings, imports and the annotations of
-functions and local variables. Local variables and parameters are numbers, in the order of their first use. A name of the package, the
+Two texts that mean the same have one normal form. Left out are comments, formatting, docstrings, imports, the annotations of
+functions and local variables, and an argument by the keyword ``meaning``: one line for people, as the tables have it. Local variables and parameters are numbers, in the order of their first use. A name of the package, the
 definition's own included, is a `NameReference`, and an attribute an `Attribute`: whoever hashes the form replaces the one by the digest of that
 definition, and the other, where it is private (a leading underscore), by its number in its class. A name from elsewhere is
 its dotted origin, whatever alias it was imported under. Kept as they are: constants, operators, the order of everything, public
@@ -26,6 +26,9 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _SCOPES = (*FUNCTIONS, ast.ClassDef, ast.Lambda, *_COMPREHENSIONS)
 _UNWRITTEN = frozenset(("annotation", "returns", "type_comment", "kind", "ctx", "defaults", "kw_defaults"))
 """Fields of nodes that are only form, or that are written before the function that they belong to."""
+
+_FOR_PEOPLE = frozenset(("meaning",))
+"""Arguments by keyword that only people read."""
 
 _BINDING = {
     **dict.fromkeys((*FUNCTIONS, ast.ClassDef, ast.ExceptHandler, ast.MatchAs, ast.MatchStar), "name"),
@@ -346,7 +349,7 @@ class _Writer:
         is_partial = function == Outside("functools.partial") and node.args
         called = self.dotted(node.args[0]) if is_partial else function
         known = self._names.parameters(called.place) if isinstance(called, NameReference) else []
-        for keyword in node.keywords:
+        for keyword in (keyword for keyword in node.keywords if keyword.arg not in _FOR_PEOPLE):
             if keyword.arg in known:
                 self.put(f"#{known.index(keyword.arg)}=")
             elif function is None and isinstance(node.func, ast.Attribute):

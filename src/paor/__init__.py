@@ -7,7 +7,8 @@ paor: LLM agent loops as an explicit finite state machine, journaled to SQLite.
     result = engine.run("Summarise the obligations and list every deadline", documents=["contract.pdf"])
     print(result.state, result.answer)
 
-Everything public is here; the folders below are described in docs/.
+Everything public is here; the folders below are described in docs/rooms.md. May import every room; nothing in a room may
+import it. Start with `fsm/engine.py`.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 """
-What is left of a run's limits: the only place where a counter is compared with its limit. Pure.
+What is left of a run's limits: the only place where a counter is compared with its limit. Pure. (How often one and the same call
+may be made is a rule of its own: `fsm.decision.duplicate_calls`.)
 
 Everybody else asks here: `steps_left`, `plans_left`, `retries_left` and the like for what is counted, `token_budget_used_up`
 and the like for what is spent. Which of them ends a run, where and with which reason, is the table of stops (`fsm.machine.table`).
@@ -95,6 +96,16 @@ def parameter_retries_left(run: Run) -> bool:
 def review_retries_left(run: Run) -> bool:
     """Return whether the refinement or the completion review may be asked again in this iteration."""
     return run.counters.review_retries < run.spec.limits.review_retries
+
+
+def step_retries_left(run: Run, allowed: int) -> bool:
+    """Return whether the call may be tried again; its tool and the plan's step say how often that is *allowed*."""
+    return run.counters.step_retries < allowed
+
+
+def improvement_failed(run: Run, stale: int) -> bool:
+    """Return whether the scores have not risen for too long: *stale* refinements in a row."""
+    return stale >= run.spec.limits.no_improvement_limit
 
 
 def calls_refused(run: Run) -> bool:

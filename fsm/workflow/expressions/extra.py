@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib.util import find_spec
+from importlib.util import find_spec  # pure: whether the extra is there decides nothing
 
 from ....states.base.errors import MissingExtra
 
@@ -19,6 +19,7 @@ def need_workflow_extra() -> None:
     Raises:
         MissingExtra: One of them is not.
     """
-    absent = [name for name, module in (("lark", "lark"), ("pyyaml", "yaml")) if find_spec(module) is None]
+    modules = (("lark", "lark"), ("pyyaml", "yaml"))
+    absent = [name for name, module in modules if find_spec(module) is None]  # pure: as above
     if absent:
         raise MissingExtra(f'workflow files need {", ".join(absent)}: pip install "paor[workflow]"')

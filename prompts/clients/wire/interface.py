@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from importlib import import_module
+from importlib import import_module  # pure: an SDK, imported with the first request
 from typing import Any
 
 from msgspec import Struct
@@ -116,7 +116,7 @@ class Interface(ABC):
 
     def sdk_type(self, name: str) -> Any:
         """Return one of the two types of the SDK."""
-        return getattr(import_module(self.module), name)
+        return getattr(import_module(self.module), name)  # pure: as above
 
 
 MALFORMED = (ValueError, TypeError, AttributeError, LookupError, RecursionError)

@@ -3,6 +3,8 @@ The command line, ``paor``.
 
 Nothing of it is imported before `main` runs, so a host that imports ``paor`` does not pay for it. Commands return
 their exit code; every error becomes one line on standard error here, and nowhere a traceback.
+
+May import `paor.cli.support` and `states`; the commands are named by texts in `COMMANDS` and loaded when used. Start with `main`.
 """
 
 from __future__ import annotations

@@ -101,7 +101,10 @@ def _error(error: Exception, path: str) -> BaseException:
     name = getattr(error, "sqlite_errorname", None) or ""
     if name == "SQLITE_INTERRUPT":
         return KeyboardInterrupt()
-    if name in ("SQLITE_AUTH", "SQLITE_READONLY") or "not authorized" in str(error):
+    writes = "not authorized" in str(error) or "cannot modify" in str(
+        error
+    )  # a view is refused before it is asked about
+    if name in ("SQLITE_AUTH", "SQLITE_READONLY") or writes:
         return UsageError("query: refused, since it does more than read this journal")
     if isinstance(error, sqlite3.Error) and name not in ("", "SQLITE_ERROR", "SQLITE_TOOBIG"):
         return ours(error, path)
