@@ -206,11 +206,9 @@ def _deciding(tree: ast.Module) -> Iterator[tuple[ast.AST, str]]:
             if (
                 isinstance(node, ast.Call)
                 and isinstance(node.func, ast.Name)
-                and node.func.id in ("cast", "Literal", "Row")
-            ):
-                inner = (
-                    inner[:-1] if node.func.id == "Row" else []
-                )  # the last of a row is its meaning, for people
+                and node.func.id in ("cast", "Literal", "Row", "Stop")
+            ):  # the last of a row and of a stop is its meaning, for people
+                inner = inner[:-1] if node.func.id in ("Row", "Stop") else []
             if isinstance(node, ast.JoinedStr):
                 inner = [item for item in inner if isinstance(item, ast.FormattedValue)]
             yield node, place
