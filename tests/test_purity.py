@@ -36,6 +36,11 @@ def whats(text: str, name: str = "fsm/machine/table.py") -> list[str]:
 
 
 IMPURE = {
+    "from importlib import import_module\nimport_module('x')": [
+        "import importlib.import_module",
+        "importlib.import_module",
+    ],
+    "from importlib.util import find_spec": ["import importlib.util.find_spec"],
     "import time": ["import time"],
     "import time as t\nt.monotonic()": ["import time", "time.monotonic"],
     "from time import time\ntime()": ["import time.time", "time.time"],

@@ -429,9 +429,9 @@ MEANING: tuple[tuple[str, str, str, str], ...] = (
     ("phase.Reviewing", J, "score > best", "score >= best"),
     (
         "core.decide",
-        "fsm/machine/stop_rules.py",
-        "stale_after(case.run, case.refinement)[0] >= case",
-        "stale_after(case.run, case.refinement)[0] > case",
+        "states/run/budgets.py",
+        "stale >= run.spec",
+        "stale > run.spec",
     ),
     (
         "guard.budget_used_up",
@@ -495,8 +495,8 @@ MEANING: tuple[tuple[str, str, str, str], ...] = (
     (
         "core.decide",
         "fsm/machine/table.py",
-        '(REVIEWING,), ("review_retry",), "a retry, and none',
-        '(REVIEWING,), ("reviewed",), "a retry, and none',
+        '(REVIEWING,), ("review_retry",), meaning="a retry, and none',
+        '(REVIEWING,), ("reviewed",), meaning="a retry, and none',
     ),
     (
         "core.decide",
