@@ -12,12 +12,17 @@ from hypothesis import HealthCheck, settings
 
 from .rotation import Choice, Rotation, added_options, configured
 
+EXAMPLES = 50
+"""Of a property that says no number; hypothesis's own 100 with ``--whole``."""
+
 settings.register_profile(
     "paor",
+    max_examples=EXAMPLES,
     deadline=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
+settings.register_profile("whole", settings.get_profile("paor"), max_examples=2 * EXAMPLES)
 settings.load_profile("paor")
 
 for _name in (
@@ -44,7 +49,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Have the expensive tests rotate."""
+    """Have the expensive tests rotate; a whole run looks twice as long for examples."""
+    if config.getoption("whole"):
+        settings.load_profile("whole")
     config.pluginmanager.register(configured(config), "rotation")
 
 

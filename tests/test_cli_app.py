@@ -20,6 +20,7 @@ from .test_cli_support import (  # noqa: F401 - the fixtures `shell` and `shop`
 # -- --app -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.rotates(data=["src/paor/cli/"])
 @pytest.mark.parametrize(
     ("name", "words"),
     [

@@ -422,6 +422,7 @@ def test_verify_of_a_file_that_sqlite_cannot_read_is_a_defect(shell: Shell, plac
     assert (said.code, said.json["ok"], said.json["defects"][0]["place"]) == (4, False, "file")
 
 
+@pytest.mark.rotates(data=["src/paor/cli/"])
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_closed_streams_are_no_internal_error(shell: Shell, closed: str) -> None:
     """As a daemon or a careless script starts a program; what would be printed goes nowhere."""

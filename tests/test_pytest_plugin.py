@@ -243,6 +243,7 @@ def test_a_report_that_cannot_be_written_fails_the_session(suite: pytest.Pyteste
     result.stdout.fnmatch_lines(["FAIL*gone/found.json cannot be written*", "TOTAL * % in 0 transitions"])
 
 
+@pytest.mark.rotates(data=["src/paor/testing/", "src/paor/pytest_plugin.py"])
 def test_processes_of_xdist_are_summed(suite: pytest.Pytester) -> None:
     """Each gathers its own; the first process tells and fails."""
     written(
