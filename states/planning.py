@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .phase import Phase
 from .records.requests import NOTHING, ModelRequest, Request, RequestKind
-from .run.budgets import limit_reached
+from .run.budgets import limit_reached, tools_withheld
 from .run.phase_names import PLANNING
 from .run.state import Run
 
@@ -16,13 +16,15 @@ class Planning(Phase):
         super().__init__(PLANNING)
 
     def request(self, run: Run) -> Request:
-        """Return the request for an action, a plan or tasks; nothing when a limit or code decides."""
+        """Return the request for an action, a plan, tasks or an answer; nothing when a limit or code decides."""
         if limit_reached(run):
             return NOTHING
         if run.memory.flow is not None and run.memory.flow.kind != "plan":
             return NOTHING
         if run.spec.task == 0 and run.spec.tasks:
             return NOTHING
+        if tools_withheld(run):
+            return ModelRequest("answer", run.counters.selection_retries)
         kind: RequestKind = (
             "selection" if run.spec.mode == "react" else "plan" if run.spec.task else "task_plan"
         )

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from paor.prompts.parsing.plan_schemas import PLAN
+from paor.prompts.parsing.reply_schemas import REFINEMENT, parameters_schema
 
 from paor import (
     AnthropicModel,
@@ -37,9 +39,7 @@ from paor import (
 from paor.fsm.lifecycle.arguments import model_of
 from paor.prompts.clients import settings
 from paor.prompts.parsing.json_reading import read_object
-from paor.prompts.parsing.plan_schemas import PLAN
 from paor.prompts.parsing.plans import read_plan
-from paor.prompts.parsing.reply_schemas import REFINEMENT, parameters_schema
 from paor.states.records.plans import Plan
 from paor.states.records.requests import RequestKind
 

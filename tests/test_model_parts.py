@@ -13,6 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from paor.prompts.parsing.reply_schemas import REFINEMENT, REVIEW, SELECTION, reply_schema
 
 from paor import (
     AnthropicModel,
@@ -43,7 +44,6 @@ from paor.prompts.clients.wire.secrets import Scrubber
 from paor.prompts.model import FAULT_CODES, checked_reply, request_label
 from paor.prompts.parsing.provider_schema import strict_schema
 from paor.prompts.parsing.replies import Invalid, read_refinement, read_review, read_selection
-from paor.prompts.parsing.reply_schemas import REFINEMENT, REVIEW, SELECTION, reply_schema
 from paor.prompts.parsing.task_plans import read_task_plan
 
 from .model_server import WIRES, Wire, event

@@ -15,6 +15,8 @@ from typing import Any
 from urllib.request import ProxyHandler, build_opener
 
 import pytest
+from paor.prompts.parsing.plan_schemas import PLAN
+from paor.prompts.parsing.reply_schemas import REFINEMENT
 
 from paor import (
     AnthropicModel,
@@ -30,9 +32,7 @@ from paor import (
     RunEnded,
     replay,
 )
-from paor.prompts.parsing.plan_schemas import PLAN
 from paor.prompts.parsing.plans import read_plan
-from paor.prompts.parsing.reply_schemas import REFINEMENT
 from paor.states.records.plans import Plan
 
 from .main_job import REPLIES, look_back, run_job

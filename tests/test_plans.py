@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema_rs import Draft202012Validator, meta
+from paor.prompts.parsing.reply_schemas import reply_schema
 from pydantic import ValidationError
 
 from paor.prompts.parsing.plan_data import plan_of
 from paor.prompts.parsing.plans import REASON_CHARS, read_plan
 from paor.prompts.parsing.replies import DirectAnswer, Invalid
-from paor.prompts.parsing.reply_schemas import reply_schema
 from paor.prompts.parsing.task_plans import read_task_plan
 from paor.prompts.parsing.tool_calls import derived_id, native_reply
 from paor.states.records.plans import (

@@ -9,6 +9,7 @@ import jsonschema_rs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from paor.prompts.parsing.reply_schemas import parameters_schema, reply_schema
 
 from paor.fuzz import Said, Setting, replies, texts
 from paor.fuzz.strategies.replies import SOME_TOOLS
@@ -21,7 +22,6 @@ from paor.prompts.parsing.replies import (
     read_review,
     read_selection,
 )
-from paor.prompts.parsing.reply_schemas import parameters_schema, reply_schema
 from paor.states.records.actions import FORBIDDEN_FIELDS, SchemaField, Selection
 from paor.states.records.reviews import Refinement, Review
 from paor.tools.documents.builtin import builtin_tools

@@ -1,9 +1,9 @@
-"""The tools that one run is offered: found by name, shown as names and parameter names only."""
+"""The tools that one run is offered: found by name, and shown in a line each."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -91,6 +91,32 @@ class Catalog:
         """Return ``method.name(first,second)``: names only, no types and no descriptions."""
         return f"{tool.name}({','.join(self.schema(tool).names)})"
 
-    def lines(self) -> list[str]:
-        """Return the tiny catalog, one line per tool."""
-        return [self.line(tool) for tool in self]
+    def lines(self, tools: Iterable[ToolSpec] | None = None, form: str = "names") -> list[str]:
+        """
+        Return the catalog, one line per tool.
+
+        Args:
+            tools: Some of its tools; all by default.
+            form: ``names`` of tools and parameters, ``described`` with a line of description, ``auto`` described while
+                all lines together have at most `DESCRIBED_CHARS` characters.
+        """
+        names = [self.line(tool) for tool in (self if tools is None else tools)]
+        if form == "names":
+            return names
+        about = [" ".join(tool.description.split()) for tool in (self if tools is None else tools)]
+        told = [
+            f"{line}: {cut_line(words)}" if words else line for line, words in zip(names, about, strict=True)
+        ]
+        return told if form == "described" or sum(map(len, told)) <= DESCRIBED_CHARS else names
+
+
+DESCRIBED_CHARS = 2_000
+"""Most characters of a described catalog that is chosen by itself; the documents want a small prompt."""
+
+DESCRIPTION_CHARS = 160
+
+
+def cut_line(text: str) -> str:
+    """Return the beginning of a description: its first sentence if that is short enough."""
+    first = re.split(r"(?<=[.!?])\s", text, maxsplit=1)[0]
+    return first if len(first) <= DESCRIPTION_CHARS else first[: DESCRIPTION_CHARS - 1] + "…"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..states.records.actions import FORBIDDEN_FIELDS
 from ..states.run.spec import Spec, ToolSpec
 from .schema.parameters import ParameterSchema
 from .search_defaults import depth, time_window
@@ -31,6 +32,13 @@ def fill_defaults(
         return schema.fill(arguments)
     values = {name: _default(name, spec, tool) for name in sorted(schema.optional & FILLED)}
     return schema.fill(arguments, {name: value for name, value in values.items() if value is not None})
+
+
+def settled_by_code(spec: Spec, tool: ToolSpec, schema: ParameterSchema) -> bool:
+    """Return whether no parameter of *tool* is left for a model to set: code sets all of them, or there is none."""
+    left = {name for name in schema.names if name.lower() not in FORBIDDEN_FIELDS}
+    filled = {name for name in left & FILLED & schema.optional if _default(name, spec, tool) is not None}
+    return not left - filled and not schema.is_open
 
 
 def _default(name: str, spec: Spec, tool: ToolSpec) -> Any:

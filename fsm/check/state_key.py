@@ -83,7 +83,7 @@ def _memory(run: Run) -> Hashable:
     if run.state == SPECIFYING:
         chosen = proposed = None
         if selection is not None:
-            chosen = origin, selection.tool, selection.fields is None, selection.arguments is None
+            chosen = origin, selection.tool, selection.is_bare, selection.arguments is None
         if intent is not None:
             proposed = intent.tool, intent.key in memory.window
         return chosen, proposed, None if reply is None else _answer(run, reply)

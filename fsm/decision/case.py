@@ -58,6 +58,7 @@ class Case(Struct):
         invalid: What is wrong with the parameters.
         unsafe: Which argument must not reach a tool.
         duplicate: Which duplicate rule the call breaks.
+        repeated: Whether the call only reads, and the run has its result already.
         intent: The call as it would be executed.
         approval: Whether a person must approve it.
         approval_id: What that approval would be for.
@@ -65,6 +66,7 @@ class Case(Struct):
         result: How the tool ended.
         recalled: Bodies that the observation shows.
         refinement, review: The model's judgements.
+        overruled: Whether the model's completion review said ``failed``, and its answer stands all the same.
         criteria: Progress after this outcome.
         plan: A planner's accepted plan.
         question: What the user must be asked before the run can go on.
@@ -88,6 +90,7 @@ class Case(Struct):
     invalid: str | None = None
     unsafe: str | None = None
     duplicate: str | None = None
+    repeated: bool = False
     intent: Intent | None = None
     approval: bool = False
     approval_id: str | None = None
@@ -96,6 +99,7 @@ class Case(Struct):
     recalled: tuple[str | None, ...] = ()
     refinement: Refinement | None = None
     review: Review | None = None
+    overruled: bool = False
     criteria: str = ""
     plan: Plan | None = None
     question: Question | None = None

@@ -15,6 +15,7 @@ from ...prompts.parsing.replies import (
     DirectAnswer,
     Invalid,
     after,
+    read_answer,
     read_parameters,
     read_refinement,
     read_review,
@@ -22,7 +23,8 @@ from ...prompts.parsing.replies import (
 )
 from ...states.records.actions import Intent, Selection, ToolResult
 from ...states.records.outcomes import Asked, Ended, Recalled, Replied
-from ...states.run.budgets import questions_left
+from ...states.run.budgets import questions_left, tools_withheld
+from ...states.run.completion import decided_by_rules, draft_of, draft_stands, review_by_rules
 from ...states.run.phase_names import EXECUTING, OBSERVING, PLANNING, REVIEWING, SPECIFYING
 from ...states.run.state import Run, label_of
 from ...tools.approvals import approval_id, approval_needed
@@ -63,6 +65,10 @@ def _read_planning(case: Case, kit: RunResources) -> None:
     if not isinstance(case.outcome, Replied):
         return
     limits = case.run.spec.limits
+    if tools_withheld(case.run):
+        said = after(case.outcome.finish, read_answer(case.outcome.text, chars_max=limits.reply_chars))
+        case.problem, case.answer = (said, None) if isinstance(said, Invalid) else (None, said.text)
+        return
     read = read_selection(
         case.outcome.text,
         chars_max=limits.reply_chars,
@@ -79,28 +85,51 @@ def _read_planning(case: Case, kit: RunResources) -> None:
 
 
 def _check_selection(case: Case, selection: Selection, kit: RunResources) -> None:
-    """Resolve the tool's name and the references; what does not exist makes the selection invalid."""
-    run = case.run
+    """
+    Resolve the tool's name and the references, and settle whether Stage 2 has anything to set.
+
+    References and connections that do not exist are left out, with a note in the row; the strict profile refuses them.
+    """
+    run, strict = case.run, case.run.spec.profile.strict
     tool = kit.catalog.find(selection.tool)
     if tool is None:
-        names = ", ".join(item.name for item in kit.catalog)
+        names = ", ".join(item.name for item in kit.offered)
         case.problem = Invalid(
             "unknown_action", f"there is no action {ascii(selection.tool)[:80]}; choose one of: {names}"
         )
         return
-    if tool.name != selection.tool:
-        selection = selection.model_copy(update={"tool": tool.name})
-    case.selection = selection
+    given = selection.documents if strict else tuple(_mended(run, text) for text in selection.documents)
+    wrong = {text: reason for text in given if (reason := _reference_problem(run, text)) is not None}
+    connection, dropped = selection.connection, list(wrong)
+    if connection is not None and connection not in run.spec.connections:
+        dropped.append(connection)
+        connection = None
+    documents = tuple(text for text in dict.fromkeys(given) if text not in wrong)
+    needed = kit.needs_documents(tool)
+    if needed and not documents and len(run.spec.documents) == 1:  # one input, and an action that needs one
+        documents = (run.spec.documents[0].reference,)
+    changes: dict[str, Any] = {"tool": tool.name, "documents": documents, "connection": connection}
+    if kit.needs_nothing(tool):
+        changes["arguments"] = {}
+    case.selection = selection.model_copy(update=changes)
     case.denied = denial(kit.spec.policy, run.spec.task_type, tool.name)
-    for reference in selection.documents:
-        reason = _reference_problem(run, reference)
-        if reason is not None:
-            case.problem = Invalid("reference", reason)
-            return
-    if selection.connection is not None and selection.connection not in run.spec.connections:
-        case.problem = Invalid("connection", f"there is no connection {ascii(selection.connection)[:80]}")
-    elif DOCUMENT_LIST in kit.catalog.schema(tool).required and not selection.documents:
-        case.problem = Invalid("no_documents", f"{tool.name} needs at least one of requiredInputDocuments")
+    if strict and wrong:
+        case.problem = Invalid("reference", next(iter(wrong.values())))
+    elif strict and dropped:
+        case.problem = Invalid("connection", f"there is no connection {ascii(dropped[-1])[:80]}")
+    elif needed and not documents:
+        why = f": {next(iter(wrong.values()))}" if wrong else ""
+        case.problem = Invalid(
+            "no_documents", f"{tool.name} needs at least one of requiredInputDocuments{why}"
+        )
+    else:
+        case.dropped = tuple(dropped)
+
+
+def _mended(run: Run, reference: str) -> str:
+    """Return *reference* with the prefix that it should have, where what it names exists under the other one, or bare."""
+    place = reference.removeprefix("docList:").removeprefix("docItem:")
+    return f"{'docItem' if '#' in place else 'docList'}:{place}"
 
 
 def _reference_problem(run: Run, reference: str) -> str | None:
@@ -205,15 +234,16 @@ def _parameter_values(case: Case, selection: Selection, kit: RunResources) -> di
     if not isinstance(case.outcome, Replied):
         return None
     spec = case.run.spec
+    schema = kit.schema(kit.tool(selection))
     read = read_parameters(
-        case.outcome.text, selection.fields, chars_max=spec.limits.reply_chars, profile=spec.profile
+        case.outcome.text, schema.is_known, chars_max=spec.limits.reply_chars, profile=spec.profile
     )
     read = after(case.outcome.finish, read)
     if isinstance(read, Invalid):
         case.problem, case.invalid = read, read.message
         return None
     case.dropped = read.dropped
-    return read.values
+    return schema.without_nulls(read.values)
 
 
 def _propose(case: Case, kit: RunResources) -> None:
@@ -231,6 +261,9 @@ def _propose(case: Case, kit: RunResources) -> None:
         limits, counters = limits_for(run.spec.limits, tool.duplicate_limits), run.counters
         succeeded = counters.errors == 0  # an executed call that succeeds sets it back
         case.duplicate = rule_broken(key, run.memory.window, counters.same_key, limits, succeeded=succeeded)
+        if selection.origin == "model" and tool.effect == "read" and key in run.memory.outputs:
+            again = succeeded and run.memory.window[-1:] == (key,) and not tool.duplicate_limits
+            case.repeated = again or case.duplicate is not None
     name = "final_format" if selection.origin == "format" else tool.label
     case.intent = Intent(
         tool=tool.name,
@@ -292,14 +325,18 @@ def _read_reviewing(case: Case, kit: RunResources) -> None:
         case.review = run.memory.review
         return
     if not isinstance(outcome, Replied):
+        if run.counters.concluded and decided_by_rules(run):
+            case.review = review_by_rules(run)
         return
     if run.counters.concluded:
         review = after(outcome.finish, read_review(outcome.text, chars_max=limits.reply_chars))
         if isinstance(review, Invalid):
             case.problem = review
             return
-        case.review = review
         case.criteria = progress(run, review.criteria)
+        case.overruled = draft_stands(run, review, case.criteria)
+        changes = {"status": "success", "answer": draft_of(run)} if case.overruled else {}
+        case.review = review.model_copy(update=changes)
         return
     refinement = after(outcome.finish, read_refinement(outcome.text, chars_max=limits.reply_chars))
     if isinstance(refinement, Invalid):

@@ -16,6 +16,9 @@ from ...states.settings.limits import Limits
 
 CUT = "…"
 SUMMARY_CHARS = 140
+RESULT_CHARS = 400
+"""Characters of a result in the summary of its action: what a later step may have to copy from it."""
+
 TURN_CHARS = 2000
 """Characters of one turn of a dialogue, and of one output, that a planner is shown."""
 
@@ -176,23 +179,35 @@ def _message_of(run: Run, result: ToolResult, observation: Observation) -> Messa
         summary=summary_of(observation),
         notes=observation.notes[:3],
         learnings=tuple([cut(line(text), SUMMARY_CHARS) for text in learnings]),
+        arguments=_shown_arguments(run),
         success=observation.success,
     )
+
+
+def _shown_arguments(run: Run) -> dict[str, Any] | None:
+    """Return the arguments of a call that was made, long texts cut; documents are named by their references anyway."""
+    intent = run.memory.intent
+    if intent is None:
+        return None
+    return {
+        name: cut(clean(value), RESULT_CHARS) if isinstance(value, str) else value
+        for name, value in intent.arguments.items()
+    }
 
 
 def summary_of(observation: Observation) -> str:
     """Return one or two sentences on an observation, from its texts or else its notes; never empty."""
     if not observation.success:
-        return cut(observation.notes[0] if observation.notes else "failed", SUMMARY_CHARS)
+        return cut(observation.notes[0] if observation.notes else "failed", RESULT_CHARS)
     count = observation.documents_count
     head = "no documents" if count == 0 else "1 document" if count == 1 else f"{count} documents"
     first = next(
         (
-            " ".join(preview.snippet[: 2 * SUMMARY_CHARS].split())
+            " ".join(preview.snippet[: 2 * RESULT_CHARS].split())
             for preview in observation.previews
             if preview.snippet
         ),
         "",
     )
     first = first or next(iter(observation.notes), "")
-    return cut(f"{head}: {first}" if first else head, SUMMARY_CHARS)
+    return cut(f"{head}: {first}" if first else head, RESULT_CHARS)

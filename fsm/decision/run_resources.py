@@ -6,13 +6,25 @@ from typing import TYPE_CHECKING, Any
 
 from ...prompts.building.builder import PromptBuilder
 from ...prompts.model import PromptMessage
-from ...prompts.parsing.reply_schemas import SINGLE_SELECTION, parameters_schema, reply_schema
+from ...prompts.parsing.reply_forms import (
+    Form,
+    Offer,
+    answer_form,
+    parameters_form,
+    plan_form,
+    refinement_form,
+    review_form,
+    selection_form,
+    task_plan_form,
+)
 from ...states.base.errors import InternalError, UsageError
 from ...states.records.actions import Selection
 from ...states.records.requests import RequestKind
 from ...states.run.spec import Spec, ToolSpec
 from ...states.run.state import Run
-from ...tools.catalog import Catalog
+from ...tools.catalog import DOCUMENT_LIST, Catalog
+from ...tools.defaults import settled_by_code
+from ...tools.policy import denial
 from ...tools.schema.parameters import ParameterSchema
 
 if TYPE_CHECKING:
@@ -30,6 +42,7 @@ class RunResources:
     Attributes:
         spec: The same.
         catalog: Tools by name.
+        offered: Those that the policy allows; a model is told of no others.
         prompts: Builder of the run's prompts.
         flow: The workflow file, None without one.
     """
@@ -37,21 +50,30 @@ class RunResources:
     def __init__(self, spec: Spec, catalog: Catalog | None = None) -> None:
         self.spec = spec
         self.catalog = catalog if catalog is not None else Catalog(spec.tools)
-        self.prompts = PromptBuilder(spec, self.catalog.lines())
+        self.offered = tuple(
+            tool for tool in self.catalog if denial(spec.policy, spec.task_type, tool.name) is None
+        )
+        offered = {tool.name for tool in self.offered}
+        denied = [tool.name for tool in self.catalog if tool.name not in offered]
+        form, at_first = spec.profile.catalog, [one for one in self.offered if not self.needs_documents(one)]
+        lines, at_first_lines = self.catalog.lines(self.offered, form), self.catalog.lines(at_first, form)
+        self.prompts = PromptBuilder(spec, lines, at_first_lines, self.offered, denied)
         self.flow = _flow_of(spec) if spec.workflow is not None else None
         self._formatter_schema: ParameterSchema | None = None
-        self._replies: dict[str, dict[str, Any] | None] = {}
+        self._forms: dict[object, Form] = {}
 
     def messages(self, kind: RequestKind, run: Run) -> tuple[PromptMessage, ...]:
         """Return the messages of a *kind* request; a workflow has a say in what its planner is told."""
+        form = self.form(kind, run)
+        words = form.words if form is not None else ""
         if self.flow is not None and kind == "plan":
             from ..workflow.variables import cursor_of, plan_input
 
             try:
-                return self.prompts.plan(run, plan_input(self.flow, cursor_of(run), self.spec))
+                return self.prompts.plan(run, plan_input(self.flow, cursor_of(run), self.spec), words)
             except UsageError:  # the same words as without; what is wrong ends the run when it is read
-                return self.prompts.build(kind, run)
-        return self.prompts.build(kind, run)
+                return self.prompts.build(kind, run, words)
+        return self.prompts.build(kind, run, words)
 
     def tool(self, selection: Selection) -> ToolSpec:
         """Return the tool of an accepted selection; the final formatting action has its own."""
@@ -64,14 +86,55 @@ class RunResources:
 
     def reply_schema(self, kind: RequestKind, run: Run) -> dict[str, Any] | None:
         """Return the JSON Schema of the reply to a *kind* request, None for free text."""
-        if kind == "selection" and self.spec.profile.stage == "single":
-            return SINGLE_SELECTION
-        selection = run.memory.selection
-        if kind != "parameters" or selection is None:
-            return reply_schema(kind)
-        if selection.tool not in self._replies:
-            self._replies[selection.tool] = parameters_schema(self.tool(selection).parameters)
-        return self._replies[selection.tool]
+        form = self.form(kind, run)
+        return form.schema if form is not None else None
+
+    def form(self, kind: RequestKind, run: Run) -> Form | None:
+        """Return the form of the reply to a *kind* request as *run* needs it, None for free text."""
+        if kind == "text":
+            return None
+        key: object = kind
+        if kind == "selection":
+            key = self._offer(run)
+        elif kind == "parameters" and run.memory.selection is not None:
+            key = run.memory.selection.tool
+        if key not in self._forms:
+            if len(self._forms) > _FORMS_KEPT:
+                self._forms.clear()
+            self._forms[key] = self._form(kind, run)
+        return self._forms[key]
+
+    def _form(self, kind: RequestKind, run: Run) -> Form:
+        spec = self.spec
+        if kind == "selection":
+            return selection_form(self._offer(run), stage=spec.profile.stage, strict=spec.profile.strict)
+        if kind == "parameters":
+            assert run.memory.selection is not None, "Specifying is entered with a selection"
+            return parameters_form(self.tool(run.memory.selection).parameters)
+        if kind in ("refinement", "review"):
+            return (refinement_form if kind == "refinement" else review_form)(spec.success_criteria)
+        if kind == "plan":
+            return plan_form([tool.name for tool in self.offered])
+        return task_plan_form() if kind == "task_plan" else answer_form()
+
+    def _offer(self, run: Run) -> Offer:
+        """Return what Stage 1 may choose from: actions, and what they can read."""
+        reading = [tool.name for tool in self.offered if self.needs_documents(tool)]
+        return Offer(
+            tuple(tool.name for tool in self.offered if tool.name not in reading),
+            tuple(reading),
+            tuple(references_of(run)),
+            self.spec.connections,
+            learnings=bool(run.memory.history),
+        )
+
+    def needs_documents(self, tool: ToolSpec) -> bool:
+        """Return whether *tool* cannot be called without a document."""
+        return DOCUMENT_LIST in self.catalog.schema(tool).required
+
+    def needs_nothing(self, tool: ToolSpec) -> bool:
+        """Return whether there is nothing that Stage 2 could set: code settles every parameter, or there is none."""
+        return not self.spec.profile.force_stage_2 and settled_by_code(self.spec, tool, self.schema(tool))
 
     def schema(self, tool: ToolSpec) -> ParameterSchema:
         """Return the compiled parameter schema of *tool*."""
@@ -80,6 +143,24 @@ class RunResources:
         if self._formatter_schema is None:
             self._formatter_schema = ParameterSchema(tool.parameters)
         return self._formatter_schema
+
+
+_FORMS_KEPT = 100
+_LABELS, _ITEMS = 10, 20
+"""So many labels, the newest, and documents of each are offered by name; any other that exists is taken, too."""
+
+
+def references_of(run: Run) -> list[str]:
+    """Return the references of the run's documents that a model is offered: its inputs, then the newest labels."""
+    found: list[str] = []
+    produced = [message.label for message in reversed(run.memory.history) if message.label]
+    inputs = dict.fromkeys(document.label for document in run.spec.documents)
+    for label in (*inputs, *produced[:_LABELS]):
+        count = run.memory.labels.get(label, (0, 0))[1]
+        if count:
+            found.append(f"docList:{label}")
+            found += [f"docItem:{label}#{place}" for place in range(min(count, _ITEMS))]
+    return found
 
 
 def _flow_of(spec: Spec) -> Flow:

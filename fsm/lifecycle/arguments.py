@@ -7,10 +7,10 @@ import mimetypes
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast, get_args
 
+from ...prompts.building.builder import PLACEHOLDERS
 from ...prompts.building.templates import NAMES, default_templates, parse_template, single_stage_templates
 from ...prompts.model import Model
 from ...states.base.errors import UsageError
@@ -294,9 +294,11 @@ def templates_of(
             raise UsageError(f"prompt {name}: expected text")
         parse_template(text, name)
         for key in re.findall(r"\{\{KEY:(.*?)\}\}", text):
-            if key not in placeholders():
-                known = ", ".join(sorted(placeholders()))
-                raise UsageError(f"prompt {name}: unknown placeholder {key!a}; there are: {known}")
+            if key not in PLACEHOLDERS[name]:
+                known = ", ".join(sorted(PLACEHOLDERS[name]))
+                raise UsageError(
+                    f"prompt {name}: nothing is ever put in place of {key!a}; there are: {known}"
+                )
     return shipped | replaced
 
 
@@ -334,13 +336,6 @@ def rules_of(given: Sequence[str] | None) -> tuple[str, ...]:
     if not 1 <= len(rules) <= RULES_MAX:
         raise UsageError(f"{len(rules)} rules are given; there may be 1 to {RULES_MAX}")
     return tuple(clean(str(rule).strip()) for rule in rules)
-
-
-@lru_cache(maxsize=1)
-def placeholders() -> frozenset[str]:
-    """Return every placeholder that some template can have; where one is not filled it is empty."""
-    shipped = default_templates()
-    return frozenset(key for name in shipped for key in parse_template(shipped[name], name).keys)
 
 
 def planning_template(mode: str) -> str:

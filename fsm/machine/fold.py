@@ -39,6 +39,7 @@ _EVERY: dict[Transition, str] = {
     (SPECIFYING, "fail"): "answer question",
     (SPECIFYING, "wait"): "intent question reply",
     (SPECIFYING, "specify"): "intent feedback reply",
+    (SPECIFYING, "withhold"): "selection intent feedback reply",
     (SPECIFYING, "respecify"): "feedback",
     (SPECIFYING, "refuse"): "result intent feedback reply",
     (SPECIFYING, "provide"): "question reply",

@@ -270,6 +270,28 @@ def _(case: Case, holds: bool) -> str:
     return f"the same call stands {made:,} times among the last {len(window):,}"
 
 
+def repeated_read(case: Case) -> bool:
+    """The call only reads, and repeats one whose result the run has."""
+    return case.repeated
+
+
+@words(repeated_read)
+def _(case: Case, holds: bool) -> str:
+    if holds:
+        return "the same call stands in the history with its result, and it only reads"
+    return "no result of the same reading call is known"
+
+
+def tools_offered(case: Case) -> bool:
+    """The tools have not been withheld in this attempt."""
+    return not budgets.tools_withheld(case.run)
+
+
+@words(tools_offered)
+def _(case: Case, holds: bool) -> str:
+    return "the tools were not withheld before" if holds else "the tools were withheld once in this attempt"
+
+
 def parameter_retries_left(case: Case) -> bool:
     """The parameters may be asked again in this step; those that code has set cannot."""
     return not _is_settled_by_code(case) and budgets.parameter_retries_left(case.run)
@@ -410,6 +432,10 @@ def review_success(case: Case) -> bool:
 def _(case: Case, holds: bool) -> str:
     if case.review is None:
         return "there is no completion review yet"
+    if case.overruled:
+        return (
+            "the completion review names neither an open criterion nor an error, so the draft answer stands"
+        )
     return f"the completion review says {case.review.status}"
 
 

@@ -77,6 +77,13 @@ TABLE: tuple[Row, ...] = (
     Row(SPECIFYING, "fail", FAILED, ("hard_stop",), "cancelled, a budget used up, model_error"),
     Row(
         SPECIFYING,
+        "withhold",
+        PLANNING,
+        ("repeated_read", "action_allowed", "tools_offered"),
+        "its result is known: the tools are withheld, and the answer is asked for",
+    ),
+    Row(
+        SPECIFYING,
         "wait",
         SPECIFYING,
         ("approval_needed", "elicitations_left"),

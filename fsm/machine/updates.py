@@ -114,6 +114,13 @@ def _specify(case: Case) -> Update:
     return change, replace(counters, action=counters.action + 1, parameter_retries=0, refused=0)
 
 
+def _withhold(case: Case) -> Update:
+    """The answer is asked for instead of the same call again; the attempt is noted, so that it happens once in each."""
+    counters = case.run.counters
+    change = Change(selection=None, intent=None, feedback=None, reply=None)
+    return change, replace(counters, withheld=counters.retries + 1, parameter_retries=0)
+
+
 def _respecify(case: Case) -> Update:
     counters = case.run.counters
     return Change(feedback=_problem(case)), replace(
@@ -453,8 +460,8 @@ def _fail_reviewing(case: Case) -> Update:
 
 def _fail_update(case: Case, reason: str) -> Update:
     answer = final_answer(case, reason, done=False)
-    if case.trouble:
-        answer = f"{answer}\n\n{case.trouble}"
+    if trouble := case.trouble or (case.denied if case.run.state == PLANNING else None):
+        answer = f"{answer}\n\n{trouble}"
     return Change(answer=answer, question=None), replace(case.run.counters, stop=reason)
 
 
@@ -545,6 +552,7 @@ CHANGES: dict[tuple[str, str], Callable[[Case], Update]] = {
     (SPECIFYING, "fail"): _fail,
     (SPECIFYING, "wait"): _wait_specifying,
     (SPECIFYING, "specify"): _specify,
+    (SPECIFYING, "withhold"): _withhold,
     (SPECIFYING, "respecify"): _respecify,
     (SPECIFYING, "refuse"): _refuse,
     (SPECIFYING, "provide"): _provide,

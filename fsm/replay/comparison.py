@@ -104,7 +104,7 @@ def first_line(before: list[str], after: list[str]) -> tuple[int, str, str]:
 def template_of(kind: str, run: Run) -> str:
     """Return the name of the template of a *kind* request."""
     selection = run.memory.selection
-    whole = kind == "parameters" and selection is not None and selection.fields is None
+    whole = kind == "parameters" and selection is not None and selection.is_bare
     return "parameters_full" if whole else kind
 
 

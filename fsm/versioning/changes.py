@@ -202,7 +202,7 @@ class _Past(_Use):
         """Return the template of the parameters that the row asked for: the selection before it decides."""
         before = (row for row in reversed(self._rows[: self.seq]) if _is_choice(row))
         selection = self._selection(next(before, None))
-        return "parameters_full" if selection and selection.fields is None else "parameters"
+        return "parameters_full" if selection and selection.is_bare else "parameters"
 
     def _chosen_tool(self) -> str | None:
         """Return the tool that was chosen in the row."""

@@ -26,7 +26,17 @@ from typing import Any
 
 import orjson
 
-from ...prompts.parsing.reply_schemas import SINGLE_SELECTION, parameters_schema, reply_schema
+from ...prompts.parsing.reply_forms import (
+    Form,
+    Offer,
+    answer_form,
+    parameters_form,
+    plan_form,
+    refinement_form,
+    review_form,
+    selection_form,
+    task_plan_form,
+)
 from ...states.base.version import VERSION
 from ...states.run.spec import Spec, ToolSpec
 from ..decision.interpret import _READERS
@@ -96,7 +106,7 @@ the fingerprints: a new definition goes to the end.
 _TABLES = (("fsm", "CHANGES GUARDS _READERS PREDICATES TABLE WAITING ROWS _BY_PHASE"),)
 """Tables of the parts themselves, each of which has its own digest: nothing depends on them as a whole."""
 
-KINDS = ("selection", "parameters", "refinement", "review", "plan", "task_plan")
+KINDS = ("selection", "parameters", "refinement", "review", "plan", "task_plan", "answer")
 UNREADABLE = "code.version"
 """The only part of the code where its files cannot be read: paor's version."""
 
@@ -146,12 +156,23 @@ def rows_and_schemas(stage: str) -> dict[str, str]:
         name = row_part(row.source, row.trigger)
         earlier = [other.trigger for other in ROWS[:number] if other.source == row.source]
         found[name] = _data_digest([found.get(name), earlier, row.dest, *row.guards])
-    for kind in KINDS:
-        schema = parameters_schema({}) if kind == "parameters" else reply_schema(kind)  # type: ignore[arg-type]
-        if kind == "selection" and stage == "single":
-            schema = SINGLE_SELECTION
-        found[f"schema.{kind}"] = _data_digest(schema)
+    for kind, forms in example_forms(stage).items():
+        found[f"schema.{kind}"] = _data_digest([[form.words, form.schema] for form in forms])
     return found
+
+
+def example_forms(stage: str) -> dict[str, tuple[Form, ...]]:
+    """Return the forms of the replies as a run has them that has something of everything."""
+    offer = Offer(("do.it",), ("read.it",), ("docItem:label#0",), ("label",), learnings=True)
+    return {
+        "selection": tuple(selection_form(offer, stage=stage, strict=strict) for strict in (False, True)),
+        "parameters": (parameters_form({"properties": {"name": {"type": "string"}}}),),
+        "refinement": (refinement_form(), refinement_form(("criterion",))),
+        "review": (review_form(), review_form(("criterion",))),
+        "plan": (plan_form(("do.it",)),),
+        "task_plan": (task_plan_form(),),
+        "answer": (answer_form(),),
+    }
 
 
 def row_part(source: str, trigger: str) -> str:

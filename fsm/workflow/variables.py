@@ -18,8 +18,8 @@ from typing import Any
 from msgspec import json as wire
 from msgspec.structs import replace
 
-from ...prompts.building.builder import PlanInput, tool_text
-from ...prompts.building.templates import default_templates, parse_template
+from ...prompts.building.builder import PLACEHOLDERS, PlanInput, tool_text
+from ...prompts.building.templates import parse_template
 from ...states.base.errors import UsageError
 from ...states.records.observations import Message
 from ...states.records.plans import Plan, PlanResult
@@ -28,6 +28,7 @@ from ...states.run.spec import Spec, ToolSpec
 from ...states.run.state import Run
 from ...states.run.workflow_position import VARIABLES_BYTES_MAX, FlowKind, FlowState
 from ...tools.catalog import fold_name
+from ...tools.policy import denial
 from .expressions.functions import CHARS_MAX, Misfit, text
 from .navigation import HOPS_MAX, Cursor, Flow, FlowError
 
@@ -216,7 +217,12 @@ def plan_input(flow: Flow, cursor: Cursor, spec: Spec) -> PlanInput:
     template = template_of(call)
     if template:
         check_template(template)
-    values = {"CATALOG_FULL": "\n".join(map(tool_text, allowed_tools(call, cursor, spec)))}
+    offered = (
+        tool
+        for tool in allowed_tools(call, cursor, spec)
+        if denial(spec.policy, spec.task_type, tool.name) is None
+    )
+    values = {"CATALOG_FULL": "\n".join(map(tool_text, offered))}
     for name, key in (("query", "OBJECTIVE"), ("context", "CONTEXT")):
         if name in call:
             values[key] = _text(call[name])
@@ -243,12 +249,9 @@ def check_template(template: str) -> None:
         keys = parse_template(template, "promptTemplate").keys
     except UsageError as error:
         raise FlowError(str(error)) from None
-    shipped = default_templates()
-    known = {key for name in shipped for key in parse_template(shipped[name], name).keys}
-    if unknown := sorted(keys - known):
-        raise FlowError(
-            f"promptTemplate: unknown placeholder {unknown[0]!a}; there are: {', '.join(sorted(known))}"
-        )
+    if unknown := sorted(keys - PLACEHOLDERS["plan"]):
+        known = ", ".join(sorted(PLACEHOLDERS["plan"]))
+        raise FlowError(f"promptTemplate: nothing is ever put in place of {unknown[0]!a}; there are: {known}")
 
 
 def allowed_tools(call: Mapping[str, Any], cursor: Cursor, spec: Spec) -> list[ToolSpec]:

@@ -12,15 +12,16 @@ from dataclasses import dataclass, field
 
 import orjson
 
-from ...states.records.actions import FORBIDDEN_FIELDS, DocumentRef, SchemaField, Selection
+from ...states.records.actions import FORBIDDEN_FIELDS, DocumentRef, Selection
 from ...states.records.observations import Message
 from ...states.records.requests import RequestKind
-from ...states.run.reasons import REASONS
+from ...states.run.reasons import LIMIT_REASONS, REASONS
 from ...states.run.spec import Spec, ToolSpec
 from ...states.run.state import Run
 from ..model import PromptMessage
 from .fencing import fence, fence_draft, inert
-from .history import history_text, message_text, newest_lines, result_text
+from .history import arguments_text, history_text, message_text, newest_lines, result_text
+from .parameter_lines import parameter_lines
 from .templates import Template, parse_template
 
 RULES = (
@@ -32,8 +33,31 @@ RULES = (
 )
 """The five business rules of document 000; custom rules may have up to seven lines."""
 
+_SHARED = "RULES CATALOG DENIED OBJECTIVE LANGUAGE CONTEXT FINAL_FORMAT CONNECTIONS_INDEX REPLY FEEDBACK"
+_TASK = f"{_SHARED} CRITERIA WORKFLOW_HISTORY DOCUMENTS_INDEX IMPROVEMENTS"
+_CALL = f"{_SHARED} ACTION_OBJECTIVE SELECTED_ACTION PARAMETERS_CONTEXT PARAMETERS_SCHEMA"
+PLACEHOLDERS: dict[str, frozenset[str]] = {
+    name: frozenset(keys.split())
+    for name, keys in {
+        "selection": f"{_TASK} HINT",
+        "parameters": _CALL,
+        "parameters_full": f"{_CALL} CRITERIA INPUT_DOCUMENTS WORKFLOW_HISTORY",
+        "refinement": f"{_SHARED} CRITERIA EARLIER_STEPS LAST_ACTION OBSERVATION STEPS",
+        "review": f"{_SHARED} CRITERIA STOP_REASON DRAFT_ANSWER OBSERVATION WORKFLOW_HISTORY",
+        "answer": _TASK,
+        "plan": f"{_TASK} CATALOG_FULL TRANSCRIPT RESULTS",
+        "task_plan": _TASK,
+        "text": "REQUEST INSTRUCTIONS LANGUAGE FORMAT DOCUMENTS",
+    }.items()
+}
+"""What can stand in each template: nothing else is ever given to it."""
+
 FINAL_FORMAT = "When the run stops, code formats its result as {}; no action is needed for that."
 _RECENT_LABELS = 10
+_ASKED_CHARS = 500
+"""Of the user's own words beside the purpose of one action."""
+
+_DENIED_MAX = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,21 +90,36 @@ class PromptBuilder:
 
     Args:
         spec: What the run was started with; its templates are used.
-        catalog: One line per tool, names and parameter names only.
+        catalog: One line per offered tool.
+        at_first: Those lines that are of use while the run has no document; the same without others.
+        tools: Those that are offered.
+        denied: Names of tools that the policy denies.
     """
 
-    def __init__(self, spec: Spec, catalog: Sequence[str]) -> None:
+    def __init__(
+        self,
+        spec: Spec,
+        catalog: Sequence[str],
+        at_first: Sequence[str] | None = None,
+        tools: Sequence[ToolSpec] = (),
+        denied: Sequence[str] = (),
+    ) -> None:
         self._spec = spec
-        self._templates: dict[str, tuple[Template, str | None]] = {}
-        self._static = {
+        self._templates: dict[tuple[str, bool], tuple[Template, str | None]] = {}
+        static = {
             "RULES": "\n".join(f"- {rule}" for rule in spec.rules or RULES),
-            "CATALOG": "\n".join(f"- {line}" for line in catalog),
-            "CATALOG_FULL": "\n".join(map(tool_text, spec.tools)) if spec.mode != "react" else "",
+            "CATALOG_FULL": "\n".join(map(tool_text, tools)) if spec.mode != "react" else "",
+            "DENIED": ", ".join(denied[:_DENIED_MAX]),
             "OBJECTIVE": inert(spec.objective),
             **({"LANGUAGE": spec.language} if spec.language else {}),
             "CONTEXT": inert(spec.context),
             "FINAL_FORMAT": FINAL_FORMAT.format(spec.final_format) if spec.final_format else "",
             "CONNECTIONS_INDEX": "\n".join(f"- {label}" for label in spec.connections),
+        }
+        lines = {True: catalog, False: catalog if at_first is None else at_first}
+        self._static = {
+            read: static | {"CATALOG": "\n".join(f"- {line}" for line in lines[read])}
+            for read in (True, False)
         }
         self._inputs = documents_index(spec.documents)
         self._progress: dict[str, str] = {}
@@ -92,27 +131,36 @@ class PromptBuilder:
             "review": self._review,
             "plan": self._plan,
             "task_plan": self._task_plan,
+            "answer": self._task_plan,
         }
 
-    def build(self, kind: RequestKind, run: Run) -> tuple[PromptMessage, ...]:
-        """Return the messages of a *kind* request for *run*, which must belong to this builder's spec."""
+    def build(self, kind: RequestKind, run: Run, reply: str = "") -> tuple[PromptMessage, ...]:
+        """
+        Return the messages of a *kind* request for *run*, which must belong to this builder's spec.
+
+        Args:
+            kind: What is asked.
+            run: The run.
+            reply: The form of the reply in words (`prompts.parsing.reply_forms`).
+        """
         name: str = kind
-        if kind == "parameters" and _selection_of(run).fields is None:
+        if kind == "parameters" and _selection_of(run).is_bare:
             name = "parameters_full"
-        values = self._static | self._dynamic[kind](run)
+        static = self._static[bool(run.memory.labels)]
+        values = static | self._dynamic[kind](run) | {"REPLY": reply}
         if run.memory.feedback:
             values["FEEDBACK"] = inert(run.memory.feedback)
         if not self._spec.language and run.memory.plan is not None:
             values["LANGUAGE"] = run.memory.plan.language
-        return self._render(name, values)
+        return self._render(name, values, static)
 
-    def plan(self, run: Run, given: PlanInput) -> tuple[PromptMessage, ...]:
+    def plan(self, run: Run, given: PlanInput, reply: str = "") -> tuple[PromptMessage, ...]:
         """Return the messages of a `plan` request as a workflow gives it."""
         template = parse_template(given.template or self._spec.templates["plan"], "plan")
         values = (
             self._plan(run)
-            | self._static
-            | {"FEEDBACK": inert(run.memory.feedback or "")}
+            | self._static[True]
+            | {"FEEDBACK": inert(run.memory.feedback or ""), "REPLY": reply}
             | dict(given.values)
         )
         return _messages(template, values)
@@ -130,49 +178,56 @@ class PromptBuilder:
             },
         )
 
-    def _render(self, name: str, values: Mapping[str, str]) -> tuple[PromptMessage, ...]:
-        """Return the messages of the template *name*; a system text that no request changes is made once."""
-        if name not in self._templates:
+    def _render(
+        self, name: str, values: Mapping[str, str], static: Mapping[str, str]
+    ) -> tuple[PromptMessage, ...]:
+        """Return the messages of the template *name*; a system text that is made of *static* values is made once."""
+        key = name, static is self._static[True]
+        if key not in self._templates:
             template = parse_template(self._spec.templates[name], name)
-            constant = self._static.keys() >= {key for block in template.system for key in block[1::2]}
-            self._templates[name] = template, template.system_text(self._static) if constant else None
-        template, system = self._templates[name]
+            constant = static.keys() >= {key for block in template.system for key in block[1::2]}
+            self._templates[key] = template, template.system_text(static) if constant else None
+        template, system = self._templates[key]
         return _messages(template, values, system)
 
     def _selection(self, run: Run) -> dict[str, str]:
-        memory = run.memory
-        return self._task_plan(run) | {"HINT": inert(memory.hint or "")}
+        return self._task_plan(run) | {"HINT": inert(run.memory.hint or "")}
 
     def _parameters(self, run: Run) -> dict[str, str]:
-        """The four sections and nothing else, or, without a schema from Stage 1, the fuller set."""
+        """The four sections and nothing else; after a bare choice, which says nothing of its purpose, the fuller set."""
         selection = _selection_of(run)
+        tool = next((tool for tool in self._spec.tools if tool.name == selection.tool), None)
+        hints = {field.name: field.description for field in selection.fields or ()}
+        schema = tool.parameters if tool is not None else {}
         values = {
-            "ACTION_OBJECTIVE": inert(selection.objective),
+            "ACTION_OBJECTIVE": self._purpose(selection),
             "SELECTED_ACTION": selection.tool,
             "PARAMETERS_CONTEXT": inert(selection.context),
+            "PARAMETERS_SCHEMA": parameter_lines(schema, without=FORBIDDEN_FIELDS, hints=hints),
         }
-        if selection.fields is not None:
-            values["PARAMETERS_SCHEMA"] = "\n".join(map(field_text, selection.fields))
+        if not selection.is_bare:
             return values
-        tool = next((tool for tool in self._spec.tools if tool.name == selection.tool), None)
-        properties = tool.parameters.get("properties", {}) if tool is not None else {}
         return values | {
             "CRITERIA": self._criteria(run),
             "INPUT_DOCUMENTS": "\n".join(f"- {reference}" for reference in selection.documents),
-            "PARAMETERS_SCHEMA": "\n".join(
-                _property_text(name, schema)
-                for name, schema in properties.items()
-                if name.lower() not in FORBIDDEN_FIELDS
-            ),
             "WORKFLOW_HISTORY": self._history(run),
         }
+
+    def _purpose(self, selection: Selection) -> str:
+        """Return what an action is for, with the user's own words: whoever fills parameters copies from these."""
+        asked = " ".join(self._spec.objective.split())
+        asked = asked if len(asked) <= _ASKED_CHARS else f"{asked[:_ASKED_CHARS]}…"
+        if selection.is_bare or not selection.objective or selection.objective == asked:
+            return inert(selection.objective)
+        return inert(f"{selection.objective}\nThe user asked: {asked}")
 
     def _refinement(self, run: Run) -> dict[str, str]:
         memory = run.memory
         last = memory.history[-1] if memory.history else None
         return {
             "CRITERIA": self._criteria(run),
-            "LAST_ACTION": f"{last.tool}: {inert(last.objective)}" if last is not None else "",
+            "EARLIER_STEPS": self._history(run, run.memory.history[:-1]),
+            "LAST_ACTION": _action_text(last) if last is not None else "",
             "OBSERVATION": memory.observation.wire_json() if memory.observation is not None else "",
             "STEPS": f"{run.counters.step} of at most {self._spec.limits.max_steps}",
         }
@@ -182,7 +237,7 @@ class PromptBuilder:
         draft = memory.answer or (memory.refinement.answer if memory.refinement is not None else None)
         return {
             "CRITERIA": self._criteria(run),
-            "STOP_REASON": REASONS.get(run.counters.stop, ""),
+            "STOP_REASON": REASONS[run.counters.stop] if run.counters.stop in LIMIT_REASONS else "",
             "DRAFT_ANSWER": fence_draft(draft or ""),
             "OBSERVATION": memory.observation.wire_json() if memory.observation is not None else "",
             "WORKFLOW_HISTORY": self._history(run),
@@ -223,8 +278,9 @@ class PromptBuilder:
         lines += [line for _, _, line in self._render_messages(newest) if line]
         return "\n".join(lines)
 
-    def _history(self, run: Run) -> str:
-        messages = (*self._spec.history, *run.memory.history)
+    def _history(self, run: Run, own: tuple[Message, ...] | None = None) -> str:
+        """Return the earlier rounds' actions and the run's *own*, all of them by default, newest first."""
+        messages = (*self._spec.history, *(run.memory.history if own is None else own))
         texts = (text for _, text, _ in self._render_messages(reversed(messages)))
         return history_text(texts, self._spec.limits.history_chars)
 
@@ -276,24 +332,17 @@ def documents_index(documents: Sequence[DocumentRef]) -> str:
     return "\n".join(lines)
 
 
-def field_text(field: SchemaField) -> str:
-    """Return one line for a business parameter: name, type, whether it is required, what it means."""
-    kind = field.type if not field.values else f"{field.type} of {', '.join(map(str, field.values))}"
-    need = "required" if field.required else "optional"
-    return _line(f"- {field.name} ({kind}, {need}): {field.description}")
-
-
 def tool_text(tool: ToolSpec) -> str:
     """Return one line for a tool as a planner needs it: name, description, JSON Schema of its arguments."""
     schema = orjson.dumps(tool.parameters, option=orjson.OPT_NON_STR_KEYS).decode()
     return _line(f"- {tool.name}: {tool.description}") + f" Arguments: {schema}"
 
 
-def _property_text(name: str, schema: object) -> str:
-    """Return one line for a parameter of a tool's own schema."""
-    details = schema if isinstance(schema, Mapping) else {}
-    kind = details.get("type", "any")
-    return _line(f"- {name} ({kind}): {details.get('description', '')}")
+def _action_text(message: Message) -> str:
+    """Return an action as it is judged: what it was for, and with which arguments."""
+    arguments = arguments_text(message)
+    told = f"{message.tool}: {inert(message.objective)}"
+    return f"{told}\nArguments: {arguments}" if arguments else told
 
 
 def _line(text: str) -> str:

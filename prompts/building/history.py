@@ -22,12 +22,26 @@ def message_text(message: Message) -> str:
     if message.label and message.documents_count:
         lines.append(f"  Documents: docList:{message.label} ({message.documents_count})")
         lines.extend(f"    {document}" for document in message.documents)
+    if arguments := arguments_text(message):
+        lines.append(f"  Arguments: {arguments}")
     lines.append(f"  Summary: {message.summary}")
     if message.notes:
         lines.append("  Notes: " + "; ".join(message.notes))
     if message.learnings:
         lines.append("  Learnings: " + "; ".join(message.learnings))
     return "\n".join(lines)
+
+
+ARGUMENTS_CHARS = 400
+"""Of one action's arguments, as history and judges see them."""
+
+
+def arguments_text(message: Message) -> str:
+    """Return an action's arguments as JSON of at most `ARGUMENTS_CHARS` characters, empty where it had none."""
+    if not message.arguments:
+        return ""
+    shown = msgspec.json.encode(message.arguments).decode()
+    return shown if len(shown) <= ARGUMENTS_CHARS else f"{shown[:ARGUMENTS_CHARS]}…"
 
 
 def result_text(message: Message) -> str:

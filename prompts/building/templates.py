@@ -17,7 +17,10 @@ from pathlib import Path
 
 from ...states.base.errors import UsageError
 
-NAMES = ("selection", "parameters", "parameters_full", "refinement", "review", "plan", "task_plan", "text")
+NAMES = (
+    *("selection", "parameters", "parameters_full", "refinement", "review", "answer"),
+    *("plan", "task_plan", "text"),
+)
 """The templates that a host can replace, by name."""
 
 DIVIDER = "=== user ==="

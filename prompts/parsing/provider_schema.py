@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from .replies import WRAPPER
+
 _KEPT = ("description", "title", "enum", "const")
 _LIMITS = (
     *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
@@ -35,9 +37,21 @@ def strict_schema(schema: Mapping[str, Any], *, optional: str, limits: bool) -> 
         limits: Whether limits on values stay; without them the reply must be checked, which it is anyway.
     """
     try:
-        return _node(schema, optional, limits)
+        return _node(wrapped(schema), optional, limits)
     except ValueError:
         return None
+
+
+def wrapped(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return *schema* as that of an object: alternatives at the top, which providers refuse, go under one key."""
+    if "anyOf" not in schema:
+        return schema
+    return {
+        "type": "object",
+        "properties": {WRAPPER: schema},
+        "required": [WRAPPER],
+        "additionalProperties": False,
+    }
 
 
 def _node(schema: object, optional: str, limits: bool) -> dict[str, Any]:

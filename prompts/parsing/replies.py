@@ -8,6 +8,7 @@ read in two ways is invalid and is asked again, it is never executed as guessed.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -27,6 +28,9 @@ from .json_reading import Unreadable, read_object
 from .plan_data import short
 
 PARAMETERS_SCHEMA = "parameters_v1"
+WRAPPER = "reply"
+"""The key around a reply of several forms, at servers that take no alternatives at the top of a schema."""
+
 _ALIAS = re.compile(r"[A-Za-z][A-Za-z0-9]*[_:/-][A-Za-z0-9_:/-]*[A-Za-z0-9]")
 """``web_fetch``, ``web:fetch``: the catalog knows whether it is a name."""
 W = TypeVar("W", bound=Wire)
@@ -93,14 +97,16 @@ def read_selection(
         context_chars: `parametersContext` is cut to this, with a marker.
         profile: Which forms are taken.
     """
-    data = read_object(text, chars_max=chars_max)
-    if isinstance(data, Unreadable):
-        return Invalid(data.code, data.message)
+    data = _object(text, chars_max)
+    if isinstance(data, Invalid):
+        return data
     if "parameters" in data:
         return Invalid("has_parameters", "Stage 1 must not include `parameters`; the next step collects them")
     action = data.get("action")
-    if action is None:
+    if action is None or (action in _NO_ACTION and not profile.strict and data.get("answer")):
         return _direct_answer(data)
+    if isinstance(action, str) and not profile.strict:
+        action = _WITH_PARAMETERS.sub("", action)
     compact = isinstance(action, dict)
     problem = _off_profile(action, data.get("parametersSchema"), profile.stage) if profile.strict else None
     if problem is not None:
@@ -108,10 +114,23 @@ def read_selection(
     tool = _tool_of(action)
     if isinstance(tool, Invalid):
         return tool
-    selection = _selection(data, tool, optional=compact, context_chars=context_chars)
-    if profile.force_stage_2 and isinstance(selection, Selection) and selection.arguments is not None:
-        return selection.model_copy(update={"arguments": None})
-    return selection
+    return _selection(data, tool, compact=compact, context_chars=context_chars, strict=profile.strict)
+
+
+_NO_ACTION = ("null", "none", "None", "")
+"""What models write for null beside an answer."""
+
+_WITH_PARAMETERS = re.compile(r"\(.*\)\s*\Z", re.DOTALL)
+"""A name as the catalog shows it, followed by its parameters: ``orders.lookup(order_id)``."""
+
+
+def _object(text: str, chars_max: int) -> dict[str, Any] | Invalid:
+    """Return the object of a reply, without the one key that some servers need around alternatives."""
+    data = read_object(text, chars_max=chars_max)
+    if isinstance(data, Unreadable):
+        return Invalid(data.code, data.message)
+    inner = data.get(WRAPPER)
+    return inner if len(data) == 1 and isinstance(inner, dict) else data
 
 
 def _off_profile(action: object, schema: object, stage: str) -> Invalid | None:
@@ -137,7 +156,7 @@ def _off_profile(action: object, schema: object, stage: str) -> Invalid | None:
 
 def _direct_answer(data: dict[str, Any]) -> DirectAnswer | Invalid:
     answer = data.get("answer")
-    if "action" in data and isinstance(answer, str) and answer.strip():
+    if "action" in data and isinstance(answer, str) and answer:
         return DirectAnswer(answer.strip())
     if "action" in data:
         return Invalid("no_action", "`action` is null, so `answer` must be a non-empty text")
@@ -175,11 +194,13 @@ def _tool_of(action: object) -> str | Invalid:
     return choice.tool
 
 
-def _selection(data: dict[str, Any], tool: str, *, optional: bool, context_chars: int) -> Selection | Invalid:
-    """Return the whole Stage 1 object; with 002's form everything but the action is *optional*."""
+def _selection(
+    data: dict[str, Any], tool: str, *, compact: bool, context_chars: int, strict: bool
+) -> Selection | Invalid:
+    """Return the whole Stage 1 object; with the *compact* form everything but the action is optional."""
     objective = data.get("actionObjective")
-    if not (isinstance(objective, str) and objective.strip()):
-        if not optional or objective is not None:
+    if not (isinstance(objective, str) and objective):
+        if not compact or objective is not None:
             return Invalid("objective", "`actionObjective` must be a non-empty text")
         objective = ""
     fields = _schema_fields(data.get("parametersSchema"))
@@ -193,11 +214,10 @@ def _selection(data: dict[str, Any], tool: str, *, optional: bool, context_chars
         "connection": data.get("requiredConnection"),
         "context": _cut(context, context_chars) if isinstance(context, str) else context,
         "fields": fields,
-        "arguments": {} if fields == () else None,
     }
     raw = {"tool": tool} | {name: value for name, value in raw.items() if value not in (None, "", [])}
     selection = validated(Selection, raw, names=_STAGE_1_NAMES)
-    if isinstance(selection, Selection):
+    if strict and isinstance(selection, Selection):
         for reference in selection.documents:
             if not reference.startswith(("docList:", "docItem:")):
                 return Invalid(
@@ -232,20 +252,20 @@ def _schema_fields(schema: object) -> tuple[SchemaField, ...] | Invalid | None:
 
 
 def read_parameters(
-    text: str, fields: tuple[SchemaField, ...] | None, *, chars_max: int, profile: Profile = LENIENT
+    text: str, known: Callable[[str], bool], *, chars_max: int, profile: Profile = LENIENT
 ) -> Parameters | Invalid:
     """
     Read Stage 2: ``{"schema": "parameters_v1", "parameters": {...}}``; a missing `schema` is tolerated.
 
     Args:
         text: The raw reply.
-        fields: Stage 1's fields; names outside them are invalid, required ones must be there. None: any name.
+        known: Whether the tool has a parameter of this name; others are dropped, or make a strict reply invalid.
         chars_max: A longer reply is invalid unread.
         profile: Whether `schema` must be there, and whether forbidden names are dropped or refused.
     """
-    data = read_object(text, chars_max=chars_max)
-    if isinstance(data, Unreadable):
-        return Invalid(data.code, data.message)
+    data = _object(text, chars_max)
+    if isinstance(data, Invalid):
+        return data
     if "parameters" not in data:
         return Invalid("no_wrapper", 'the values must stand in {"parameters": {...}}')
     wrapper = validated(ActionParameters, data)
@@ -257,19 +277,28 @@ def read_parameters(
         )
     if wrapper.schema_name is None and profile.strict and profile.stage == "two_stage":
         return Invalid("schema_name", f"`schema` must be {PARAMETERS_SCHEMA!r}, and it is missing")
-    dropped = tuple(name for name in wrapper.parameters if name.lower() in FORBIDDEN_FIELDS)
-    if dropped and profile.forbidden == "reject":
-        return Invalid("forbidden_field", f"`parameters` must not hold {_list(list(dropped))}")
-    values = {name: value for name, value in wrapper.parameters.items() if name not in dropped}
-    if fields is not None:
-        known = {field.name for field in fields}
-        unknown = [name for name in values if name not in known]
-        if unknown:
-            return Invalid("unknown_parameter", f"not in the parameters schema: {_list(unknown)}")
-        missing = [field.name for field in fields if field.required and field.name not in values]
-        if missing:
-            return Invalid("missing_parameter", f"required and missing: {_list(missing)}")
-    return Parameters(values, dropped)
+    forbidden = [name for name in wrapper.parameters if name.lower() in FORBIDDEN_FIELDS]
+    if forbidden and profile.forbidden == "reject":
+        return Invalid("forbidden_field", f"`parameters` must not hold {_list(forbidden)}")
+    unknown = [name for name in wrapper.parameters if name not in forbidden and not known(name)]
+    if unknown and profile.strict:
+        return Invalid("unknown_parameter", f"the action has no such parameters: {_list(unknown)}")
+    dropped = (*forbidden, *unknown)
+    return Parameters(
+        {name: value for name, value in wrapper.parameters.items() if name not in dropped}, dropped
+    )
+
+
+def read_answer(text: str, *, chars_max: int) -> DirectAnswer | Invalid:
+    """Read ``{"answer": str}``, which is asked for when the tools are withheld; words without JSON are the answer, too."""
+    data = _object(text, chars_max)
+    if isinstance(data, Invalid):
+        plain = text.strip() if data.code == "no_json" else ""
+        return DirectAnswer(plain) if plain else data
+    answer = data.get("answer")
+    if isinstance(answer, str) and answer:
+        return DirectAnswer(answer.strip())
+    return Invalid("no_answer", "`answer` must be a non-empty text")
 
 
 def read_refinement(text: str, *, chars_max: int) -> Refinement | Invalid:
@@ -283,9 +312,9 @@ def read_review(text: str, *, chars_max: int) -> Review | Invalid:
 
 
 def _read(model: type[W], text: str, chars_max: int) -> W | Invalid:
-    data = read_object(text, chars_max=chars_max)
-    if isinstance(data, Unreadable):
-        return Invalid(data.code, data.message)
+    data = _object(text, chars_max)
+    if isinstance(data, Invalid):
+        return data
     return validated(model, {name: value for name, value in data.items() if value is not None})
 
 

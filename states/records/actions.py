@@ -75,6 +75,11 @@ class Selection(Wire):
     origin: Literal["model", "plan", "format", "workflow", "hook"] = "model"
     needs: tuple[int, ...] = Field(default=(), strict=False)
 
+    @property
+    def is_bare(self) -> bool:
+        """Whether it names an action and nothing else, so that Stage 2 has to be told more (document 002's form)."""
+        return not self.objective and self.fields is None
+
 
 class Intent(Stored, frozen=True, gc=False):
     """

@@ -8,7 +8,9 @@ from msgspec import Struct
 
 from .actions import Intent, StoredText
 
-RequestKind = Literal["selection", "parameters", "refinement", "review", "plan", "task_plan", "text"]
+RequestKind = Literal[
+    "selection", "parameters", "refinement", "review", "plan", "task_plan", "text", "answer"
+]
 """Kinds of model request, in the order a react iteration asks for them."""
 
 

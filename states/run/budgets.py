@@ -78,6 +78,11 @@ def retries_left(run: Run) -> bool:
     return run.counters.retries < run.spec.limits.max_retries and run.counters.stop != "no_improvement"
 
 
+def tools_withheld(run: Run) -> bool:
+    """Return whether the run has repeated a call in this attempt, so that it is asked for the answer, without tools."""
+    return run.counters.withheld > run.counters.retries
+
+
 def questions_left(run: Run) -> bool:
     """Return whether somebody may be asked another question."""
     return run.counters.elicitations < run.spec.limits.max_elicitations

@@ -58,6 +58,7 @@ class Counters(Struct, frozen=True, gc=False):
         same_key: How often the last executed call is at the end of the list of executed calls.
         stale: Refinements in a row whose score did not rise.
         stop: Why the run stops, from `REASONS`; empty while it goes on.
+        withheld: Number of the last attempt, from 1, in which the tools were withheld after a repeated call; 0: in none.
     """
 
     step: int = 0
@@ -86,6 +87,7 @@ class Counters(Struct, frozen=True, gc=False):
     stale: int = 0
     step_retries: int = 0
     stop: str = ""
+    withheld: int = 0
 
 
 class Change(Stored, frozen=True, gc=False, kw_only=True):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from .base import Settings
@@ -25,6 +27,9 @@ class Limits(Settings):
         max_elicitations: Questions to the user per run, approvals included.
         elicitation_timeout_s: Seconds after which a question or an approval that is still unanswered when the run is
             resumed counts as declined; None waits for ever. An effect in doubt always waits.
+        completion_review: Who judges a run that would end: ``model`` always asks for the completion review, ``rules``
+            never does (what the model said last decides), ``auto`` asks only where there are success criteria, or where
+            the model has not said an answer itself.
         no_improvement_limit: Consecutive refinements with a ``score`` that does not rise before the run stops.
         max_consecutive_errors: Tool errors in a row before the run is Failed(consecutive_errors).
         max_consecutive_refused: Calls in a row refused for their parameters before Failed(stuck).
@@ -64,6 +69,7 @@ class Limits(Settings):
     max_retries: int = Field(default=2, ge=0, le=GUARD_CEILING)
     max_elicitations: int = Field(default=5, ge=0, le=GUARD_CEILING)
     elicitation_timeout_s: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    completion_review: Literal["auto", "model", "rules"] = "auto"
     no_improvement_limit: int = Field(default=2, ge=1, le=GUARD_CEILING)
     max_consecutive_errors: int = Field(default=5, ge=1, le=GUARD_CEILING)
     max_consecutive_refused: int = Field(default=3, ge=1, le=GUARD_CEILING)

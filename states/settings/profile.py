@@ -7,6 +7,7 @@ from typing import Any, Literal
 from .base import Settings
 
 Stage = Literal["two_stage", "single"]
+CatalogForm = Literal["auto", "names", "described"]
 
 
 class Profile(Settings):
@@ -20,7 +21,9 @@ class Profile(Settings):
         stage: ``two_stage`` asks for the action with its objective, inputs and parameters' schema, ``single`` only
             for the choice ``{"method", "name"}``; Stage 2 follows both.
         forbidden: Whether the names that Stage 2 may not set are dropped with a note, or make its reply invalid.
-        force_stage_2: Ask Stage 2 also for an action to which Stage 1 gave no fields.
+        force_stage_2: Ask Stage 2 also for an action whose schema leaves nothing to set.
+        catalog: How actions are shown to Stage 1: ``names`` of actions and parameters, ``described`` with a line of
+            description each, ``auto`` described as long as the catalog has at most 2,000 characters.
 
     Raises:
         UsageError: An unknown name or value.
@@ -30,6 +33,7 @@ class Profile(Settings):
     stage: Stage = "two_stage"
     forbidden: Literal["drop", "reject"] = "drop"
     force_stage_2: bool = False
+    catalog: CatalogForm = "auto"
 
 
 NAMED: dict[str, dict[str, Any]] = {"lenient": {}, "strict": {"strict": True, "forbidden": "reject"}}

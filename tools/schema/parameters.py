@@ -60,6 +60,7 @@ class ParameterSchema:
         names: Parameters in order of declaration: the properties at the top level, through ``$ref`` and ``allOf`` too.
         required: Names that must be given, in order of declaration.
         optional: Names that may be left out.
+        is_open: Whether it takes arguments of any name.
 
     Raises:
         SchemaError: Not a mapping, not JSON, invalid by the metaschema, a top-level type that is not ``object``, a
@@ -83,7 +84,7 @@ class ParameterSchema:
     def _learn_names(self, parts: list[Node]) -> None:
         """Settle which top-level arguments are known; the branches of ``anyOf`` and the like may name some, too."""
         extra = ("additionalProperties", "unevaluatedProperties")
-        self._open = any(part.get(key, False) is not False for part in parts for key in extra)
+        self.is_open = any(part.get(key, False) is not False for part in parts for key in extra)
         self._known = frozenset(_names(parts, "properties") + _names(parts, "required"))
         patterns = dict.fromkeys(_names(parts, "patternProperties"), True)
         self._is_named: Callable[[object], bool] | None = None
@@ -92,9 +93,12 @@ class ParameterSchema:
                 {"patternProperties": patterns, "additionalProperties": False}
             ).is_valid
 
-    def _is_known(self, name: str) -> bool:
+    def is_known(self, name: str) -> bool:
+        """Return whether there is a parameter *name*."""
         return (
-            self._open or name in self._known or (self._is_named is not None and self._is_named({name: None}))
+            self.is_open
+            or name in self._known
+            or (self._is_named is not None and self._is_named({name: None}))
         )
 
     def check(self, arguments: Mapping[str, Any]) -> tuple[Problem, ...]:
@@ -105,8 +109,20 @@ class ParameterSchema:
         A missing required parameter is a problem even if it has a default. ``True`` is no integer, ``1.0`` is one.
         Anything is answered, also what is not JSON; nothing is raised.
         """
-        fits = self._is_valid(arguments) and all(map(self._is_known, arguments))
+        fits = self._is_valid(arguments) and all(map(self.is_known, arguments))
         return () if fits else tuple(self._problems(arguments))
+
+    def without_nulls(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return *arguments* without the nulls of optional parameters that take none; some servers want every name given."""
+        nulls = [name for name, value in arguments.items() if value is None and name in self.optional]
+        refused = (
+            {problem.path for problem in self.check(arguments) if problem.path in nulls} if nulls else ()
+        )
+        return (
+            {name: value for name, value in arguments.items() if name not in refused}
+            if refused
+            else arguments
+        )
 
     def _is_valid(self, arguments: object) -> bool:
         try:
@@ -126,7 +142,7 @@ class ParameterSchema:
             except NotJson as error:
                 unusable[name] = foreign(error.code, error.path, error.reason)
         problems = [missing([name]) for name in self.required if name not in arguments]
-        problems += [unknown([name]) for name in usable if not self._is_known(name)]
+        problems += [unknown([name]) for name in usable if not self.is_known(name)]
         found = [*unusable.values(), *self._list_problems(usable)]
         found = [problem for problem in found if problem.code != "missing" or problem.path not in unusable]
         found.sort(key=lambda problem: (_ORDER.index(problem.code), problem.path, problem.message))

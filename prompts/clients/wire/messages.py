@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ....states.records.outcomes import Usage
 from ...model import Finish, ModelCall
-from ...parsing.provider_schema import strict_schema
+from ...parsing.provider_schema import strict_schema, wrapped
 from .faults import AttemptFault, one_line, told_fault
 from .interface import (
     Interface,
@@ -166,7 +166,7 @@ class MessagesWire(Interface):
             schema = strict_schema(call.schema, optional="keep", limits=False)
         elif call.schema is not None and options.structure == "tool":
             about = "Give the reply that is asked for."
-            body["tools"] = [{"name": REPLY_TOOL, "description": about, "input_schema": call.schema}]
+            body["tools"] = [{"name": REPLY_TOOL, "description": about, "input_schema": wrapped(call.schema)}]
             body["tool_choice"] = {"type": "tool", "name": REPLY_TOOL}
         features = optional(body, options, ("temperature", "temperature", options.temperature))
         features |= optional(

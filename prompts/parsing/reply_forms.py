@@ -1,0 +1,358 @@
+"""
+The forms of replies: for every kind of request the one definition from which its prompt's words and its wire schema are made.
+
+A form lists alternatives, each an object of parts; `Form.words` is what the model is shown, `Form.schema` what a server is
+held to. Both are made for the run, so that nothing is offered that the run does not have. What the schema admits, the readers
+of `prompts.parsing` take; tests/test_reply_contract.py draws replies from the schemas and reads them.
+
+Texts are bounded at 2,000 characters at most, since servers that compile grammars refuse longer repetitions; an answer has no
+bound but the request's limit of tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from ...states.records.actions import FORBIDDEN_FIELDS
+from ...states.records.plans import RETRIES_MAX
+from .plan_data import TYPES
+
+Schema = dict[str, Any]
+
+
+class Part(Struct, frozen=True):
+    """
+    One key of a reply.
+
+    Attributes:
+        name: The key.
+        words: Its value as the prompt shows it, JSON or nearly.
+        schema: JSON Schema of the value.
+        required: Whether the readers refuse a reply without it.
+    """
+
+    name: str
+    words: str
+    schema: Schema
+    required: bool = True
+
+
+class Form(Struct, frozen=True):
+    """
+    The form of one kind of reply: one object, or one of several.
+
+    Attributes:
+        alternatives: Each with the words that lead to it, empty for the usual one, and its parts in the order in which a
+            model should write them.
+    """
+
+    alternatives: tuple[tuple[str, tuple[Part, ...]], ...]
+
+    @property
+    def words(self) -> str:
+        """The form as the prompt shows it, a line for each alternative that has words of its own."""
+        lines = []
+        for lead, parts in self.alternatives:
+            shown = ", ".join(f'"{part.name}": {part.words}' for part in parts if part.words)
+            if shown:
+                lines.append(f"{lead}{{{shown}}}")
+        return "\n".join(lines)
+
+    @property
+    def schema(self) -> Schema:
+        """JSON Schema of the reply: an object, or ``anyOf`` several."""
+        objects = [
+            {
+                "type": "object",
+                "properties": {part.name: part.schema for part in parts},
+                "required": [part.name for part in parts if part.required],
+                "additionalProperties": False,
+            }
+            for _, parts in self.alternatives
+        ]
+        return objects[0] if len(objects) == 1 else {"anyOf": objects}
+
+
+class Offer(Struct, frozen=True):
+    """
+    What a run offers to Stage 1.
+
+    Attributes:
+        tools: Names of the actions that need no document.
+        reading: Names of those that need at least one.
+        references: References of the run's documents.
+        connections: Labels of its connections.
+        learnings: Whether something can have been learnt: the run has a history.
+    """
+
+    tools: tuple[str, ...] = ()
+    reading: tuple[str, ...] = ()
+    references: tuple[str, ...] = ()
+    connections: tuple[str, ...] = ()
+    learnings: bool = False
+
+
+LINE, PASSAGE = 300, 1_000
+"""Most characters of a sentence, and of a passage, in a structured reply."""
+
+ITEMS = 10
+"""Most items of a list in a structured reply."""
+
+
+def text(chars_max: int | None = LINE) -> Schema:
+    """Return the schema of a text that is not empty."""
+    bound = {} if chars_max is None else {"maxLength": chars_max}
+    return {"type": "string", "minLength": 1, **bound}
+
+
+def items(of: Schema, least: int = 0, most: int = ITEMS) -> Schema:
+    """Return the schema of a list."""
+    return {"type": "array", "items": of, "maxItems": most} | ({"minItems": least} if least else {})
+
+
+def one(*parts: Part) -> Form:
+    """Return the form that has no alternatives."""
+    return Form((("", parts),))
+
+
+_ANSWER = Part("answer", '"the final answer"', text(None))
+
+
+# -- Stage 1 and 2 ------------------------------------------------------------------------------------------------
+
+
+def selection_form(offer: Offer, *, stage: str = "two_stage", strict: bool = False) -> Form:
+    """Return the form of Stage 1: one of the offered actions, or an answer."""
+    reply: list[tuple[str, tuple[Part, ...]]] = []
+    for names, reads in ((offer.tools, False), (offer.reading, True)):
+        if names and (offer.references or not reads):
+            parts = _chosen(offer, names, reads=reads, stage=stage, strict=strict)
+            # one line for both: only the schema tells apart which actions need a document
+            reply.append(("", parts if not reply else tuple(_silent(part) for part in parts)))
+    lead = "When no action is needed: " if reply else ""
+    reply.append((lead, (Part("action", "null", {"type": "null"}), _ANSWER)))
+    return Form(tuple(reply))
+
+
+def _chosen(
+    offer: Offer, names: tuple[str, ...], *, reads: bool, stage: str, strict: bool
+) -> tuple[Part, ...]:
+    if stage == "single":
+        pairs = [dict(zip(("method", "name"), name.split(".", 1), strict=True)) for name in names]
+        parts = [
+            Part(
+                "action", '{"method": "METHOD", "name": "NAME"}', {"anyOf": [_constant(one) for one in pairs]}
+            )
+        ]
+    else:
+        parts = [
+            Part("action", '"one name from the list"', {"enum": list(names)}),
+            Part("actionObjective", '"what this action is for"', text()),
+        ]
+    if offer.learnings and stage != "single":
+        parts.append(Part("learnings", '["what is known by now"]', items(text()), required=False))
+    if offer.references:
+        listed = items({"enum": list(offer.references)}, least=int(reads))
+        words = '["docList:LABEL" or "docItem:LABEL#0" of what it reads]'
+        parts.append(Part("requiredInputDocuments", words, listed, required=reads))
+    if offer.connections:
+        labels = {"enum": [*offer.connections, None]}
+        parts.append(Part("requiredConnection", '"LABEL" or null', labels, required=False))
+    if stage != "single":
+        words = '"the values, names and texts from which its parameters are set"'
+        parts.append(
+            Part("parametersContext", words, {"type": "string", "maxLength": PASSAGE}, required=False)
+        )
+    if strict and stage != "single":
+        words = '{"fields": [{"name": "NAME", "type": "string|number|boolean|enum|object", "required": true, "description": "what it means"}]}'
+        listed = {"type": "object", "properties": {"fields": items(_FIELD)}, "additionalProperties": False}
+        parts.append(Part("parametersSchema", words, listed, required=False))
+    return tuple(parts)
+
+
+def _silent(part: Part) -> Part:
+    return Part(part.name, "", part.schema, part.required)
+
+
+def _constant(values: Mapping[str, str]) -> Schema:
+    return closed(**{name: {"const": value} for name, value in values.items()})
+
+
+def closed(**properties: Schema) -> Schema:
+    """Return the schema of an object with exactly these properties."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+_FIELD = closed(
+    name={"type": "string", "pattern": "^[A-Za-z][A-Za-z0-9]{0,50}$"},
+    type={"enum": ["string", "number", "boolean", "enum", "object"]},
+    required={"type": "boolean"},
+    description={"type": "string", "maxLength": LINE},
+)
+
+
+def parameters_form(tool_parameters: Mapping[str, Any]) -> Form:
+    """Return the form of Stage 2 for a tool, without the names that Stage 2 may not set."""
+    schema: Schema = {"type": "object", **tool_parameters}
+    properties = schema.get("properties")
+    if isinstance(properties, Mapping):
+        allowed = [name for name in properties if name.lower() not in FORBIDDEN_FIELDS]
+        schema["properties"] = {name: properties[name] for name in allowed}
+        required = [name for name in schema.get("required", ()) if name.lower() not in FORBIDDEN_FIELDS]
+        schema["required"] = required
+        if {"additionalProperties", "unevaluatedProperties", "patternProperties"}.isdisjoint(schema):
+            schema["additionalProperties"] = False  # an unknown argument is a problem there, too
+    return one(
+        Part("schema", '"parameters_v1"', {"const": "parameters_v1"}),
+        Part("parameters", '{"NAME": "value"}', schema),
+    )
+
+
+# -- judgements ----------------------------------------------------------------------------------------------------
+
+
+def _criteria(criteria: Sequence[str]) -> tuple[Part, ...]:
+    """Return the part in which criteria are judged: none in a run without criteria."""
+    if not criteria:
+        return ()
+    words = '[{"criterion": "its text", "met": true or false, "evidence": "where"}]'
+    check = closed(
+        criterion={"enum": list(criteria)},
+        met={"type": "boolean"},
+        evidence={"type": "string", "maxLength": LINE},
+    )
+    return (Part("criteria", words, items(check, most=len(criteria)), required=False),)
+
+
+def refinement_form(criteria: Sequence[str] = ()) -> Form:
+    """Return the form of a refinement: the reason before the decision that it leads to."""
+    head = (Part("reason", '"one sentence"', text()), *_criteria(criteria))
+    score = Part("score", "0.0 to 1.0", {"type": "number", "minimum": 0, "maximum": 1}, required=False)
+    tail = (score,) if criteria else ()
+    go_on, end = ({"const": decision} for decision in ("continue", "stop"))
+    hint = Part("hint", '"optional: the next subgoal"', {"type": "string", "maxLength": LINE}, required=False)
+    return Form(
+        (
+            ("When another action is needed: ", (*head, Part("decision", '"continue"', go_on), hint, *tail)),
+            ("When the objective is reached: ", (*head, Part("decision", '"stop"', end), _ANSWER, *tail)),
+        )
+    )
+
+
+def review_form(criteria: Sequence[str] = ()) -> Form:
+    """Return the form of a completion review."""
+    head = _criteria(criteria)
+    improvements = Part("improvements", '["what to do better"]', items(text(), least=1))
+    message = Part("answer", '"the final message to the user"', text(None))
+    why = Part("answer", '"what could not be done, and why"', text(None))
+
+    def status(word: str) -> Part:
+        return Part("status", f'"{word}"', {"const": word})
+
+    return Form(
+        (
+            ("When the objective is reached: ", (*head, status("success"), message)),
+            ("When another attempt can reach it: ", (*head, status("retry"), improvements)),
+            ("When it cannot be reached: ", (*head, status("failed"), why)),
+        )
+    )
+
+
+def answer_form() -> Form:
+    """Return the form of the answer that is asked for when the tools are withheld."""
+    return one(_ANSWER)
+
+
+# -- plans ---------------------------------------------------------------------------------------------------------
+
+_QUESTION = {
+    "type": "object",
+    "properties": {
+        "message": {"type": "string", "pattern": "^[A-Za-z].{0,300}$"},
+        "requestedSchema": {"type": "object"},
+    },
+    "required": ["message"],
+    "additionalProperties": False,
+}
+
+
+def plan_form(tools: Sequence[str] = ()) -> Form:
+    """Return the form of a plan: steps, perhaps none of them with an answer, or a question."""
+    reason = {"type": "string", "maxLength": LINE}
+    retries = {"type": "integer", "minimum": 0, "maximum": RETRIES_MAX}
+
+    def step(kind: str, **more: Schema) -> Schema:
+        properties = {"type": {"const": kind}, **more, "reason": reason}
+        required = ["type", *(name for name in more if name not in ("args", "retries"))]
+        return {
+            "type": "object",
+            "properties": properties,
+            "required": required,
+            "additionalProperties": False,
+        }
+
+    steps = [step(kind) for kind in TYPES if kind not in ("tool", "elicitation")]
+    steps.insert(0, step("elicitation", elicitation=_QUESTION))
+    if tools:
+        steps.insert(0, step("tool", name={"enum": list(tools)}, args={"type": "object"}, retries=retries))
+    words = '[{"type": "tool", "name": "service.method", "args": {}, "reason": "why", "retries": 0}]'
+    intention = Part(
+        "intention", '"what the plan is for"', {"type": "string", "maxLength": LINE}, required=False
+    )
+    nothing = Part("steps", "[]", {"type": "array", "maxItems": 0})
+    asked = Part("elicitation", '{"message": "a question to the user", "requestedSchema": {}}', _QUESTION)
+    final = Part("answer", '"the final answer"', text(None), required=False)
+    return Form(
+        (
+            ("", (intention, Part("steps", words, items({"anyOf": steps}, least=1, most=50)))),
+            ("When nothing is left to do: ", (nothing, final)),
+            ("Only when nothing can be planned without the user: ", (nothing, asked)),
+        )
+    )
+
+
+def task_plan_form() -> Form:
+    """Return the form of a workflow's tasks."""
+    name = {"type": "string", "pattern": "^task_[1-9][0-9]?$"}
+    task = {
+        "type": "object",
+        "properties": {
+            "id": name,
+            "objective": text(PASSAGE),
+            "dependencies": items(name),
+            "success_criteria": items(text()),
+            "estimated_complexity": {"enum": ["low", "medium", "high"]},
+            "userMessage": {"type": "string", "maxLength": LINE},
+        },
+        "required": ["id", "objective", "dependencies", "success_criteria"],
+        "additionalProperties": False,
+    }
+    words = (
+        '[{"id": "task_1", "objective": "what the task is to reach", "dependencies": [], "success_criteria": ["what must'
+        ' hold at its end"], "estimated_complexity": "low" or "medium" or "high", "userMessage": "what the user is told'
+        ' when it starts"}]'
+    )
+    return one(
+        Part("overview", '"one or two sentences on the whole"', {"type": "string", "maxLength": PASSAGE}),
+        Part(
+            "languageUserDetected",
+            '"code of the user\'s language, such as de"',
+            {"type": "string", "maxLength": 20},
+            required=False,
+        ),
+        Part(
+            "userMessage",
+            '"what the user is told first, in that language"',
+            {"type": "string", "maxLength": LINE},
+            required=False,
+        ),
+        Part("tasks", words, items(task, least=1, most=20)),
+    )

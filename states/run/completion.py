@@ -1,0 +1,57 @@
+"""
+The completion review without a model: what code can say of a run that would end, from what the model has said last. Pure.
+
+Source: `Limits.completion_review`. A run without success criteria whose model has stopped with an answer has been judged by it;
+a second judgement costs a request and, with small models, throws right answers away.
+"""
+
+from __future__ import annotations
+
+from ..records.reviews import Review
+from .state import Run
+
+
+def draft_of(run: Run) -> str:
+    """Return the answer that the model gave when it stopped, empty without one."""
+    refinement = run.memory.refinement
+    said = refinement.answer if refinement is not None and refinement.decision == "stop" else None
+    return (run.memory.answer or said or "").strip()
+
+
+def decided_by_rules(run: Run) -> bool:
+    """Return whether the completion review of a run that has concluded is code's, so that no model is asked."""
+    choice = run.spec.limits.completion_review
+    if choice != "auto":
+        return choice == "rules"
+    return not run.spec.success_criteria and run.counters.stop == "model_stop" and bool(draft_of(run))
+
+
+def review_by_rules(run: Run) -> Review | None:
+    """
+    Return code's completion review of a run that has concluded.
+
+    Success when its criteria are met, or when its model has stopped and either gave an answer or saw its last action
+    succeed; failed when the model stopped after a failure and without an answer. None when a limit stopped the run: then the
+    limit is the reason why it fails.
+    """
+    stop, check = run.counters.stop, run.memory.check
+    if stop not in ("criteria_met", "model_stop"):
+        return None
+    if stop == "criteria_met" or draft_of(run) or (check is not None and check.status == "success"):
+        return Review(status="success")
+    return Review(status="failed", improvements=check.improvements if check is not None else ())
+
+
+def draft_stands(run: Run, review: Review, criteria: str) -> bool:
+    """
+    Return whether a completion review that says ``failed`` is overruled: the model gave an answer before, and the review can
+    point to nothing that is missing.
+
+    Args:
+        run: It has concluded.
+        review: As the model gave it.
+        criteria: Progress after it, one character per criterion.
+    """
+    observed = run.memory.observation
+    found_wrong = "0" in criteria or (observed is not None and not observed.success)
+    return review.status == "failed" and bool(draft_of(run)) and not found_wrong
