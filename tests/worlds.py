@@ -98,7 +98,7 @@ def READ(page: int) -> list[dict[str, Any]]:
 # -- tools -----------------------------------------------------------------------------------------------------
 
 
-@tool("notes.read", effect="read", label="page")
+@tool("notes.read", effect="idempotent", label="page")
 def read(page: int) -> str:
     """Read one page of the notes."""
     return f"Page {page}: the supplier delivers within {page * 10} days of the order."
@@ -110,7 +110,7 @@ def send(text: str) -> str:
     return f"sent: {text}"
 
 
-@tool("notes.fail", effect="read")
+@tool("notes.fail", effect="idempotent")
 def fail(page: int) -> str:
     """Fail with the same message each time."""
     raise ToolError(f"page {page} is torn out")
