@@ -48,7 +48,7 @@ class ResultDocument:
         if isinstance(self._journal, JournalReader):
             return self._journal.document(self._run_id, self.number)
         with JournalStore(self._journal, read_only=True) as journal:
-            return journal.document(self._run_id, self.number)
+            return journal.reader.document(self._run_id, self.number)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Go to another process, which has the file and not the open journal."""

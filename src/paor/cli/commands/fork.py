@@ -64,8 +64,8 @@ def fork(
     given |= {"current": current, "model": model}
     with options.looking() as reader:
         row = find_run(reader, name)
-        fork_point(reader, row.run_id, at_seq)
-        again = calls_after(reader, row.run_id, at_seq)
+        fork_point(reader.reader, row.run_id, at_seq)
+        again = calls_after(reader.reader, row.run_id, at_seq)
     watch = Watch()
     with engine_of_run(options, row, model, watch, "--current") as engine:
         if again:

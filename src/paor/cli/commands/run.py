@@ -266,7 +266,9 @@ def resume(
         asked = asking(reader, row)  # of a workflow its waiting task; one whose task waits no more goes on
         settled = row.task == 0 and asked is row
         idle = row.status == "waiting" and not answered and not settled and not _overdue(reader, asked.run_id)
-        ended = row.status in ("done", "failed") and not is_owed(reader, restore_run(reader, row.run_id)[0])
+        ended = row.status in ("done", "failed") and not is_owed(
+            reader.reader, restore_run(reader.reader, row.run_id)[0]
+        )
         if ended or idle:
             if answered:
                 tell(f"paor: run {row.run_id} has ended; the answer is not needed")
@@ -285,8 +287,8 @@ def resume(
 
 def _overdue(reader: Journal, run_id: str) -> bool:
     """Return whether the question that a run waits for counts as declined by now."""
-    run, _ = restore_run(reader, run_id)
-    return timeout_answer(run, reader.rows(run.number), SystemClock().now_us()) is not None
+    run, _ = restore_run(reader.reader, run_id)
+    return timeout_answer(run, reader.reader.rows(run.number), SystemClock().now_us()) is not None
 
 
 def _model_of_run(journal: Journal, row: RunRow) -> Model:
@@ -308,7 +310,7 @@ def _model_of_run(journal: Journal, row: RunRow) -> Model:
 def _check_tools(journal: Journal, row: RunRow, tools: Sequence[Tool], *, web: bool) -> None:
     """Raise `UsageError` when a run uses tools that are neither built in nor among *tools*."""
     own = {tool.name for tool in (*builtin_tools(), *tools)}
-    missing = [name for name in used_tools(journal, row) if name not in own]
+    missing = [name for name in used_tools(journal.reader, row) if name not in own]
     if missing and not web and all(name.startswith("web.") for name in missing):
         raise UsageError(f"run {row.run_id} uses {', '.join(missing)}; allow the network with --web")
     if missing:
