@@ -2,8 +2,9 @@
 The journal as a host uses it: it holds a `fsm.journal.store.JournalStore` and gives public names to what is done with one.
 
 Verifying, erasing, exporting and importing are functions of their own modules. None of them knows this class: what writes is given
-`Journal.store`, what reads `Journal.reader`. Public functions that take a journal ask `fsm.journal.reader.reader_of`. Schema, hash chain and every column are described in
-``docs/journal-format.md``; ``docs/verify_journal.py`` checks a file without this package.
+`Journal.store`, what only reads `Journal.reader`; public functions that a host gives a journal ask `fsm.journal.reader.reader_of`.
+Schema, hash chain and every column are described in ``docs/journal-format.md``; ``docs/verify_journal.py`` checks a file without this
+package.
 """
 
 from __future__ import annotations

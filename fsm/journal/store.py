@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from typing import Self
 
 from ...states.base.errors import LeaseHeld, UsageError
 from ...states.records.actions import DocumentRef, StoredText
@@ -29,12 +28,7 @@ class JournalStore:
     """
     An open journal file: runs created, rows appended, leases taken; args and errors are those of `fsm.journal_api.Journal`.
 
-    Attributes:
-        path: Of the file, as it was given.
-        durability, read_only: As it was opened.
-        reader: Reads the file, over the same connection.
-        leases: Who drives which run.
-        database: The file for statements of a host's own.
+    Its `reader` reads over the same connection, its `leases` say who drives which run, its `database` is for a host's own statements.
     """
 
     def __init__(
@@ -79,12 +73,6 @@ class JournalStore:
         self.database.close()
         with self._committer.lock:
             self._committer.connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
 
     def create(
         self,
