@@ -310,7 +310,7 @@ def _model_of_run(journal: Journal, row: RunRow) -> Model:
 def _check_tools(journal: Journal, row: RunRow, tools: Sequence[Tool], *, web: bool) -> None:
     """Raise `UsageError` when a run uses tools that are neither built in nor among *tools*."""
     own = {tool.name for tool in (*builtin_tools(), *tools)}
-    missing = [name for name in used_tools(journal.opened, row) if name not in own]
+    missing = [name for name in used_tools(journal.reader, row) if name not in own]
     if missing and not web and all(name.startswith("web.") for name in missing):
         raise UsageError(f"run {row.run_id} uses {', '.join(missing)}; allow the network with --web")
     if missing:
