@@ -112,7 +112,7 @@ migrations.STEPS = (*migrations.STEPS, migrations.Migration(2, apply))
 if sys.argv[2] == "wait":
     sys.stdin.readline()
 with Journal(sys.argv[1]) as journal:
-    print(journal.query("SELECT count(*) FROM notes")[0][0], len(journal.verify()))
+    print(journal.reader.query("SELECT count(*) FROM notes")[0][0], len(journal.verify()))
 """
 
 
