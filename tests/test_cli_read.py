@@ -135,9 +135,9 @@ def test_runs_shows_twenty_unless_told_otherwise(shell: Shell) -> None:
 
 def test_short_ids_are_as_long_as_they_need_to_be() -> None:
     from paor.cli.support.journals import short_id
-    from paor.fsm.journal_api import Journal
+    from paor.fsm.journal.reader import JournalReader
 
-    class Ids(Journal):
+    class Ids(JournalReader):
         def __init__(self, *ids: str) -> None:
             self.specs = sqlite3.connect(":memory:")
             self.specs.execute("CREATE TABLE specs (run_id TEXT UNIQUE)")

@@ -647,7 +647,7 @@ def test_a_hook_that_raises_is_logged_and_changes_nothing(
     for number, hooks in enumerate(([], [bad, heard.append])):
         with World(tmp_path / str(number), ONE_STEP, hooks=hooks) as world:
             assert world.run().state == "Done"
-            found.append(world.journal.rows(1))
+            found.append(world.journal.reader.rows(1))
     assert found[0] == found[1]
     assert len(heard) == len(found[0]) + 3
     assert "a hook raised" in caplog.text
@@ -670,10 +670,10 @@ def test_a_run_that_nobody_listens_to_is_the_same(tmp_path: Path) -> None:
     """`run` without hooks and `stream` write the same rows."""
     with World(tmp_path / "run", ONE_STEP) as world:
         world.run()
-        silent = world.journal.rows(1)
+        silent = world.journal.reader.rows(1)
     with World(tmp_path / "stream", ONE_STEP) as world:
         assert len(list(world.engine.stream("Read the notes"))) == len(silent) + 3
-        assert world.journal.rows(1) == silent
+        assert world.journal.reader.rows(1) == silent
 
 
 def test_a_stream_starts_nothing_before_it_is_read(tmp_path: Path) -> None:

@@ -553,7 +553,7 @@ def test_a_whole_run_with_faults_in_it(tmp_path: Path, wire: Wire, driver: str) 
         1
     ] == 3
     assert {(row["tokens_cached"], row["tokens_reasoning"]) for row in rows} == {(1000, 20)}
-    sums = engine.journal.query(
+    sums = engine.journal.reader.query(
         "SELECT sum(tokens_cached), sum(tokens_reasoning), sum(requests) FROM v_usage"
     )
     assert sums == [(7000, 140, 7)]

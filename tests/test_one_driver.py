@@ -317,7 +317,7 @@ def test_a_driver_that_was_stopped_past_its_lease_writes_nothing_more(where: str
     os.close(told)
     assert os.WIFSTOPPED(os.waitpid(child, os.WUNTRACED)[1])
     with Journal(tmp_path / JOURNAL, read_only=True) as journal:
-        owner = json.loads(journal.query("SELECT owner FROM leases")[0][0])
+        owner = json.loads(journal.reader.query("SELECT owner FROM leases")[0][0])
     # as another host sees it: it cannot look whether the process lives, and waits for the end of the lease
     alter(tmp_path / JOURNAL, owner=json.dumps(owner | {"host": "elsewhere"}))
     with make(stop=False) as scripted:
@@ -330,13 +330,13 @@ def test_a_driver_that_was_stopped_past_its_lease_writes_nothing_more(where: str
             except LeaseHeld:
                 assert time.monotonic() < deadline
                 time.sleep(0.05)
-        rows = scripted.journal.rows(1)
+        rows = scripted.journal.reader.rows(1)
         done = marks.read_text()
         os.kill(child, signal.SIGCONT)
         os.waitpid(child, 0)
         assert os.read(report, 1000).decode().startswith("LeaseLost: run 1, row ")
         assert result.state == "Done"
-        assert scripted.journal.rows(1) == rows
+        assert scripted.journal.reader.rows(1) == rows
         assert marks.read_text() == done, "the stale driver has begun no further effect"
         assert scripted.journal.verify() == []
         assert replay(scripted.journal, run_id).identical

@@ -199,13 +199,13 @@ def task_tool(driver: TaskDriver, drive: RunContext, *, is_async: bool = False) 
         call = _task_call(driver, drive, context, arguments)
         with _wait_for_lease(call.position.task_id):
             result = driver.drive_task(drive, call)
-        return _output_of(result, call.position, drive.journal, context)
+        return _output_of(result, call.position, drive.journal.reader, context)
 
     async def arun_task(context: ToolContext, **arguments: Any) -> ToolOutput:
         call = _task_call(driver, drive, context, arguments)
         with _wait_for_lease(call.position.task_id):
             result = await driver.adrive_task(drive, call)
-        return _output_of(result, call.position, drive.journal, context)
+        return _output_of(result, call.position, drive.journal.reader, context)
 
     return Tool(
         name=TASK_TOOL.name,
@@ -229,7 +229,7 @@ def _task_call(
     """
     journal, workflow = drive.journal, drive.run.spec
     position = WorkflowPosition(workflow.workflow_id, workflow.round, context.action, arguments["id"])
-    known = _task_run(journal, position)
+    known = _task_run(journal.reader, position)
     if known is not None:
         return TaskCall(position, known)
     options: dict[str, Any] = dict(workflow.children)
@@ -241,7 +241,7 @@ def _task_call(
     if "profile" in options:
         options["profile"] = Profile.model_validate(options["profile"])
     inputs = context.documents([f"docList:{label}" for label in _labels(workflow)])
-    given = _documents_for(journal, position, arguments.get("dependencies", ()))
+    given = _documents_for(journal.reader, position, arguments.get("dependencies", ()))
     options["language"] = arguments.get("language") or workflow.language or None
     # labels whose values nobody has given after a restart stay known, as in any other run
     options["connections"] = dict.fromkeys(workflow.connections) | drive.connections

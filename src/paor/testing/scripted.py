@@ -243,13 +243,13 @@ def walk(journal: Journal, run_id: str) -> Walk:
         JournalDamaged: Its rows cannot be read.
     """
     row = journal.run(run_id)
-    run, _ = restore_run(journal, row.run_id)
+    run, _ = restore_run(journal.reader, row.run_id)
     rows = journal.transitions(row.run_id)
     phases = [*(row.source for row in rows[:1]), *(row.dest for row in rows)]
     calls, asked = list[Call](), list[Asked]()
     intent: Intent | None = None
     for item in rows:
-        change = journal.change(item.run, json.dumps(dict(item.change)))
+        change = journal.reader.change(item.run, json.dumps(dict(item.change)))
         if "prompt" in item.request:
             asked.append(_ask_of(journal, item))
         asked += [

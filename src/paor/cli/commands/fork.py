@@ -62,10 +62,10 @@ def fork(
     given["limits"] = {bound: value for bound, value in bounds.items() if value is not None} or None
     given["prompt_template"] = text_file(prompt_template) if prompt_template is not None else None
     given |= {"current": current, "model": model}
-    with options.looking() as reader:
-        row = find_run(reader, name)
-        fork_point(reader, row.run_id, at_seq)
-        again = calls_after(reader, row.run_id, at_seq)
+    with options.looking() as opened:
+        row = find_run(opened, name)
+        fork_point(opened.reader, row.run_id, at_seq)
+        again = calls_after(opened.reader, row.run_id, at_seq)
     watch = Watch()
     with engine_of_run(options, row, model, watch, "--current") as engine:
         if again:

@@ -207,11 +207,11 @@ def engine_of_run(
     """
     with options.tools() as tools:
         if options.app is None:
-            with options.looking() as reader:
+            with options.looking() as opened:
                 _check_tools(
-                    reader, row, tools, web=options.web
+                    opened, row, tools, web=options.web
                 )  # first: an app that has them has a model too
-                model = model or _model_of_run(reader, row)
+                model = model or _model_of_run(opened, row)
         with options.driving(tools, model=model, hooks=(watch,)) as engine:
             try:
                 yield engine
@@ -261,17 +261,19 @@ def resume(
     if reason is not None and not answered:
         raise click.UsageError("--reason comes with --answer or --outcome")
     given |= {"reason": reason, "accept_changes": accept_changes}
-    with options.looking() as reader:
-        row = find_run(reader, name)
-        asked = asking(reader, row)  # of a workflow its waiting task; one whose task waits no more goes on
+    with options.looking() as opened:
+        row = find_run(opened, name)
+        asked = asking(opened, row)  # of a workflow its waiting task; one whose task waits no more goes on
         settled = row.task == 0 and asked is row
-        idle = row.status == "waiting" and not answered and not settled and not _overdue(reader, asked.run_id)
-        ended = row.status in ("done", "failed") and not is_owed(reader, restore_run(reader, row.run_id)[0])
+        idle = row.status == "waiting" and not answered and not settled and not _overdue(opened, asked.run_id)
+        ended = row.status in ("done", "failed") and not is_owed(
+            opened.reader, restore_run(opened.reader, row.run_id)[0]
+        )
         if ended or idle:
             if answered:
                 tell(f"paor: run {row.run_id} has ended; the answer is not needed")
-            result = Engine("offline", journal=reader).resume(row.run_id)
-            return end(result, reader, options, report, as_json=as_json)
+            result = Engine("offline", journal=opened).resume(row.run_id)
+            return end(result, opened, options, report, as_json=as_json)
     watch = Watch(row.run_id)
     with engine_of_run(options, row, model, watch, "--accept-changes") as engine:
         if options.app is not None and model is not None:
@@ -283,10 +285,10 @@ def resume(
         return driven(engine, drive, watch, options, report, as_json=as_json)
 
 
-def _overdue(reader: Journal, run_id: str) -> bool:
+def _overdue(opened: Journal, run_id: str) -> bool:
     """Return whether the question that a run waits for counts as declined by now."""
-    run, _ = restore_run(reader, run_id)
-    return timeout_answer(run, reader.rows(run.number), SystemClock().now_us()) is not None
+    run, _ = restore_run(opened.reader, run_id)
+    return timeout_answer(run, opened.reader.rows(run.number), SystemClock().now_us()) is not None
 
 
 def _model_of_run(journal: Journal, row: RunRow) -> Model:
@@ -308,7 +310,7 @@ def _model_of_run(journal: Journal, row: RunRow) -> Model:
 def _check_tools(journal: Journal, row: RunRow, tools: Sequence[Tool], *, web: bool) -> None:
     """Raise `UsageError` when a run uses tools that are neither built in nor among *tools*."""
     own = {tool.name for tool in (*builtin_tools(), *tools)}
-    missing = [name for name in used_tools(journal, row) if name not in own]
+    missing = [name for name in used_tools(journal.reader, row) if name not in own]
     if missing and not web and all(name.startswith("web.") for name in missing):
         raise UsageError(f"run {row.run_id} uses {', '.join(missing)}; allow the network with --web")
     if missing:
@@ -331,11 +333,11 @@ def cancel(name: str, app: str | None, journal: str, as_json: bool) -> int:
     Exit codes: 0 also for the cancelled run; 2 no such run or journal.
     """
     options = EngineOptions(journal, app)
-    with options.looking() as reader:
-        row = find_run(reader, name)
+    with options.looking() as opened:
+        row = find_run(opened, name)
         ended = row.status in ("done", "failed")
         if ended:
-            result = Engine("offline", journal=reader).cancel(row.run_id)
+            result = Engine("offline", journal=opened).cancel(row.run_id)
     note = "had ended already; nothing was changed"
     if not ended:
         with options.driving(model=model_of("offline")) as engine, redirect_stdout(sys.stderr):

@@ -216,7 +216,7 @@ def journal_tells_the_state(world: Observed) -> Iterator[str]:
         seen = world.seen.get(number)
         if seen is None or not seen.rows:
             continue
-        run = restore_run(world.journal, seen.run_id)[0]
+        run = restore_run(world.journal.reader, seen.run_id)[0]
         if (run.state, run.seq) != (seen.model.phase, seen.model.seq):
             yield f"the journal tells {run.state} at row {run.seq}, the rows {seen.model.phase} at {seen.model.seq}"
         held = world.held

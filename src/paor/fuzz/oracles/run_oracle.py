@@ -195,7 +195,7 @@ def chain_fits_the_format(world: Observed) -> Iterator[str]:
     """Every row's hash is that of its columns as docs/journal-format.md says, worked out by code of its own."""
     for run in world.journal.runs():
         head = None
-        for row in world.journal.rows(run.run):
+        for row in world.journal.reader.rows(run.run):
             columns = dict(zip(HASHED, row[1:PREV_HASH], strict=True))
             text = json.dumps(columns, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
             prev, own = row[PREV_HASH], row[PREV_HASH + 1]

@@ -123,7 +123,7 @@ class SystemUnderTest:
 
     def _open(self) -> WorldJournal:
         journal = WorldJournal(self._path)
-        journal.committed = self._committed_row
+        journal.store.committed = self._committed_row
         return journal
 
     def _committed_row(self, run: int) -> None:
@@ -159,7 +159,7 @@ class SystemUnderTest:
 
     def result_of(self, run_id: str) -> Result:
         """Return the result of a run, from the journal alone."""
-        return result_of_run(restore_run(self.journal, run_id)[0], self.journal)
+        return result_of_run(restore_run(self.journal.reader, run_id)[0], self.journal.reader)
 
     # -- the outside -----------------------------------------------------------------------------------------------
 
@@ -178,7 +178,7 @@ class SystemUnderTest:
         self._hold_to_cancel(f"{tool.name} was called", rows=0)
         live = self.live
         own = live is not None and live.run_id == context.run_id
-        run = live if own and live is not None else restore_run(self.journal, context.run_id)[0]
+        run = live if own and live is not None else restore_run(self.journal.reader, context.run_id)[0]
         if not run.counters.formatted:
             self._hold_to_intent(run, tool, arguments, context.idempotency_key)
         with self._drawing(f"what happens in {tool.name}"):
@@ -246,7 +246,7 @@ class SystemUnderTest:
                 spec = self.journal.spec(head.run_id)
                 seen = self.seen[head.run] = Seen(head.run_id, spec, RunModel(spec.limits))
             replies = self._committed.pop(head.run, [])
-            rows = self.journal.own_rows(head.run, len(seen.rows))
+            rows = self.journal.reader.own_rows(head.run, len(seen.rows))
             for place, values in enumerate(rows):
                 seen.replies = replies[place] if place < len(replies) else []
                 seen.rows.append(transition_of(values))
@@ -257,7 +257,7 @@ class SystemUnderTest:
         self._count(seen)
         run = self.live
         if run is None and row.trigger in ("specify", "refuse"):  # the driver is gone, its row is there
-            run = run_before(self.journal, seen.run_id, row.seq + 1)
+            run = run_before(self.journal.reader, seen.run_id, row.seq + 1)
         if run is not None and run.run_id == seen.run_id and run.memory.intent is not None:
             seen.call = run.memory.intent.tool, run.memory.intent.arguments
         elif row.trigger in ("specify", "refuse"):
