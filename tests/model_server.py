@@ -20,6 +20,17 @@ from typing import Any
 from paor import AnthropicModel, OpenAIModel
 
 KEY = "sk-secret-0123456789abcdefgh"
+REFINEMENT: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "decision": {"enum": ["continue", "stop"]},
+        "reason": {"type": "string"},
+        "hint": {"type": "string"},
+        "score": {"type": "number"},
+    },
+    "required": ["decision", "reason"],
+}
+"""A schema that a reply is asked to satisfy: one object, two of its members may be left out."""
 DOCUMENTED_USAGE = {"in": 1200, "out": 34, "cached": 1000, "reasoning": 20}
 
 

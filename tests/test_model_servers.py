@@ -15,8 +15,6 @@ from typing import Any
 from urllib.request import ProxyHandler, build_opener
 
 import pytest
-from paor.prompts.parsing.plan_schemas import PLAN
-from paor.prompts.parsing.reply_schemas import REFINEMENT
 
 from paor import (
     AnthropicModel,
@@ -33,10 +31,11 @@ from paor import (
     replay,
 )
 from paor.prompts.parsing.plans import read_plan
+from paor.prompts.parsing.reply_forms import plan_form
 from paor.states.records.plans import Plan
 
 from .main_job import REPLIES, look_back, run_job
-from .model_server import KEY, QuickPort
+from .model_server import KEY, REFINEMENT, QuickPort
 from .real_servers import aimock_command, free_port, llama_command, llmock_command, post, running
 from .worlds import CONTINUE, PARAMETERS, READ, SELECT, STOP, SUCCESS, TOOLS
 
@@ -122,7 +121,7 @@ def test_native_calls_of_aimock(aimock: str, api: str, stream: bool) -> None:
     """A tool call becomes a step of a plan."""
     calls = [{"name": "notes.read", "arguments": {"page": 3}}]
     load(aimock, {"match": {"userMessage": "plan it"}, "response": {"toolCalls": calls}})
-    reply = asked(model_at(aimock, api), stream=stream, schema=PLAN)
+    reply = asked(model_at(aimock, api), stream=stream, schema=plan_form().schema)
     plan = read_plan(reply.text, chars_max=100_000, finish=reply.finish)
     assert isinstance(plan, Plan) and [(step.name, step.args) for step in plan.steps] == [
         ("notes.read", {"page": 3})
