@@ -20,6 +20,8 @@ from paor.tools.documents.convert.conversion import clean, one_line, tidy
 from paor.tools.documents.convert.plain import text_of
 from paor.tools.documents.convert.registry import DOCX, ConversionError, Converted, convert, sniff_mime
 
+from .effort import examples
+
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples" / "documents"
 
@@ -305,7 +307,7 @@ NAMES = st.sampled_from(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(
     NAMES,
     HEADS,

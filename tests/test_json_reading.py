@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from paor.prompts.parsing.json_reading import DIGITS_MAX, Unreadable, read_object
 
+from .effort import examples
+
 CODES = {
     "empty",
     "no_json",
@@ -452,7 +454,7 @@ pieces = st.lists(
 ).map("".join)
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=examples(1000), deadline=None)
 @given(pieces)
 def test_what_is_read_stands_in_the_text(text: str) -> None:
     """A returned object is the strict reading of some piece of the reply, not inside a larger readable object."""

@@ -24,6 +24,8 @@ from paor.prompts.offline.words import is_english, stem
 from paor.prompts.offline.writer import Written, write
 from paor.tools.documents.convert.registry import convert
 
+from .effort import examples
+
 EXAMPLES = Path(__file__).parent.parent / "examples" / "documents"
 JOB = "Summarise the obligations and list every deadline"
 
@@ -409,7 +411,7 @@ REQUESTS = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(request_=REQUESTS, texts=st.lists(DOCUMENTS, max_size=3), room=st.integers(-1, 3000))
 def test_whatever_goes_in_an_answer_quotes_the_sources(request_: str, texts: list[str], room: int) -> None:
     """It never raises, keeps its room, quotes word for word and is the same every time."""

@@ -29,6 +29,8 @@ from paor.tools.schema.parameters import (
 )
 from paor.tools.schema.problems import MESSAGE_MAX, _locate
 
+from .effort import examples
+
 SEARCH: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -823,7 +825,7 @@ def respelled(value: Any, chance: random.Random) -> Any:
     return value
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(objects, objects, st.randoms(use_true_random=False))
 def test_keys_are_equal_exactly_for_equal_json(
     left: dict[str, Any], right: dict[str, Any], chance: random.Random
@@ -903,7 +905,7 @@ def made(schema: dict[str, Any]) -> ParameterSchema | None:
         return None
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(tops, calls)
 def test_fill_makes_no_new_problems(source: dict[str, Any], arguments: dict[str, Any]) -> None:
     """Whatever the schema and the defaults: what was fine stays fine, what is given stays as it is."""
@@ -921,7 +923,7 @@ def test_fill_makes_no_new_problems(source: dict[str, Any], arguments: dict[str,
             assert filled[name] is value
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(tops, calls)
 def test_problems_are_found_exactly_where_the_reference_validator_finds_them(
     source: dict[str, Any], arguments: dict[str, Any]
