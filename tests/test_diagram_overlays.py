@@ -327,6 +327,7 @@ def test_pictures_of_the_docs_are_what_is_drawn_now(monkeypatch: pytest.MonkeyPa
             assert len(text) < 50_000
 
 
+@pytest.mark.rotates(data=["fsm/diagrams/"])
 def test_the_same_journal_gives_the_same_bytes_in_every_process(tmp_path: Path) -> None:
     """Under different orders of hashes."""
     program = (
