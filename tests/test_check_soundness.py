@@ -142,6 +142,7 @@ def watched(name: str, value: int) -> Watched:
     return number
 
 
+@pytest.mark.rotates(data=["fsm/check/", "fsm/machine/", "fsm/decision/", "states/run/"])
 @pytest.mark.parametrize("name", ["react", "planner, full"])
 def test_a_counter_is_compared_with_its_limit_and_with_nothing_else(name: str) -> None:
     """What saturation rests on: below its limit, one value of a counter is as good as another."""
