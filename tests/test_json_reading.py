@@ -298,6 +298,7 @@ def test_many_brackets_that_are_not_deep_are_fine() -> None:
     assert code_of("Here it is: " + json.dumps(wide) + '{"b": 1}') == "several_objects"
 
 
+@pytest.mark.rotates(data=["prompts/parsing/"])
 @pytest.mark.parametrize("part", ["{", "[", '{"a":', '[{"a":', "{{", "[[", "{'a':", '{"a":[', "{a:"])
 def test_deep_nesting_is_refused_before_it_is_parsed(part: str) -> None:
     """A million brackets are refused, also where the caller's limit is beyond Python's."""
