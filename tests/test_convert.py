@@ -20,6 +20,8 @@ from paor.tools.documents.convert.conversion import clean, one_line, tidy
 from paor.tools.documents.convert.plain import text_of
 from paor.tools.documents.convert.registry import DOCX, ConversionError, Converted, convert, sniff_mime
 
+from .effort import examples
+
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples" / "documents"
 
@@ -151,6 +153,7 @@ def test_csv_becomes_a_table_with_all_rows() -> None:
     assert failure("a.csv", b",,\n,,\n").code == "empty"
 
 
+@pytest.mark.rotates(data=["tools/documents/"])
 def test_a_table_of_millions_of_cells_is_kept_as_text() -> None:
     """One long row under many short ones would be filled up to two thousand million cells."""
     data = b"a,b\n" * 2_000 + b"," * 1_000_000 + b"end\n"
@@ -305,7 +308,7 @@ NAMES = st.sampled_from(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(
     NAMES,
     HEADS,
