@@ -238,6 +238,7 @@ def _events(decision: Decision, run: Run) -> list[Event]:
             run.spec.limits.max_steps,
             counters.tokens_in + counters.tokens_out,
             detail_of(decision, run),
+            decision.change.intent.arguments if decision.change.intent else None,
         )
     ]
     if row.trigger == "observe":

@@ -43,7 +43,7 @@ def model_findings(given: str | None, *, ask: bool) -> Iterator[DoctorFinding]:
     """Yield what is known of the model that a run would use, or of *given*; with *ask* what it answers."""
     yield from _providers()
     yield _prices()
-    name = automatic() if given in (None, "auto") else str(given)
+    name = automatic()[0] if given in (None, "auto") else str(given)
     try:
         model = model_of(name)
     except UsageError as error:
