@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from .test_cli_support import DONE, SUCCESS, Shell, Terminal, environ, make_shell, make_shop  # noqa: F401 - the fixtures `shell` and `shop`
+from .test_cli_support import DONE, SUCCESS, Said, Shell, Terminal, environ, make_shell, make_shop  # noqa: F401 - the fixtures `shell` and `shop`
 
 READING = (
     ("runs",),
