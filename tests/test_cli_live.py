@@ -58,6 +58,12 @@ def engine(journal):
 '''
 
 
+def _at_the_terminal() -> None:
+    """Take the keys of the new terminal, Ctrl-C too."""
+    interruptible()
+    ioctl(0, termios.TIOCSCTTY, 0)
+
+
 class Screen:
     """A pseudo-terminal of *columns* with a command in it; what it has shown so far, without what moves the cursor."""
 
@@ -77,7 +83,7 @@ class Screen:
             stderr=other,
             env=environ({"TERM": "xterm-256color", "OPENAI_API_KEY": KEY, **more}),
             start_new_session=True,
-            preexec_fn=lambda: (interruptible(), ioctl(0, termios.TIOCSCTTY, 0)),  # noqa: PLW1509 - one call
+            preexec_fn=_at_the_terminal,  # noqa: PLW1509 - one call, before anything else can run
         )
         self._reading = threading.Thread(target=self._read, daemon=True)
         self._reading.start()

@@ -166,8 +166,8 @@ def unavailable(
 @pytest.mark.parametrize("name", FAULTS)
 def test_faults_of_whole_responses(server: ModelServer, wire: Wire, name: str) -> None:
     """Each has its code; what may pass is tried again, once here, but for a server that is not ready."""
-    make, code, again = FAULTS[name]
-    again = 7 if name == "503" else int(again)
+    make, code, passes = FAULTS[name]
+    again = 7 if name == "503" else int(passes)
     server.script(make(wire))
     port = QuickPort()
     model = wire.model(server.url, port=port, retries=1, timeout_s=0.3 if name == "silent" else 20)
