@@ -384,3 +384,18 @@ def test_nothing_that_a_model_says_leaves_its_place(
     from rich.cells import cell_len
 
     assert all(cell_len(line) <= columns for line in re.sub(r"\x1b\[[0-9;]*m", "", shown).split("\n"))
+
+
+def test_keys_of_the_environment_are_left_out_whoever_says_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the text, in a row with its arguments, and in a note; a host's own model takes none out."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    view = LiveView()
+    with view._console.capture() as captured:
+        view.take(ModelText("run", 0, "selection", f'{{"word": "{KEY}'))
+        region = view._region().plain
+        view.take(
+            TransitionTaken("run", 0, "specify", "Specifying", "Executing", 1, 5, 9, "look", {"w": KEY})
+        )
+        view.note(f"refused {KEY}")
+    assert KEY not in region + captured.get()
+    assert (region + captured.get()).count("[redacted]") == 3
