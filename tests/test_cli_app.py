@@ -94,7 +94,8 @@ def test_a_terminal_gets_progress_colours_and_wrapped_lines(
     out, err = on_terminal(shell, monkeypatch, "run", "Look", "--app", f"{shop}:plain")
     assert out == "All is bought.\n"
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", err)
-    assert "✓ shop.look  1 document: seen ␛[31mtea" in plain
+    assert "✓ shop.look: 1 document: seen ␛[31mtea" in plain
+    assert "→ Executing" in plain and 'shop.look(word="tea")' in plain
     assert "Executing: running shop.look" in plain
     assert "step 1 of 5" in plain
     assert "\x1b[32mDone (model_stop)\x1b[0m\n    1 step, 6 transitions" in err

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from .test_cli_support import DONE, SUCCESS, Shell, Terminal, environ, make_shell, make_shop  # noqa: F401 - the fixtures `shell` and `shop`
+from .test_cli_support import DONE, SUCCESS, Said, Shell, Terminal, environ, make_shell, make_shop  # noqa: F401 - the fixtures `shell` and `shop`
 
 READING = (
     ("runs",),
@@ -254,6 +254,7 @@ def test_a_full_disk_is_one_line_and_the_run_goes_on_later(shell: Shell, disk: P
     long = [*DONE[:4], SUCCESS | {"answer": "x" * 400_000}]
     model = shell.script(*long)
     said = shell("run", "Write it", "--model", model, "--journal", "disk/a.db")
+    said = Said(said.code, said.out, said.err.removeprefix("model: scripted (from --model)\n"))
     said.refused("disk/a.db: cannot be written", "resume when it can be")
     (disk / "filler").unlink()
     assert "nobody drives it" in shell("runs", "--journal", "disk/a.db").out

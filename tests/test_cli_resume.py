@@ -35,8 +35,8 @@ def test_a_waiting_run_asks_and_tells_the_exact_command(shell: Shell, shop: str)
     assert said.code == 5
     assert said.out == "May shop.buy be called?\n\n  item: tea␛[2J\n  count: 1\n"
     lines = said.err.splitlines()
-    assert lines[0] == "looking"
-    assert "Specifying (waits: approval)" in lines[1]
+    assert lines[:2] == [f"model: scripted (from --app {shop}:engine)", "looking"]
+    assert "Specifying (waits: approval)" in lines[2]
     commands = [line.strip() for line in lines if line.startswith("  paor")]
     assert len(commands) == 2
     assert commands[0].endswith(f"--app {shop}:engine --answer '{{\"approve\": true}}'")

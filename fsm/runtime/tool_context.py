@@ -22,12 +22,13 @@ from ...prompts.model import (
     checked_reply,
     estimated_usage,
     prompt_bytes,
+    reasoning_tokens,
     request_label,
 )
 from ...states.base.errors import ToolError
 from ...states.records.actions import Intent, StoredText
 from ...states.records.outcomes import NO_USAGE
-from ...states.run.budgets import Reservation, time_left_s
+from ...states.run.budgets import Reservation, reply_limit, time_left_s
 from ...states.run.state import Run
 from ...tools.tool import Document, Resumption
 from ..decision.run_resources import RunResources
@@ -151,7 +152,9 @@ class CallContext:
             timeout_s=time_left_s(self._run),
             on_text=self.on_text,
             on_notice=self.on_notice,
-            max_tokens=allowed.reply,
+            max_tokens=reply_limit(
+                self._run.spec.limits, "text", allowed.reply, reasoning_tokens(self._model)
+            ),
             tokens_left=allowed.left,
             is_cancelled=self._is_stopped,
             run_id=self.run_id,

@@ -120,7 +120,10 @@ def given_fingerprints(spec: Spec) -> dict[str, str]:
         found["formatter"] = tool_fingerprint(spec.formatter)
     found["policy"] = _data_digest(spec.policy.model_dump(mode="json"))
     found["rules"] = _data_digest(list(spec.rules))
-    found["limits"] = _data_digest(spec.limits.model_dump(mode="json"))
+    limits = spec.limits.model_dump(mode="json")
+    if limits["max_reply_tokens"] is None:  # as an earlier version has written it
+        del limits["max_reply_tokens"]
+    found["limits"] = _data_digest(limits)
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from ...fsm.journal.file import SYNCHRONOUS, Durability
 from ...fsm.lifecycle.arguments import (
+    automatic,
     documents_of,
     mime_of,
     mode_of,
@@ -48,6 +49,7 @@ class RunInput:
         output: Where the report goes.
         durability, app: Of the engine.
         web: Whether the web tools are offered.
+        model_source: Where the name of the model comes from, for people.
     """
 
     arguments: dict[str, Any]
@@ -57,6 +59,7 @@ class RunInput:
     durability: Durability = "full"
     app: str | None = None
     web: bool = False
+    model_source: str = ""
 
     def limits(self, base: Limits) -> Limits:
         """Return *base* with the bounds that were given; raise `UsageError` with the names of those that are wrong."""
@@ -89,9 +92,20 @@ def run_input(flags: Mapping[str, Any], source: str | None) -> RunInput:
     values |= given_flags
     if values.get("objective") == "-":
         values["objective"] = standard_input()
-    given = _read_fields(values)
+    where = _model_source(values, as_option="model" in given_flags)
+    given = replace(_read_fields(values), model_source=where)
     _check(given)
     return given
+
+
+def _model_source(values: Mapping[str, Any], *, as_option: bool) -> str:
+    """Return where the name of a run's model comes from."""
+    if values.get("model", "auto") != "auto":
+        return "from --model" if as_option else "from --input"
+    if values.get("app") is not None and "model" not in values:
+        return f"from --app {values['app']}"
+    variable = automatic()[1]
+    return f"{f'from {variable}' if variable else 'no key found'}; choose another with --model"
 
 
 def _read_fields(values: Mapping[str, Any]) -> RunInput:
