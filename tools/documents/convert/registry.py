@@ -14,17 +14,17 @@ import zipfile
 from collections.abc import Callable
 from functools import partial
 
-from .conversion import CODES, ConversionError, Converted
-from .docx import read_docx
-from .eml import MIME as MAIL
-from .eml import looks_like_mail, read_mail
-from .html import read_html
-from .pdf import read_pdf
-from .plain import decode, read_csv, read_json, read_markdown, read_plain, valid_json
-from .pptx import MIME as SLIDES
-from .pptx import read_slides
-from .xlsx import MIME as SHEETS
-from .xlsx import read_sheets
+from .formats.conversion import CODES, ConversionError, Converted
+from .formats.docx import read_docx
+from .formats.eml import MIME as MAIL
+from .formats.eml import looks_like_mail, read_mail
+from .formats.html import read_html
+from .formats.pdf import read_pdf
+from .formats.plain import decode, read_csv, read_json, read_markdown, read_plain, valid_json
+from .formats.pptx import MIME as SLIDES
+from .formats.pptx import read_slides
+from .formats.xlsx import MIME as SHEETS
+from .formats.xlsx import read_sheets
 
 __all__ = ["CODES", "DOCX", "ConversionError", "Converted", "convert", "sniff_mime"]
 

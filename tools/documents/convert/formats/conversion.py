@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ....states.base.errors import ToolError
+from .....states.base.errors import ToolError
 
 CODES = ("unsupported", "empty", "scanned", "encrypted", "broken", "too_large", "missing_extra", "binary")
 """Every value that :attr:`ConversionError.code` can have."""
