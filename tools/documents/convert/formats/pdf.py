@@ -5,9 +5,9 @@ Not covered: text in pictures (OCR), columns that a file stores line by line acr
 need a password. One damaged page is left out with a note; a damaged file is an error.
 """
 
-import ctypes
 import re
 from collections.abc import Iterator
+from ctypes import addressof, c_double, create_string_buffer
 from dataclasses import dataclass
 from itertools import pairwise
 from math import hypot, isfinite
@@ -54,6 +54,9 @@ class _Type(NamedTuple):
     font: str
 
 
+_UPRIGHT = _Type(1.0, 0.0, 1.0, "")
+
+
 @dataclass(slots=True)
 class _Piece:
     """A run of text in one type, with its place and right end on the upright page."""
@@ -64,73 +67,94 @@ class _Piece:
     end: float
     text: str = ""
 
+    def takes(self, piece: "_Piece") -> bool:
+        """Whether *piece* goes on with this one; then its text is added."""
+        size = self.type.size
+        if (
+            self.type != piece.type
+            or abs(self.y - piece.y) > 0.05 * size
+            or piece.x - self.end > _CELL_GAP * size
+        ):
+            return False
+        self.text += piece.text
+        self.end = self.end if piece.text.isspace() else max(self.end, piece.end)
+        return True
+
 
 class _Reader:
     """Reads one page; *raw* is PDFium's own interface, *page* its text page."""
 
     def __init__(self, raw: Any, page: Any) -> None:
-        self._raw, self._page = raw, page
-        self._x, self._y, self._box, self._matrix = ctypes.c_double(), ctypes.c_double(), raw.FS_RECTF(), raw.FS_MATRIX()
-        self._name = ctypes.create_string_buffer(256)
-        self._owner, self._type = None, _Type(1.0, 0.0, 1.0, "")
+        self._raw, self._page = raw, page.raw
+        self._x, self._y, self._box, self._matrix = c_double(), c_double(), raw.FS_RECTF(), raw.FS_MATRIX()
+        self._name = create_string_buffer(256)
+        self._owner: int | None = None
+        self._type, self._base, self._is_unknown = _UPRIGHT, 0.0, False
         self.chars = self.unknown = 0
 
     def lines(self) -> Iterator[list[_Piece]]:
         """Yield the pieces of each line that has any, in the order of the page."""
         raw, page = self._raw, self._page
         pieces: list[_Piece] = []
+        is_ended = False
         for place in range(raw.FPDFText_CountChars(page)):
             code = raw.FPDFText_GetUnicode(page, place)
-            is_split = code in _SPLIT
             if code in (0x0A, 0x0D):
-                pass
-            elif raw.FPDFText_IsGenerated(page, place) == 1 and not is_split:
+                is_ended = True
+            elif code == 0x20 and raw.FPDFText_IsGenerated(page, place) == 1:
                 if pieces:
-                    pieces[-1].text += chr(code)
-                continue
+                    pieces[-1].text += " "
             else:
-                self._add(pieces, place, "-" if is_split else chr(code))
-            if pieces and (is_split or code in (0x0A, 0x0D)):
-                yield pieces
-                pieces = []
+                piece = self._piece(place)
+                if pieces and is_ended and not _is_beside(pieces[-1], piece):
+                    yield pieces
+                    pieces = []
+                piece.text = "-" if code in _SPLIT else chr(code)
+                if not (pieces and pieces[-1].takes(piece)):
+                    pieces.append(piece)
+                is_ended = code in _SPLIT
         if pieces:
             yield pieces
 
-    def _add(self, pieces: list[_Piece], place: int, char: str) -> None:
-        """Put a character at the end of the last piece, or into a new one where its type or a gap says so."""
+    def _piece(self, place: int) -> _Piece:
+        """Return where and how a character is set."""
         raw, page, box = self._raw, self._page, self._box
-        kind = self._type_of(place)
-        raw.FPDFText_GetCharOrigin(page, place, self._x, self._y)
-        raw.FPDFText_GetLooseCharBox(page, place, box)
+        owner = raw.FPDFText_GetTextObject(page, place)
+        address = addressof(owner.contents) if owner else None
+        if address is None or address != self._owner:
+            self._owner = address
+            self._begin_object(place)
         self.chars += 1
-        self.unknown += raw.FPDFText_HasUnicodeMapError(page, place) == 1
-        x, y = self._x.value * kind.across + self._y.value * kind.up, self._y.value * kind.across - self._x.value * kind.up
-        right, top = box.right if kind.across > 0 else box.left, box.top if kind.up > 0 else box.bottom
-        end = right * kind.across + top * kind.up
-        if not all(map(isfinite, (x, y, end))):
-            x = y = end = 0.0
-        last = pieces[-1] if pieces else None
-        if last is None or last.type != kind or abs(last.y - y) > 0.05 * kind.size or x - last.end > _CELL_GAP * kind.size:
-            last = _Piece(kind, x, y, end)
-            pieces.append(last)
-        last.text += char
-        if not char.isspace():
-            last.end = max(last.end, end)
+        self.unknown += self._is_unknown
+        raw.FPDFText_GetLooseCharBox(page, place, box)
+        across, up = self._type.across, self._type.up
+        left, right = (box.left, box.right) if across > 0 else (box.right, box.left)
+        low, high = (box.bottom, box.top) if up > 0 else (box.top, box.bottom)
+        x, end = left * across + low * up, right * across + high * up
+        return (
+            _Piece(self._type, x, self._base, end) if isfinite(x + end) else _Piece(_UPRIGHT, 0.0, 0.0, 0.0)
+        )
 
-    def _type_of(self, place: int) -> _Type:
-        """Return how a character is set; asked once for all characters of one object of the page."""
+    def _begin_object(self, place: int) -> None:
+        """Look up what all characters of one object of the page have in common."""
         raw, page, matrix, name = self._raw, self._page, self._matrix, self._name
-        owner = ctypes.cast(raw.FPDFText_GetTextObject(page, place), ctypes.c_void_p).value
-        if owner is None or owner != self._owner:
-            self._owner = owner
-            raw.FPDFText_GetMatrix(page, place, matrix)
-            raw.FPDFText_GetFontInfo(page, place, name, 255, None)
-            scale = hypot(matrix.a, matrix.b)
-            size = abs(raw.FPDFText_GetFontSize(page, place)) * scale
-            sane = isfinite(size) and size > 0
-            turned = (matrix.a / scale, matrix.b / scale, round(size, 2) or 1.0) if sane else (1.0, 0.0, 1.0)
-            self._type = _Type(*turned, name.value.decode("utf-8", "replace"))
-        return self._type
+        raw.FPDFText_GetMatrix(page, place, matrix)
+        raw.FPDFText_GetFontInfo(page, place, name, 255, None)
+        raw.FPDFText_GetCharOrigin(page, place, self._x, self._y)
+        scale = hypot(matrix.a, matrix.b)
+        size = abs(raw.FPDFText_GetFontSize(page, place)) * scale
+        sane = isfinite(size) and size > 0
+        turned = (matrix.a / scale, matrix.b / scale, round(size, 2) or 1.0) if sane else _UPRIGHT[:3]
+        self._type = _Type(*turned, name.value.decode("utf-8", "replace"))
+        base = self._y.value * self._type.across - self._x.value * self._type.up
+        self._base = base if isfinite(base) else 0.0
+        self._is_unknown = raw.FPDFText_HasUnicodeMapError(page, place) == 1
+
+
+def _is_beside(before: _Piece, piece: _Piece) -> bool:
+    """Whether a piece goes on where the one before ends, a little higher or lower: raised numbers are no new line."""
+    size = max(before.type.size, piece.type.size)
+    return abs(piece.y - before.y) < 0.6 * size and -0.1 * size < piece.x - before.end < 0.4 * size
 
 
 def read_pdf(data: bytes, charset: str = "") -> Converted:
@@ -140,15 +164,15 @@ def read_pdf(data: bytes, charset: str = "") -> Converted:
     Raises:
         ConversionError: ``encrypted``, ``scanned``, ``broken``, ``empty`` or ``too_large``.
     """
-    from pypdfium2 import PdfDocument, PdfiumError, raw
+    from pypdfium2 import PdfDocument, raw
 
     with _ONE_AT_A_TIME:
-        try:
-            document = PdfDocument(data)
-        except PdfiumError as error:
-            if error.err_code != raw.FPDF_ERR_PASSWORD:
-                raise
-            raise ConversionError("encrypted", "is protected by a password; save a copy without one") from error
+        opened = raw.FPDF_LoadMemDocument64(data, len(data), None)
+        if not opened and raw.FPDF_GetLastError() == raw.FPDF_ERR_PASSWORD:
+            raise ConversionError("encrypted", "is protected by a password; save a copy without one")
+        if not opened:
+            raise ValueError("no PDF file")
+        document = PdfDocument(opened)
         try:
             pages, notes = _pages(document, raw)
             title = one_line(document.get_metadata_value("Title"))
@@ -183,10 +207,12 @@ def _pages(document: Any, raw: Any) -> tuple[list[Page], list[str]]:
         glued += [number] if _is_glued(lines) else []
         unknown += [number] if is_unknown else []
     if len(unread) == count:
-        raise ConversionError("broken" if pages else "empty", "has no page that could be read")
+        raise ConversionError("broken" if count else "empty", "has no page that could be read")
     blank = sum(not page for page in pages) - len(unread)
     if blank + len(unread) == count:
-        message = f"holds no text, probably only pictures (pages: {count}); OCR is not done here, run it first"
+        message = (
+            f"holds no text, probably only pictures (pages: {count}); OCR is not done here, run it first"
+        )
         raise ConversionError("scanned", message)
     notes = [f"{blank} of {count} pages hold no text"] if blank else []
     for numbers, what in (
