@@ -31,8 +31,8 @@ from paor.tools.documents.convert.formats import pptx as convert_slides
 from paor.tools.documents.convert.formats import xlsx as convert_sheets
 from paor.tools.documents.convert.formats.eml import MIME as MAIL
 from paor.tools.documents.convert.formats.pptx import MIME as SLIDES
-from paor.tools.documents.convert.registry import ConversionError, Converted, convert, sniff_mime
 from paor.tools.documents.convert.formats.xlsx import MIME as SHEETS
+from paor.tools.documents.convert.registry import ConversionError, Converted, convert, sniff_mime
 
 from .test_convert import failure
 from .test_convert_office import changed_zip

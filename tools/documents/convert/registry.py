@@ -14,6 +14,7 @@ import zipfile
 from collections.abc import Callable
 from functools import partial
 
+from .formats.archive import PARTS_MAX
 from .formats.conversion import CODES, ConversionError, Converted
 from .formats.docx import read_docx
 from .formats.eml import MIME as MAIL
@@ -30,7 +31,7 @@ __all__ = ["CODES", "DOCX", "ConversionError", "Converted", "convert", "sniff_mi
 
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 _UNKNOWN = "application/octet-stream"
-_SIZE_MAX = 50_000_000
+SIZE_MAX = 50_000_000
 """Larger than any contract or manual we met; the limit is on the bytes of the source."""
 
 _MAGIC = (
@@ -99,6 +100,9 @@ _READERS: dict[str, Reader] = {
 }
 
 
+_PLAIN = (read_plain, read_markdown, read_csv, read_json)
+
+
 def sniff_mime(name: str, data: bytes) -> str:
     """
     Return the kind of a document, by its content first and by the ending of its name second.
@@ -129,6 +133,8 @@ def sniff_mime(name: str, data: bytes) -> str:
 
 
 def _sniff_zip(data: bytes, ending: str | None) -> str:
+    if data.count(b"PK\x01\x02") > PARTS_MAX:  # a bomb, for whoever opens it
+        return ending if ending in _OFFICE else "application/zip"
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             names = set(archive.namelist())
@@ -137,7 +143,7 @@ def _sniff_zip(data: bytes, ending: str | None) -> str:
     return next((mime for part, mime in _PARTS if part in names), "application/zip")
 
 
-def convert(name: str, data: bytes, *, mime: str | None = None, size_max: int = _SIZE_MAX) -> Converted:
+def convert(name: str, data: bytes, *, mime: str | None = None, size_max: int = SIZE_MAX) -> Converted:
     """
     Turn one document into text.
 
@@ -160,11 +166,11 @@ def convert(name: str, data: bytes, *, mime: str | None = None, size_max: int = 
 def _convert(name: str, data: bytes, *, mime: str | None = None, size_max: int, depth: int = 0) -> Converted:
     """Convert a document that is in *depth* mails."""
     if name.endswith(("/", "\\")):
-        raise ConversionError("unsupported", f"{_shown(name)} is a folder; pass one file of it")
+        raise ConversionError("unsupported", f"{shown(name)} is a folder; pass one file of it")
     if not data:
-        raise ConversionError("empty", f"{_shown(name)} is empty (0 bytes)")
+        raise ConversionError("empty", f"{shown(name)} is empty (0 bytes)")
     if len(data) > size_max:
-        message = f"{_shown(name)} has {len(data):,} bytes, the limit is {size_max:,}; split it"
+        message = f"{shown(name)} has {len(data):,} bytes, the limit is {size_max:,}; split it"
         raise ConversionError("too_large", message)
     kind, charset = _kind(name, data, mime)
     reader = _READERS.get(kind)
@@ -175,18 +181,27 @@ def _convert(name: str, data: bytes, *, mime: str | None = None, size_max: int, 
     try:
         converted = reader(data, charset)
     except ConversionError as error:
-        raise ConversionError(error.code, f"{_shown(name)}: {error.message}") from error
+        raise ConversionError(error.code, f"{shown(name)}: {error.message}") from error
     except ModuleNotFoundError as error:
-        needs = f'{_shown(name)} needs a library that is not installed: pip install "paor[documents]"'
+        needs = f'{shown(name)} needs a library that is not installed: pip install "paor[documents]"'
         raise ConversionError("missing_extra", needs) from error
+    except MemoryError:
+        raise ConversionError(
+            "too_large", f"{shown(name)} needs more memory than there is to read it; split it"
+        ) from None
     except RecursionError as error:
-        raise ConversionError("broken", f"{_shown(name)} is nested too deeply to be read") from error
+        raise ConversionError("broken", f"{shown(name)} is nested too deeply to be read") from error
     except Exception as error:  # whatever a library makes of a damaged file
-        what = f"{_shown(name)} is damaged and could not be read as {kind} ({type(error).__name__})"
+        what = f"{shown(name)} is damaged and could not be read as {kind} ({type(error).__name__})"
         raise ConversionError("broken", f"{what}; open it in its own program and save it again") from error
     if not converted.text.strip():
-        raise ConversionError("empty", f"{_shown(name)} holds no text")
+        raise ConversionError("empty", f"{shown(name)} holds no text")
     return converted
+
+
+def is_plain(name: str, data: bytes, mime: str | None = None) -> bool:
+    """Return whether a document is plain text, Markdown, CSV, JSON or XML: read in a time that grows with its size only."""
+    return _READERS.get(_kind(name, data, mime)[0]) in _PLAIN or not data
 
 
 def _kind(name: str, data: bytes, mime: str | None) -> tuple[str, str]:
@@ -213,8 +228,9 @@ def _refusal(name: str, data: bytes, kind: str) -> ConversionError:
         code, words = "unsupported", _ADVICE[kind]
     else:
         code, words = "binary", "is binary data of no known kind, not a document"
-    return ConversionError(code, f"{_shown(name)} {words}")
+    return ConversionError(code, f"{shown(name)} {words}")
 
 
-def _shown(name: str) -> str:
+def shown(name: str) -> str:
+    """Return a file's name for a message."""
     return repr(name if len(name) <= 80 else f"{name[:38]}…{name[-38:]}")

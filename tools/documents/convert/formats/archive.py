@@ -11,7 +11,7 @@ _RATIO_MAX = 300
 """Deflate can reach 1,032 to 1; the XML of real documents stays below 50 to 1."""
 _RATIO_FREE = 10_000_000
 """Parts below this size may pack as tightly as they like."""
-_PARTS_MAX = 10_000
+PARTS_MAX = 10_000
 _ENTITY = tuple("<!ENTITY".encode(codec) for codec in ("ascii", "utf-16-le", "utf-16-be"))
 _TITLE = ".//{http://purl.org/dc/elements/1.1/}title"
 _CORE = "docProps/core.xml"
@@ -34,7 +34,7 @@ def checked_parts(data: bytes, kind: str, wanted: str = "") -> dict[str, bytes]:
         unpacked = sum(part.file_size for part in parts)
         large = (part for part in parts if part.file_size > _RATIO_FREE)
         bombs = any(part.file_size > part.compress_size * _RATIO_MAX for part in large)
-        if unpacked > _UNPACKED_MAX or len(parts) > _PARTS_MAX or bombs:
+        if unpacked > _UNPACKED_MAX or len(parts) > PARTS_MAX or bombs:
             message = f"would unpack to {unpacked:,} bytes in {len(parts)} parts; it is refused as a ZIP bomb"
             raise ConversionError("too_large", message)
         if any(part.flag_bits & 1 for part in parts):
