@@ -18,6 +18,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
 from types import TracebackType
+from typing import Self
 
 from ....states.settings.limits import Limits
 from .formats.conversion import ConversionError, Converted
@@ -56,7 +57,7 @@ class Converter:
         self._process: subprocess.Popen[bytes] | None = None
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="paor-convert")
 
-    def __enter__(self) -> Converter:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

@@ -1,5 +1,5 @@
 """
-Turn a document into text: plain text, Markdown, HTML, CSV, JSON, PDF, DOCX, PPTX, XLSX and mails (EML).
+Turn a document into text: plain text, Markdown, HTML, CSV, JSON, PDF, Office and OpenDocument files, EPUB, RTF and mails (EML).
 
 Rules: the content decides on the format, then the name's ending. Nothing in a document is run, no
 reference in it is followed, and no file or network is touched: bytes go in, text comes out. Every way
@@ -19,17 +19,24 @@ from .formats.conversion import CODES, ConversionError, Converted
 from .formats.docx import read_docx
 from .formats.eml import MIME as MAIL
 from .formats.eml import looks_like_mail, read_mail
+from .formats.epub import MIME as BOOK
+from .formats.epub import read_book
 from .formats.html import read_html
+from .formats.opendocument import KINDS, read_opendocument
+from .formats.opendocument import MIME as OPENDOCUMENT_MIME
 from .formats.pdf import read_pdf
 from .formats.plain import decode, read_csv, read_json, read_markdown, read_plain, valid_json
 from .formats.pptx import MIME as SLIDES
 from .formats.pptx import read_slides
+from .formats.rtf import MIME as RTF
+from .formats.rtf import read_rtf
 from .formats.xlsx import MIME as SHEETS
 from .formats.xlsx import read_sheets
 
 __all__ = ["CODES", "DOCX", "ConversionError", "Converted", "convert", "sniff_mime"]
 
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+OPENDOCUMENT = tuple(OPENDOCUMENT_MIME + kind for kind in KINDS)
 _UNKNOWN = "application/octet-stream"
 SIZE_MAX = 50_000_000
 """Larger than any contract or manual we met; the limit is on the bytes of the source."""
@@ -42,20 +49,22 @@ _MAGIC = (
     (b"II*\x00", "image/tiff"),
     (b"MM\x00*", "image/tiff"),
     (b"\x1f\x8b", "application/gzip"),
-    (b"{\\rtf", "application/rtf"),
+    (b"{\\rtf", RTF),
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "application/x-ole-storage"),
 )
 _PARTS = (
     ("word/document.xml", DOCX),
     ("xl/workbook.xml", SHEETS),
     ("ppt/presentation.xml", SLIDES),
-    ("content.xml", "application/vnd.oasis.opendocument"),
 )
 _ENDINGS = {
     "pdf": "application/pdf",
     **dict.fromkeys(("docx", "docm"), DOCX),
     **dict.fromkeys(("xlsx", "xlsm"), SHEETS),
     **dict.fromkeys(("pptx", "pptm", "ppsx"), SLIDES),
+    **dict(zip(("odt", "ods", "odp", "odg"), OPENDOCUMENT, strict=True)),
+    "epub": BOOK,
+    "rtf": RTF,
     "eml": MAIL,
     **dict.fromkeys(("html", "htm", "xhtml"), "text/html"),
     **dict.fromkeys(("md", "markdown"), "text/markdown"),
@@ -64,7 +73,7 @@ _ENDINGS = {
     "json": "application/json",
     "xml": "application/xml",
 }
-_OFFICE = (DOCX, SHEETS, SLIDES)
+_OFFICE = (DOCX, SHEETS, SLIDES, *OPENDOCUMENT, BOOK)
 _PACKED = ("application/pdf", *_OFFICE)
 """Kinds that a damaged file keeps by its name."""
 _HTML = re.compile(
@@ -72,8 +81,6 @@ _HTML = re.compile(
 )
 _ADVICE = {
     "application/x-ole-storage": 'is an old Office or Outlook file; save it as ".docx", ".xlsx", ".pptx", ".eml" or PDF and try again',
-    "application/rtf": 'is an RTF file; save it as ".docx" or PDF and try again',
-    "application/vnd.oasis.opendocument": 'is an OpenDocument file; save it as ".docx", ".xlsx" or ".pptx" and try again',
     "application/zip": "is a ZIP archive; unpack it and pass the files one by one",
     "application/gzip": "is compressed; unpack it and pass the file inside",
 }
@@ -90,6 +97,9 @@ _READERS: dict[str, Reader] = {
     DOCX: read_docx,
     SHEETS: read_sheets,
     SLIDES: read_slides,
+    **dict.fromkeys(OPENDOCUMENT, read_opendocument),
+    BOOK: read_book,
+    RTF: read_rtf,
     "text/html": read_html,
     "text/markdown": read_markdown,
     "text/csv": read_csv,
@@ -138,9 +148,14 @@ def _sniff_zip(data: bytes, ending: str | None) -> str:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             names = set(archive.namelist())
+            stated = (
+                archive.open("mimetype").read(80).decode("ascii", "replace") if "mimetype" in names else ""
+            )
     except Exception:  # noqa: BLE001 - a torn archive: its name is the only hint left
         return ending if ending in _OFFICE else "application/zip"
-    return next((mime for part, mime in _PARTS if part in names), "application/zip")
+    stated = stated.strip().removesuffix("-template")
+    known = stated if stated in _OFFICE else "application/zip"
+    return next((mime for part, mime in _PARTS if part in names), known)
 
 
 def convert(name: str, data: bytes, *, mime: str | None = None, size_max: int = SIZE_MAX) -> Converted:

@@ -14,7 +14,6 @@ _RATIO_FREE = 10_000_000
 PARTS_MAX = 10_000
 _ENTITY = tuple("<!ENTITY".encode(codec) for codec in ("ascii", "utf-16-le", "utf-16-be"))
 _TITLE = ".//{http://purl.org/dc/elements/1.1/}title"
-_CORE = "docProps/core.xml"
 
 
 def checked_parts(data: bytes, kind: str, wanted: str = "") -> dict[str, bytes]:
@@ -49,12 +48,12 @@ def checked_parts(data: bytes, kind: str, wanted: str = "") -> dict[str, bytes]:
         return found
 
 
-def stated_title(data: bytes) -> str | None:
-    """Return the title that a checked office file gives itself."""
+def stated_title(data: bytes, part: str = "docProps/core.xml") -> str | None:
+    """Return the title that a checked office file gives itself in *part*."""
     from xml.etree import ElementTree
 
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        core = archive.read(_CORE) if _CORE in archive.namelist() else b""
+        core = archive.read(part) if part in archive.namelist() else b""
     if not core:
         return None
     found = ElementTree.fromstring(core).find(_TITLE)  # entities were ruled out before
