@@ -290,6 +290,7 @@ HEADS = st.sampled_from(
         b"",
         b"%PDF-1.4\n",
         b"PK\x03\x04",
+        b"{\\rtf1\\ansi ",
         b"<html>",
         b"<table><td>",
         b"{",
@@ -300,7 +301,29 @@ HEADS = st.sampled_from(
     ]
 )
 NAMES = st.sampled_from(
-    ["a.pdf", "a.docx", "a.html", "a.csv", "a.json", "a.md", "a.txt", "a", ".", "x/", "a.tsv"]
+    [
+        "a.pdf",
+        "a.docx",
+        "a.html",
+        "a.csv",
+        "a.json",
+        "a.md",
+        "a.txt",
+        "a",
+        ".",
+        "x/",
+        "a.tsv",
+        "a.xlsx",
+        "a.pptx",
+        "a.eml",
+        "a.odt",
+        "a.ods",
+        "a.odp",
+        "a.odg",
+        "a.epub",
+        "a.rtf",
+        "a.xml",
+    ]
 )
 
 

@@ -18,6 +18,8 @@ KINDS = ("text", "spreadsheet", "presentation", "graphics")
 CELLS_MAX = 2_000_000
 """Cells of a file, those included that are repeated or that fill up short rows."""
 CHARS_MAX = 10_000_000
+COLUMNS_MAX = 16_384
+"""Of a sheet, in the programs that make them."""
 _CONTENT, _META, _MANIFEST = "content.xml", "meta.xml", "META-INF/manifest.xml"
 _LEFT_OUT = frozenset(
     (
@@ -43,8 +45,10 @@ def read_opendocument(data: bytes, charset: str = "") -> Converted:
     parser.feed(parts[_CONTENT])
     parser.close()
     mime = parts.get("mimetype", b"").decode("ascii", "replace").strip()
-    title = stated_title(data, _META) or writer.title
-    return Converted(tidy(writer.text()), mime, title, notes=tuple(writer.notes))
+    title, text = stated_title(data, _META) or writer.title, tidy(writer.text())
+    if writer.notes and not text:
+        raise ConversionError("too_large", f"holds more text than is read of one file ({CHARS_MAX:,} characters)")
+    return Converted(text, mime, title, notes=tuple(writer.notes))
 
 
 class _Writer:
@@ -55,6 +59,7 @@ class _Writer:
         self.notes: dict[str, None] = {}
         self._blocks: list[tuple[bool, str]] = []
         self._words: list[str] = []
+        self._outer: list[tuple[list[str], int]] = []
         self._skipped = self._level = self._lists = self._notes = self._tables = self._slides = 0
         self._is_sheet = self._is_item_begun = self._has_text = False
         self._prefix = self._sheet = ""
@@ -79,6 +84,7 @@ class _Writer:
         if self._skipped or name in _LEFT_OUT:
             self._skipped += 1
         elif name in _TEXTS and not self._notes:
+            self._outer.append((self._words, self._level))  # a frame with paragraphs can stand within one
             self._words = []
             self._level = _count(given.get("text:outline-level"), 6) if name == "text:h" else 0
         elif name == "text:note-body":
@@ -108,6 +114,7 @@ class _Writer:
             self._words.append(" ")
         elif name in _TEXTS:
             self._paragraph(re.sub(" *\n *", "\n", re.sub(" +", " ", "".join(self._words))).strip())
+            self._words, self._level = self._outer.pop()
         elif name == "text:note-body":
             self._notes -= 1
             self._words = ["".join(self._words).rstrip() + ")"]
@@ -158,10 +165,8 @@ class _Writer:
         elif self._tables == 1 and name == "table:table-row":
             self._row, self._repeats["row"] = [], _count(given.get("table:number-rows-repeated"))
         elif self._tables == 1 and name == "table:table-cell":
-            self._cell, self._repeats["cell"] = [], _count(given.get("table:number-columns-repeated"))
-            self._repeats["cell"] = max(
-                self._repeats["cell"], _count(given.get("table:number-columns-spanned"), 100)
-            )
+            columns = (given.get(f"table:number-columns-{how}") for how in ("repeated", "spanned"))
+            self._cell, self._repeats["cell"] = [], max(_count(count, COLUMNS_MAX) for count in columns)
 
     def _end_table(self, name: str) -> None:
         if name == "table:table":
@@ -171,21 +176,21 @@ class _Writer:
                 kept = max(1, CELLS_MAX // width)
                 if len(self._rows) > kept:
                     self.notes[_CUT] = None
-                self._add(f"{self._sheet}\n\n{table_of(self._rows[:kept], width)}".lstrip())
+                self._blocks.append(
+                    (False, f"{self._sheet}\n\n{table_of(self._rows[:kept], width)}".lstrip())
+                )
         elif self._tables == 1 and name == "table:table-cell":
-            text = cell_of("\n".join(part for part in self._cell if part))
-            wanted = min(self._repeats["cell"], self._cells)
-            self._row += [text] * wanted if wanted * len(text) <= self._chars else [text]
-            self._cells -= self._repeats["cell"] if text else 1
+            self._row += [cell_of("\n".join(filter(None, self._cell)))] * self._repeats["cell"]
         elif self._tables == 1 and name == "table:table-row":
             while self._row and not self._row[-1]:
                 self._row.pop()
             wanted = self._repeats["row"] if self._row else 0
-            size = max(1, len(self._row), sum(map(len, self._row)))
-            fits = min(wanted, max(0, self._cells) // size + 1)
+            cells = max(1, len(self._row))
+            chars = 4 * cells + sum(map(len, self._row))
+            fits = min(wanted, self._chars // chars, self._cells // cells)
             self._rows += [self._row] * fits
-            self._cells -= fits * len(self._row)
-            if fits < wanted or self._cells < 0:
+            self._chars, self._cells = self._chars - fits * chars, self._cells - fits * cells
+            if fits < wanted:
                 self.notes[_CUT] = None
 
 
