@@ -76,7 +76,7 @@ def extract(
         str | None, Field(description="what to extract; leave out for the whole text")
     ] = None,
 ) -> ToolOutput:
-    """Read the text of documents: text, Markdown, HTML, CSV, JSON, PDF, DOCX, PPTX, XLSX and EML. Scans are not read."""
+    """Read the text of documents: text, Markdown, HTML, CSV, JSON, PDF, Office and OpenDocument files, EPUB, RTF, EML. No scans."""
     documents = context.documents(documentList)
     if not documents:
         raise ToolError("document.extract: documentList names no document")

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from ....states.settings.limits import Limits
 from .formats.conversion import ConversionError, Converted
@@ -87,7 +87,7 @@ class Converter:
             raise ConversionError(answer["code"], answer["message"])
         return Converted(**answer | {"notes": tuple(answer["notes"])})
 
-    def _ask(self, name: str, data: bytes, mime: str | None) -> dict[str, str]:
+    def _ask(self, name: str, data: bytes, mime: str | None) -> dict[str, Any]:
         """Return what the process answers: the fields of `Converted`, or a code and a message."""
         limit_s = self._limits.document_time_s
         process = self._process = self._process or self._started()
@@ -106,12 +106,13 @@ class Converter:
                 if time.monotonic() > given_up:
                     message = f"takes more than {limit_s:g} seconds to read and was given up (document_time_s); split it"
                     raise ConversionError("too_slow", f"{shown(name)} {message}") from None
-        if line.endswith(b"\n"):
-            found: dict[str, str] = json.loads(line)
-            return found
-        message = f"ended the process that read it (code {process.wait()}): it is damaged, or needs more than"
-        message = f"{shown(name)} {message} {self._limits.document_memory_bytes:,} bytes of memory (document_memory_bytes)"
-        raise ConversionError("broken", message)
+        try:
+            found: dict[str, Any] = json.loads(line)
+        except ValueError:
+            memory = f"{self._limits.document_memory_bytes:,} bytes of memory (document_memory_bytes)"
+            message = f"ended the process that read it: it is damaged, or needs more than {memory}"
+            raise ConversionError("broken", f"{shown(name)} {message}") from None
+        return found
 
     def _started(self) -> subprocess.Popen[bytes]:
         """Start a process; it inherits nothing but three pipes and the path of modules."""
@@ -142,7 +143,7 @@ class Converter:
 
 
 def _exchange(process: subprocess.Popen[bytes], head: bytes, data: bytes) -> bytes:
-    """Return the line with which the process answers; without a line's end when it has died."""
+    """Return the line with which the process answers; nothing when it has died."""
     assert process.stdin is not None and process.stdout is not None
     try:
         process.stdin.write(head)

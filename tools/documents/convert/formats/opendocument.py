@@ -47,7 +47,9 @@ def read_opendocument(data: bytes, charset: str = "") -> Converted:
     mime = parts.get("mimetype", b"").decode("ascii", "replace").strip()
     title, text = stated_title(data, _META) or writer.title, tidy(writer.text())
     if writer.notes and not text:
-        raise ConversionError("too_large", f"holds more text than is read of one file ({CHARS_MAX:,} characters)")
+        raise ConversionError(
+            "too_large", f"holds more text than is read of one file ({CHARS_MAX:,} characters)"
+        )
     return Converted(text, mime, title, notes=tuple(writer.notes))
 
 
