@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 from fpdf import FPDF
+from fpdf.enums import EncryptionMethod
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -163,7 +164,7 @@ def test_protected_files_open_when_the_password_is_empty() -> None:
 def test_a_file_encrypted_with_aes_needs_no_further_package() -> None:
     """It is opened with the empty password as any other."""
     locked = paper("Secret text.")
-    locked.set_encryption(owner_password="boss", encryption_method="AES-256")
+    locked.set_encryption(owner_password="boss", encryption_method=EncryptionMethod.AES_256)
     assert text_of(locked) == "Secret text."
 
 

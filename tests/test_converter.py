@@ -248,7 +248,7 @@ def test_a_resumed_run_converts_nothing_again(tmp_path: Path, monkeypatch: pytes
     with Engine(Dying(SCRIPT), journal=tmp_path / "a.db") as engine, suppress(KeyboardInterrupt):
         engine.run("Extract", documents=[("a.pdf", data)])
     monkeypatch.setattr(module, "_MODULE", "no.such.module")
-    with Engine(ScriptedModel(SCRIPT[2:]), journal=tmp_path / "a.db") as engine:
+    with Engine(ScriptedModel(SCRIPT), journal=tmp_path / "a.db") as engine:
         result = engine.resume(engine.journal.runs()[0].run_id)
         assert (result.state, [item.read() for item in result.documents]) == (
             "Done",

@@ -42,7 +42,8 @@ def readable(context: ToolContext, documents: Sequence[Document]) -> tuple[list[
     Raises:
         ToolError: There are documents and none of them can be read.
     """
-    from .convert.converter import ConversionError, Converter
+    from .convert.converter import Converter
+    from .convert.formats.conversion import ConversionError
 
     texts: list[Readable] = []
     notes: list[str] = []

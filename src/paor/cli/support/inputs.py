@@ -27,7 +27,8 @@ from ...fsm.lifecycle.workflow_start import given_workflow
 from ...states.base.errors import UsageError
 from ...states.settings.base import problems_of
 from ...states.settings.limits import Limits
-from ...tools.documents.convert.converter import ConversionError, Converter
+from ...tools.documents.convert.converter import Converter
+from ...tools.documents.convert.formats.conversion import ConversionError
 from ...tools.documents.convert.registry import DOCX
 from ...tools.tool import Document
 from .app import asked_tools

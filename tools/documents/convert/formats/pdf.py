@@ -144,8 +144,10 @@ class _Reader:
         scale = hypot(matrix.a, matrix.b)
         size = abs(raw.FPDFText_GetFontSize(page, place)) * scale
         sane = isfinite(size) and size > 0
-        turned = (matrix.a / scale, matrix.b / scale, round(size, 2) or 1.0) if sane else _UPRIGHT[:3]
-        self._type = _Type(*turned, name.value.decode("utf-8", "replace"))
+        across, up, size = (
+            (matrix.a / scale, matrix.b / scale, round(size, 2) or 1.0) if sane else _UPRIGHT[:3]
+        )
+        self._type = _Type(across, up, size, name.value.decode("utf-8", "replace"))
         base = self._y.value * self._type.across - self._x.value * self._type.up
         self._base = base if isfinite(base) else 0.0
         self._is_unknown = raw.FPDFText_HasUnicodeMapError(page, place) == 1

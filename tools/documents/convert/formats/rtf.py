@@ -2,6 +2,7 @@
 
 import re
 from itertools import groupby
+from typing import Any
 
 from .conversion import Converted, cell_of, one_line, table_of, tidy
 
@@ -14,7 +15,8 @@ def read_rtf(data: bytes, charset: str = "") -> Converted:
     from striprtf.striprtf import rtf_to_text
 
     source = data.decode("latin-1")
-    lines = str(rtf_to_text(source, errors="replace")).split("\n")
+    read: Any = rtf_to_text  # it says that it is typed and is not
+    lines = str(read(source, errors="replace")).split("\n")
     parts: list[str] = []
     for is_table, found in groupby(lines, lambda line: line.rstrip().endswith("|")):
         group = list(found)
