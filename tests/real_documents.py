@@ -185,7 +185,8 @@ def fetch_debian(name: str) -> tuple[bytes, str]:
                 subprocess.run(unpack, check=True, capture_output=True, timeout=_PATIENCE_S)
                 Path(folder, "tree").rename(kept)
             except (OSError, ValueError, subprocess.SubprocessError) as error:
-                pytest.skip(f"apt-get could not download {document.package} ({type(error).__name__})")
+                if not kept.exists():  # nor has a test beside this one
+                    pytest.skip(f"apt-get could not download {document.package} ({type(error).__name__})")
     content, text = (_unpacked(kept / member) for member in (document.member, document.text))
     return content, text.decode()
 

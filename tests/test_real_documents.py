@@ -95,14 +95,18 @@ def test_the_words_of_manuals_are_found_whatever_made_them(producer: str) -> Non
     """Compared with the text edition of the same manual."""
     data, truth = fetch_debian(producer)
     found = convert("a.epub" if producer == "EPUB" else "a.pdf", data)
-    assert recall(truth, found.text) >= RECALL_MIN
+    assert (
+        recall(truth, found.text) >= 0.94
+    )  # page numbers are left out, and the text edition has more of them
+    known, words = (set(re.findall(r"\w+", part.lower())) for part in (found.text, truth))
+    assert len(known & words) / len(words) >= RECALL_MIN
     assert not any("glued" in note for note in found.notes)
 
 
 PROSE = """\\documentclass{article}%s\\begin{document}
 \\section{Deliveries} The supplier shall deliver all of the goods that are listed below within thirty days of the order;
 otherwise the office may find difficulties, offer affordable efficient fixes or waive the fee: ``AWAY'' and ``To Vary''.
-\\begin{tabular}{lrr} Item & Price & Pieces \\\\ Bolts & 12.50 & 400 \\\\ Washers & 3.75 & 1200 \\end{tabular}
+\\setlength{\\tabcolsep}{12pt} \\begin{tabular}{lrr} Item & Price & Pieces \\\\ Bolts & 12.50 & 400 \\\\ Washers & 3.75 & 1200 \\end{tabular}
 
 \\begin{itemize} \\item first, the bolts \\item then, the washers\\footnote{Of steel.} \\end{itemize}
 %s \\end{document}"""
@@ -126,8 +130,9 @@ def test_the_words_of_a_page_are_found_whatever_made_it(program: str, tmp_path: 
         " ",
         PROSE.partition("%s")[2] % (WORDS * 40),
     )
-    assert recall(plain.replace("lrr", ""), text) >= RECALL_MIN
-    assert "Item | Price | Pieces\nBolts | 12.50 | 400\nWashers | 3.75 | 1200" in text
+    assert recall(plain.replace("lrr", "").replace("12pt", ""), text) >= RECALL_MIN
+    assert "Item | Price | Pieces\nBolts | 12.50 | 400\nWashers | 3.75 | 1200\n" in text
+    assert "\n- first, the bolts\n- then, the washers¹\n" in text
 
 
 @pytest.mark.rotates(data=["tools/documents/"])

@@ -41,6 +41,8 @@ _UNKNOWN_SHARE = 0.1
 _LISTED = 10
 _SPLIT = (0x02, 0xAD, 0xFFFE)
 """What PDFium gives for a hyphen at the end of a line; the end itself it leaves out then."""
+_BULLETS = (0x0F, 0x88)
+"""Of TeX's fonts of symbols, which do not say what they are and may have no name."""
 _ONE_AT_A_TIME = Lock()
 """PDFium is not made for threads."""
 
@@ -109,7 +111,8 @@ class _Reader:
                 if pieces and is_ended and not _is_beside(pieces[-1], piece):
                     yield pieces
                     pieces = []
-                piece.text = "-" if code in _SPLIT else chr(code)
+                is_bullet = code in _BULLETS and (not piece.type.font or "CMSY" in piece.type.font)
+                piece.text = "-" if code in _SPLIT else "•" if is_bullet else chr(code)
                 if not (pieces and pieces[-1].takes(piece)):
                     pieces.append(piece)
                 is_ended = code in _SPLIT
@@ -261,11 +264,11 @@ def _line(pieces: list[_Piece]) -> Page:
     main = max(inked, key=lambda piece: len(piece.text.strip()))
     parts = [pieces[0].text]
     row = False
-    for before, piece in pairwise(pieces):
+    for place, (before, piece) in enumerate(pairwise(pieces)):
         text = piece.text
         if _is_raised(before, piece):
             text = text.translate(_RAISED)
-        elif _is_cell(before, piece):
+        elif _is_cell(before, piece) and (place or _MARKER.fullmatch(before.text.strip()) is None):
             row = True
             text = f" | {text}"
         parts.append(text)
@@ -288,7 +291,7 @@ def _is_raised(before: _Piece, piece: _Piece) -> bool:
 def _is_cell(before: _Piece, piece: _Piece) -> bool:
     told = before.text.strip()
     far = piece.x - before.end > _CELL_GAP * max(piece.type.size, before.type.size)
-    return far and bool(told and piece.text.strip()) and _MARKER.fullmatch(told) is None
+    return far and bool(told and piece.text.strip())
 
 
 def _heading(pages: list[Page]) -> str | None:
