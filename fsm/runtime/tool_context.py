@@ -67,6 +67,7 @@ class CallContext:
         self.idempotency_key = intent.idempotency_key
         self.connection = connection
         self.policy = run.spec.policy
+        self.limits = run.spec.limits
         selection = run.memory.selection
         is_final = selection is not None and selection.origin == "format"
         self.final_format = run.spec.final_format if is_final else None
@@ -88,6 +89,13 @@ class CallContext:
         self._stager = stager
         self._load = load
         self._lock = threading.Lock()
+
+    def stopped(self) -> str | None:
+        """Return why the run is to stop now, or None; the final formatting is beyond the time budget."""
+        if self.ledger.is_cancelled():
+            return "the run is cancelled"
+        is_late = self.final_format is None and self.ledger.is_out_of_time()
+        return "the time budget is used up" if is_late else None
 
     def documents(self, references: Sequence[str]) -> list[Document]:
         """Return the documents behind *references*, in order, each once."""

@@ -82,6 +82,8 @@ class Limits(Settings):
         reply_chars: Characters of a model reply that are read; a longer one is an invalid reply.
         text_chars: Characters of document text handed to one ``text`` request.
         document_bytes: Size of one document.
+        document_time_s: Seconds that reading the text of one document may take; then it is given up, and the model is told.
+        document_memory_bytes: Memory of the process that reads documents.
         result_bytes: Size of all that one tool call may return.
 
     Raises:
@@ -120,6 +122,8 @@ class Limits(Settings):
     reply_chars: int = Field(default=1_000_000, ge=1000, le=100_000_000)
     text_chars: int = Field(default=400_000, ge=1000, le=100_000_000)
     document_bytes: int = Field(default=50_000_000, ge=1, le=1_000_000_000)
+    document_time_s: float = Field(default=60, gt=0, le=86_400, allow_inf_nan=False)
+    document_memory_bytes: int = Field(default=2_000_000_000, ge=200_000_000, le=1_000_000_000_000)
     result_bytes: int = Field(default=100_000_000, ge=1, le=1_000_000_000)
 
     @property

@@ -28,7 +28,9 @@ from ...fsm.lifecycle.workflow_start import given_workflow
 from ...states.base.errors import UsageError
 from ...states.settings.base import problems_of
 from ...states.settings.limits import Limits
-from ...tools.documents.convert.registry import DOCX, ConversionError, convert
+from ...tools.documents.convert.converter import Converter
+from ...tools.documents.convert.formats.conversion import ConversionError
+from ...tools.documents.convert.registry import DOCX
 from ...tools.tool import Document
 from .app import asked_tools
 from .json_input import AS_GIVEN, BOUNDS, input_fields, standard_input, text_file
@@ -174,7 +176,8 @@ def read_documents(given: Any, size_max: int, *, any_kind: bool) -> list[Documen
         readable = any_kind or document.mime.startswith("text/") or document.mime in READABLE
         if isinstance(document.data, bytes) and not readable:
             try:
-                convert(document.name, document.data)
+                with Converter() as convert:
+                    convert(document.name, document.data)
             except ConversionError as error:
                 raise UsageError(error.message) from None
     return documents
