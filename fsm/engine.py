@@ -101,6 +101,15 @@ class Engine:
         self._runner.settings = replace(self._runner.settings, model=model)
 
     @property
+    def hooks(self) -> tuple[Callable[[Event], None], ...]:
+        """Functions called with every event of every run."""
+        return self._runner.hooks
+
+    @hooks.setter
+    def hooks(self, hooks: Sequence[Callable[[Event], None]]) -> None:
+        self._runner.hooks = hooks_of(hooks)
+
+    @property
     def limits(self) -> Limits:
         """The limits of every run that is started without its own."""
         return self._runner.settings.limits

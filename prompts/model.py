@@ -227,6 +227,12 @@ def request_label(value: object) -> str | None:
 _REQUEST_LABEL = re.compile(r"[A-Za-z0-9_.:-]{1,80}")
 
 
+def reasoning_tokens(model: Model) -> int:
+    """Return how many tokens a model may use to reason before a reply: what it says of itself, else none."""
+    told = getattr(model, "reasoning_tokens", 0)
+    return told if type(told) is int and told > 0 else 0
+
+
 def prompt_bytes(messages: Sequence[PromptMessage]) -> int:
     """Return the size of a prompt as UTF-8, from which a request's reservation is estimated."""
     return sum(len(message.text.encode("utf-8", "surrogatepass")) for message in messages)

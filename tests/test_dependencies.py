@@ -7,6 +7,7 @@ import json
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -58,6 +59,7 @@ def imported(path: Path) -> Iterator[tuple[str, bool]]:
             yield name.partition(".")[0], node in first
 
 
+@cache
 def foreign() -> dict[str, list[str]]:
     """Return for every distribution that is imported the files that do, as ``file`` or, within a function, ``(file)``."""
     owners = packages_distributions()

@@ -294,6 +294,7 @@ def test_many_threads_share_one_journal(tmp_path: Path) -> None:
     assert script_says(tmp_path / "runs.db") == 0
 
 
+@pytest.mark.rotates(data=["fsm/journal/"])
 def test_many_processes_start_runs_in_one_new_file(tmp_path: Path) -> None:
     """Nobody sees a locked database, not even while the schema is being made."""
     code = (

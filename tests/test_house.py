@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FACE = ROOT / "src" / "paor"
 FLOORS = ("fsm", "prompts", "states", "tools")
 HEAVY = (
-    *("openai", "anthropic", "httpx", "sqlite_utils", "click", "rich", "pypdf", "mammoth", "markdownify"),
+    *("openai", "anthropic", "httpx", "sqlite_utils", "click", "rich", "pypdfium2", "mammoth", "markdownify"),
     *("bs4", "jsonschema_rs", "lark", "yaml", "httpcore", "trafilatura", "lxml", "protego", "ddgs"),
 )
 """What `import paor` must not load: imported on first use, or only there with an extra."""

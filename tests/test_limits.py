@@ -16,6 +16,7 @@ from paor import Limits, Policy, Reply, ScriptedModel, Usage, UsageError, replay
 from paor.states.run.reasons import LIMIT_REASONS, REASONS
 
 from .cases import Walk, short, spec
+from .effort import examples
 from .recording import World, observation, sections
 from .worlds import (
     ANSWER,
@@ -514,7 +515,7 @@ def test_every_limit_reason_is_a_reason() -> None:
     assert LIMIT_REASONS.issubset(REASONS)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(
     budget=st.integers(1, 400),
     prices=st.lists(st.tuples(st.integers(0, 150), st.integers(0, 150)), min_size=1, max_size=40),

@@ -197,7 +197,7 @@ def came(result: ParsedReply | AttemptFault | Reply | ModelUnavailable) -> None:
 @given(body=st.dictionaries(KEYS, BODIES, max_size=6))
 def test_any_response_comes_to_something(interface: Interface, body: dict[str, Any]) -> None:
     """Of whatever types its members are."""
-    came(Exchange(interface, None, Scrubber()).whole(json.dumps(body).encode()))
+    came(Exchange(interface, None, Scrubber(), 1000).whole(json.dumps(body).encode()))
 
 
 @pytest.mark.rotates(data=["prompts/clients/"])

@@ -497,6 +497,19 @@ def test_a_dependency_that_was_not_worked_on_is_not_met(started: Callable[..., E
         assert "task b was not worked on, and this one depends on it" in results
 
 
+def test_a_workflow_without_words_of_its_own_answers_with_those_of_its_tasks_or_says_what_happened(
+    started: Callable[..., Engine],
+) -> None:
+    """Of tasks that came to nothing there are none to give."""
+    blank = {"status": "success", "improvements": []}
+    for review, said in ((SUCCESS, SUCCESS["answer"]), (REVIEW("failed"), "Done: ")):
+        with started(Office(review=[review, blank])) as engine:
+            result = engine.run_workflow("Find it", tasks=[Task("find the pen")])
+            assert result.state == "Done" and result.answer.startswith(said)
+            assert ("(failed)" in result.answer) is (review is not SUCCESS)
+            holds(engine)
+
+
 def test_a_task_that_failed_and_was_planned_anew_counts_as_it_came_out_then(
     started: Callable[..., Engine],
 ) -> None:

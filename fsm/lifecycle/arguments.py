@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast, get_args
 from ...prompts.building.builder import PLACEHOLDERS
 from ...prompts.building.templates import NAMES, default_templates, parse_template, single_stage_templates
 from ...prompts.model import Model
-from ...states.base.errors import UsageError
+from ...states.base.errors import MissingExtra, UsageError
 from ...states.records.events import Event
 from ...states.run.spec import Mode
 from ...states.settings.limits import Limits
@@ -355,7 +355,12 @@ def model_of(given: Model | str | None) -> Model:
         MissingExtra: The provider's SDK is not installed.
     """
     if given is None or given == "auto":
-        given = automatic()
+        given, variable = automatic()
+        try:
+            return model_of(given)
+        except MissingExtra as error:
+            why = f"; {variable} has chosen the model: name another one, such as offline" if variable else ""
+            raise MissingExtra(f"{error}{why}") from None
     if given == "offline":
         from ...prompts.offline import OfflineModel
 
@@ -397,12 +402,13 @@ def check_priced(model: Model, limits: Limits) -> None:
         )
 
 
-def automatic() -> str:
-    """Return the name of the model that the environment decides for."""
+def automatic() -> tuple[str, str]:
+    """Return the name of the model that the environment decides for, and the variable that does; no variable: ``offline``."""
     named = os.environ.get("PAOR_MODEL", "").strip()
     if named and named != "auto":
-        return named
-    return next((model for key, model in DEFAULT_MODELS.items() if os.environ.get(key)), "offline")
+        return named, "PAOR_MODEL"
+    found = ((model, key) for key, model in DEFAULT_MODELS.items() if os.environ.get(key))
+    return next(found, ("offline", ""))
 
 
 def text_of_file(path: Path, bytes_max: int) -> str:

@@ -21,7 +21,7 @@ from ...states.records.outcomes import Usage
 from ...states.records.plans import TASKS_MAX, PlannedTask
 from ...states.run.spec import TASK_TOOL, Mode, Spec
 from ...states.run.state import Run
-from ...states.settings.limits import Limits
+from ...states.settings.limits import Limits, recorded_limits
 from ...states.settings.profile import Profile
 from ...tools.tool import Document, Tool, ToolContext, ToolOutput
 from ..replay.restore import restore_run
@@ -80,7 +80,11 @@ def workflow_position(tasks: Iterable[Task] | None, options: Mapping[str, Any]) 
     """
     documents_from = {name: options[name] for name in _CHILD_OPTIONS if options.get(name) is not None}
     if isinstance(limits := options.get("limits"), Limits):
-        documents_from["limits"] = limits.model_dump(mode="json", exclude_defaults=True)
+        changed = limits.model_dump(mode="json", exclude_defaults=True)
+        own = limits.model_dump(
+            mode="json", include={"max_reply_tokens"}
+        )  # absent, they are those of an earlier version
+        documents_from["limits"] = changed | own
     if options.get("profile") is not None or options.get("stage") is not None:
         documents_from["profile"] = profile_of(options.get("profile"), options.get("stage")).model_dump()
     return WorkflowPosition(
@@ -99,7 +103,7 @@ def task_options(given: Mapping[str, Any], last: Mapping[str, Any] | None = None
     modes = {name: options.pop(name, None) for name in ("mode", "react_mode", "workflow_mode")}
     before = dict(last or {})
     if "limits" in before:
-        before["limits"] = Limits.model_validate(before["limits"])
+        before["limits"] = recorded_limits(before["limits"])
     if "profile" in before:
         before["profile"] = Profile.model_validate(before["profile"])
     if options.get("profile") is not None or options.get("stage") is not None:
@@ -234,7 +238,7 @@ def _task_call(
         return TaskCall(position, known)
     options: dict[str, Any] = dict(workflow.children)
     if "limits" in options:
-        options["limits"] = Limits.model_validate(options["limits"])
+        options["limits"] = recorded_limits(options["limits"])
     if left := remaining_budgets(drive.run):
         own = options.get("limits") or driver.limits_of(options.get("mode", "react"))
         options["limits"] = own.model_copy(update=left)

@@ -12,7 +12,15 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ...prompts.model import ModelCall, ModelUnavailable, Reply, estimated_usage, prompt_bytes, request_label
+from ...prompts.model import (
+    ModelCall,
+    ModelUnavailable,
+    Reply,
+    estimated_usage,
+    prompt_bytes,
+    reasoning_tokens,
+    request_label,
+)
 from ...states.base.errors import InternalError
 from ...states.records.events import Event, RunWaiting, StepCompleted, TransitionTaken
 from ...states.records.outcomes import (
@@ -26,7 +34,7 @@ from ...states.records.outcomes import (
     Unaffordable,
 )
 from ...states.records.requests import ModelRequest, Nothing, Recall, Request, ToolRequest
-from ...states.run.budgets import allowance, refusal, reservation, time_left_s
+from ...states.run.budgets import allowance, refusal, reply_limit, reservation, time_left_s
 from ...states.run.counters import counters_text
 from ...states.run.phase_names import EXECUTING, FINAL
 from ...states.run.state import Run
@@ -114,7 +122,7 @@ def _ask(drive: RunContext, request: ModelRequest) -> Generator[Effect, Any, tup
         run.counters.calls,
         schema,
         time_left_s(run),
-        max_tokens=allowed.reply,
+        max_tokens=reply_limit(limits, kind, allowed.reply, reasoning_tokens(drive.model)),
         tokens_left=allowed.left,
         run_id=run.run_id,
         seq=run.seq,
@@ -230,6 +238,7 @@ def _events(decision: Decision, run: Run) -> list[Event]:
             run.spec.limits.max_steps,
             counters.tokens_in + counters.tokens_out,
             detail_of(decision, run),
+            decision.change.intent.arguments if decision.change.intent else None,
         )
     ]
     if row.trigger == "observe":

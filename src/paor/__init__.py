@@ -82,7 +82,7 @@ if TYPE_CHECKING:
     )
     from .states.records.outcomes import Usage
     from .states.records.workflow import Workflow
-    from .states.settings.limits import Limits
+    from .states.settings.limits import Limits, ReplyTokens
     from .states.settings.policy import ApprovalRule, Policy
     from .states.settings.profile import Profile
     from .tools.documents.builtin import builtin_tools
@@ -149,6 +149,7 @@ __all__ = [
     "Replay",
     "ReplayDiverged",
     "Reply",
+    "ReplyTokens",
     "Result",
     "Resumption",
     "RunChanged",
@@ -293,7 +294,7 @@ _PLACES = {
         "StepCompleted",
         "TransitionTaken",
     ),
-    ".states.settings.limits": ("Limits",),
+    ".states.settings.limits": ("Limits", "ReplyTokens"),
     ".states.records.outcomes": ("Usage",),
     ".states.settings.policy": ("ApprovalRule", "Policy"),
     ".states.settings.profile": ("Profile",),

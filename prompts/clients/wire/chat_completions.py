@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from ....states.records.outcomes import Usage
 from ...model import Finish, ModelCall
 from ...parsing.provider_schema import strict_schema
@@ -72,6 +74,11 @@ def _parse_message(
     return ParsedReply(text, "stop" if end == "tool_calls" else end, usage, id)
 
 
+def _has_reasoned(message: Any) -> bool:
+    """Return whether a message or a piece of one holds reasoning, in the members that servers of one's own have for it."""
+    return any(getattr(message, name, None) for name in ("reasoning_content", "reasoning"))
+
+
 class ChatReader(ReplyReader):
     """Reads one chat completion; the SDK itself ends a stream at ``[DONE]``."""
 
@@ -81,6 +88,7 @@ class ChatReader(ReplyReader):
         self._refusal: list[str] = []
         self._calls: dict[int, dict[str, Any]] = {}
         self._finish: str | None = None
+        self._reasoned = False
 
     def add(self, chunk: ChatCompletionChunk) -> str:
         self._id = self._id or text_in(chunk.id)
@@ -91,6 +99,7 @@ class ChatReader(ReplyReader):
         self._finish = text_in(choice.finish_reason) or self._finish
         if not choice.delta:
             return ""
+        self._reasoned = self._reasoned or _has_reasoned(choice.delta)
         self._text.append(_content(choice.delta.content))
         self._refusal.append(text_in(choice.delta.refusal))
         for call in choice.delta.tool_calls or ():
@@ -117,14 +126,16 @@ class ChatReader(ReplyReader):
         if choice.message.function_call:
             calls.append({"type": "function", "function": members(choice.message.function_call)})
         text, refusal = _content(choice.message.content), text_in(choice.message.refusal)
-        return _parse_message(text, refusal, calls, choice.finish_reason, self.usage, text_in(reply.id))
+        told = _parse_message(text, refusal, calls, choice.finish_reason, self.usage, text_in(reply.id))
+        return replace(told, reasoned=_has_reasoned(choice.message))
 
     def end(self) -> ParsedReply | AttemptFault:
         if self._finish is None:
             return cut_stream(self.usage)
         calls = [self._calls[index] for index in sorted(self._calls)]
         refusal = "".join(self._refusal)
-        return _parse_message("".join(self._text), refusal, calls, self._finish, self.usage, self._id)
+        told = _parse_message("".join(self._text), refusal, calls, self._finish, self.usage, self._id)
+        return replace(told, reasoned=self._reasoned)
 
 
 class ChatWire(Interface):

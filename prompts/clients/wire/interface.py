@@ -28,6 +28,7 @@ class ParsedReply(Struct, frozen=True):
         usage: As the server counts it, None if it did not.
         id: The server's id of the reply.
         paused: Content of a turn that the server interrupted and wants to be sent back; None otherwise.
+        reasoned: Whether the model is known to have reasoned before it.
     """
 
     text: str
@@ -35,6 +36,7 @@ class ParsedReply(Struct, frozen=True):
     usage: Usage | None = None
     id: str = ""
     paused: list[Any] | None = None
+    reasoned: bool = False
 
 
 class RequestOptions(Struct, frozen=True):
