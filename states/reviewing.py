@@ -28,7 +28,7 @@ class Reviewing(Phase):
             return NOTHING
         if counters.concluded:
             return ModelRequest("review", counters.review_retries)
-        if run.spec.mode == "react":
+        if not run.spec.plans:
             return ModelRequest("refinement", counters.review_retries)
         if run.memory.flow is not None and run.memory.flow.kind == "tool":
             return _output(run)

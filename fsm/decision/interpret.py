@@ -32,6 +32,7 @@ from ...tools.policy import denial, matches, unsafe
 from .case import Case
 from .duplicate_calls import duplicate_key, limits_for, rule_broken
 from .observation import TURN_CHARS, cut, line
+from .native_mode import call_arguments, read_native
 from .plan_mode import (
     ask_for_missing,
     read_other_step,
@@ -57,7 +58,10 @@ def read_workflow(case: Case, kit: RunResources) -> None:
 
 
 def _read_planning(case: Case, kit: RunResources) -> None:
-    if case.run.spec.mode != "react":
+    if case.run.spec.native:
+        read_native(case, kit)
+        return
+    if case.run.spec.plans:
         read_planned(case, kit)
         return
     if not isinstance(case.outcome, Replied):
@@ -194,6 +198,8 @@ def _parameter_values(case: Case, selection: Selection, kit: RunResources) -> di
     if case.run.memory.intent is not None:
         return dict(case.run.memory.intent.arguments)
     step = step_of(case.run)
+    if step is not None and case.run.spec.native:
+        return call_arguments(case, step, kit.catalog.find(step.name), kit.catalog)
     if step is not None:
         return step_arguments(case, step)
     if selection.origin in ("workflow", "hook"):

@@ -5,15 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...prompts.building.builder import PromptBuilder
-from ...prompts.model import PromptMessage
+from ...prompts.building.conversation import wire_names
+from ...prompts.model import OfferedTool, PromptMessage
 from ...prompts.parsing.reply_schemas import SINGLE_SELECTION, parameters_schema, reply_schema
 from ...states.base.errors import InternalError, UsageError
 from ...states.records.actions import Selection
 from ...states.records.requests import RequestKind
+from ...states.run.budgets import steps_left
 from ...states.run.spec import Spec, ToolSpec
 from ...states.run.state import Run
 from ...tools.catalog import Catalog
 from ...tools.schema.parameters import ParameterSchema
+from .offered_tools import offered_tools, takes_documents
 
 if TYPE_CHECKING:
     from ..workflow.navigation import Flow
@@ -39,11 +42,16 @@ class RunResources:
         self.catalog = catalog if catalog is not None else Catalog(spec.tools)
         self.prompts = PromptBuilder(spec, self.catalog.lines())
         self.flow = _flow_of(spec) if spec.workflow is not None else None
+        names = wire_names(tool.name for tool in self.catalog) if spec.native else {}
+        self._wire = {wire: self.catalog.find(name) for name, wire in names.items()}
         self._formatter_schema: ParameterSchema | None = None
         self._replies: dict[str, dict[str, Any] | None] = {}
 
     def messages(self, kind: RequestKind, run: Run) -> tuple[PromptMessage, ...]:
         """Return the messages of a *kind* request; a workflow has a say in what its planner is told."""
+        if kind == "turn":
+            labels = takes_documents(self.catalog)
+            return self.prompts.turn(run, may_call=steps_left(run), labels=labels)
         if self.flow is not None and kind == "plan":
             from ..workflow.variables import cursor_of, plan_input
 
@@ -52,6 +60,14 @@ class RunResources:
             except UsageError:  # the same words as without; what is wrong ends the run when it is read
                 return self.prompts.build(kind, run)
         return self.prompts.build(kind, run)
+
+    def offered(self, kind: RequestKind, run: Run) -> tuple[OfferedTool, ...]:
+        """Return the tools that a *kind* request offers through the provider's own tool calling."""
+        return offered_tools(self.catalog, run) if kind == "turn" else ()
+
+    def called(self, name: str) -> ToolSpec | None:
+        """Return the tool that a model calls by *name*, as it was offered or in another spelling, or None."""
+        return self._wire.get(name) or self.catalog.find(name)
 
     def tool(self, selection: Selection) -> ToolSpec:
         """Return the tool of an accepted selection; the final formatting action has its own."""

@@ -82,7 +82,9 @@ def workflow_position(tasks: Iterable[Task] | None, options: Mapping[str, Any]) 
     if isinstance(limits := options.get("limits"), Limits):
         documents_from["limits"] = limits.model_dump(mode="json", exclude_defaults=True)
     if options.get("profile") is not None or options.get("stage") is not None:
-        documents_from["profile"] = profile_of(options.get("profile"), options.get("stage")).model_dump()
+        documents_from["profile"] = profile_of(
+            options.get("profile"), options.get("stage"), mode=options.get("mode") or "react"
+        ).model_dump()
     return WorkflowPosition(
         task=0, tasks=planned_tasks(() if tasks is None else tasks), options=documents_from
     )

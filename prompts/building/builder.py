@@ -19,6 +19,7 @@ from ...states.run.reasons import REASONS
 from ...states.run.spec import Spec, ToolSpec
 from ...states.run.state import Run
 from ..model import PromptMessage
+from .conversation import NO_CALLS, UNUSABLE, earlier_turns, exchanges, wire_names
 from .fencing import fence, fence_draft, inert
 from .history import history_text, message_text, newest_lines, result_text
 from .templates import Template, parse_template
@@ -75,6 +76,7 @@ class PromptBuilder:
         self._static = {
             "RULES": "\n".join(f"- {rule}" for rule in spec.rules or RULES),
             "CATALOG": "\n".join(f"- {line}" for line in catalog),
+            "OWN_RULES": "\n".join(f"- {rule}" for rule in spec.rules),
             "CATALOG_FULL": "\n".join(map(tool_text, spec.tools)) if spec.mode != "react" else "",
             "OBJECTIVE": inert(spec.objective),
             **({"LANGUAGE": spec.language} if spec.language else {}),
@@ -83,6 +85,7 @@ class PromptBuilder:
             "CONNECTIONS_INDEX": "\n".join(f"- {label}" for label in spec.connections),
         }
         self._inputs = documents_index(spec.documents)
+        self._names = wire_names(tool.name for tool in spec.tools)
         self._progress: dict[str, str] = {}
         self._messages: dict[int, tuple[Message, str, str]] = {}
         self._dynamic = {
@@ -92,6 +95,7 @@ class PromptBuilder:
             "review": self._review,
             "plan": self._plan,
             "task_plan": self._task_plan,
+            "turn": self._turn,
         }
 
     def build(self, kind: RequestKind, run: Run) -> tuple[PromptMessage, ...]:
@@ -105,6 +109,23 @@ class PromptBuilder:
         if not self._spec.language and run.memory.plan is not None:
             values["LANGUAGE"] = run.memory.plan.language
         return self._render(name, values)
+
+    def turn(self, run: Run, *, may_call: bool, labels: bool) -> tuple[PromptMessage, ...]:
+        """
+        Return the conversation of a `turn` request.
+
+        Args:
+            run: As for `build`.
+            may_call: Whether a tool may be called; else the model is told to answer.
+            labels: Whether results name the documents that they left.
+        """
+        *head, task = self.build("turn", run)
+        chars_max = self._spec.limits.history_chars
+        said = earlier_turns(self._spec.transcript, chars_max)
+        calls = exchanges(run.memory.history, self._names, chars_max, labels=labels)
+        told = [UNUSABLE.format(inert(run.memory.feedback))] if run.memory.feedback else []
+        told += [] if may_call else [NO_CALLS]
+        return (*head, *said, task, *calls, *(PromptMessage("user", text) for text in told))
 
     def plan(self, run: Run, given: PlanInput) -> tuple[PromptMessage, ...]:
         """Return the messages of a `plan` request as a workflow gives it."""
@@ -201,6 +222,12 @@ class PromptBuilder:
 
     def _task_plan(self, run: Run) -> dict[str, str]:
         return self._common(run) | {"WORKFLOW_HISTORY": self._history(run)}
+
+    def _turn(self, run: Run) -> dict[str, str]:
+        """What stands before the conversation; documents that the run has made are named where they were made."""
+        before = (text for _, text, _ in self._render_messages(reversed(self._spec.history)))
+        history = history_text(before, self._spec.limits.history_chars)
+        return self._common(run) | {"DOCUMENTS_INDEX": self._inputs, "WORKFLOW_HISTORY": history}
 
     def _common(self, run: Run) -> dict[str, str]:
         improvements = "\n".join(f"- {inert(text)}" for text in run.memory.improvements or ())

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ...states.base.errors import UsageError
 
-NAMES = ("selection", "parameters", "parameters_full", "refinement", "review", "plan", "task_plan", "text")
+NAMES = ("selection", "parameters", "parameters_full", "refinement", "review", "plan", "task_plan", "turn", "text")
 """The templates that a host can replace, by name."""
 
 DIVIDER = "=== user ==="

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from .actions import Intent, StoredText
 
-RequestKind = Literal["selection", "parameters", "refinement", "review", "plan", "task_plan", "text"]
+RequestKind = Literal["selection", "parameters", "refinement", "review", "plan", "task_plan", "turn", "text"]
 """Kinds of model request, in the order a react iteration asks for them."""
 
 

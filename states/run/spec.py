@@ -147,3 +147,13 @@ class Spec(BaseModel):
     engine: str = ""
     machine: str = ""
     fingerprints: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def native(self) -> bool:
+        """Whether the run asks for one turn a step, with the provider's own tool calling."""
+        return self.mode == "react" and self.profile.stage == "native"
+
+    @property
+    def plans(self) -> bool:
+        """Whether a reply may hold several steps, which are taken one after the other without a refinement."""
+        return self.mode != "react" or self.profile.stage == "native"

@@ -84,6 +84,6 @@ class Exchange:
             result = self._reader.whole(self._interface.sdk_type(self._interface.reply).construct(**data))
         except MALFORMED:
             return bad_body("it is not as its interface has it")
-        if isinstance(result, ParsedReply):
+        if isinstance(result, ParsedReply) and result.finish != "tool_calls":
             self._show(self._shown.feed(result.text) + self._shown.end())
         return result
