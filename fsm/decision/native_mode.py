@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...prompts.building.conversation import wire_names
 from ...prompts.parsing.replies import DirectAnswer, Invalid
 from ...prompts.parsing.turns import read_turn
 from ...states.records.outcomes import Replied
 from ...states.records.plans import Plan, Step
 from ...states.run.budgets import steps_left
 from ...states.run.spec import ToolSpec
+from ...states.run.state import Run
 from ...tools.catalog import CONNECTION, DOCUMENT_LIST, Catalog
 from .case import Case
 from .observation import TURN_CHARS, clean, cut
@@ -46,22 +46,21 @@ def read_native(case: Case, kit: RunResources) -> None:
         case.problem = Invalid("no_calls", "no tool can be called any more; answer with what is known")
     else:
         left = run.spec.limits.max_steps - run.counters.step
-        steps = [_named(step, kit) for step in read.steps[:left]]
+        steps = [_named(step, run, kit) for step in read.steps[:left]]
         if read.text.strip():
             steps[0] = steps[0].model_copy(update={"reason": cut(clean(read.text.strip()), TURN_CHARS)})
         case.plan = Plan(id=plan_id(run), steps=tuple(steps))
         case.selection = selection_of(steps[0], run)
 
 
-def _named(step: Step, kit: RunResources) -> Step:
+def _named(step: Step, run: Run, kit: RunResources) -> Step:
     """Return a call under its tool's own name; of an unknown tool with what to choose from as its fault."""
     tool = kit.called(step.name)
     if tool is not None:
         return step.model_copy(update={"name": tool.name})
-    names = ", ".join(wire_names(item.name for item in kit.catalog).values())
-    return step.model_copy(
-        update={"fault": f"there is no tool {ascii(step.name)[:80]}; choose from: {names}"}
-    )
+    names = ", ".join(offered.name for offered in kit.offered("turn", run))
+    told = f"there is no tool {ascii(step.name)[:80]}; choose from: {names}"
+    return step.model_copy(update={"fault": step.fault or told})
 
 
 # -- Specifying --------------------------------------------------------------------------------------------------
@@ -81,10 +80,18 @@ def call_arguments(case: Case, step: Step, tool: ToolSpec | None, catalog: Catal
     given = dict(step.args)
     if isinstance(given.get(DOCUMENT_LIST), str):
         given[DOCUMENT_LIST] = [given[DOCUMENT_LIST]]
-    if not given.get(DOCUMENT_LIST) and DOCUMENT_LIST in catalog.schema(tool).required and len(spec.documents) == 1:
+    if (
+        not given.get(DOCUMENT_LIST)
+        and DOCUMENT_LIST in catalog.schema(tool).required
+        and len(spec.documents) == 1
+    ):
         given[DOCUMENT_LIST] = [spec.documents[0].reference]
     connection = given.get(CONNECTION)
-    if connection is not None and CONNECTION in catalog.schema(tool).names and connection not in spec.connections:
+    if (
+        connection is not None
+        and CONNECTION in catalog.schema(tool).names
+        and connection not in spec.connections
+    ):
         case.invalid = f"there is no connection {ascii(connection)[:80]}"
         return None
     return given

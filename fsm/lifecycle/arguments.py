@@ -300,9 +300,7 @@ def templates_of(
     return shipped | replaced
 
 
-def profile_of(
-    given: Profile | str | None, stage: str | None = None, *, mode: str = "react"
-) -> Profile:
+def profile_of(given: Profile | str | None, stage: str | None = None, *, mode: str = "react") -> Profile:
     """
     Return the profile of a run: ``lenient`` (default), ``strict``, ``native``, or a value; *stage* changes its stage.
 

@@ -96,9 +96,7 @@ def _problem(case: Case) -> str:
 
 
 def _answer(case: Case) -> Update:
-    planned: dict[str, Any] = (
-        {"turn": _turn_of(case), "selection": None} if case.run.spec.plans else {}
-    )
+    planned: dict[str, Any] = {"turn": _turn_of(case), "selection": None} if case.run.spec.plans else {}
     change = Change(answer=case.answer or None, feedback=None, **planned)
     return change, replace(
         case.run.counters, concluded=1, stop=first_stop(case, ANSWER) or "", selection_retries=0

@@ -17,7 +17,17 @@ from pathlib import Path
 
 from ...states.base.errors import UsageError
 
-NAMES = ("selection", "parameters", "parameters_full", "refinement", "review", "plan", "task_plan", "turn", "text")
+NAMES = (
+    "selection",
+    "parameters",
+    "parameters_full",
+    "refinement",
+    "review",
+    "plan",
+    "task_plan",
+    "turn",
+    "text",
+)
 """The templates that a host can replace, by name."""
 
 DIVIDER = "=== user ==="
