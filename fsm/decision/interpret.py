@@ -31,8 +31,8 @@ from ...tools.defaults import fill_defaults
 from ...tools.policy import denial, matches, unsafe
 from .case import Case
 from .duplicate_calls import duplicate_key, limits_for, rule_broken
-from .observation import TURN_CHARS, cut, line
 from .native_mode import call_arguments, read_native
+from .observation import TURN_CHARS, cut, line
 from .plan_mode import (
     ask_for_missing,
     read_other_step,

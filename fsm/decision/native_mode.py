@@ -23,7 +23,6 @@ from .observation import TURN_CHARS, clean, cut
 from .plan_mode import plan_id, selection_of
 from .run_resources import RunResources
 
-
 # -- Planning ----------------------------------------------------------------------------------------------------
 
 

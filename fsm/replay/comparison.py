@@ -11,7 +11,7 @@ import orjson
 
 from ...prompts.building.builder import TextTask
 from ...prompts.building.templates import Template, parse_template
-from ...prompts.model import PromptMessage, prompt_bytes
+from ...prompts.model import prompt_bytes
 from ...states.records.actions import DocumentRef, StoredText
 from ...states.records.outcomes import Ended
 from ...states.records.requests import ModelRequest, Recall, Request, ToolRequest

@@ -100,10 +100,7 @@ def _read(text: str, chars_max: int, finish: str) -> Mapping[str, Any] | DirectA
         return Invalid("empty", "found an empty reply; expected a call or an answer")
     if _TAGGED.fullmatch(body):
         return {"text": "", "calls": [_tagged(piece, chars_max) for piece in _TAG.findall(body)]}
-    if fenced := _FENCED.fullmatch(body):
-        inner = fenced[1].strip()
-    else:
-        inner = body.strip()
+    inner = fenced[1].strip() if (fenced := _FENCED.fullmatch(body)) else body.strip()
     if not (inner.startswith("{") and inner.endswith("}")):
         is_cut = inner.startswith(('{"text":', '{"calls":', "<tool_call>"))
         cut = Invalid("truncated", "found a call that is cut off; expected a whole one")
