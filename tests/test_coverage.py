@@ -188,7 +188,7 @@ def test_of_the_shipped_table_the_machine_comes_to_everything_else() -> None:
     records = [record for taken in modes.values() for record in taken]
     found = coverage(records)
     assert (found.percent, found.missing_rows, found.missing_outcomes, found.foreign) == (100, (), (), ())
-    assert set(modes) == {"react", "batch", "planner"}
+    assert set(modes) == {"react", "batch", "planner", "native"}
     for mode, taken in modes.items():  # what paor fuzz does not call a gap
         assert {row.key for row in coverage(taken).missing_rows} == never(mode)
     assert never("workflow") < never("react") and not never("another")

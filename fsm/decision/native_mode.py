@@ -44,8 +44,7 @@ def read_native(case: Case, kit: RunResources) -> None:
     elif not steps_left(run):
         case.problem = Invalid("no_calls", "no tool can be called any more; answer with what is known")
     else:
-        left = run.spec.limits.max_steps - run.counters.step
-        steps = [_named(step, run, kit) for step in read.steps[:left]]
+        steps = [_named(step, run, kit) for step in read.steps]
         if read.text.strip():
             steps[0] = steps[0].model_copy(update={"reason": cut(clean(read.text.strip()), TURN_CHARS)})
         case.plan = Plan(id=plan_id(run), steps=tuple(steps))

@@ -494,6 +494,8 @@ def plan_has_steps(case: Case) -> bool:
     """The plan has steps that were not taken yet, or the workflow names an action (not in the two-stage forms)."""
     if case.moved is not None:
         return case.moved.selection is not None
+    if case.run.spec.native and not budgets.steps_left(case.run):
+        return False  # calls beyond the last step are not made: the model is asked for its answer
     return steps_left_in_plan(case.run) > 0
 
 
@@ -503,6 +505,8 @@ def _(case: Case, holds: bool) -> str:
         action = case.moved.selection
         return f"the workflow names {action.tool}" if action is not None else "the workflow names no action"
     plan, left = case.run.memory.plan, steps_left_in_plan(case.run)
+    if case.run.spec.native and not budgets.steps_left(case.run):
+        return words_of(steps_left, case)
     return (
         f"{left:,} of {len(plan.steps):,} steps of the plan are left"
         if plan is not None

@@ -210,14 +210,16 @@ def step_wanted(case: Case) -> bool:
     """
     The run would start another action that counts as a step.
 
-    In react mode after each refinement; with a plan while it has steps left, a planner also after it (after native calls the
-    model may still answer); in a workflow until its end, except for the call of a hook.
+    In react mode after each refinement, but with native calls never, since the model may answer without one; with a plan
+    while it has steps left, a planner also after it; in a workflow until its end, except for the call of a hook.
     """
     moved, run = case.moved, case.run
     if moved is not None:
         return moved.state.kind != "end" and moved.counts
     if not run.spec.plans:
         return case.refinement is not None
+    if run.spec.native:
+        return False
     return _between_steps(case) and (run.spec.mode == "planner" or steps_left_in_plan(run) > 0)
 
 

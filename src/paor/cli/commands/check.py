@@ -26,7 +26,11 @@ from ..support.text import count, one_line
     "check", "paor check", "paor check --app shop:engine", "paor check --app shop:engine --mode react --json"
 )
 @app_option()
-@click.option("--mode", type=click.Choice(MODES), help="Explore the runs of one mode; default all three.")
+@click.option(
+    "--mode",
+    type=click.Choice(MODES),
+    help="Explore the runs of one mode, or of the profile native; default all.",
+)
 def check(app: str | None, mode: str | None, journal: str, as_json: bool) -> int:
     """
     Check an engine: its policy, and by exhaustive exploration its machine.

@@ -366,6 +366,8 @@ def worth(reply: Said, run: Run | None) -> Said:
         selected, tool = run.memory.selection, reply.means.get("tool")
         sure = not tool or selected is None or selected.tool == tool
         return reply if sure else reply._replace(good=None)
+    if reply.kind == "turn":
+        return reply if run.counters.step < run.spec.limits.max_steps else reply._replace(good=None)
     if reply.kind == "plan" and reply.family == "good":
         names = re.findall(r'"name": "([^"]+)"', reply.text)
     is_denied = any(denied(run.spec.policy, run.spec.task_type, name) for name in names if name)
