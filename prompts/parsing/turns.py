@@ -81,9 +81,8 @@ def read_turn(
         finish: How it ended; what was refused or filtered is no answer, what was cut off no whole one.
         reply_id: Goes into the ids of calls that came without one.
     """
-    read = _read(text, chars_max, finish)
-    if isinstance(read, Mapping):
-        read = _calls_of(read, reply_id)
+    found = _read(text, chars_max, finish)
+    read = _calls_of(found, reply_id) if isinstance(found, Mapping) else found
     if isinstance(read, DirectAnswer) and finish == "length":
         read = Invalid("truncated", "the answer is cut off")
     return after(finish, read)
@@ -137,7 +136,7 @@ def _tagged(piece: str, chars_max: int) -> dict[str, Any]:
     data = read_object(piece, chars_max=chars_max)
     if isinstance(data, Unreadable):
         return {"name": "", "arguments": {}, "fault": f"the call cannot be read: {data.message}"}
-    given = next((data[key] for key in ("arguments", "parameters") if key in data), {})
+    given: Any = next((data[key] for key in ("arguments", "parameters") if key in data), {})
     return {"name": data.get("name"), "arguments": given}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, cast
 
 import click
 
@@ -20,6 +21,9 @@ from ..support.json_input import standard_input, text_file
 from ..support.options import app_option, command
 from ..support.streams import OK, USAGE, say, say_json, tell
 from ..support.text import count, one_line
+
+if TYPE_CHECKING:
+    from ...fsm.check.bounded_specs import Form
 
 
 @command(
@@ -44,7 +48,7 @@ def check(app: str | None, mode: str | None, journal: str, as_json: bool) -> int
     """
     with Journal(":memory:") as nowhere:
         engine = engine_of(app, nowhere) if app is not None else Engine("offline", journal=nowhere)
-        found = examined(engine, modes=MODES if mode is None else (mode,))
+        found = examined(engine, modes=MODES if mode is None else (cast("Form", mode),))
         tools = len(engine.tools)
     if as_json:
         say_json({**found.wire(), "tools": tools})
