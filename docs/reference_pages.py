@@ -90,7 +90,7 @@ GROUPS = {
         "[connect your own model](../howto/model.md).",
         (
             *("OpenAIModel", "AnthropicModel", "OfflineModel", "ScriptedModel", "Model", "ModelCall"),
-            *("PromptMessage", "Reply", "Notice", "ModelUnavailable"),
+            *("PromptMessage", "ToolCall", "OfferedTool", "Reply", "Notice", "ModelUnavailable"),
         ),
     ),
     "journal": Group(

@@ -167,10 +167,9 @@ def test_of_the_shipped_table_what_no_journal_can_hold_is_left_out() -> None:
     left_out = all_outcomes - set(empty.possible)
     assert {(empty.rows[one.place].trigger, one.guard, one.value) for one in left_out} == {
         ("provide", "answer_valid", False),
-        ("select", "steps_left", False),
         ("reselect", "selection_ok", True),
     }
-    assert len(left_out) == 5
+    assert len(left_out) == 4
     assert (empty.percent, empty.rows_percent, empty.guards_percent) == (0, 0, 0)
     assert len(empty.missing_rows) == len(ROWS) and empty.missing_outcomes == empty.possible
 
@@ -189,7 +188,7 @@ def test_of_the_shipped_table_the_machine_comes_to_everything_else() -> None:
     records = [record for taken in modes.values() for record in taken]
     found = coverage(records)
     assert (found.percent, found.missing_rows, found.missing_outcomes, found.foreign) == (100, (), (), ())
-    assert set(modes) == {"react", "batch", "planner"}
+    assert set(modes) == {"react", "batch", "planner", "native"}
     for mode, taken in modes.items():  # what paor fuzz does not call a gap
         assert {row.key for row in coverage(taken).missing_rows} == never(mode)
     assert never("workflow") < never("react") and not never("another")

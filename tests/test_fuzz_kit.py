@@ -57,6 +57,7 @@ from paor.prompts.parsing.replies import (
     read_selection,
 )
 from paor.prompts.parsing.task_plans import read_task_plan
+from paor.prompts.parsing.turns import read_turn
 from paor.states.records.outcomes import NO_USAGE
 from paor.tools.policy import matches
 from paor.tools.schema.parameters import ParameterSchema
@@ -76,6 +77,8 @@ GOOD = [
     Said("review", '{"status": "success", "improvements": []}'),
     Said("plan", '{"steps": [{"type": "tool", "name": "notes.read", "args": {"page": 1}}]}'),
     Said("plan", '{"steps": [], "answer": "All is read."}'),
+    Said("turn", '{"text": "", "calls": [{"id": "1", "name": "notes_read", "arguments": {"page": 1}}]}'),
+    Said("turn", "It is on page 1."),
     Said("task_plan", '{"overview": "x", "tasks": [{"id": "a", "objective": "x"}]}'),
 ]
 LATER = {"unknown_tool", "no_such_document", "no_such_connection", "own_output", "later_output"}
@@ -91,6 +94,8 @@ def read(said: Said, *, words: bool = True) -> object:
         return after(finish, read_parameters(text, None, chars_max=CHARS))
     if said.kind == "plan":
         return read_plan(text, chars_max=CHARS, finish=finish, words=words)
+    if said.kind == "turn":
+        return read_turn(text, chars_max=CHARS, finish=finish)
     readers: dict[str, Callable[..., object]] = {
         "refinement": read_refinement,
         "review": read_review,

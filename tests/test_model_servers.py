@@ -300,8 +300,11 @@ def llama() -> Iterator[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("api", ["chat", "messages"])
-def test_a_real_small_model_ends_in_done_or_failed(tmp_path: Path, api: str) -> None:
+@pytest.mark.parametrize(
+    ("api", "profile"),
+    [("chat", "lenient"), ("messages", "lenient"), ("chat", "native"), ("messages", "native")],
+)
+def test_a_real_small_model_ends_in_done_or_failed(tmp_path: Path, api: str, profile: str) -> None:
     """With a reason, never an exception; the journal verifies, and replays with the server stopped."""
     port = free_port()
     command = llama_command(port)
@@ -323,12 +326,14 @@ def test_a_real_small_model_ends_in_done_or_failed(tmp_path: Path, api: str) -> 
             limits=limits,
             hooks=[seen.append],
         )
-        result = engine.run("Read page 1 of the notes and say what it is about.", ["Page 1 is read."])
+        result = engine.run(
+            "Read page 1 of the notes and say what it is about.", ["Page 1 is read."], profile=profile
+        )
     assert result.state in ("Done", "Failed") and result.reason and result.answer
     assert replay(engine.journal, result.run_id).identical and engine.journal.verify() == []
     rows = engine.journal.transitions(result.run_id)
     assert any("model" in row.request for row in rows)
-    print(f"\n{api}: {result.state} ({result.reason}), {len(rows)} rows, {result.usage}")
+    print(f"\n{api}, {profile}: {result.state} ({result.reason}), {len(rows)} rows, {result.usage}")
     for row in rows:
         told = {
             name: row.outcome.get(name)

@@ -106,11 +106,13 @@ def test_every_shipped_template_knows_its_placeholders(name: str) -> None:
         "plan": "CATALOG_FULL OBJECTIVE CRITERIA LANGUAGE CONTEXT DOCUMENTS_INDEX CONNECTIONS_INDEX TRANSCRIPT RESULTS"
         " IMPROVEMENTS FINAL_FORMAT FEEDBACK",
         "task_plan": "OBJECTIVE CRITERIA LANGUAGE CONTEXT DOCUMENTS_INDEX IMPROVEMENTS WORKFLOW_HISTORY FEEDBACK",
+        "turn": "OWN_RULES OBJECTIVE CRITERIA LANGUAGE CONTEXT DOCUMENTS_INDEX CONNECTIONS_INDEX WORKFLOW_HISTORY"
+        " IMPROVEMENTS FINAL_FORMAT",
         "text": "REQUEST INSTRUCTIONS LANGUAGE FORMAT DOCUMENTS",
     }
     template = parse_template(default_templates()[name])
     assert template.keys == set(known[name].split())
-    if name != "text":
+    if name not in ("turn", "text"):
         assert "Reply with one JSON object and nothing else" in template.system_text(
             dict.fromkeys(template.keys, "x")
         )

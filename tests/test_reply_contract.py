@@ -176,7 +176,7 @@ def test_the_words_and_the_schema_name_the_same_keys(kit: RunResources) -> None:
         assert {name for name in names if f'"{name}":' in form.words} == names
         assert ("criteria" in names) <= bool(kit.spec.success_criteria)
     offered = json.dumps(kit.reply_schema("selection", run))
-    assert ("docItem" in offered) <= bool(kit.spec.documents)
+    assert ("docList" in offered) <= bool(kit.spec.documents)
     assert ("requiredConnection" in offered) <= bool(kit.spec.connections)
     assert kit.messages("refinement", run)[1].text.endswith(_words(kit, run, "refinement"))
 

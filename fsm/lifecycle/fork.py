@@ -143,7 +143,7 @@ def amended_spec(
     if model is not None and model != parent.model:
         update["model"] = model
     if prompt_template is not None:
-        name = planning_template(parent.mode)
+        name = planning_template(parent.mode, parent.profile.stage)
         own = templates_of({}, prompt_template, mode=parent.mode, stage=parent.profile.stage)[name]
         update["templates"] = {**spec.templates, name: own}
         update["own_templates"] = tuple(dict.fromkeys((*spec.own_templates, name)))

@@ -109,7 +109,7 @@ def new_run(
     if not whole:
         warn_of_legacy(mode)
     options["fallback"] = fallback_of(options.get("fallback"), mode)
-    profile = profile_of(options.pop("profile", None), options.pop("stage", None))
+    profile = profile_of(options.pop("profile", None), options.pop("stage", None), mode=mode)
     inputs = documents_of(documents, size_max=limits.document_bytes)
     names = options.pop("tools", None)
     offered = offered_tools(settings.tools, names)
@@ -124,7 +124,7 @@ def new_run(
         templates=templates_of(settings.prompts, template, mode=mode, stage=profile.stage),
         profile=profile,
         rules=settings.rules,
-        own_templates=(planning_template(mode),) if template else (),
+        own_templates=(planning_template(mode, profile.stage),) if template else (),
         host_templates=tuple(sorted(settings.prompts)),
         connections=tuple(connections or ()),
         key_salt=salt().hex(),

@@ -86,7 +86,9 @@ def workflow_position(tasks: Iterable[Task] | None, options: Mapping[str, Any]) 
         )  # absent, they are those of an earlier version
         documents_from["limits"] = changed | own
     if options.get("profile") is not None or options.get("stage") is not None:
-        documents_from["profile"] = profile_of(options.get("profile"), options.get("stage")).model_dump()
+        documents_from["profile"] = profile_of(
+            options.get("profile"), options.get("stage"), mode=options.get("mode") or "react"
+        ).model_dump()
     return WorkflowPosition(
         task=0, tasks=planned_tasks(() if tasks is None else tasks), options=documents_from
     )

@@ -29,6 +29,7 @@ from ..model import (
     estimated_usage,
     prompt_bytes,
 )
+from ..parsing.turns import turn_text
 from .background_loop import BACKGROUND
 from .connection import Attempt, AttemptResult, Connection
 from .prices import Price
@@ -337,7 +338,7 @@ class RemoteModel(Connection):
         tokens = used.tokens_in + used.tokens_out
         if call.tokens_left is None or not tokens:
             return True
-        size = prompt_bytes(call.messages) + len(as_json(progress.turns)) + len(more)
+        size = prompt_bytes(call.messages, call.tools) + len(as_json(progress.turns)) + len(more)
         return tokens + prompt_tokens(size) + options.max_tokens <= call.tokens_left
 
     def _hint(self, fault: AttemptFault) -> str:
@@ -367,7 +368,10 @@ class RemoteModel(Connection):
 
     def _make_reply(self, call: ModelCall, progress: CallProgress, parsed: ParsedReply) -> Reply:
         self._reasons = self._reasons or parsed.reasoned
-        text = self._scrub(progress.said + parsed.text)  # joined first: a key may be split over two turns
+        text = progress.said + parsed.text  # joined first: a key may be split over two turns
+        if call.kind == "turn" and parsed.finish == "tool_calls":
+            text = turn_text(parsed.text, progress.said)
+        text = self._scrub(text)
         usage = parsed.usage
         if usage is None or not (
             usage.tokens_in or usage.tokens_out

@@ -37,7 +37,17 @@ if TYPE_CHECKING:
     from .fsm.workflow.validate import validate
     from .prompts.clients.anthropic import AnthropicModel
     from .prompts.clients.openai import OpenAIModel
-    from .prompts.model import CallStopped, Model, ModelCall, ModelUnavailable, Notice, PromptMessage, Reply
+    from .prompts.model import (
+        CallStopped,
+        Model,
+        ModelCall,
+        ModelUnavailable,
+        Notice,
+        OfferedTool,
+        PromptMessage,
+        Reply,
+        ToolCall,
+    )
     from .prompts.offline import OfflineModel
     from .prompts.scripted import ScriptedModel
     from .states.base.errors import (
@@ -138,6 +148,7 @@ __all__ = [
     "NotAJournal",
     "NotStarted",
     "Notice",
+    "OfferedTool",
     "OfflineModel",
     "OpenAIModel",
     "PaorError",
@@ -169,6 +180,7 @@ __all__ = [
     "SystemClock",
     "Task",
     "Tool",
+    "ToolCall",
     "ToolContext",
     "ToolError",
     "ToolOutput",
@@ -249,8 +261,10 @@ _PLACES = {
         "ModelCall",
         "ModelUnavailable",
         "Notice",
+        "OfferedTool",
         "PromptMessage",
         "Reply",
+        "ToolCall",
     ),
     ".prompts.offline": ("OfflineModel",),
     ".prompts.clients.openai": ("OpenAIModel",),

@@ -84,6 +84,11 @@ def tools_withheld(run: Run) -> bool:
     return run.counters.withheld > run.counters.retries
 
 
+def may_call(run: Run) -> bool:
+    """Return whether a turn of the profile `native` may call a tool: a step is left, and the tools are not withheld."""
+    return steps_left(run) and not tools_withheld(run)
+
+
 def questions_left(run: Run) -> bool:
     """Return whether somebody may be asked another question."""
     return run.counters.elicitations < run.spec.limits.max_elicitations

@@ -152,3 +152,13 @@ class Spec(BaseModel):
     @classmethod
     def _recorded(cls, limits: Any) -> Any:
         return recorded_limits(limits) if isinstance(limits, dict) else limits
+
+    @property
+    def native(self) -> bool:
+        """Whether the run asks for one turn a step, with the provider's own tool calling."""
+        return self.mode == "react" and self.profile.stage == "native"
+
+    @property
+    def plans(self) -> bool:
+        """Whether a reply may hold several steps, which are taken one after the other without a refinement."""
+        return self.mode != "react" or self.profile.stage == "native"

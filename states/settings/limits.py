@@ -22,24 +22,28 @@ class ReplyTokens(Settings):
     for that on top; a client's own ``max_tokens`` and the budgets of a run can lower these limits and never raise them.
 
     Attributes:
-        selection: The choice of an action.
+        selection: The choice of an action, or the answer.
         parameters: The parameters of a call, which can be a whole text.
-        refinement: The judgement after an action.
+        refinement: The judgement after an action, with the answer when it stops.
         review: The completion review with the run's answer.
         plan: All steps of a plan with their parameters.
         task_plan: The tasks of a workflow.
+        turn: A turn of the profile `native`: calls with their parameters, or the answer.
+        answer: The answer that is asked for when the tools are withheld.
         text: What a tool has the model write, such as a report.
 
     Raises:
         UsageError: A value out of its range or an unknown name.
     """
 
-    selection: int = Field(default=2_000, ge=1, le=REPLY_CEILING)
+    selection: int = Field(default=4_000, ge=1, le=REPLY_CEILING)
     parameters: int = Field(default=4_000, ge=1, le=REPLY_CEILING)
-    refinement: int = Field(default=1_000, ge=1, le=REPLY_CEILING)
+    refinement: int = Field(default=4_000, ge=1, le=REPLY_CEILING)
     review: int = Field(default=4_000, ge=1, le=REPLY_CEILING)
     plan: int = Field(default=8_000, ge=1, le=REPLY_CEILING)
     task_plan: int = Field(default=4_000, ge=1, le=REPLY_CEILING)
+    turn: int = Field(default=8_000, ge=1, le=REPLY_CEILING)
+    answer: int = Field(default=4_000, ge=1, le=REPLY_CEILING)
     text: int = Field(default=16_000, ge=1, le=REPLY_CEILING)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from ....states.records.outcomes import Usage
-from ...model import Finish, ModelCall
+from ...model import Finish, ModelCall, PromptMessage
 from ...parsing.provider_schema import strict_schema
 from .faults import AttemptFault, told_fault
 from .interface import (
@@ -24,6 +24,7 @@ from .interface import (
     count,
     counted,
     cut_stream,
+    function_of,
     members,
     optional,
     sendable,
@@ -138,6 +139,24 @@ class ChatReader(ReplyReader):
         return replace(told, reasoned=self._reasoned)
 
 
+def _message(message: PromptMessage) -> dict[str, Any]:
+    """Return a message of a prompt as this interface has it."""
+    sent: dict[str, Any] = {"role": message.role, "content": sendable(message.text)}
+    if message.call_id:
+        sent["tool_call_id"] = message.call_id
+    if message.calls:
+        sent["content"] = sent["content"] or None
+        sent["tool_calls"] = [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": as_json(call.arguments)},
+            }
+            for call in message.calls
+        ]
+    return sent
+
+
 class ChatWire(Interface):
     """``POST /chat/completions``."""
 
@@ -146,8 +165,10 @@ class ChatWire(Interface):
     module, event, reply = "openai.types.chat", "ChatCompletionChunk", "ChatCompletion"
 
     def body(self, call: ModelCall, options: RequestOptions) -> tuple[dict[str, Any], set[str]]:
-        messages = [{"role": message.role, "content": sendable(message.text)} for message in call.messages]
-        body: dict[str, Any] = {"model": options.model, "messages": messages}
+        body: dict[str, Any] = {"model": options.model, "messages": list(map(_message, call.messages))}
+        if call.tools:
+            body["tools"] = [{"type": "function", "function": function_of(tool)} for tool in call.tools]
+            body |= {} if call.may_call else {"tool_choice": "none"}
         newer, older = "max_completion_tokens", "max_tokens"
         names = (newer, older) if options.official else (older, newer)
         limit = next((name for name in names if options.takes(name)), older)

@@ -98,7 +98,7 @@ class Exchange:
             result = self._reader.whole(self._interface.sdk_type(self._interface.reply).construct(**data))
         except MALFORMED:
             return bad_body("it is not as its interface has it")
-        if isinstance(result, ParsedReply):
+        if isinstance(result, ParsedReply) and result.finish != "tool_calls":
             if len(result.text) > self._chars_left:
                 result = replace(result, text=result.text[: self._chars_left], finish="length", paused=None)
             self._show(self._shown.feed(result.text) + self._shown.end())

@@ -60,8 +60,12 @@ MODELS = "openai:NAME, anthropic:NAME, offline or script:FILE; default:"
     "react (default): one action at a time; planner: plans until one is empty; batch (legacy): one plan.",
 )
 @option("--fallback", "MODE", "batch: if a react run fails, start it again as one plan.")
-@option("--profile", "NAME", "lenient (default) or strict: which forms of replies are accepted.")
-@option("--stage", "NAME", "two_stage (default) or single: what Stage 1 is asked for.")
+@option(
+    "--profile",
+    "NAME",
+    "lenient (default) or strict: which forms of replies are accepted; native: the provider's tool calling.",
+)
+@option("--stage", "NAME", "two_stage (default), single or native: what a reply is asked for.")
 @option("--tools", "A,B", "Names of the tools the run may use; default: all. See: paor tools.")
 @option("--task-type", "T", "A task type of the policy.")
 @option("--max-steps", "N", "Actions the run may start; default 5.", type=int)

@@ -207,7 +207,7 @@ def _check(given: RunInput) -> None:
     final_format = arguments.get("final_format")
     if final_format and final_format.lower().lstrip(".") not in FORMATS:
         raise UsageError(f"final format {final_format!r}: use one of {', '.join(FORMATS)}")
-    profile_of(arguments.get("profile"), arguments.get("stage"))
+    profile_of(arguments.get("profile"), arguments.get("stage"), mode=arguments["mode"])
     fallback_of(arguments.get("fallback"), arguments["mode"])
     if given.durability not in SYNCHRONOUS:
         raise UsageError(f"durability {given.durability!r}: expected one of {', '.join(SYNCHRONOUS)}")

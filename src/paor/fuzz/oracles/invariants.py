@@ -25,6 +25,7 @@ from .seen import Observed, Seen, by_name
 ACCEPTED = {
     "selection": ("select", "answer"),
     "plan": ("select", "answer", "wait"),
+    "turn": ("select", "answer"),
     "task_plan": ("select", "answer"),
     "parameters": ("specify", "wait"),
     "refinement": ("proceed",),
