@@ -208,7 +208,11 @@ class ModelUnavailable(ModelError):
 
 @runtime_checkable
 class Model(Protocol):
-    """A language model, or anything that answers like one."""
+    """
+    A language model, or anything that answers like one.
+
+    One may say of itself what ``Limits(completion_review="auto")`` means for it: ``completion_review = "model"`` or ``"rules"``.
+    """
 
     @property
     def name(self) -> str:

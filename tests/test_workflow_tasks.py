@@ -84,7 +84,7 @@ class Office:
 def started(tmp_path: Path) -> Callable[..., Engine]:
     """Return a maker of engines on one journal with the tool shop.find."""
 
-    @tool("shop.find", effect="read", label="found")
+    @tool("shop.find", effect="idempotent", label="found")
     def find(name: str) -> str:
         """Find something."""
         return f"{name} in aisle 7"
@@ -208,7 +208,7 @@ def test_a_follow_up_is_no_freer_than_the_round_before(started: Callable[..., En
         """Buy something."""
         return name
 
-    @tool("shop.find", effect="read", label="found")
+    @tool("shop.find", effect="idempotent", label="found")
     def find(name: str) -> str:
         """Find something."""
         return name
@@ -293,7 +293,7 @@ def test_a_workflow_whose_driver_is_lost_goes_on_without_doing_a_task_twice(
     """After every row of the workflow and of its tasks: the same runs, the same end."""
     calls: list[str] = []
 
-    @tool("shop.find", effect="read", label="found")
+    @tool("shop.find", effect="idempotent", label="found")
     def find(name: str) -> str:
         """Find something."""
         calls.append(name)

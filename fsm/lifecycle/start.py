@@ -104,7 +104,7 @@ def new_run(
     modes = {name: options.pop(name, None) for name in ("mode", "react_mode", "workflow_mode")}
     mode = options["mode"] = mode_of(**modes) if flow is None else flow.mode(modes)
     limits, template = options.pop("limits", None), options.pop("prompt_template", None)
-    limits = limits or settings.limits_of(mode)
+    limits = _judged(limits or settings.limits_of(mode), chosen)
     whole = position is not None and position.task == 0
     if not whole:
         warn_of_legacy(mode)
@@ -138,6 +138,14 @@ def new_run(
         detect = whole and not (options.get("language") or options.get("user_language"))
         spec = spec_at(spec, position, detect=detect)
     return NewRun(spec, inputs, chosen, dict(connections or {}))
+
+
+def _judged(limits: Limits, model: Model) -> Limits:
+    """Return *limits* with what ``completion_review="auto"`` means for a model that says so itself."""
+    own = getattr(model, "completion_review", "auto")
+    if limits.completion_review != "auto" or own not in ("model", "rules"):
+        return limits
+    return limits.model_copy(update={"completion_review": own})
 
 
 def _given_flow(given: WorkflowLike | None, variables: Mapping[str, Any] | None) -> GivenWorkflow | None:

@@ -48,6 +48,7 @@ PLACEHOLDERS: dict[str, frozenset[str]] = {
         "answer": _TASK,
         "plan": f"{_TASK} CATALOG_FULL TRANSCRIPT RESULTS",
         "task_plan": _TASK,
+        "turn": f"{_TASK} OWN_RULES",
         "text": "REQUEST INSTRUCTIONS LANGUAGE FORMAT DOCUMENTS",
     }.items()
 }

@@ -27,6 +27,9 @@ class OfflineModel:
     """The embedded default model; no key, no network, the same answer every time."""
 
     name = "offline"
+    completion_review = "model"
+    """Its review costs nothing, and knows better than its draft whether something was written."""
+
 
     def ask(self, call: ModelCall) -> Reply:
         """Answer as `Model.ask` says: selections, parameters, refinements, reviews, plans, turns, texts; no other kind."""

@@ -166,9 +166,8 @@ class ChatWire(Interface):
 
     def body(self, call: ModelCall, options: RequestOptions) -> tuple[dict[str, Any], set[str]]:
         body: dict[str, Any] = {"model": options.model, "messages": list(map(_message, call.messages))}
-        if call.tools:
+        if call.tools and call.may_call:  # a small model calls whatever it is shown, also where it must not
             body["tools"] = [{"type": "function", "function": function_of(tool)} for tool in call.tools]
-            body |= {} if call.may_call else {"tool_choice": "none"}
         newer, older = "max_completion_tokens", "max_tokens"
         names = (newer, older) if options.official else (older, newer)
         limit = next((name for name in names if options.takes(name)), older)
