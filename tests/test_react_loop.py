@@ -1581,6 +1581,15 @@ def test_D10_an_action_without_parameters_has_no_stage_2(tmp_path: Path) -> None
     with World(tmp_path / "page", [SELECT("notes.read", {}), *ONE_STEP[1:]]) as world:
         assert world.run().state == "Done"
         assert world.model.kinds.count("parameters") == 1, "an empty list does not settle a parameter"
+    named = {"properties": {"page": {"type": "integer"}}, "required": ["page"]}
+    for name, schema in {"choice": {"anyOf": [named]}, "pattern": {"patternProperties": {"^p": {}}}}.items():
+        got: list[Any] = []
+        take = Tool(
+            name="notes.take", parameters=schema, run=lambda got=got, **keys: got.append(keys), effect="read"
+        )
+        with World(tmp_path / name, [SELECT("notes.take", {}), *ONE_STEP[1:]], [take]) as world:
+            assert world.run().state == "Done"
+        assert got == [{"page": 1}], "parameters that only a choice or a pattern names are asked for, too"
 
 
 @pytest.mark.parametrize(
