@@ -16,10 +16,10 @@ from paor.tools.schema.parameters import ParameterSchema
 from .cases import short
 
 
-def shown(part: Any, *, required: bool = False, **around: Any) -> str:
+def shown(part: Any, *, required: bool = False, defs: Any = None) -> str:
     """Return the lines of a schema with the one parameter *part*, ``a``."""
     schema = {"type": "object", "properties": {"a": part}, "required": ["a"] if required else []}
-    return parameter_lines(schema | around)
+    return parameter_lines(schema | {"$defs": defs or {}})
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_nested_fields_stand_under_their_object() -> None:
         ({"$ref": "#/$defs/address"}, "object"),
         ({"allOf": [{"$ref": "#/$defs/address"}]}, "object"),
     ):
-        lines = shown(part, **{"$defs": {"address": address}}).splitlines()
+        lines = shown(part, defs={"address": address}).splitlines()
         assert lines == [f"- a ({kind}; optional)", *fields]
 
 
@@ -109,9 +109,9 @@ def test_a_choice_of_objects_shows_the_fields_of_all() -> None:
 def test_references_are_followed_and_their_neighbours_count() -> None:
     """With escaped names, over several steps; one to nothing, or out of the document, says nothing."""
     defs = {"x/y": {"$ref": "#/$defs/z"}, "z": {"type": "integer", "description": "far"}}
-    assert shown({"$ref": "#/$defs/x~1y"}, **{"$defs": defs}) == "- a (integer; optional): far"
+    assert shown({"$ref": "#/$defs/x~1y"}, defs=defs) == "- a (integer; optional): far"
     near = {"$ref": "#/$defs/z", "description": "near"}
-    assert shown(near, **{"$defs": defs}) == "- a (integer; optional): near"
+    assert shown(near, defs=defs) == "- a (integer; optional): near"
     for nowhere in ("#/$defs/none", "https://example.com/schema"):
         assert shown({"$ref": nowhere}) == "- a (any value; optional)"
     assert shown({"$ref": "#/properties/a"}) == "- a (any value; optional)", "a loop"
@@ -149,10 +149,10 @@ def test_hints_describe_what_has_no_description() -> None:
 def test_a_value_of_any_json_has_an_end() -> None:
     """Schemas that refer to themselves are common: a value that is a text, or a list of such values."""
     value = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"$ref": "#/$defs/value"}}]}
-    line = shown({"$ref": "#/$defs/value"}, **{"$defs": {"value": value}})
+    line = shown({"$ref": "#/$defs/value"}, defs={"value": value})
     assert line.startswith("- a (text or list of text or ") and len(line) < 200
     node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}}}
-    lines = shown({"$ref": "#/$defs/node"}, **{"$defs": {"node": node}}).splitlines()
+    lines = shown({"$ref": "#/$defs/node"}, defs={"node": node}).splitlines()
     assert [line.strip() for line in lines[1:]] == ["- next (object; optional)"] * DEPTH_MAX
 
 

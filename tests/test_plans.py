@@ -563,14 +563,14 @@ def test_replies_that_a_model_is_held_to_are_read(kind: Any) -> None:
     ):
         validator.validate(reply)
         assert not isinstance(read(reply), Invalid)
-    for reply in (
+    refused: list[dict[str, Any]] = [
         {"steps": [{"type": "toool"}]},
         {"steps": [FETCH | {"name": "web.other"}]},
         {"steps": [], "answer": "done", "elicitation": {"message": "Which?"}},
         {"steps": [FETCH], "elicitation": None},
         {},
-    ):
-        assert not validator.is_valid(reply), reply
+    ]
+    assert not [reply for reply in refused if validator.is_valid(reply)]
     assert not Draft202012Validator(plan_form().schema).is_valid({"steps": [FETCH]}), (
         "without tools no step calls one"
     )

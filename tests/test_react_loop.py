@@ -104,6 +104,7 @@ def keeping(calls: list[dict[str, Any]], name: str = "notes.keep", **options: An
 
 
 KEEP = {"text": "string"}
+KEEP_FIELD = {"fields": [{"name": "text", "type": "string"}]}
 
 
 # -- A1: plan, act, observe, refine --------------------------------------------------------------------------------
@@ -1388,18 +1389,13 @@ def test_A106_A107_as_amended_what_names_nothing_is_left_out(tmp_path: Path, cas
     """The right prefix is put before a label that exists; the rest is dropped, and the row counts it."""
     keys, _, meant = WRONG_REFERENCES[case]
     got: list[dict[str, Any]] = []
-    chosen = FULL | {
-        "requiredConnection": None,
-        "requiredInputDocuments": ["docList:round1_task1_action0_input"],
-    }
-    chosen |= {
-        "requiredInputDocuments": [*chosen["requiredInputDocuments"], *keys.get("requiredInputDocuments", [])]
-    }
-    chosen |= {key: value for key, value in keys.items() if key == "requiredConnection"}
+    good = "docList:round1_task1_action0_input"
+    named = {"requiredInputDocuments": [good, *keys.get("requiredInputDocuments", [])]}
+    chosen = FULL | {"requiredConnection": None} | keys | named
     with World(tmp_path, [chosen, PARAMETERS(glue=";"), STOP, SUCCESS], [joining(got)]) as world:
         result = world.run(documents=[("a.txt", "A"), ("b.txt", "B")], connections={"mail": None})
         assert result.state == "Done"
-        expected = dict.fromkeys(["docList:round1_task1_action0_input", *([meant] if meant else [])])
+        expected = dict.fromkeys([good, *([meant] if meant else [])])
         assert (got[0]["documentList"], got[0]["connectionReference"]) == (list(expected), None)
         assert world.rows[0].trigger == "select"
         assert world.rows[0].outcome.get("dropped", 0) == (0 if meant else 1)
@@ -1572,8 +1568,8 @@ def test_A123_A128_smuggled_values_do_not_replace_stage_2(tmp_path: Path) -> Non
 def test_D10_an_action_without_parameters_has_no_stage_2(tmp_path: Path) -> None:
     """As amended: the tool's schema says whether there is anything to ask for, whatever Stage 1 says of fields."""
     nothing = Tool(name="notes.none", run=lambda: "done", effect="read")
-    for name, keys in {"an empty list": {}, "no schema": {"parametersSchema": None}, "a field": KEEP}.items():
-        chosen = SELECT("notes.none", {}) | keys
+    for name, fields in {"an empty list": {"fields": []}, "no schema": None, "a field": KEEP_FIELD}.items():
+        chosen = SELECT("notes.none", parametersSchema=fields)
         with World(tmp_path / name, [chosen, STOP, SUCCESS], [nothing]) as world:
             assert world.run().state == "Done"
             assert "parameters" not in world.model.kinds
@@ -1582,7 +1578,8 @@ def test_D10_an_action_without_parameters_has_no_stage_2(tmp_path: Path) -> None
         assert world.run().state == "Done"
         assert world.model.kinds.count("parameters") == 1, "an empty list does not settle a parameter"
     named = {"properties": {"page": {"type": "integer"}}, "required": ["page"]}
-    for name, schema in {"choice": {"anyOf": [named]}, "pattern": {"patternProperties": {"^p": {}}}}.items():
+    others: dict[str, Any] = {"choice": {"anyOf": [named]}, "pattern": {"patternProperties": {"^p": {}}}}
+    for name, schema in others.items():
         got: list[Any] = []
         take = Tool(
             name="notes.take", parameters=schema, run=lambda got=got, **keys: got.append(keys), effect="read"

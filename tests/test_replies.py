@@ -479,7 +479,7 @@ def test_a_reply_that_is_read_fits_the_schema_that_was_asked_for(kind: Any) -> N
     """A model that is held to the schema and one that is not are understood alike: no value of a key is narrower there."""
     alternatives = [one["properties"] for one in FORMS[kind].schema["anyOf"]]
     fits = jsonschema_rs.validator_for(FORMS[kind].schema).is_valid
-    read_one = {"selection": selection, "refinement": read_refinement, "review": read_review}[kind]
+    read_one: Any = {"selection": selection, "refinement": read_refinement, "review": read_review}[kind]
 
     @settings(max_examples=60, database=None)
     @given(replies(kind, Setting(SOME_TOOLS, criteria=CRITERIA)))
