@@ -1568,7 +1568,8 @@ def test_A123_A128_smuggled_values_do_not_replace_stage_2(tmp_path: Path) -> Non
 def test_D10_an_action_without_parameters_has_no_stage_2(tmp_path: Path) -> None:
     """As amended: the tool's schema says whether there is anything to ask for, whatever Stage 1 says of fields."""
     nothing = Tool(name="notes.none", run=lambda: "done", effect="read")
-    for name, fields in {"an empty list": {"fields": []}, "no schema": None, "a field": KEEP_FIELD}.items():
+    hints: dict[str, Any] = {"an empty list": {"fields": []}, "no schema": None, "a field": KEEP_FIELD}
+    for name, fields in hints.items():
         chosen = SELECT("notes.none", parametersSchema=fields)
         with World(tmp_path / name, [chosen, STOP, SUCCESS], [nothing]) as world:
             assert world.run().state == "Done"
