@@ -483,17 +483,18 @@ def _fail_stopped(case: Case) -> Update:
 
 def final_answer(case: Case, reason: str, *, done: bool) -> str:
     """
-    Return the review's answer, else the refinement's, else the draft, else one composed from the results.
+    Return the review's answer, else the draft, else the refinement's, else one composed from the results.
 
-    A workflow whose review has no words of its own has those of its tasks.
+    A draft is what the model answered instead of another action: it is newer than any refinement. A workflow whose review
+    has no words of its own has those of its tasks.
     """
     memory = case.run.memory
     review = case.review or memory.review
     refinement = case.refinement or memory.refinement
     given = (
         review.answer if review is not None else None,
-        refinement.answer if refinement is not None else None,
         memory.answer,
+        refinement.answer if refinement is not None else None,
     )
     for answer in given:
         if answer is not None and answer.strip():
