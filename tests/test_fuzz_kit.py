@@ -51,6 +51,7 @@ from paor.prompts.parsing.plans import read_plan
 from paor.prompts.parsing.replies import (
     Invalid,
     after,
+    read_answer,
     read_parameters,
     read_refinement,
     read_review,
@@ -76,6 +77,7 @@ GOOD = [
     Said("review", '{"status": "success", "improvements": []}'),
     Said("plan", '{"steps": [{"type": "tool", "name": "notes.read", "args": {"page": 1}}]}'),
     Said("plan", '{"steps": [], "answer": "All is read."}'),
+    Said("answer", '{"answer": "x"}', means={"answer": "x"}),
     Said("task_plan", '{"overview": "x", "tasks": [{"id": "a", "objective": "x"}]}'),
 ]
 LATER = {"unknown_tool", "no_such_document", "no_such_connection", "own_output", "later_output"}
@@ -88,13 +90,14 @@ def read(said: Said, *, words: bool = True) -> object:
     if said.kind == "selection":
         return after(finish, read_selection(text, chars_max=CHARS, context_chars=2000))
     if said.kind == "parameters":
-        return after(finish, read_parameters(text, None, chars_max=CHARS))
+        return after(finish, read_parameters(text, lambda name: True, chars_max=CHARS))
     if said.kind == "plan":
         return read_plan(text, chars_max=CHARS, finish=finish, words=words)
     readers: dict[str, Callable[..., object]] = {
         "refinement": read_refinement,
         "review": read_review,
         "task_plan": read_task_plan,
+        "answer": read_answer,
     }
     return after(finish, readers[said.kind](text, chars_max=CHARS))
 

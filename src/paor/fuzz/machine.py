@@ -335,7 +335,7 @@ _WAITS = [
 
 
 _KINDS = {
-    "Planning": ("selection", "plan", "task_plan"),
+    "Planning": ("selection", "plan", "task_plan", "answer"),
     "Specifying": ("parameters",),
     "Reviewing": ("refinement", "review"),
 }

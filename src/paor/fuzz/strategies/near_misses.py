@@ -42,7 +42,8 @@ OWN: dict[str, dict[str, Family]] = {
         "no_tool_name": _own("refused", _set(action="just words")),
         "wrong_type": _own("refused", _set(action=17)),
         "no_action": _own("refused", _without("action")),
-        "no_answer": _own("refused", _set(action=None, answer="  ")),
+        "no_answer": _own("refused", _set(action=None, answer="")),
+        "blank_answer": _own("either", _set(action=None, answer="  ")),
         "has_parameters": _own("refused", _set(parameters={"page": 1})),
         "no_objective": _own("either", _set(actionObjective="")),
         "schema_as_list": _own("refused", _set(parametersSchema=[_FIELD])),
@@ -105,6 +106,13 @@ OWN: dict[str, dict[str, Family]] = {
         "no_such_dependency": _own("refused", _first("tasks", _set(dependencies=["nobody"]))),
         "no_objective": _own("refused", _first("tasks", _without("objective"))),
         "id_twice": _own("refused", lambda data: data | {"tasks": data["tasks"][:1] * 2}),
+    },
+    "answer": {
+        "no_answer": _own("refused", _set(answer="")),
+        "answer_is_null": _own("refused", _set(answer=None)),
+        "answer_as_list": _own("refused", lambda data: data | {"answer": [data["answer"]]}),
+        "blank_answer": _own("either", _set(answer=" ")),
+        "selection_instead": _own("refused", _only(action="notes.read", actionObjective="read on")),
     },
     "text": {},
 }

@@ -31,12 +31,13 @@ AIMS: dict[str, tuple[str, ...]] = {
     "review": ("finish", "retry", "reassess", "fail"),
     "plan": ("select", "answer", "wait", "reselect", "fail"),
     "task_plan": ("select", "reselect", "fail"),
+    "answer": ("answer", "reselect", "fail"),
     "text": ("execute", "fail"),
 }
 """Triggers that a reply of each kind can be aimed at."""
 
 GOOD = {"selection": "select", "parameters": "specify", "refinement": "proceed", "review": "finish"}
-GOOD |= {"plan": "select", "task_plan": "select", "text": "execute"}
+GOOD |= {"plan": "select", "task_plan": "select", "text": "execute", "answer": "answer"}
 """The aim of a reply with which a run simply goes on."""
 
 _SOME_PARAMETERS = {
@@ -169,9 +170,16 @@ def _fields(tool: ToolSpec) -> list[dict[str, Any]]:
     ]
 
 
+_ANSWERS = st.sampled_from(["It is known already.", "Es ist der 3.", "# Answer\n\n- one\n- two"])
+
+
 def _direct_answer() -> SearchStrategy[Said]:
-    texts = st.sampled_from(["It is known already.", "Es ist der 3.", "# Answer\n\n- one\n- two"])
-    return texts.map(lambda text: _reply("selection", {"action": None, "answer": text}, answer=text))
+    return _ANSWERS.map(lambda text: _reply("selection", {"action": None, "answer": text}, answer=text))
+
+
+def _answer(setting: Setting) -> SearchStrategy[Said]:
+    """Return the answers of a run whose tools are withheld."""
+    return _ANSWERS.map(lambda text: _reply("answer", {"answer": text}, answer=text))
 
 
 @st.composite
@@ -228,7 +236,8 @@ def _refinement(draw: DrawFn, setting: Setting, decision: str) -> Said:
         data["score"] = draw(st.sampled_from([0.1, 0.5, 0.9, 1]))
     if draw(st.integers(0, 3)) == 3:
         data |= {"hint": "read on"} if decision == "continue" else {"answer": "It is the 3rd."}
-    return _reply("refinement", data, decision=decision, met=met, score=data.get("score"))
+    means = {"met": met, "score": data.get("score"), "answer": data.get("answer", "")}
+    return _reply("refinement", data, decision=decision, **means)
 
 
 @st.composite
@@ -257,6 +266,7 @@ _GOOD_REPLIES: dict[str, _Replies] = {
     "review": lambda setting: _review(setting, "success"),
     "plan": plan_replies.plan,
     "task_plan": plan_replies.task_plan,
+    "answer": _answer,
     "text": lambda setting: _TEXTS.map(lambda text: Said("text", text)),
 }
 """Good replies by kind, from a setting."""
