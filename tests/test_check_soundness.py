@@ -169,7 +169,10 @@ def test_a_counter_is_compared_with_its_limit_and_with_nothing_else(name: str) -
             0,
         ):  # only for `block_repeated_success`, which blocks a repeat
             continue
-        if (counter, how) == ("retries", "<") and other in attempts:  # `tools_withheld`, which the state holds
+        if (counter, how) == (
+            "retries",
+            "<",
+        ) and other in attempts:  # `tools_withheld`, which the state holds
             continue
         assert how in ("<", ">=") and other == getattr(limits, BOUNDS[counter]), (counter, how, other)
 

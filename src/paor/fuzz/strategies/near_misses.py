@@ -51,9 +51,9 @@ OWN: dict[str, dict[str, Family]] = {
             "refused", _set(parametersSchema={"fields": [_FIELD | {"name": "documentList"}]})
         ),
         "bad_field_type": _own("refused", _set(parametersSchema={"fields": [_FIELD | {"type": "date"}]})),
-        "no_such_document": _own("refused", _set(requiredInputDocuments=["docList:somewhere_else"])),
-        "no_reference": _own("refused", _set(requiredInputDocuments=["contract.pdf"])),
-        "no_such_connection": _own("refused", _set(requiredConnection="nobody")),
+        "no_such_document": _own("either", _set(requiredInputDocuments=["docList:somewhere_else"])),
+        "no_reference": _own("either", _set(requiredInputDocuments=["contract.pdf"])),
+        "no_such_connection": _own("either", _set(requiredConnection="nobody")),
         "review_instead": _own("refused", _only(status="success", improvements=[])),
     },
     "parameters": {

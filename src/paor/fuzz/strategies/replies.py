@@ -26,7 +26,7 @@ from .setting import ANY, Setting
 
 AIMS: dict[str, tuple[str, ...]] = {
     "selection": ("select", "answer", "reselect", "fail"),
-    "parameters": ("specify", "respecify", "refuse", "fail"),
+    "parameters": ("specify", "withhold", "respecify", "refuse", "fail"),
     "refinement": ("proceed", "conclude", "reassess", "fail"),
     "review": ("finish", "retry", "reassess", "fail"),
     "plan": ("select", "answer", "wait", "reselect", "fail"),
@@ -206,6 +206,15 @@ def _parameters(draw: DrawFn, setting: Setting) -> Said:
     return _reply("parameters", data, good=good, tool=name, arguments=values)
 
 
+def _values_again(setting: Setting) -> SearchStrategy[Said]:
+    """Return the parameters of a call that was made before, as it was made; of a first call good ones."""
+    if not setting.made:
+        return _parameters(setting)
+    name = setting.tool.name if setting.tool is not None else ""
+    data = st.sampled_from(setting.made).map(lambda values: {"schema": "parameters_v1", "parameters": values})
+    return data.map(lambda reply: _reply("parameters", reply, good=None, tool=name))
+
+
 @st.composite
 def _wrong_values(draw: DrawFn, setting: Setting) -> Said:
     how, values, fits = draw(near_arguments(setting.parameters, setting.known))
@@ -278,6 +287,7 @@ _OTHER_REPLIES: dict[tuple[str, str], _Replies] = {
         _wrong_values(setting), near_misses("parameters", setting)
     ),
     ("parameters", "refuse"): _wrong_values,
+    ("parameters", "withhold"): _values_again,
     ("refinement", "conclude"): lambda setting: _dress(_refinement(setting, "stop")),
     ("review", "retry"): lambda setting: _dress(_review(setting, "retry")),
     ("review", "fail"): lambda setting: st.one_of(_dress(_review(setting, "failed")), faults("review")),
