@@ -218,6 +218,8 @@ def _values_again(setting: Setting) -> SearchStrategy[Said]:
 @st.composite
 def _wrong_values(draw: DrawFn, setting: Setting) -> Said:
     how, values, fits = draw(near_arguments(setting.parameters, setting.known))
+    if how in ("unknown_name", "other_case", "null"):
+        fits = None  # names that there are not are left out, and so are nulls
     name = setting.tool.name if setting.tool is not None else ""
     reply = _reply("parameters", {"schema": "parameters_v1", "parameters": values}, good=fits, tool=name)
     return reply._replace(family=f"values: {how}")
