@@ -169,6 +169,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect("an effect in doubt is not asked about", dropped(EXECUTING, "wait"), "broken_effect"),
     Defect("no answer is taken in Executing", dropped(EXECUTING, "provide"), "dead_end"),
     Defect("out of budget is never Done", dropped(REVIEWING, "finish", 1), "done_missed", "react, full"),
+    Defect("what is known is read again", dropped(SPECIFYING, "withhold"), "needless_repeat"),
     # rows that lead elsewhere
     Defect("Done from Planning", edited(PLANNING, "answer", dest=DONE), "done_elsewhere"),
     Defect("Done from Executing", edited(EXECUTING, "execute", dest=DONE), "done_elsewhere"),
@@ -181,9 +182,10 @@ DEFECTS: tuple[Defect, ...] = (
     Defect("asked again in Specifying", edited(PLANNING, "reselect", dest=SPECIFYING), "unready_phase"),
     Defect("a refusal is told to nobody", edited(SPECIFYING, "refuse", dest=SPECIFYING), "unobserved_result"),
     Defect("observed again and again", edited(OBSERVING, "observe", dest=OBSERVING), "endless_loop"),
-    Defect("a failure is retried for ever", edited(REVIEWING, "fail", 1, dest=PLANNING), "endless_loop"),
+    Defect("a failure is retried for ever", edited(REVIEWING, "fail", 1, dest=PLANNING), "endless_loop", "react, full"),
     Defect("an invalid selection plans again", edited(PLANNING, "fail", 1, dest=PLANNING), "endless_loop"),
     Defect("a phase nobody knows", edited(REVIEWING, "proceed", dest="Thinking"), "unknown_name", ""),
+    Defect("what is known is executed", edited(SPECIFYING, "withhold", dest=EXECUTING), "unready_phase"),
     # rows that should not be there, and rows in the wrong order
     Defect("a way out of Done", added(Row(DONE, "retry", PLANNING, (), "")), "final_row", ""),
     Defect("a way out of Failed", added(Row(FAILED, "retry", PLANNING, ("retries_left",), "")), "final_row", ""),
@@ -220,6 +222,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect("stops where nothing stops", negated(PLANNING, "fail", "hard_stop"), "done_unreachable"),
     Defect("retried once none is left", negated(REVIEWING, "retry", "retries_left"), "false_reason"),
     Defect("duplicates alone are made", negated(SPECIFYING, "specify", "not duplicate"), "needless_refusal"),
+    Defect("any first call withholds the tools", without(SPECIFYING, "withhold", "repeated_read"), "needless_repeat"),
     Defect("a guard nobody knows", edited(PLANNING, "answer", guards=("answered",)), "unknown_name", ""),
     # guards
     Defect("every selection is allowed", guarded("action_allowed", _always), "unchecked_selection"),
@@ -236,6 +239,7 @@ DEFECTS: tuple[Defect, ...] = (
         "needless_refusal",
     ),
     # what a row sets
+    Defect("withheld tools are offered again", setting(SPECIFYING, "withhold", withheld=same("withheld")), "needless_repeat"),
     Defect("steps are not counted", setting(PLANNING, "select", step=same("step")), "endless_loop"),
     Defect("selections asked again are not counted", setting(PLANNING, "reselect", selection_retries=same("selection_retries")), "endless_loop"),
     Defect("reviews asked again are not counted", setting(REVIEWING, "reassess", review_retries=same("review_retries")), "uncounted"),

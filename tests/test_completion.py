@@ -210,7 +210,7 @@ def seen(*, success: bool) -> Observation:
 @pytest.mark.parametrize(
     ("status", "draft", "criteria", "last", "stands"),
     [
-        ("failed", "a", "", None, True),
+        ("failed", "a", "", None, False),
         ("failed", "a", "", True, True),
         ("failed", "a", "11", True, True),
         ("failed", "a", "10", True, False),
@@ -224,14 +224,14 @@ def seen(*, success: bool) -> Observation:
 def test_failed_needs_something_that_is_missing(
     status: Any, draft: str | None, criteria: str, last: bool | None, stands: bool
 ) -> None:
-    """An open criterion or a last action that failed; without either, and with an answer, it throws nothing away."""
+    """An open criterion, a last action that failed, or none at all; otherwise an answer is not thrown away."""
     run = concluded("model_stop", answer=draft, observation=None if last is None else seen(success=last))
     assert draft_stands(run, Review(status=status), criteria) is stands
 
 
 OVERRULED: dict[str, tuple[list[Any], dict[str, Any], str]] = {
     "nothing is missing": ([*READ(1), ANSWERED, REVIEW("failed", answer="Bad.")], {}, "Done"),
-    "a direct answer": ([ANSWER("The 3rd."), REVIEW("failed")], {}, "Done"),
+    "no action was taken": ([ANSWER("The 3rd."), REVIEW("failed")], {}, "Failed"),
     "every criterion is met": (
         [*READ(1), ANSWERED, REVIEW("failed", criteria=[MET("c")])],
         {"success_criteria": ["c"]},

@@ -51,6 +51,7 @@ from paor.prompts.parsing.plans import read_plan
 from paor.prompts.parsing.replies import (
     Invalid,
     after,
+    read_answer,
     read_parameters,
     read_refinement,
     read_review,
@@ -79,9 +80,10 @@ GOOD = [
     Said("plan", '{"steps": [], "answer": "All is read."}'),
     Said("turn", '{"text": "", "calls": [{"id": "1", "name": "notes_read", "arguments": {"page": 1}}]}'),
     Said("turn", "It is on page 1."),
+    Said("answer", '{"answer": "x"}', means={"answer": "x"}),
     Said("task_plan", '{"overview": "x", "tasks": [{"id": "a", "objective": "x"}]}'),
 ]
-LATER = {"unknown_tool", "no_such_document", "no_such_connection", "own_output", "later_output"}
+LATER = {"unknown_tool", "own_output", "later_output"}
 """Near misses that are read, and refused when they are held against the run."""
 
 
@@ -91,7 +93,7 @@ def read(said: Said, *, words: bool = True) -> object:
     if said.kind == "selection":
         return after(finish, read_selection(text, chars_max=CHARS, context_chars=2000))
     if said.kind == "parameters":
-        return after(finish, read_parameters(text, None, chars_max=CHARS))
+        return after(finish, read_parameters(text, lambda name: True, chars_max=CHARS))
     if said.kind == "plan":
         return read_plan(text, chars_max=CHARS, finish=finish, words=words)
     if said.kind == "turn":
@@ -100,6 +102,7 @@ def read(said: Said, *, words: bool = True) -> object:
         "refinement": read_refinement,
         "review": read_review,
         "task_plan": read_task_plan,
+        "answer": read_answer,
     }
     return after(finish, readers[said.kind](text, chars_max=CHARS))
 
@@ -303,12 +306,13 @@ def give(tool: str = "notes.read", **values: Any) -> dict[str, Any]:
 def judge(kind: str, word: str) -> dict[str, Any]:
     """Return the step of a refinement or a review."""
     if kind == "refinement":
-        return say(kind, decision=word, reason="so", means={"decision": word})
+        return say(kind, decision=word, reason="so", means={"decision": word, "answer": ""})
     return say(kind, status=word, improvements=[], means={"status": word})
 
 
 ROW_STEP = {"do": "row"}
 ITERATION = [choose(), give(page=1), ROW_STEP, ROW_STEP]
+SAVED = [choose("notes.save"), give("notes.save", page=1), ROW_STEP, ROW_STEP]
 GO = judge("refinement", "continue")
 STOP = judge("refinement", "stop")
 END = {"do": "finish", "how": "polite"}
@@ -345,7 +349,15 @@ def guard(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 
 SCRIPTS: dict[str, list[dict[str, Any]]] = {
-    "whole": [start(), *ITERATION, GO, *ITERATION, STOP, judge("review", "success")],
+    "whole": [start(), *ITERATION, GO, *SAVED, STOP, judge("review", "success")],
+    "repeated": [
+        start(),
+        *ITERATION,
+        GO,
+        choose(),
+        give(page=1),
+        say("answer", answer="x", means={"answer": "x"}),
+    ],
     "crashes": [
         start(),
         choose(),
@@ -406,7 +418,13 @@ BREAKS: dict[str, tuple[str, bool, list[dict[str, Any]]]] = {
     "duplicates_are_blocked": (
         "duplicate",
         False,
-        [start(limits={"consecutive_limit": 2}), *ITERATION, GO, choose(), give(page=1)],
+        [
+            start(limits={"consecutive_limit": 2}),
+            *SAVED,
+            GO,
+            choose("notes.save"),
+            give("notes.save", page=1),
+        ],
     ),
     "blocked_only_if_repeated": ("duplicate", True, [start(), choose(), give(page=1)]),
     "replies_are_read_rightly": ("reply_invalid", True, [start(), *ITERATION, GO]),
@@ -414,6 +432,11 @@ BREAKS: dict[str, tuple[str, bool, list[dict[str, Any]]]] = {
         "review_success",
         True,
         [start(), *ITERATION, STOP, judge("review", "failed")],
+    ),
+    "known_results_are_not_read_again": (
+        "repeated_read",
+        False,
+        [start(limits={"consecutive_limit": 3}), *ITERATION, GO, choose(), give(page=1)],
     ),
     "said_is_what_counts": ("review_success", False, [start(), *ITERATION, STOP, judge("review", "success")]),
     "denied_never_begun": (
@@ -558,6 +581,29 @@ def test_a_cancelled_run_that_goes_on_and_an_end_that_changes_are_found(
         assert broken(SCRIPTS["cancelled"]) == "a_cancel_ends_the_run"
 
 
+def test_a_review_that_is_needless_and_tools_that_come_back_are_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An engine that asks for a review of an answered run, one that asks for none, one that withholds nothing."""
+    stop = say(
+        "refinement", decision="stop", reason="so", answer="x", means={"decision": "stop", "answer": "x"}
+    )
+    answered = [start(), *ITERATION, stop, judge("review", "success")]
+    assert broken(answered) == ""
+    with monkeypatch.context() as patch:
+        patch.setattr("paor.states.reviewing.decided_by_rules", lambda run: False)
+        assert broken(answered) == "reviews_are_asked_when_due"
+    with monkeypatch.context() as patch:
+        for place in ("states.reviewing", "fsm.decision.interpret"):
+            patch.setattr(f"paor.{place}.decided_by_rules", lambda run: True)
+        assert broken([start(), *ITERATION, STOP, ROW_STEP]) == "reviews_are_asked_when_due"
+    again = [*SCRIPTS["repeated"][:-1], choose("notes.save"), END]
+    with monkeypatch.context() as patch:
+        for place in ("states.planning", "fsm.decision.interpret"):
+            patch.setattr(f"paor.{place}.tools_withheld", lambda run: False)
+        assert broken(again) == "withheld_tools_stay_withheld"
+
+
 def test_every_invariant_has_a_break() -> None:
     """A claim that was never seen to fail proves nothing."""
     of_the_model = {
@@ -578,7 +624,7 @@ def test_every_invariant_has_a_break() -> None:
     seen |= {"intent_before_effect", "denied_never_called", "chain_verifies", "replays_to_the_same"}
     seen |= {"journal_tells_the_state", "ends_within_bounds", "an_end_stays", "wrong_answers_change_nothing"}
     seen |= {name for bug in planted() for name in bug.seen_by}  # each by an edit, see test_planted_bugs
-    seen |= {"check", "goes_on_only_without_a_reason"}
+    seen |= {"check", "goes_on_only_without_a_reason", "reviews_are_asked_when_due"}
     assert {*ROW, *REST, *OTHERS} <= seen | of_the_model
 
 
@@ -690,7 +736,7 @@ def test_rows_that_were_never_taken_are_told_apart() -> None:
     found = search(sample_engine, examples=1, number=1)._replace(coverage=Coverage.empty())
     told = " ".join(re.sub(r"\x1b\[\d*m", "", " ".join(_coverage_lines(found))).split())
     assert "never taken Planning fail Failed [hard_stop], Planning wait, Planning answer, " in told
-    assert "Specifying wait Specifying [approval_needed, elicitations_left] and 23 more" in told
+    assert "Planning fail Failed, Specifying fail, Specifying withhold and 24 more" in told
 
 
 def test_a_case_is_told_in_words_that_a_stranger_understands() -> None:

@@ -2,7 +2,7 @@
 The worlds in which the machine is explored: a spec that is small in every number, and all that can come back in it.
 
 A world stands for every run of a mode, with whatever tools: its one tool has an effect that may happen once only, some of
-its calls need approval, it can be tried again, and beside it there is a tool that is denied. Its limits are the engine's own, cut down where they are large (`CAPS`); its moves are one outcome of every kind that the readers of
+its calls need approval, it can be tried again, and beside it there are a tool that only reads and one that is denied. Its limits are the engine's own, cut down where they are large (`CAPS`); its moves are one outcome of every kind that the readers of
 `fsm.decision.interpret` tell apart. Moves are plain JSON data, so a path of them can be kept and walked again. Pure.
 """
 
@@ -20,7 +20,7 @@ from ...states.settings.profile import Profile
 from ...tools.documents.tools import generate_report
 from ..decision.run_resources import RunResources
 
-CALL, DENIED = "check.call", "check.denied"
+CALL, READ, DENIED = "check.call", "check.read", "check.denied"
 Form: TypeAlias = Mode | Literal["native"]
 """A mode, or the profile of that name, whose runs go other ways."""
 
@@ -38,6 +38,8 @@ PARAMETERS = {
     "required": ["text"],
     "additionalProperties": False,
 }
+NO_PARAMETERS = {"type": "object", "properties": {}, "additionalProperties": False}
+"""Of the tool that reads: every call of it is the same, and Stage 2 has nothing to ask."""
 
 CAPS: dict[str, int] = {
     "max_steps": 1,
@@ -53,6 +55,9 @@ CAPS: dict[str, int] = {
     "max_blocked_calls": 1,
 }
 """Where a larger limit is cut; beyond it a counter is explored as *at least that far from its limit*."""
+
+KEPT = ("completion_review",)
+"""Settings among the limits that a world has from its engine."""
 
 DUPLICATES = {"consecutive_limit": 2, "window_freq_limit": 1, "window_size": 10_000}
 """Of a repeat any is blocked, and none of a call that is new; for larger bounds either may happen, as here."""
@@ -98,7 +103,7 @@ class BoundedSpec:
         """Return what the world is made of, as JSON; `world_of` takes it back."""
         return {
             "full": self.full,
-            "limits": {name: getattr(self.limits, name) for name in CAPS},
+            "limits": {name: getattr(self.limits, name) for name in (*CAPS, *KEPT)},
             "mode": self.mode,
             "name": self.name,
             "step_retries": self.step_retries,
@@ -113,7 +118,7 @@ def world_of(data: Mapping[str, Any]) -> BoundedSpec:
 
 def cut_limits(limits: Limits, *, full: bool) -> Limits:
     """Return the limits of a world: every bound of *limits* as it is, budgets and duplicate bounds as worlds have them."""
-    kept: dict[str, Any] = {name: getattr(limits, name) for name in CAPS} | DUPLICATES
+    kept: dict[str, Any] = {name: getattr(limits, name) for name in (*CAPS, *KEPT)} | DUPLICATES
     if full:
         kept |= {"token_budget": BUDGET, "reply_tokens": 1}
     return Limits(**kept)
@@ -147,6 +152,7 @@ def kit_of_world(world: BoundedSpec) -> RunResources:
         policy=Policy(deny=(DENIED,), approvals=(ApprovalRule(tool=CALL, arguments={"text": APPROVED}),)),
         tools=(
             ToolSpec(name=CALL, parameters=PARAMETERS, effect="once", step_retries=world.step_retries),
+            ToolSpec(name=READ, parameters=NO_PARAMETERS, effect="read"),
             ToolSpec(name=DENIED, parameters=PARAMETERS, effect="read"),
         ),
         templates=default_templates(),

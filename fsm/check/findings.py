@@ -38,6 +38,7 @@ CODES = {
     "question_ignored": "a question is not asked, or its answer does not let the run go on",
     "unchecked_selection": "an action is begun that was not valid, not allowed, or one too many",
     "unchecked_call": "a tool is started with a call that was not checked or not approved",
+    "needless_repeat": "a call whose result is known is made again, or the tools are withheld without one",
     "needless_refusal": "a call is refused although nothing is wrong with it, or it could be asked again",
     "done_unreviewed": "a run is Done without a successful review or met criteria",
     "done_missed": "a run fails or goes on although it has succeeded",

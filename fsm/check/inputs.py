@@ -33,7 +33,7 @@ from ...states.records.reviews import SCORE_UNIT
 from ...states.run.phase_names import EXECUTING, SPECIFYING
 from ...states.run.state import Run
 from ..decision.duplicate_calls import duplicate_key
-from .bounded_specs import BUDGET, CALL, CRITERION, DENIED, BoundedSpec
+from .bounded_specs import BUDGET, CALL, CRITERION, DENIED, READ, BoundedSpec
 from .findings import Move
 
 PLANNED_RETRIES = 1
@@ -43,6 +43,9 @@ PLACE = StoredText(0, "00" * 32, 1)
 NOW_US = 1_767_225_600_000_000
 NEW_TEXTS = tuple(f"{kind}{number}" for number in range(60) for kind in "na")
 """Arguments of calls, by the number of the action before; no path has as many."""
+
+READ_KEY = duplicate_key("00", READ, {})
+"""Duplicate key of the one call of the tool that reads, in any world."""
 
 LATE_US = NOW_US + 10**14
 """After every approval has ended."""
@@ -156,10 +159,13 @@ def _replies(run: Run, kind: str, world: BoundedSpec) -> Iterator[Reply]:
     met = {"criteria": [{"criterion": CRITERION, "met": True}]}
     if kind == "selection":
         yield "select", _select(CALL, _FIELDS), True
-        yield "select without parameters", _select(CALL, []), False
+        yield "select the tool that reads", _select(READ, []), False
         yield "select a denied tool", _select(DENIED, _FIELDS), False
         yield "answer", {"action": None, "answer": "It is known."}, True
         yield "invalid reply", "no JSON", True
+    elif kind == "answer":
+        yield "answer", {"answer": "It is known."}, True
+        yield "invalid reply", {"answer": ""}, True
     elif kind == "parameters":
         for name, text in _texts(run):
             yield f"{name} call", _parameters_reply(text=text), name == "new"
@@ -177,6 +183,7 @@ def _replies(run: Run, kind: str, world: BoundedSpec) -> Iterator[Reply]:
             yield "continue, the score rises", {**go_on, "score": best // SCORE_UNIT + 1}, False
             yield "continue, the score does not rise", {**go_on, "score": best // SCORE_UNIT}, False
         yield "stop", {"decision": "stop", "reason": "done"}, True
+        yield "stop with an answer", {"decision": "stop", "reason": "done", "answer": "It is known."}, True
         if world.full:
             yield "continue, criteria met", {**go_on, **met}, True
         yield "invalid reply", "no JSON", True
@@ -232,6 +239,13 @@ def made_text(run: Run) -> str | None:
     """Return the argument of a call that *run* has executed, None before the first."""
     texts, window = NEW_TEXTS[: 2 * run.counters.action], run.memory.window
     return next((text for text in texts if key_of_call(text) in window), None)
+
+
+def read_made(run: Run) -> str:
+    """Return how the call that only reads stands: ``""`` for not made, ``made``, or ``known`` with its result."""
+    if READ_KEY not in run.memory.window:
+        return ""
+    return "known" if READ_KEY in run.memory.outputs else "made"
 
 
 @lru_cache(maxsize=4096)

@@ -13,9 +13,11 @@ from collections.abc import Callable, Iterator
 from operator import attrgetter
 
 from ...states.records.outcomes import Answered, Asked, InDoubt
-from ...states.run.budgets import plans_left, steps_left
+from ...states.run.budgets import plans_left, steps_left, tools_withheld
+from ...states.run.completion import decided_by_rules
 from ...states.run.phase_names import DONE, EXECUTING, FAILED, OBSERVING, PLANNING, REVIEWING, SPECIFYING
 from ...states.run.state import Run
+from ..decision.case import Case
 from ..decision.plan_mode import step_of
 from ..machine import guards as own
 from .bounded_specs import BOUNDS
@@ -36,7 +38,7 @@ COSTS: dict[tuple[str, str], str] = {
 """What each way back uses up; a question uses up an elicitation, a plan that is accepted one of the plans."""
 
 GROWING = (
-    *("step", "action", "retries", "plans", "elicitations", "blocked", "documents", "calls"),
+    *("step", "action", "retries", "plans", "elicitations", "blocked", "documents", "calls", "withheld"),
     *("tokens_in", "tokens_out", "cost_micro", "time_us"),
 )
 """Counters that never go back."""
@@ -72,9 +74,10 @@ def _question(taken: AppliedDecision) -> str | None:
         open_still = isinstance(case.outcome, Answered) and after.waiting_for is not None
         return "the answer does not let the run go on" if open_still else None
     left = own.elicitations_left(case)
+    specifying = before.state == SPECIFYING and not _is_known(case)
     asks = (
         (before.state == PLANNING and case.question is not None and left)
-        or (before.state == SPECIFYING and (case.approval or case.question is not None) and left)
+        or (specifying and (case.approval or case.question is not None) and left)
         or (before.state == EXECUTING and isinstance(case.outcome, Asked) and left)
         or isinstance(case.outcome, InDoubt)
     )
@@ -93,7 +96,25 @@ def _selection(taken: AppliedDecision) -> str | None:
         return "the selection is not valid"
     if not own.action_allowed(case):
         return "the action is not allowed"
+    if not own.tools_offered(case):
+        return "the tools are withheld"
     return None if own.steps_left(case) else "no step or no plan is left"
+
+
+def _is_known(case: Case) -> bool:
+    """Whether a call only repeats what the run has read, so that the answer is asked for in its place."""
+    return own.repeated_read(case) and own.action_allowed(case) and own.tools_offered(case)
+
+
+def _withheld(taken: AppliedDecision) -> str | None:
+    case, after = taken.case, taken.after
+    if taken.before.state != SPECIFYING or case.stop is not None or taken.before.waiting_for is not None:
+        return None
+    if not _is_known(case):
+        return "the call is none whose result is known" if after.state == PLANNING else None
+    if after.state != PLANNING:
+        return f"its result is known, and the run goes to {after.state}"
+    return None if tools_withheld(after) else "the tools are offered again"
 
 
 def _call(taken: AppliedDecision) -> str | None:
@@ -159,6 +180,8 @@ def _reason(taken: AppliedDecision) -> str | None:
     case, run, reason = taken.case, taken.before, taken.after.counters.stop
     if taken.after.state != FAILED or case.stop is not None:
         return None
+    if own.concluded(case) and decided_by_rules(run) and case.review is None:  # a limit has stopped it
+        return None if reason == run.counters.stop else f"{reason or 'no reason'} is not why it concluded"
     again = run.state == PLANNING or own.review_retry(case)
     holds = {
         (PLANNING, "selection_invalid"): lambda: (
@@ -253,6 +276,7 @@ PROMISES: tuple[tuple[str, Promise], ...] = (
     ("question_ignored", _question),
     ("unchecked_selection", _selection),
     ("unchecked_call", _call),
+    ("needless_repeat", _withheld),
     ("needless_refusal", _refusal),
     ("needless_refusal", _ended_call),
     ("done_unreviewed", _check_done),

@@ -11,11 +11,12 @@ from collections.abc import Hashable
 from typing import Any
 
 from ...states.records.questions import Answer
-from ...states.run.budgets import all_met, exhausted_budget
+from ...states.run.budgets import all_met, exhausted_budget, tools_withheld
+from ...states.run.completion import decided_by_rules, draft_of, review_by_rules
 from ...states.run.phase_names import EXECUTING, OBSERVING, PHASES, PLANNING, REVIEWING, SPECIFYING
 from ...states.run.state import Run
 from .bounded_specs import BOUNDS
-from .inputs import key_of_call, made_text
+from .inputs import key_of_call, made_text, read_made
 
 State = tuple[Hashable, ...]
 RETRIES_TOP = 9
@@ -31,9 +32,8 @@ def state_of(run: Run) -> State:
         return (run.state,)
     counters, question = run.counters, run.memory.question
     asked = question.kind if question is not None else None
-    if counters.formatted:  # beyond all limits: only what the last action itself can do is left
-        own = (counters.elicitations, counters.step_retries)
-        return run.state, "formatted", own, asked, _memory(run)
+    if counters.formatted:  # beyond all limits; and the last action is never tried again
+        return run.state, "formatted", counters.elicitations, asked, _memory(run)
     return (
         run.state,
         _relevant_counters(run),
@@ -43,6 +43,8 @@ def state_of(run: Run) -> State:
         exhausted_budget(run.spec.limits, counters) is not None,
         counters.best_score is None,
         made_text(run) is not None,
+        read_made(run),
+        tools_withheld(run),
         asked,
         _memory(run),
         _plan(run),
@@ -96,8 +98,27 @@ def _memory(run: Run) -> Hashable:
         return None if memory.result is None else (origin, memory.result.ok)
     if run.state == REVIEWING:
         review = memory.review
-        return origin, review.status if review is not None and run.counters.formatted else None
-    return None
+        if run.counters.formatted:
+            return origin, review.status if review is not None else None
+        return origin, _completion(run)
+    return _last_failed(run) if run.state == PLANNING else None
+
+
+def _completion(run: Run) -> Hashable:
+    """Return what a completion review, by a model or by code, finds beside the reply."""
+    if not run.counters.concluded:
+        check = run.memory.check if run.spec.limits.completion_review == "rules" else None
+        return _last_failed(run), check.status if check is not None else None
+    if not decided_by_rules(run):
+        return bool(draft_of(run)), _last_failed(run)
+    review = review_by_rules(run)
+    return "rules", review.status if review is not None else run.counters.stop
+
+
+def _last_failed(run: Run) -> bool:
+    """Return whether the last action failed: then a review that says ``failed`` has something to point to."""
+    observed = run.memory.observation
+    return observed is not None and not observed.success
 
 
 def _answer(run: Run, reply: Answer) -> Hashable:

@@ -248,6 +248,8 @@ def explore(
                 after = taken.after
                 if held:
                     back: dict[str, Any] = {name: getattr(run.counters, name) for name in held}
+                    if "retries" in held:  # the attempt in which the tools were withheld is over all the same
+                        back["withheld"] = 0
                     after = replace(after, counters=replace(after.counters, **back))
                 count = len(graph.runs)
                 dest = visit(after, kept + len(held), length + 1)

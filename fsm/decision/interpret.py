@@ -256,7 +256,7 @@ def _propose(case: Case, kit: RunResources) -> None:
     """
     Build the intent, and ask the duplicate guard and the approval rules about it.
 
-    In this order: nobody is asked to approve a call that would be blocked or denied anyway.
+    In this order: nobody is asked to approve a call that would be blocked or denied anyway, or whose result is known.
     """
     run, selection, arguments = case.run, case.selection, case.arguments
     assert selection is not None and arguments is not None
@@ -284,7 +284,8 @@ def _propose(case: Case, kit: RunResources) -> None:
         effect=tool.effect,
     )
     policy = kit.spec.policy
-    if case.duplicate is None and case.denied is None and approval_needed(policy, tool.name, arguments):
+    made = case.duplicate is None and case.denied is None and (not case.repeated or tools_withheld(run))
+    if made and approval_needed(policy, tool.name, arguments):
         case.approval_id = approval_id(policy, tool.name, key)
         case.approval = _awaits_approval(case, policy.approval_valid_s)
         if case.approval and not questions_left(run):

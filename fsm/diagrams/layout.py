@@ -266,6 +266,8 @@ _LANES: dict[tuple[str, str], tuple[int, float, float]] = {
     (SPECIFYING, OBSERVING): (3, 26, 0),
 }
 """Lane from the outermost, and where it leaves and enters, from each box's middle. Nested, so no two cross."""
+_BETWEEN_LANES = 40.0
+"""From the middle of Specifying and of Planning to the way back between them; it has the room beside their lanes."""
 
 
 def _seven_phases(graph: Graph, deep: float) -> Layout | None:
@@ -293,6 +295,8 @@ def _fixed_route(edge: Edge, boxes: dict[str, Rect], deep: float) -> Route | Non
         return _fall(edge, boxes[edge.source].middle[0], boxes[FAILED].x, _RAIL + deep)
     if ends in _LANES:
         return _lane(edge, boxes)
+    if ends == (SPECIFYING, PLANNING):
+        return _short_lane(edge, boxes)
     if ends in pairwise(_FLOW):
         return _straight(edge, boxes[edge.source], boxes[edge.dest])
     return None
@@ -329,6 +333,28 @@ def _lane(edge: Edge, boxes: dict[str, Rect]) -> Route:
         x += width + _BESIDE
     kind: Kind = "back" if edge.source == REVIEWING else "skip"
     return Route(edge, kind, ((x1, _TOP), (x1, y), (x2, y), (x2, _TOP)), tuple(marks), tuple(dots[:-1]))
+
+
+def _short_lane(edge: Edge, boxes: dict[str, Rect]) -> Route:
+    """Return the way back from Specifying to Planning, with its names and their signs in lines above it."""
+    x1 = boxes[SPECIFYING].middle[0] - _BETWEEN_LANES
+    x2 = boxes[PLANNING].middle[0] + _BETWEEN_LANES
+    y = _TOP - 24
+    lines: list[tuple[Label, tuple[Tag, ...], bool]] = []
+    for label in edge.labels:
+        lines.append((label, (), True))
+        lines += [(label, tags, False)] if (tags := tags_of(label)) else []
+    marks = [
+        Mark(
+            label,
+            (x1 + x2 - mark_width(label, tags, name=name)) / 2,
+            y - 12 - LINE * (len(lines) - 1 - line),
+            tags,
+            name,
+        )
+        for line, (label, tags, name) in enumerate(lines)
+    ]
+    return Route(edge, "back", ((x1, _TOP), (x1, y), (x2, y), (x2, _TOP)), tuple(marks))
 
 
 def _loop(edge: Edge, middle: float, *, stacked: bool) -> Route:

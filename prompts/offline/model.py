@@ -30,7 +30,6 @@ class OfflineModel:
     completion_review = "model"
     """Its review costs nothing, and knows better than its draft whether something was written."""
 
-
     def ask(self, call: ModelCall) -> Reply:
         """Answer as `Model.ask` says: selections, parameters, refinements, reviews, plans, turns, texts; no other kind."""
         answers = {

@@ -9,6 +9,7 @@ one rule, with weights: hypothesis would choose among rules evenly, and few runs
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -222,7 +223,14 @@ class EngineMachine(RuleBasedStateMachine):
             schema,
             bool(policy.file_roots),
             self.values,
+            self._made(named),
         )
+
+    def _made(self, name: str) -> tuple[Mapping[str, Any], ...]:
+        """Return the arguments of the run's calls of the tool *name*."""
+        seen = next((item for item in self.world.seen.values() if item.run_id == self.world.run_id), None)
+        calls = seen.calls if seen is not None else ()
+        return tuple(json.loads(arguments) for tool, arguments in dict.fromkeys(calls) if tool == name)
 
     # -- moving ----------------------------------------------------------------------------------------------------
 
@@ -336,7 +344,7 @@ _WAITS = [
 
 
 _KINDS = {
-    "Planning": ("selection", "plan", "task_plan", "turn"),
+    "Planning": ("selection", "plan", "task_plan", "turn", "answer"),
     "Specifying": ("parameters",),
     "Reviewing": ("refinement", "review"),
 }

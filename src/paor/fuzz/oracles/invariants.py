@@ -30,6 +30,7 @@ ACCEPTED = {
     "parameters": ("specify", "wait"),
     "refinement": ("proceed",),
     "review": ("finish", "format", "retry"),
+    "answer": ("answer",),
 }
 """Triggers that only a reply of this kind that was understood can lead to."""
 
@@ -131,6 +132,21 @@ def blocked_only_if_repeated(seen: Seen) -> bool:
     return any(tool == reply.means["tool"] for tool, _ in seen.calls)
 
 
+def known_results_are_not_read_again(seen: Seen) -> bool:
+    """A call that only reads is not made twice in a row; only for one whose result is known the tools are withheld."""
+    if seen.row.trigger == "withhold":
+        if len(seen.calls) < sum(row.trigger == "execute" for row in seen.rows):
+            return True  # of a task's calls nothing is seen
+        reads = {tool.name for tool in seen.spec.tools if tool.effect == "read"}
+        chosen = seen.reply.means.get("tool") if seen.reply is not None and seen.reply.good else None
+        return any(name in reads and chosen in (None, name) for name, _ in seen.known)
+    tool = seen.tool
+    if seen.begun is None or tool is None or tool.effect != "read" or seen.spec.mode != "react":
+        return True
+    call, free = (seen.begun[0], canonical(seen.begun[1])), tool.repeat_allowed or tool.duplicate_limits
+    return bool(free or seen.errors) or seen.calls[-1:] != [call] or call not in seen.known
+
+
 def replies_are_read_rightly(seen: Seen) -> bool:
     """What was understood is not asked again, and what cannot be understood leads nowhere."""
     reply = seen.reply
@@ -142,23 +158,56 @@ def replies_are_read_rightly(seen: Seen) -> bool:
 
 
 def said_is_what_counts(seen: Seen) -> bool:
-    """A review that says retry or failed does not end well, a refinement that says stop does not go on."""
+    """A review that says retry does not end well, one that says failed only if a draft stands; a stop does not go on."""
     reply = seen.reply
     if reply is None or not reply.good:
         return True
     status, decision = reply.means.get("status"), reply.means.get("decision")
     if status == "success":
         return seen.row.trigger in ("finish", "format")
+    if status == "retry":
+        return seen.row.trigger in ("retry", "fail")
     if status is not None:
-        return seen.row.trigger in (("retry", "fail") if status == "retry" else ("fail",))
+        stands = draft_stands(seen)
+        return stands is None or (seen.row.trigger in ("finish", "format")) is stands
     return decision != "stop" or seen.row.trigger != "proceed"
 
 
-def done_only_after_success(seen: Seen) -> bool:
-    """Done is reached after a completion review that said success, or out of budget with every criterion met."""
-    if seen.row.dest != "Done" or seen.success:
+def draft_stands(seen: Seen) -> bool | None:
+    """Whether a review that says failed does not count: there is an answer, and nothing it can point to; None: unknown."""
+    if "0" in str(seen.row.counters.get("criteria", "")) or seen.failed is True or seen.draft is False:
+        return False
+    return True if seen.draft and seen.failed is False else None
+
+
+def reviewed_by_code(seen: Seen) -> bool | None:
+    """Whether no model is asked for the completion review, by the limits or since it has answered; None: unknown."""
+    choice = seen.spec.limits.completion_review
+    if choice != "auto":
+        return choice == "rules"
+    return False if seen.spec.success_criteria or seen.decided != "model_stop" else seen.draft
+
+
+def reviews_are_asked_when_due(seen: Seen) -> bool:
+    """The completion review is asked for where code cannot tell, and nowhere else."""
+    before, row = seen.before, seen.row
+    if before is None or row.source != "Reviewing" or before.counters.get("formatted") or not seen.decided:
         return True
-    return bool(seen.spec.success_criteria) and set(seen.spec.success_criteria) <= seen.met
+    by_code, asked = reviewed_by_code(seen), row.request.get("kind") == "review"
+    if seen.spec.task == 0 or by_code is None or row.guards.get("budget_used_up"):
+        return True
+    return not asked if by_code else asked or row.trigger not in ("finish", "format", "retry")
+
+
+def done_only_after_success(seen: Seen) -> bool:
+    """Done is reached after a successful completion review, a model's or code's, or out of budget with every criterion met."""
+    if (seen.row.dest != "Done" and seen.row.trigger != "format") or seen.success:
+        return True
+    if reviewed_by_code(seen) is not False and seen.decided in ("model_stop", "criteria_met"):
+        return True
+    return draft_stands(seen) is not False or (
+        bool(seen.spec.success_criteria) and set(seen.spec.success_criteria) <= seen.met
+    )
 
 
 def only_declared_retries(seen: Seen) -> bool:
@@ -176,8 +225,10 @@ ROW: dict[str, Callable[[Seen], bool]] = by_name(
     approved_before_it_begins,
     duplicates_are_blocked,
     blocked_only_if_repeated,
+    known_results_are_not_read_again,
     replies_are_read_rightly,
     said_is_what_counts,
+    reviews_are_asked_when_due,
     done_only_after_success,
     only_declared_retries,
 )

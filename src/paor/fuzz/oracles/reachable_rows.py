@@ -12,8 +12,8 @@ _ASKS = ("Planning wait", "Planning provide", "Specifying wait argument_missing"
 
 NEVER: dict[str, tuple[str, ...]] = {
     "react": (*_ASKS, "Reviewing next_step"),
-    "batch": ("Specifying respecify", "Reviewing proceed"),
-    "planner": ("Specifying respecify",),
+    "batch": ("Specifying withhold", "Specifying respecify", "Reviewing proceed"),
+    "planner": ("Specifying withhold", "Specifying respecify"),
     "native": (*_ASKS, "Specifying respecify"),
     "workflow": _ASKS,
 }

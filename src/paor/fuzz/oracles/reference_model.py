@@ -18,7 +18,7 @@ ENDS = ("Done", "Failed")
 MODELLED = (
     *("seq_without_gap", "nothing_after_an_end", "only_rows_of_the_table", "only_answers_while_it_waits"),
     *("done_only_from_reviewing", "counters_tell_the_rows", "steps_within_bounds", "retries_within_bounds"),
-    *("questions_within_bounds", "asked_again_within_bounds"),
+    *("questions_within_bounds", "asked_again_within_bounds", "withheld_tools_stay_withheld"),
 )
 """The names of what `RunModel.take` tells."""
 
@@ -30,7 +30,7 @@ class RunModel:
 
     def __init__(self, limits: Limits) -> None:
         self.limits, self.phase, self.waits, self.last = limits, "Planning", False, ""
-        self.seq = self.steps = self.actions = self.retries = self.asked = self.again = 0
+        self.seq = self.steps = self.actions = self.retries = self.asked = self.again = self.withheld = 0
 
     def take(self, row: Transition) -> Iterator[tuple[str, bool]]:
         """Yield what should hold of the next row, with whether it does, and go on with it."""
@@ -40,6 +40,8 @@ class RunModel:
         yield "only_rows_of_the_table", row.source == self.phase
         yield "only_answers_while_it_waits", (row.trigger == "provide") == self.waits or row.dest == "Failed"
         yield "done_only_from_reviewing", row.dest != "Done" or row.source == "Reviewing"
+        is_withheld = self.withheld > self.retries
+        yield "withheld_tools_stay_withheld", not (is_withheld and row.trigger in ("select", "withhold"))
         self.again = self.again + 1 if row.trigger == self.last else 1
         self.seq, self.phase, self.waits, self.last = (
             self.seq + 1,
@@ -51,6 +53,8 @@ class RunModel:
         self.actions += row.trigger in ("specify", "refuse")
         self.retries += (row.source, row.trigger) == ("Reviewing", "retry")
         self.asked += row.trigger == "wait" and row.outcome["kind"] != "in_doubt"
+        self.withheld = self.retries + 1 if row.trigger == "withhold" else self.withheld
+        yield "counters_tell_the_rows", row.counters.get("withheld", 0) == self.withheld
         yield "counters_tell_the_rows", (row.step, row.action) == (self.steps, self.actions)
         yield "counters_tell_the_rows", row.retries == self.retries
         yield "counters_tell_the_rows", row.counters.get("elicitations", 0) == self.asked

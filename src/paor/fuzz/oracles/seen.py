@@ -58,8 +58,11 @@ class Seen:
         replies: Of the newest row, what the model said for it; texts that tools asked for included.
         tokens: Input and output tokens that were reported for rows of this run; None when that is not known.
         calls: Duplicate-relevant calls that were begun: tool and arguments as JSON.
+        known: Those of them whose results the run has.
         approved: Whether a person has said yes to the call that comes next.
-        success: Whether a completion review has said success.
+        success: Whether a completion review has said success, or did not have to be asked for.
+        draft: Whether the model has given an answer when it stopped; None when that is not known.
+        failed: Whether the last action of this attempt failed; None when that is not known.
         met: Criteria that were said to be met.
         call: Of the newest row, the call that the run is about: tool and arguments.
         last: Trigger of the row before, and how often it came in a row.
@@ -81,8 +84,11 @@ class Seen:
     replies: list[Said] = field(default_factory=list)
     tokens: tuple[int, int] | None = (0, 0)
     calls: list[tuple[str, str]] = field(default_factory=list)
+    known: set[tuple[str, str]] = field(default_factory=set)
     approved: bool = False
     success: bool = False
+    draft: bool | None = False
+    failed: bool | None = False
     met: set[str] = field(default_factory=set)
     call: tuple[str, Mapping[str, Any]] | None = None
     last: tuple[str, int] = ("", 0)
@@ -155,12 +161,16 @@ class Seen:
         match row.trigger:
             case "conclude":
                 self.decided = str(row.outcome.get("stop", ""))
+                self.draft = self._draft_of(reply)
             case "answer":
-                self.decided = "model_stop"
+                self.decided, self.draft = "model_stop", self._draft_of(reply)
             case "retry":
-                self.decided = ""
+                self.decided, self.draft = "", False
+            case "format":
+                self.success = True  # it was held to what may lead there
             case "execute":
                 self.errors = 0 if row.outcome.get("ok") else self.errors + 1
+                self.failed = not row.outcome.get("ok")
             case "specify":
                 self.refused = 0
             case "refuse":
@@ -168,11 +178,19 @@ class Seen:
                 blocked = not denied and bool(row.guards.get("duplicate"))
                 self.blocked += blocked
                 self.refused = 0 if denied or blocked else self.refused + 1
+                self.failed = True if self.spec.mode == "react" else None
             case "next_step":
                 self.place += 1
             case "select":
                 steps = reply.means.get("steps") if reply is not None and reply.good else None
                 self.plan, self.place = (list(steps) if steps is not None else None), 0
+                self.failed = False
+
+    def _draft_of(self, reply: Said | None) -> bool | None:
+        """Return whether a stop came with an answer, None when that is not known."""
+        if self.spec.mode != "react" or reply is None or not reply.good or "answer" not in reply.means:
+            return None
+        return reply.means.get("decision") != "continue" and bool(str(reply.means["answer"]).strip())
 
 
 class Observed(Protocol):

@@ -42,7 +42,8 @@ OWN: dict[str, dict[str, Family]] = {
         "no_tool_name": _own("refused", _set(action="just words")),
         "wrong_type": _own("refused", _set(action=17)),
         "no_action": _own("refused", _without("action")),
-        "no_answer": _own("refused", _set(action=None, answer="  ")),
+        "no_answer": _own("refused", _set(action=None, answer="")),
+        "blank_answer": _own("either", _set(action=None, answer="  ")),
         "has_parameters": _own("refused", _set(parameters={"page": 1})),
         "no_objective": _own("either", _set(actionObjective="")),
         "schema_as_list": _own("refused", _set(parametersSchema=[_FIELD])),
@@ -50,9 +51,9 @@ OWN: dict[str, dict[str, Family]] = {
             "refused", _set(parametersSchema={"fields": [_FIELD | {"name": "documentList"}]})
         ),
         "bad_field_type": _own("refused", _set(parametersSchema={"fields": [_FIELD | {"type": "date"}]})),
-        "no_such_document": _own("refused", _set(requiredInputDocuments=["docList:somewhere_else"])),
-        "no_reference": _own("refused", _set(requiredInputDocuments=["contract.pdf"])),
-        "no_such_connection": _own("refused", _set(requiredConnection="nobody")),
+        "no_such_document": _own("either", _set(requiredInputDocuments=["docList:somewhere_else"])),
+        "no_reference": _own("either", _set(requiredInputDocuments=["contract.pdf"])),
+        "no_such_connection": _own("either", _set(requiredConnection="nobody")),
         "review_instead": _own("refused", _only(status="success", improvements=[])),
     },
     "parameters": {
@@ -113,6 +114,13 @@ OWN: dict[str, dict[str, Family]] = {
         "arguments_as_list": _own("either", _first("calls", _set(arguments=[1]))),
         "call_as_text": _own("either", lambda data: data | {"calls": ["read page 1"]}),
         "bare_call": _own("read", lambda data: data["calls"][0]),
+    },
+    "answer": {
+        "no_answer": _own("refused", _set(answer="")),
+        "answer_is_null": _own("refused", _set(answer=None)),
+        "answer_as_list": _own("refused", lambda data: data | {"answer": [data["answer"]]}),
+        "blank_answer": _own("either", _set(answer=" ")),
+        "selection_instead": _own("refused", _only(action="notes.read", actionObjective="read on")),
     },
     "text": {},
 }

@@ -113,6 +113,7 @@ LIMITS: SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "observation_chars": st.sampled_from([400, 4000]),
         "history_chars": st.sampled_from([0, 50, 4000]),
         "elicitation_timeout_s": st.sampled_from([0.5, 60.0]),
+        "completion_review": st.sampled_from(["auto", "model", "rules"]),
     },
 )
 """Small limits, so that short runs reach them."""

@@ -26,18 +26,19 @@ from .setting import ANY, Setting
 
 AIMS: dict[str, tuple[str, ...]] = {
     "selection": ("select", "answer", "reselect", "fail"),
-    "parameters": ("specify", "respecify", "refuse", "fail"),
+    "parameters": ("specify", "withhold", "respecify", "refuse", "fail"),
     "refinement": ("proceed", "conclude", "reassess", "fail"),
     "review": ("finish", "retry", "reassess", "fail"),
     "plan": ("select", "answer", "wait", "reselect", "fail"),
     "task_plan": ("select", "reselect", "fail"),
     "turn": ("select", "answer", "reselect", "fail"),
+    "answer": ("answer", "reselect", "fail"),
     "text": ("execute", "fail"),
 }
 """Triggers that a reply of each kind can be aimed at."""
 
 GOOD = {"selection": "select", "parameters": "specify", "refinement": "proceed", "review": "finish"}
-GOOD |= {"plan": "select", "task_plan": "select", "turn": "select", "text": "execute"}
+GOOD |= {"plan": "select", "task_plan": "select", "turn": "select", "text": "execute", "answer": "answer"}
 """The aim of a reply with which a run simply goes on."""
 
 _SOME_PARAMETERS = {
@@ -170,9 +171,16 @@ def _fields(tool: ToolSpec) -> list[dict[str, Any]]:
     ]
 
 
+_ANSWERS = st.sampled_from(["It is known already.", "Es ist der 3.", "# Answer\n\n- one\n- two"])
+
+
 def _direct_answer() -> SearchStrategy[Said]:
-    texts = st.sampled_from(["It is known already.", "Es ist der 3.", "# Answer\n\n- one\n- two"])
-    return texts.map(lambda text: _reply("selection", {"action": None, "answer": text}, answer=text))
+    return _ANSWERS.map(lambda text: _reply("selection", {"action": None, "answer": text}, answer=text))
+
+
+def _answer(setting: Setting) -> SearchStrategy[Said]:
+    """Return the answers of a run whose tools are withheld."""
+    return _ANSWERS.map(lambda text: _reply("answer", {"answer": text}, answer=text))
 
 
 @st.composite
@@ -199,9 +207,20 @@ def _parameters(draw: DrawFn, setting: Setting) -> Said:
     return _reply("parameters", data, good=good, tool=name, arguments=values)
 
 
+def _values_again(setting: Setting) -> SearchStrategy[Said]:
+    """Return the parameters of a call that was made before, as it was made; of a first call good ones."""
+    if not setting.made:
+        return _parameters(setting)
+    name = setting.tool.name if setting.tool is not None else ""
+    data = st.sampled_from(setting.made).map(lambda values: {"schema": "parameters_v1", "parameters": values})
+    return data.map(lambda reply: _reply("parameters", reply, good=None, tool=name))
+
+
 @st.composite
 def _wrong_values(draw: DrawFn, setting: Setting) -> Said:
     how, values, fits = draw(near_arguments(setting.parameters, setting.known))
+    if how in ("unknown_name", "other_case", "null"):
+        fits = None  # names that there are not are left out, and so are nulls
     name = setting.tool.name if setting.tool is not None else ""
     reply = _reply("parameters", {"schema": "parameters_v1", "parameters": values}, good=fits, tool=name)
     return reply._replace(family=f"values: {how}")
@@ -229,7 +248,8 @@ def _refinement(draw: DrawFn, setting: Setting, decision: str) -> Said:
         data["score"] = draw(st.sampled_from([0.1, 0.5, 0.9, 1]))
     if draw(st.integers(0, 3)) == 3:
         data |= {"hint": "read on"} if decision == "continue" else {"answer": "It is the 3rd."}
-    return _reply("refinement", data, decision=decision, met=met, score=data.get("score"))
+    means = {"met": met, "score": data.get("score"), "answer": data.get("answer", "")}
+    return _reply("refinement", data, decision=decision, **means)
 
 
 @st.composite
@@ -259,6 +279,7 @@ _GOOD_REPLIES: dict[str, _Replies] = {
     "plan": plan_replies.plan,
     "task_plan": plan_replies.task_plan,
     "turn": turn_replies.turn,
+    "answer": _answer,
     "text": lambda setting: _TEXTS.map(lambda text: Said("text", text)),
 }
 """Good replies by kind, from a setting."""
@@ -270,6 +291,7 @@ _OTHER_REPLIES: dict[tuple[str, str], _Replies] = {
         _wrong_values(setting), near_misses("parameters", setting)
     ),
     ("parameters", "refuse"): _wrong_values,
+    ("parameters", "withhold"): _values_again,
     ("refinement", "conclude"): lambda setting: _dress(_refinement(setting, "stop")),
     ("review", "retry"): lambda setting: _dress(_review(setting, "retry")),
     ("review", "fail"): lambda setting: st.one_of(_dress(_review(setting, "failed")), faults("review")),

@@ -22,6 +22,7 @@ class Setting(NamedTuple):
         tool: The selected tool, for its parameters.
         parameters: Schema of those, as the request has it.
         known: Argument values that the tools know, by argument name.
+        made: Arguments of the calls of that tool that the run has made.
         strict_paths: Whether the policy has folders of its own, so that no path is known to be safe.
     """
 
@@ -33,6 +34,7 @@ class Setting(NamedTuple):
     parameters: Mapping[str, Any] = {}
     strict_paths: bool = False
     known: Known = NOTHING_KNOWN
+    made: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def usable(self) -> tuple[ToolSpec, ...]:

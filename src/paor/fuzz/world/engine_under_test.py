@@ -269,6 +269,8 @@ class SystemUnderTest:
             seen.approved = False
         if row.trigger == "execute" and seen.call is not None:
             seen.calls.append((seen.call[0], canonical(seen.call[1])))
+            if row.outcome.get("output"):
+                seen.known.add(seen.calls[-1])
 
     def _count(self, seen: Seen) -> None:
         """Go on with what the model said: tokens, success, criteria."""

@@ -30,11 +30,12 @@ def closing(call: ModelCall, how: str, echoes: Mapping[str, Said]) -> Said:
         return echoes[call.kind]._replace(good=None)
     status = "retry" if how == "retry" else "success"
     polite: dict[str, tuple[Any, dict[str, Any]]] = {
-        "selection": ({"action": None, "answer": "It is known."}, {}),
+        "selection": ({"action": None, "answer": "It is known."}, {"answer": "It is known."}),
         "parameters": ({"schema": "parameters_v1", "parameters": {}}, {}),
-        "refinement": ({"decision": "stop", "reason": "enough"}, {"decision": "stop"}),
+        "refinement": ({"decision": "stop", "reason": "enough"}, {"decision": "stop", "answer": ""}),
         "review": ({"status": status, "improvements": []}, {"status": status}),
         "plan": ({"steps": [], "answer": "It is known."}, {}),
+        "answer": ({"answer": "It is known."}, {"answer": "It is known."}),
         "task_plan": ({"overview": "one", "tasks": [{"id": "a", "objective": "Read"}]}, {}),
         "turn": ("It is known.", {}),
         "text": ("A text.", {}),
