@@ -211,7 +211,7 @@ def test_json_forms_of_the_protocol_are_accepted_by_the_readers() -> None:
     selection, parameters, refinement, review, turn = forms
     read: list[object] = [
         read_selection(selection, chars_max=10_000, context_chars=2000),
-        read_parameters(parameters, None, chars_max=10_000),
+        read_parameters(parameters, lambda name: True, chars_max=10_000),
         read_refinement(refinement, chars_max=10_000),
         read_review(review, chars_max=10_000),
         read_turn(turn, chars_max=10_000),
