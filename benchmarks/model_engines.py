@@ -15,6 +15,7 @@ permit it. Retries and everything else are as their makers set them.
 """
 
 import asyncio
+import functools
 import importlib.metadata
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -65,13 +66,14 @@ def peer_tools(task: Task, world: World) -> dict[str, Callable[..., Any]]:
 
 
 def _function(name: str, task: Task, world: World) -> Callable[..., Any]:
+    method = MethodType(TOOLS[name], world)
     if name not in task.denied:
-        return MethodType(TOOLS[name], world)
+        return method
 
-    def refuse(name: str) -> str:
+    @functools.wraps(method)
+    def refuse(*_: Any, **__: Any) -> str:
         return "Not permitted: the policy denies this tool."
 
-    refuse.__doc__ = TOOLS[name].__doc__
     return refuse
 
 

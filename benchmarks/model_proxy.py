@@ -83,6 +83,8 @@ class CountingProxy(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     server: CountingProxy
+    begun: bool
+    """Whether a response has begun."""
 
     def log_message(self, format: str, *args: Any) -> None:
         """Print nothing."""
@@ -107,7 +109,7 @@ class _Handler(BaseHTTPRequestHandler):
             if name.lower() in ("authorization", "content-type")
         }
         request = urllib.request.Request(f"{self.server.origin}/{path}", data=body, headers=headers)
-        usage = None
+        self.begun, usage = False, None
         try:
             with urllib.request.urlopen(request, timeout=TIMEOUT_S) as response:
                 usage = self._answer(response.status, response)
@@ -115,10 +117,13 @@ class _Handler(BaseHTTPRequestHandler):
             with error:
                 self._answer(error.code, error)
         except (OSError, HTTPException) as error:
-            self._whole(502, "application/json", json.dumps({"error": {"message": str(error)}}).encode())
-        if is_completion:
-            with self.server.lock:
-                tally.count(usage)
+            told = json.dumps({"error": {"message": f"the server behind the proxy: {error}"}}).encode()
+            if not self.begun:  # otherwise the end of the connection is what the engine sees
+                self._whole(502, "application/json", told)
+        finally:
+            if is_completion:
+                with self.server.lock:
+                    tally.count(usage)
 
     def _answer(self, status: int, response: HTTPResponse | urllib.error.HTTPError) -> Any:
         """Hand a response on as it comes; return its usage."""
@@ -127,6 +132,7 @@ class _Handler(BaseHTTPRequestHandler):
             data = response.read()
             self._whole(status, kind, data)
             return _usage_in(data)
+        self.begun = True
         self.send_response(status)
         self.send_header("content-type", kind)
         self.end_headers()  # HTTP/1.0: the end of the connection ends the body
@@ -139,6 +145,7 @@ class _Handler(BaseHTTPRequestHandler):
         return usage
 
     def _whole(self, status: int, kind: str, data: bytes) -> None:
+        self.begun = True
         self.send_response(status)
         self.send_header("content-type", kind)
         self.send_header("content-length", str(len(data)))
