@@ -124,10 +124,10 @@ PROFILES = {"paor": None, "native": "native"}
 """Engines that are paor, with the profile that each uses."""
 
 PEERS = {
-    "pydantic-ai": (run_pydantic_ai, "pydantic_ai", "pydantic-ai-slim"),
+    "pydantic-ai": (run_pydantic_ai, "pydantic_ai", "pydantic-ai-slim[openai]"),
     "openai-agents": (run_openai_agents, "agents", "openai-agents"),
 }
-"""The others: what runs a task, the module and the distribution that it needs."""
+"""The others: what runs a task, the module that it needs, and what to install."""
 
 ENGINES = (*PROFILES, *PEERS)
 
@@ -136,7 +136,7 @@ def missing(engine: str) -> str:
     """Return why an engine cannot run here, in one line; empty if it can."""
     if engine in PEERS:
         _, module, package = PEERS[engine]
-        return "" if find_spec(module) else f"{engine} is skipped: pip install {package}"
+        return "" if find_spec(module) else f"{engine} is skipped: pip install '{package}'"
     profile = PROFILES[engine]
     if profile and not knows_profile(profile):
         return f"{engine} is skipped: this paor has no profile {profile!r}"
@@ -145,7 +145,7 @@ def missing(engine: str) -> str:
 
 def version_of(engine: str) -> str:
     """Return the version of an engine's package."""
-    return importlib.metadata.version(PEERS[engine][2] if engine in PEERS else "paor")
+    return importlib.metadata.version(PEERS[engine][2].partition("[")[0] if engine in PEERS else "paor")
 
 
 def run_engine(engine: str, task: Task, world: World, url: str, model: str, journal: Path) -> Ended:

@@ -255,6 +255,41 @@ def test_a_peer_gets_the_same_functions_and_a_denied_one_refuses(bench: SimpleNa
     assert engines.peer_prompt(tasks.TASKS["add"]) == "Add 4718 and 2963."
 
 
+def calling(name: str, **arguments: object) -> Behaviour:
+    """Answer with a tool call."""
+    body = CHAT.body("", "tool_calls")
+    function = {"name": name, "arguments": json.dumps(arguments)}
+    body["choices"][0]["message"] |= {
+        "content": None,
+        "tool_calls": [{"id": "call_1", "type": "function", "function": function}],
+    }
+    return plain({"created": 1, "model": "local", **body})
+
+
+@pytest.mark.download
+@pytest.mark.parametrize("engine", ["pydantic-ai", "openai-agents"])
+def test_a_peer_calls_a_tool_and_answers_through_the_proxy(
+    bench: SimpleNamespace, tmp_path: Path, engine: str
+) -> None:
+    """The effect is made, the answer is the peer's, both requests are counted; the hint and the tools are sent."""
+    if why := bench.model_engines.missing(engine):
+        pytest.skip(why)
+    tasks, tally = bench.model_tasks, bench.model_proxy.Tally({"temperature": 0.0}, 500)
+    world, task = tasks.World(), tasks.TASKS["mail"]
+    with model_server() as server, bench.model_proxy.counting_proxy(f"{server.url}/v1") as proxy:
+        server.script(
+            calling("mail_send", to="anna@example.org", subject="Meeting", body="It begins at 15:30."),
+            plain({"created": 1, "model": "local", **CHAT.body("The mail is sent.")}),
+        )
+        url = proxy.open_tally(tally)
+        ended = bench.model_engines.run_engine(engine, task, world, url, "local", tmp_path / "a.db")
+        bodies = [received.body for received in server.requests]
+    assert ended == tasks.Ended("Done", "", "The mail is sent.") and tasks.is_right(task, world, ended)
+    assert (tally.requests, tally.tokens_in, tally.unmetered) == (2, 2400, 0)
+    assert bench.model_engines.HINT in json.dumps(bodies[0]["messages"])
+    assert [one["function"]["name"] for one in bodies[0]["tools"]] == ["mail_send"]
+
+
 # -- the table -----------------------------------------------------------------------------------------------------
 
 
@@ -327,7 +362,7 @@ def test_the_command_writes_every_run_and_skips_what_is_not_there(
             *("--json", str(tmp_path / "all.json"), "--journals", str(tmp_path / "kept")),
         )
     told = capsys.readouterr()
-    assert told.err == "pydantic-ai is skipped: pip install not-a-package\n"
+    assert told.err == "pydantic-ai is skipped: pip install 'not-a-package'\n"
     assert "| paor | 0 | 1 of 1 |" in told.out and "| paor | 0.7 | 2 of 2 |" in told.out
     data = json.loads((tmp_path / "all.json").read_text())
     assert [(one["temperature"], one["seed"], one["requests"], one["right"]) for one in data["rows"]] == [
