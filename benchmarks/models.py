@@ -18,7 +18,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -26,6 +26,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 from model_engines import ENGINES, PEERS, missing, run_engine, version_of
 from model_proxy import CountingProxy, Tally, counting_proxy
 from model_tasks import TASKS, World, effects_exact, is_right, surplus_effects
+
+Key = tuple[str, str, float, int]
+"""Engine, task, temperature and seed."""
 
 
 @dataclass(frozen=True)
@@ -71,18 +74,28 @@ def main() -> None:
             print(why, file=sys.stderr)
         else:
             engines.append(engine)
-    rows: list[Row] = []
+    rows = read_json(options.json) if options.resume else []
     with counting_proxy(options.url) as proxy, tempfile.TemporaryDirectory(prefix="paor-bench-") as folder:
-        for row in _runs(proxy, engines, options, options.journals or Path(folder)):
+        done = {key_of(row) for row in rows}
+        for row in _runs(proxy, engines, options, options.journals or Path(folder), done):
             rows.append(row)
             print(line_of(row), flush=True)
             if options.json:
-                write_json(options.json, options.model, engines, rows)
+                write_json(options.json, options.model, rows)
     print("\n" + "\n".join(table_of(rows)))
 
 
+def key_of(row: Row) -> Key:
+    """Return what a run is a run of."""
+    return row.engine, row.task, row.temperature, row.seed
+
+
 def _runs(
-    proxy: CountingProxy, engines: Iterable[str], options: argparse.Namespace, folder: Path
+    proxy: CountingProxy,
+    engines: Iterable[str],
+    options: argparse.Namespace,
+    folder: Path,
+    done: Container[Key],
 ) -> Iterator[Row]:
     samplings = [
         (t, seed) for t in options.temperature for seed in (options.seeds if t else options.seeds[:1])
@@ -90,6 +103,8 @@ def _runs(
     for temperature, seed in samplings:
         for name in options.tasks:
             for engine in engines:
+                if (engine, name, temperature, seed) in done:
+                    continue
                 task, world = TASKS[name], World()
                 tally = Tally({"temperature": temperature, "seed": seed}, options.reply_tokens)
                 journal = folder / f"{engine}-{name}-{temperature}-{seed}.db"
@@ -185,14 +200,19 @@ def _ratio(own: int, base: int | None) -> str:
     return f"{own:,} ({own / base:.2f}x)" if base else f"{own:,}"
 
 
-def write_json(path: Path, model: str, engines: Iterable[str], rows: Sequence[Row]) -> None:
-    """Write all that was measured so far."""
-    data = {
-        "model": model,
-        "versions": {engine: version_of(engine) for engine in engines},
-        "rows": [asdict(row) for row in rows],
-    }
-    path.write_text(json.dumps(data, indent=1) + "\n")
+def write_json(path: Path, model: str, rows: Sequence[Row]) -> None:
+    """Write all that was measured so far; a file that is there is replaced when the new one is whole."""
+    engines = dict.fromkeys(row.engine for row in rows)
+    versions = {engine: version_of(engine) for engine in engines if not missing(engine)}
+    data = {"model": model, "versions": versions, "rows": [asdict(row) for row in rows]}
+    whole = path.with_name(f"{path.name}.new")
+    whole.write_text(json.dumps(data, indent=1) + "\n")
+    whole.replace(path)
+
+
+def read_json(path: Path) -> list[Row]:
+    """Return the runs that `write_json` wrote; none if the file is not there."""
+    return [Row(**row) for row in json.loads(path.read_text())["rows"]] if path.exists() else []
 
 
 def _options() -> argparse.Namespace:
@@ -207,6 +227,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--temperature", type=float, nargs="+", default=[0.0])
     parser.add_argument("--reply-tokens", type=int, default=1024, help="longest reply; default 1024")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every run there")
+    parser.add_argument(
+        "--resume", action="store_true", help="do not repeat the runs that --json has already"
+    )
     parser.add_argument("--journals", type=Path, metavar="FOLDER", help="keep paor's journals there")
     options = parser.parse_args()
     for name, known in (("engines", ENGINES), ("tasks", tuple(TASKS))):
@@ -214,6 +237,8 @@ def _options() -> argparse.Namespace:
         if strange := [item for item in chosen if item not in known]:
             parser.error(f"--{name}: {strange[0]!r} is unknown; use {', '.join(known)}")
         setattr(options, name, chosen)
+    if options.resume and not options.json:
+        parser.error("--resume needs --json FILE")
     if options.journals:
         options.journals.mkdir(parents=True, exist_ok=True)
     try:

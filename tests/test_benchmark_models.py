@@ -373,12 +373,36 @@ def test_the_command_writes_every_run_and_skips_what_is_not_there(
     assert list(data["versions"]) == ["paor"] and len(list((tmp_path / "kept").glob("*.db"))) == 3
 
 
+def test_what_was_measured_before_an_interruption_is_not_run_again(
+    bench: SimpleNamespace,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Runs of another seed, task or engine are; the table tells all."""
+    kept = [row(bench, "paor", task="no_tool", seed=3), row(bench, "openai-agents", task="no_tool", seed=4)]
+    bench.models.write_json(tmp_path / "all.json", "local", kept)
+    with model_server() as server:
+        server.script(plain({"data": []}), *saying(*PARIS))
+        for _ in range(2):
+            command(
+                *(bench, monkeypatch, "--url", f"{server.url}/v1", "--engines", "paor", "--resume"),
+                *("--tasks", "no_tool", "--temperature", "0.7", "0", "--seeds", "3"),
+                *("--json", str(tmp_path / "all.json")),
+            )
+        assert len(server.requests) == 4  # a look at the models each time, and one run of two
+    rows = bench.models.read_json(tmp_path / "all.json")
+    assert [bench.models.key_of(one)[2:] for one in rows] == [(0.0, 3), (0.0, 4), (0.7, 3)]
+    assert "| openai-agents | 0 | 1 of 1 |" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [
         (("--url", "http://127.0.0.1:9/v1"), "no server answers at http://127.0.0.1:9/v1"),
         (("--url", "nonsense"), "no server answers at nonsense"),
         (("--url", "http://127.0.0.1:9/v1", "--tasks", "add,sing"), "--tasks: 'sing' is unknown; use add, "),
+        (("--url", "http://127.0.0.1:9/v1", "--resume"), "--resume needs --json FILE"),
         (("--url", "http://127.0.0.1:9/v1", "--engines", "x"), "--engines: 'x' is unknown; use paor, "),
     ],
 )
