@@ -17,6 +17,7 @@ permit it. Retries and everything else are as their makers set them.
 import asyncio
 import functools
 import importlib.metadata
+import os
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -33,13 +34,18 @@ INVALID = ("reselect", "respecify", "reassess")
 """Triggers of rows after which the same question is asked again."""
 
 
+def api_key() -> str:
+    """Return the key of the server that is measured; a server of one's own needs none."""
+    return os.environ.get("OPENAI_API_KEY") or "none"
+
+
 def run_paor(task: Task, world: World, url: str, model: str, journal: Path, profile: str | None) -> Ended:
     """Run a task in paor; *journal* is a file that is not there yet."""
     tools: list[Tool] = [
         tool(name, effect="once" if name in ONCE else "read")(MethodType(TOOLS[name], world))
         for name in task.tools
     ]
-    client = OpenAIModel(model, base_url=url, api_key="none", timeout_s=600)
+    client = OpenAIModel(model, base_url=url, api_key=api_key(), timeout_s=600)
     policy = Policy(deny=task.denied)
     documents = [task.document] if task.document else []
     with Journal(journal) as book:
@@ -90,7 +96,7 @@ def run_pydantic_ai(task: Task, world: World, url: str, model: str) -> Ended:
     from pydantic_ai.providers.openai import OpenAIProvider
     from pydantic_ai.usage import UsageLimits
 
-    client = OpenAIChatModel(model, provider=OpenAIProvider(base_url=url, api_key="none"))
+    client = OpenAIChatModel(model, provider=OpenAIProvider(base_url=url, api_key=api_key()))
     tools = [PeerTool(function, name=name) for name, function in peer_tools(task, world).items()]
     agent = Agent(client, tools=tools, instructions=HINT)
     limits = UsageLimits(request_limit=REQUESTS_MAX)
@@ -103,7 +109,7 @@ def run_openai_agents(task: Task, world: World, url: str, model: str) -> Ended:
     from openai import AsyncOpenAI
 
     async def run() -> str:
-        async with AsyncOpenAI(base_url=url, api_key="none") as client:
+        async with AsyncOpenAI(base_url=url, api_key=api_key()) as client:
             agent = Agent(
                 name="assistant",
                 instructions=HINT,

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from .model_server import WIRES, Behaviour, model_server, plain, streamed
+from .model_server import KEY, WIRES, Behaviour, model_server, plain, streamed
 
 CHAT = WIRES[0]
 FOLDER = Path(__file__).resolve().parent.parent / "benchmarks"
@@ -219,14 +219,17 @@ PARIS = ({"action": None, "answer": "Paris"}, {"status": "success", "improvement
 
 
 def test_paor_runs_a_task_through_the_proxy_and_tells_refused_replies(
-    bench: SimpleNamespace, tmp_path: Path
+    bench: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The key of a provider reaches the server."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
     tasks, tally = bench.model_tasks, bench.model_proxy.Tally({}, 500)
     world, task = tasks.World(), tasks.TASKS["no_tool"]
     with model_server() as server, bench.model_proxy.counting_proxy(f"{server.url}/v1") as proxy:
         server.script(*saying("I think it is Paris", *PARIS))
         url = proxy.open_tally(tally)
         ended = bench.model_engines.run_engine("paor", task, world, url, "local", tmp_path / "a.db")
+        assert {one.headers["authorization"] for one in server.requests} == {f"Bearer {KEY}"}
     assert ended == tasks.Ended("Done", "model_stop", "Paris", refused=1)
     assert tasks.is_right(task, world, ended) and (tally.requests, tally.tokens_in) == (3, 3600)
 
