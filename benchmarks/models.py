@@ -169,7 +169,7 @@ def best_peer(totals: dict[str, Totals]) -> str | None:
 
 
 def table_of(rows: Sequence[Row]) -> list[str]:
-    """Return the lines of a Markdown table: an engine a line, for each temperature; ratios are to the best peer."""
+    """Return the lines of a Markdown table: an engine a line, for each temperature; ratios are to the best peer, after equally many runs."""
     head = (
         *("engine", "temperature", "right", "effects exact", "surplus effects", "replies refused"),
         *("requests", "tokens in", "tokens out", "seconds"),
@@ -181,7 +181,7 @@ def table_of(rows: Sequence[Row]) -> list[str]:
         totals = {name: totals_of([row for row in here if row.engine == name]) for name in engines}
         peer = best_peer(totals)
         for engine, own in totals.items():
-            base = totals[peer] if peer and peer != engine else None
+            base = totals[peer] if peer and peer != engine and totals[peer].runs == own.runs else None
             cells = (
                 *(engine, f"{temperature:g}", f"{own.right} of {own.runs}", f"{own.effects} of {own.runs}"),
                 *(str(own.surplus), "" if own.refused is None else str(own.refused)),

@@ -328,12 +328,15 @@ def test_the_table_adds_up_and_compares_with_the_best_peer(bench: SimpleNamespac
         row(bench, "openai-agents", tokens_in=900),
         row(bench, "openai-agents", right=False, seconds=0.7),
         row(bench, "openai-agents", temperature=0.7, unmetered=2),
+        row(bench, "paor", temperature=0.7),
+        row(bench, "paor", temperature=0.7),
     ]
     assert bench.models.table_of(rows)[2:] == [
         "| paor | 0 | 1 of 2 | 2 of 2 | 0 | 3 | 9 (2.25x) | 4,500 (2.37x) | 1,200 (6.00x) | 5 |",
         "| pydantic-ai | 0 | 1 of 2 | 1 of 2 | 3 |  | 4 (1.00x) | 3,000 (1.58x) | 200 (1.00x) | 5 |",
         "| openai-agents | 0 | 1 of 2 | 2 of 2 | 0 |  | 4 | 1,900 | 200 | 3 |",
         "| openai-agents | 0.7 | 1 of 1 | 1 of 1 | 0 |  | 2 | 1,000 | 100 | 2 |",
+        "| paor | 0.7 | 2 of 2 | 2 of 2 | 0 |  | 4 | 2,000 | 200 | 5 |",
         "\n2 responses told no usage: the tokens are too low.",
     ]
     right, cheap = (bench.models.totals_of([one]) for one in (rows[3], rows[4]))
