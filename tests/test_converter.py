@@ -209,7 +209,7 @@ def extracted(
         begun = time.monotonic()
         result = engine.run("Extract", documents=[(name, data)])
         took = time.monotonic() - begun
-        told = str(engine.journal.query("SELECT body FROM payloads"))
+        told = str(engine.journal.reader.query("SELECT body FROM payloads"))
         assert replay(engine.journal, result.run_id)
         return result, took, told
 
