@@ -118,7 +118,8 @@ def one(*parts: Part) -> Form:
     return Form((("", parts),))
 
 
-_ANSWER = Part("answer", '"the final answer"', text(None))
+_ANSWER = Part("answer", '"what the user is told, with its values"', text(None))
+"""Words that a small model copies make no answer: those say what it is, not that it is the answer."""
 
 
 # -- Stage 1 and 2 ------------------------------------------------------------------------------------------------
@@ -251,7 +252,7 @@ def review_form(criteria: Sequence[str] = ()) -> Form:
     """Return the form of a completion review."""
     head = _criteria(criteria)
     improvements = Part("improvements", '["what to do better"]', items(text(), least=1))
-    message = Part("answer", '"the final message to the user"', text(None))
+    message = _ANSWER
     why = Part("answer", '"what could not be done, and why"', text(None))
 
     def status(word: str) -> Part:
@@ -309,7 +310,7 @@ def plan_form(tools: Sequence[str] = ()) -> Form:
     )
     nothing = Part("steps", "[]", {"type": "array", "maxItems": 0})
     asked = Part("elicitation", '{"message": "a question to the user", "requestedSchema": {}}', _QUESTION)
-    final = Part("answer", '"the final answer"', text(None), required=False)
+    final = Part("answer", _ANSWER.words, text(None), required=False)
     return Form(
         (
             ("", (intention, Part("steps", words, items({"anyOf": steps}, least=1, most=50)))),
