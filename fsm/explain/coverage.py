@@ -48,11 +48,15 @@ Literal = tuple[str, bool]
 """A guard and a value of it."""
 
 UNREACHED = frozenset(
-    {("Planning", "select", "steps_left", False), ("Planning", "reselect", "selection_ok", True)}
+    {
+        ("Planning", "reselect", "selection_ok", True),
+        ("Specifying", "withhold", "tools_offered", False),
+    }
 )
 """
 Source and trigger of the shipped rows with the values of guards that no state comes to: a run without a step left ends in
-Reviewing and does not plan again, so a selection that is fine is always taken. The exploration of `paor check` over all
+Reviewing or is asked for the answer, so a selection that is fine is always taken; and once the tools are withheld, nothing can
+be selected in the same attempt. The exploration of `paor check` over all
 states of the shipped machine finds these and no others; a test holds that.
 """
 
