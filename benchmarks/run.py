@@ -242,7 +242,7 @@ def resuming(folder: Path, divisor: int) -> list[Row]:
             started = time.perf_counter()
             drive = host._taken(run_id)
             own = time.perf_counter() - started
-            host.journal.leases.release(drive.run.number, drive.fence)
+            host.journal.store.leases.release(drive.run.number, drive.fence)
             ratios.append(own / plain)
     return [(f"resume of {len(rows):,} rows / plain read", f"{statistics.median(ratios):.2f}", "<= 3")]
 
@@ -319,12 +319,12 @@ def replaying(folder: Path, divisor: int) -> list[Row]:
         row = journal.runs()[0]
         for _ in range(5):
             started = time.perf_counter()
-            for values in journal.rows(row.run):
+            for values in journal.reader.rows(row.run):
                 for text in (values[index] for index in (6, 7, 8, 9, 17)):
                     json.loads(text)
                 hashlib.sha256(repr(values[1:18]).encode()).digest()
             rows = time.perf_counter()
-            for payload in journal.iterate_payloads(row.run, 500):
+            for payload in journal.reader.iterate_payloads(row.run, 500):
                 body = payload.body if isinstance(payload.body, bytes) else str(payload.body).encode()
                 if payload.media_type == "application/json":
                     json.loads(body)

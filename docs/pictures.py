@@ -86,7 +86,7 @@ def pictures() -> dict[str, str]:
             return {
                 "machine.svg": diagram(form="svg"),
                 "run.svg": diagram(journal, one, form="svg"),
-                "coverage.svg": diagram(coverage=coverage_of(journal), form="svg"),
+                "coverage.svg": diagram(coverage=coverage_of(journal.reader), form="svg"),
                 "difference.svg": diagram(journal, one, form="svg", diff=other),
                 "difference.mermaid": diagram(journal, one, diff=other),
             }

@@ -18,13 +18,7 @@ import paor
 
 INNER = {
     "Engine": frozenset(("current_spec",)),
-    "Journal": frozenset(
-        (
-            *("append", "append_all", "change", "create", "cursor", "documents_at", "find_payload"),
-            *("iterate_payloads", "iterate_rows", "lineage", "next_payload", "own_rows", "payloads"),
-            *("payloads_at", "query", "read_leniently", "root", "root_columns", "rows", "stored_documents"),
-        )
-    ),
+    "Journal": frozenset(("reader",)),
     "Tool": frozenset(("invoke", "is_async", "reconciles_async", "spec")),
     "Redaction": frozenset(("found_in", "plan")),
     "EngineMachine": frozenset(("begin", "move", "teardown")),

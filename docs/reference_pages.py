@@ -46,7 +46,18 @@ GROUPS = {
         "Engine, results and settings",
         "What a host constructs, calls and gets back. How to use it: the [tutorial](../tutorial.md) and the how-tos.",
         (
-            *("Engine", "Result", "Usage", "Limits", "Policy", "ApprovalRule", "Profile", "Task", "Workflow"),
+            *(
+                "Engine",
+                "Result",
+                "Usage",
+                "Limits",
+                "ReplyTokens",
+                "Policy",
+                "ApprovalRule",
+                "Profile",
+                "Task",
+                "Workflow",
+            ),
             *("load_workflow", "validate", "__version__"),
         ),
         (
@@ -79,7 +90,7 @@ GROUPS = {
         "[connect your own model](../howto/model.md).",
         (
             *("OpenAIModel", "AnthropicModel", "OfflineModel", "ScriptedModel", "Model", "ModelCall"),
-            *("PromptMessage", "Reply", "Notice", "ModelUnavailable"),
+            *("PromptMessage", "ToolCall", "OfferedTool", "Reply", "Notice", "ModelUnavailable"),
         ),
     ),
     "journal": Group(

@@ -5,7 +5,8 @@ Tune the guard against repeated calls, and exempt a tool that has to be polled.
 
 The model asks for the same page again and again. By default the third call in a row is blocked: it is not made, and
 the model sees the marker ``duplicate_call_blocked`` with what the call brought the last time. `Limits` has the guard's three
-numbers; a tool with ``repeat_allowed=True`` is never blocked. The script stands in for a model.
+numbers; a tool with ``repeat_allowed=True`` is never blocked. A tool with ``effect="read"`` would not get that far: its second
+call in a row is answered from the history, and the model is asked for its answer. The script stands in for a model.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from paor import Engine, Journal, Limits, ScriptedModel, tool
 SEQUENCE = "AAABAAA"
 
 
-@tool("notes.read", effect="read")
+@tool("notes.read", effect="idempotent")
 def read(page: str) -> str:
     """Read a page."""
     return f"page {page}"

@@ -83,7 +83,7 @@ class Engine:
         self.journal = journal if isinstance(journal, Journal) else Journal(journal or "paor.db")
         self._runner = Runner(
             settings,
-            self.journal,
+            self.journal.store,
             clock if clock is not None else SystemClock(),
             ids if ids is not None else RandomIds(),
             listeners,
@@ -99,6 +99,15 @@ class Engine:
     @model.setter
     def model(self, model: Model) -> None:
         self._runner.settings = replace(self._runner.settings, model=model)
+
+    @property
+    def hooks(self) -> tuple[Callable[[Event], None], ...]:
+        """Functions called with every event of every run."""
+        return self._runner.hooks
+
+    @hooks.setter
+    def hooks(self, hooks: Sequence[Callable[[Event], None]]) -> None:
+        self._runner.hooks = hooks_of(hooks)
 
     @property
     def limits(self) -> Limits:
@@ -124,7 +133,7 @@ class Engine:
     def _with_ports(self, settings: EngineSettings, journal: Journal, clock: Clock, ids: Ids) -> Self:
         """Return this engine as another process would make it, with other settings and ports; for the fuzz kit."""
         other = copy.copy(self)
-        other.journal, other._runner = journal, self._runner.with_ports(settings, journal, clock, ids)
+        other.journal, other._runner = journal, self._runner.with_ports(settings, journal.store, clock, ids)
         return other
 
     def run(
@@ -412,7 +421,7 @@ class Engine:
         """
         runner, own = self._runner, task_options(options)
         new = new_workflow(runner, objective, success_criteria, documents, tasks, own)
-        return with_question(self.journal, runner.result(runner.creation(new), resumed=False))
+        return with_question(self.journal.reader, runner.result(runner.creation(new), resumed=False))
 
     async def arun_workflow(
         self,
@@ -426,7 +435,7 @@ class Engine:
         """Do the same as `run_workflow` on the running event loop; its tasks run there, too."""
         runner, own = self._runner, task_options(options)
         new = new_workflow(runner, objective, success_criteria, documents, tasks, own)
-        return with_question(self.journal, await runner.aresult(runner.creation(new), resumed=False))
+        return with_question(self.journal.reader, await runner.aresult(runner.creation(new), resumed=False))
 
     def follow_up(self, run_id: str, text: str, **options: Unpack[RunOptions]) -> Result:
         """
@@ -442,7 +451,7 @@ class Engine:
         """
         runner = self._runner
         new = new_round(runner, run_id, text, options)
-        return with_question(self.journal, runner.result(runner.creation(new), resumed=False))
+        return with_question(self.journal.reader, runner.result(runner.creation(new), resumed=False))
 
     def cancel(self, run_id: str) -> Result:
         """
@@ -463,16 +472,16 @@ class Engine:
         """
         row = self.journal.run(run_id)
         if row.status in ("done", "failed"):
-            return result_of_run(restore_run(self.journal, row.run_id)[0], self.journal)
+            return result_of_run(restore_run(self.journal.reader, row.run_id)[0], self.journal.reader)
         # the request first, then the lease: a driver that is alive sees it with its next row, and if there is none, or it
         # ends between the two, the lease can be taken here and the end written
-        self.journal.leases.request_cancel(row.run)
-        for task in unfinished_tasks(self.journal, row):
+        self.journal.store.leases.request_cancel(row.run)
+        for task in unfinished_tasks(self.journal.reader, row):
             self.cancel(task)
         try:
             drive = self._runner.take(row.run_id)
         except LeaseHeld:
-            return result_of_run(restore_run(self.journal, row.run_id)[0], self.journal)
+            return result_of_run(restore_run(self.journal.reader, row.run_id)[0], self.journal.reader)
         drive.cancelled = True
         walk = cancel_steps(drive) if drive.run.waiting_for is not None else steps(drive)
         return self._runner.result(lambda: (drive, walk), resumed=True)

@@ -1,19 +1,27 @@
 """
-The journal as a host uses it: a store with everything that is done with its runs as a whole.
+The journal as a host uses it: it holds a `fsm.journal.store.JournalStore` and gives public names to what is done with one.
 
-Verifying, erasing, exporting and importing are functions of their own modules, which take a `fsm.journal.store.JournalStore`; this class
-gives them their public names and is not imported by any of them. Schema, hash chain and every column are described in
-``docs/journal-format.md``; ``docs/verify_journal.py`` checks a file without this package.
+Verifying, erasing, exporting and importing are functions of their own modules. None of them knows this class: what writes is given
+`Journal.store`, what only reads `Journal.reader`; public functions that a host gives a journal ask `fsm.journal.reader.reader_of`.
+Schema, hash chain and every column are described in ``docs/journal-format.md``; ``docs/verify_journal.py`` checks a file without this
+package.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from contextlib import AbstractContextManager, suppress
+from typing import TYPE_CHECKING, Any, Self
 
 from ..states.base.errors import JournalBusy
+from ..states.run.spec import Spec
 from .journal.erasure_log import Erasure, erasures_of
+from .journal.file import Durability
+from .journal.leases import LEASE_S
+from .journal.payloads import Payload
+from .journal.reader import JournalReader
+from .journal.rows import RunRow, StoredDocument, Transition
 from .journal.store import JournalStore
 
 if TYPE_CHECKING:
@@ -25,7 +33,7 @@ if TYPE_CHECKING:
     from .verify.heads import Head
 
 
-class Journal(JournalStore):
+class Journal:
     """
     A journal file, for any number of runs, threads and processes at once.
 
@@ -42,6 +50,140 @@ class Journal(JournalStore):
         JournalTooNew: Written by a newer paor.
     """
 
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        durability: Durability = "full",
+        *,
+        lease_s: float = LEASE_S,
+        busy_timeout_s: float = 30.0,
+        read_only: bool = False,
+    ) -> None:
+        self.store = JournalStore(
+            path, durability, lease_s=lease_s, busy_timeout_s=busy_timeout_s, read_only=read_only
+        )
+
+    @property
+    def reader(self) -> JournalReader:
+        """What reads the file."""
+        return self.store.reader
+
+    @property
+    def path(self) -> str:
+        """Path of the file, as it was given."""
+        return self.store.path
+
+    def close(self) -> None:
+        """Release what this process holds and close the file; idempotent."""
+        self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def snapshot(self) -> AbstractContextManager[JournalReader]:
+        """
+        Give a reader that shows one snapshot of this file, whatever is written meanwhile.
+
+        Raises:
+            JournalBusy: From its methods: no process had the file open, and then one wrote to it.
+        """
+        return self.reader.snapshot()
+
+    def runs(self) -> list[RunRow]:
+        """Return every run, newest first."""
+        return self.reader.runs()
+
+    def run(self, run_id: str) -> RunRow:
+        """
+        Return one run.
+
+        Args:
+            run_id: Its id, or a prefix of at least 4 characters that fits only one.
+
+        Raises:
+            UnknownRun: There is none, or several start like this.
+        """
+        return self.reader.run(run_id)
+
+    def transitions(self, run_id: str) -> list[Transition]:
+        """
+        Return the rows of a run in order; of a fork the shared ones first, each with the number of the run that it belongs to.
+
+        Args:
+            run_id: Its id, or a prefix of at least 4 characters that fits only one.
+
+        Raises:
+            UnknownRun: There is no such run.
+            JournalDamaged: A row cannot be read.
+        """
+        return self.reader.transitions(run_id)
+
+    def documents(self, run_id: str) -> list[StoredDocument]:
+        """
+        Return the documents of a run, oldest first.
+
+        Args:
+            run_id: Its id, or a prefix of at least 4 characters that fits only one.
+        """
+        return self.reader.documents(run_id)
+
+    def document(self, run_id: str, number: int) -> str | bytes | None:
+        """
+        Return the body of one document, None once erased.
+
+        Args:
+            run_id: Its id, or a prefix of at least 4 characters that fits only one.
+            number: The document's number within the run, from 0.
+
+        Raises:
+            UnknownRun: There is no such run, or it has no such document.
+        """
+        return self.reader.document(run_id, number)
+
+    def spec(self, run_id: str) -> Spec:
+        """
+        Return what a run was started with.
+
+        Args:
+            run_id: Its id, or a prefix of at least 4 characters that fits only one.
+
+        Raises:
+            UnknownRun: There is no such run.
+            Erased: What it was started with has been erased.
+            JournalDamaged: It was changed.
+        """
+        return self.reader.spec(run_id)
+
+    def payload(self, run: int, n: int) -> Payload:
+        """
+        Return one payload.
+
+        Args:
+            run: Number of the run within this file, `RunRow.run`.
+            n: Number of the payload within the run, as ``request``, ``outcome`` and ``change`` of a row have it.
+
+        Raises:
+            JournalDamaged: There is none.
+        """
+        return self.reader.payload(run, n)
+
+    def intact(self, run: int, n: int, digest: str | None = None) -> str | bytes | None:
+        """
+        Return the checked body of a payload, None once erased.
+
+        Args:
+            run: Number of the run within this file, `RunRow.run`.
+            n: Number of the payload within the run.
+            digest: The digest in hex with which a row of the chain refers to it, if known.
+
+        Raises:
+            JournalDamaged: It is missing, or was changed.
+        """
+        return self.reader.intact(run, n, digest)
+
     @property
     def db(self) -> Database:
         """
@@ -52,7 +194,7 @@ class Journal(JournalStore):
         keep it, get it again: for a file that nobody else has open it shows the state at that moment. Writing,
         attaching files and loading extensions raise `sqlite3.DatabaseError`. Closed with the journal.
         """
-        return self._database.get()
+        return self.store.database.get()
 
     def verify(self, heads: Sequence[Head] = ()) -> list[Any]:
         """
@@ -65,7 +207,7 @@ class Journal(JournalStore):
         from .verify.verify import verify_journal
 
         for _ in range(3):
-            with suppress(JournalBusy), self.snapshot() as still:
+            with suppress(JournalBusy), self.reader.snapshot() as still:
                 return verify_journal(still, heads)
         raise JournalBusy(f"{self.path}: was written again and again while it was read; verify it later")
 
@@ -73,7 +215,7 @@ class Journal(JournalStore):
         """Return where every run ends now, so that `verify` can compare it later; see `fsm.verify.heads`."""
         from .verify.heads import heads_of
 
-        return heads_of(self)
+        return heads_of(self.reader)
 
     def erasures(self, run_id: str) -> list[Erasure]:
         """
@@ -82,7 +224,7 @@ class Journal(JournalStore):
         Args:
             run_id: Its id, or a prefix of at least 4 characters that fits only one.
         """
-        return erasures_of(self, self.run(run_id).run)
+        return erasures_of(self.reader, self.run(run_id).run)
 
     def erase(
         self,
@@ -124,7 +266,7 @@ class Journal(JournalStore):
         from .erasure.execute import erase
 
         return erase(
-            self,
+            self.store,
             run_id,
             documents=documents,
             payloads=payloads,
@@ -144,7 +286,7 @@ class Journal(JournalStore):
         """
         from .erasure.execute import finish
 
-        return finish(self)
+        return finish(self.store)
 
     def export(
         self, run_id: str, *, redact: Redaction | Mapping[str, str] | bool | None = None
@@ -163,7 +305,7 @@ class Journal(JournalStore):
         from .transfer.export import export_runs
         from .transfer.redaction import redaction_of
 
-        return export_runs(self, [run_id], redaction_of(redact))
+        return export_runs(self.reader, [run_id], redaction_of(redact))
 
     def import_lines(self, lines: Iterable[bytes]) -> tuple[Imported, ...]:
         """
@@ -183,4 +325,4 @@ class Journal(JournalStore):
         """
         from .transfer.importer import import_lines
 
-        return import_lines(self, lines)
+        return import_lines(self.store, lines)

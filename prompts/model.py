@@ -11,14 +11,14 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
-from msgspec import Struct
+from msgspec import Struct, json
 from msgspec.structs import astuple
 
 from ..states.base.errors import ModelError
 from ..states.records.outcomes import Usage
 from ..states.records.requests import RequestKind
 
-Role = Literal["system", "user", "assistant"]
+Role = Literal["system", "user", "assistant", "tool"]
 Finish = Literal["stop", "length", "refusal", "content_filter", "tool_calls"]
 _FINISHES = get_args(Finish)
 
@@ -41,17 +41,58 @@ FAULT_CODES = (
 """Why a model could not answer at all; a closed list, since it is in hashed rows."""
 
 
+class ToolCall(Struct, frozen=True):
+    """
+    A call that a model has made in an earlier turn.
+
+    Attributes:
+        id: By which its result refers to it; ``[A-Za-z0-9_-]``, unique in a prompt.
+        name: Of the tool as it is offered.
+        arguments: What the model gave.
+    """
+
+    id: str
+    name: str
+    arguments: dict[str, Any]
+
+
+class OfferedTool(Struct, frozen=True):
+    """
+    A tool as it is offered to a model.
+
+    Attributes:
+        name: ``[A-Za-z0-9_-]``, at most 64 characters: what every provider takes.
+        description: What it does.
+        schema: JSON Schema of its arguments, an object.
+    """
+
+    name: str
+    description: str
+    schema: dict[str, Any]
+
+
 class PromptMessage(Struct, frozen=True):
     """
     One message of a prompt.
 
     Attributes:
-        role: ``system`` or ``user``.
+        role: ``system`` or ``user``; in a conversation with tools also ``assistant`` and ``tool``.
         text: What it says.
+        calls: Of an assistant's message: the calls that it makes.
+        call_id: Of a tool's message: the call whose result it is.
     """
 
     role: Role
     text: str
+    calls: tuple[ToolCall, ...] = ()
+    call_id: str = ""
+
+    @property
+    def body(self) -> str:
+        """The message as it is stored: its text, or JSON where there is more than that to it."""
+        if not (self.calls or self.call_id):
+            return self.text
+        return json.encode(self).decode()
 
 
 NoticeKind = Literal["retry", "fallback", "prices"]
@@ -83,7 +124,7 @@ class ModelCall(Struct, frozen=True):
 
     Attributes:
         kind: What is asked, see `states.records.requests.RequestKind`.
-        messages: System message first, then the user's.
+        messages: System message first, then the user's; of a `turn` also the calls so far, each with its result.
         number: How many model requests the run has made before this one.
         schema: JSON Schema that the reply should satisfy, for models that can enforce one; None for free text.
         timeout_s: Seconds the model may take, including its own further attempts; None for the client's own
@@ -97,6 +138,9 @@ class ModelCall(Struct, frozen=True):
         is_cancelled: Whether the run is being cancelled. A sync model with ``stops = True`` calls it regularly
             while it waits, and raises `CallStopped` when it returns true. None if the call itself is cancelled.
         run_id, seq, step: Which run asks, the number of the row that will hold the reply, and the step, for logs.
+        tools: Of a `turn`: what may be called. The reply is words, or with calls
+            ``{"text": "...", "calls": [{"id": "...", "name": "...", "arguments": {...}}]}``.
+        may_call: Whether a tool of *tools* may be called now; else the model has to answer.
     """
 
     kind: RequestKind
@@ -112,6 +156,8 @@ class ModelCall(Struct, frozen=True):
     run_id: str = ""
     seq: int = 0
     step: int = 0
+    tools: tuple[OfferedTool, ...] = ()
+    may_call: bool = True
 
 
 class Reply(Struct, frozen=True):
@@ -162,7 +208,11 @@ class ModelUnavailable(ModelError):
 
 @runtime_checkable
 class Model(Protocol):
-    """A language model, or anything that answers like one."""
+    """
+    A language model, or anything that answers like one.
+
+    One may say of itself what ``Limits(completion_review="auto")`` means for it: ``completion_review = "model"`` or ``"rules"``.
+    """
 
     @property
     def name(self) -> str:
@@ -227,9 +277,16 @@ def request_label(value: object) -> str | None:
 _REQUEST_LABEL = re.compile(r"[A-Za-z0-9_.:-]{1,80}")
 
 
-def prompt_bytes(messages: Sequence[PromptMessage]) -> int:
-    """Return the size of a prompt as UTF-8, from which a request's reservation is estimated."""
-    return sum(len(message.text.encode("utf-8", "surrogatepass")) for message in messages)
+def reasoning_tokens(model: Model) -> int:
+    """Return how many tokens a model may use to reason before a reply: what it says of itself, else none."""
+    told = getattr(model, "reasoning_tokens", 0)
+    return told if type(told) is int and told > 0 else 0
+
+
+def prompt_bytes(messages: Sequence[PromptMessage], tools: Sequence[OfferedTool] = ()) -> int:
+    """Return the size of a prompt as UTF-8, offered tools included; a request's reservation is estimated from it."""
+    size = sum(len(message.body.encode("utf-8", "surrogatepass")) for message in messages)
+    return size + (len(json.encode(tools)) if tools else 0)
 
 
 CHARS_PER_TOKEN = 4
@@ -238,5 +295,6 @@ CHARS_PER_TOKEN = 4
 
 def estimated_usage(call: ModelCall, reply: str) -> Usage:
     """Return a deterministic estimate of a request's usage, for models that report none."""
-    characters = sum([len(message.text) for message in call.messages])
+    characters = sum([len(message.body) for message in call.messages])
+    characters += len(json.encode(call.tools)) if call.tools else 0
     return Usage(1, -(-characters // CHARS_PER_TOKEN), -(-len(reply) // CHARS_PER_TOKEN), 0)

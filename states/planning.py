@@ -10,7 +10,7 @@ from .run.state import Run
 
 
 class Planning(Phase):
-    """Initial phase: asks the model for Stage 1 of the two-stage protocol."""
+    """Initial phase: asks the model for an action, a plan, tasks, or one turn of a conversation."""
 
     def __init__(self) -> None:
         super().__init__(PLANNING)
@@ -23,9 +23,12 @@ class Planning(Phase):
             return NOTHING
         if run.spec.task == 0 and run.spec.tasks:
             return NOTHING
-        if tools_withheld(run):
-            return ModelRequest("answer", run.counters.selection_retries)
-        kind: RequestKind = (
-            "selection" if run.spec.mode == "react" else "plan" if run.spec.task else "task_plan"
-        )
-        return ModelRequest(kind, run.counters.selection_retries)
+        return ModelRequest(_kind(run), run.counters.selection_retries)
+
+
+def _kind(run: Run) -> RequestKind:
+    if run.spec.native:
+        return "turn"
+    if tools_withheld(run):
+        return "answer"
+    return "selection" if not run.spec.plans else "plan" if run.spec.task else "task_plan"

@@ -29,7 +29,7 @@ class Reviewing(Phase):
             return NOTHING
         if counters.concluded:
             return NOTHING if decided_by_rules(run) else ModelRequest("review", counters.review_retries)
-        if run.spec.mode == "react":
+        if not run.spec.plans:
             return ModelRequest("refinement", counters.review_retries)
         if run.memory.flow is not None and run.memory.flow.kind == "tool":
             return _output(run)

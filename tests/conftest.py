@@ -8,21 +8,11 @@ from pathlib import Path
 from shutil import disk_usage
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 
+from . import effort  # noqa: F401 - registers the profiles
 from .rotation import Choice, Rotation, added_options, configured
 
-EXAMPLES = 50
-"""Of a property that says no number; hypothesis's own 100 with ``--whole``."""
-
-settings.register_profile(
-    "paor",
-    max_examples=EXAMPLES,
-    deadline=None,
-    print_blob=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
-settings.register_profile("whole", settings.get_profile("paor"), max_examples=2 * EXAMPLES)
 settings.load_profile("paor")
 
 for _name in (

@@ -97,9 +97,9 @@ def check_fold(journal: Journal, run_id: str) -> None:
     """Assert that the fold of all rows and the restore of a few give the same run, after every row."""
     number = journal.run(run_id).run
     start = initial_run(run_id, number, journal.spec(run_id))
-    rows, folded = journal.rows(number), start
+    rows, folded = journal.reader.rows(number), start
     for count, row in enumerate(rows, 1):
-        change = journal.change(number, row[9])
+        change = journal.reader.change(number, row[9])
         assert set(change.slots()) == sets_of(folded)[row[4], row[3]], row[3]
         folded = apply(
             folded,
@@ -109,7 +109,7 @@ def check_fold(journal: Journal, run_id: str) -> None:
             change=change,
             outcome=json.loads(row[8]),
         )
-        restored = restore(start, rows[:count], lambda column: journal.change(number, column))
+        restored = restore(start, rows[:count], lambda column: journal.reader.change(number, column))
         assert (restored.state, restored.counters) == (folded.state, folded.counters)
         for name, value in asdict(folded.memory).items():
             assert getattr(restored.memory, name) == value, (count, name)

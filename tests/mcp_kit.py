@@ -134,7 +134,7 @@ def error_of(folder: Path) -> str:
         last = journal.runs()[0]
         for row in journal.transitions(last.run_id):
             if row.trigger == "execute":
-                change = journal.change(last.run, f'{{"n":{row.change["n"]}}}')
+                change = journal.reader.change(last.run, f'{{"n":{row.change["n"]}}}')
                 if change.result and change.result.error:
                     return change.result.error
     return ""

@@ -20,6 +20,17 @@ from typing import Any
 from paor import AnthropicModel, OpenAIModel
 
 KEY = "sk-secret-0123456789abcdefgh"
+REFINEMENT: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "decision": {"enum": ["continue", "stop"]},
+        "reason": {"type": "string"},
+        "hint": {"type": "string"},
+        "score": {"type": "number"},
+    },
+    "required": ["decision", "reason"],
+}
+"""A schema that a reply is asked to satisfy: one object, two of its members may be left out."""
 DOCUMENTED_USAGE = {"in": 1200, "out": 34, "cached": 1000, "reasoning": 20}
 
 
@@ -76,11 +87,11 @@ class ModelServer:
         url: Where it is.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, port: int = 0) -> None:
         self.requests: list[Received] = []
         self._behaviours: list[Behaviour] = []
         self._lock = threading.Lock()
-        self._socket = socket.create_server(("127.0.0.1", 0))
+        self._socket = socket.create_server(("127.0.0.1", port))
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
         self._threads: list[threading.Thread] = []
         self._accepting = threading.Thread(target=self._accept, daemon=True)

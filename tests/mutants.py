@@ -16,8 +16,9 @@ from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parent.parent
 
@@ -107,12 +108,25 @@ class Mutant:
         return f"{self.kind}: {self.file}:{self.line} {self.place}: {self.what}"
 
 
+class Edit(NamedTuple):
+    """What makes a mutant; to make it takes longer than to choose it."""
+
+    kind: str
+    file: str
+    make: Callable[[], Mutant]
+
+
 def mutants(count: int = 300, seed: int = 20260101) -> list[Mutant]:
     """Return *count* different mutants, shared out among the kinds as `SOURCES` says."""
+    return [edit.make() for edit in edits(count, seed)]
+
+
+def edits(count: int = 300, seed: int = 20260101) -> list[Edit]:
+    """Return what makes these mutants, in their order."""
     chance = random.Random(seed)
     whole = sum(share for share, _ in SOURCES.values()) + TEMPLATES + GIVEN + POLICIES
-    pools: list[tuple[int, list[Callable[[], Mutant]]]] = [
-        (share, [make for file in files for make in code_edits(kind, file)])
+    pools: list[tuple[int, list[Edit]]] = [
+        (share, [edit for file in files for edit in code_edits(kind, file)])
         for kind, (share, files) in SOURCES.items()
     ]
     pools += [
@@ -120,8 +134,8 @@ def mutants(count: int = 300, seed: int = 20260101) -> list[Mutant]:
         (GIVEN, list(given_edits())),
         (POLICIES, list(policy_edits())),
     ]
-    chosen: list[Callable[[], Mutant]] = []
-    left: list[Callable[[], Mutant]] = []
+    chosen: list[Edit] = []
+    left: list[Edit] = []
     for share, pool in pools:
         chance.shuffle(pool)
         number = round(count * share / whole)
@@ -129,7 +143,7 @@ def mutants(count: int = 300, seed: int = 20260101) -> list[Mutant]:
         left += pool[number:]
     chance.shuffle(left)
     chosen += left[: max(0, count - len(chosen))]
-    return [make() for make in chosen[:count]]
+    return chosen[:count]
 
 
 # -- code ---------------------------------------------------------------------------------------------------------
@@ -148,20 +162,19 @@ _COMPARED: dict[type[ast.cmpop], type[ast.cmpop]] = {
 }
 
 
-def code_edits(kind: str, file: str) -> Iterator[Callable[[], Mutant]]:
-    """Yield everything that can be edited in a file of code, each as what makes the mutant."""
+def code_edits(kind: str, file: str) -> Iterator[Edit]:
+    """Yield everything that can be edited in a file of code."""
     source = (ROOT / file).read_text(encoding="utf-8")
     tree = ast.parse(source)
     for number, (node, place) in enumerate(_deciding(tree)):
         for name, _ in _edits(node):
-            yield lambda number=number, name=name, place=place, node=node: _mutant(  # type: ignore[misc]
-                kind, file, source, number, name, place, getattr(node, "lineno", 0)
-            )
+            line = getattr(node, "lineno", 0)
+            yield Edit(kind, file, partial(_mutant, kind, file, source, number, name, place, line))
 
 
 def _mutant(kind: str, file: str, source: str, number: int, name: str, place: str, line: int) -> Mutant:
     tree = ast.parse(source)
-    node, _ = list(_deciding(tree))[number]
+    node, _ = next(islice(_deciding(tree), number, None))
     before = ast.unparse(node)
     dict(_edits(node))[name]()
     after = ast.unparse(node)
@@ -171,7 +184,7 @@ def _mutant(kind: str, file: str, source: str, number: int, name: str, place: st
         line,
         f"{before[:90]} -> {after[:90]}",
         place,
-        ast.unparse(ast.fix_missing_locations(tree)),
+        ast.unparse(tree),
     )
 
 
@@ -294,7 +307,7 @@ def _dropped(node: ast.BoolOp, index: int) -> None:
 # -- templates, limits, policies, tools ------------------------------------------------------------------------------
 
 
-def template_edits() -> Iterator[Callable[[], Mutant]]:
+def template_edits() -> Iterator[Edit]:
     """Yield every word of the shipped templates, to be another one."""
     for path in sorted((ROOT / "prompts").glob("*.md")):
         text = path.read_text(encoding="utf-8")
@@ -302,14 +315,9 @@ def template_edits() -> Iterator[Callable[[], Mutant]]:
             line = text.count("\n", 0, word.start()) + 1
             changed = f"{text[: word.start()]}{word[0][::-1]}{text[word.end() :]}"
             if changed != text and "===" not in text.splitlines()[line - 1]:
-                yield lambda path=path, line=line, word=word, changed=changed: Mutant(  # type: ignore[misc]
-                    "template",
-                    f"prompts/{path.name}",
-                    line,
-                    f"{word[0]} -> {word[0][::-1]}",
-                    path.stem,
-                    changed,
-                )
+                file, what = f"prompts/{path.name}", f"{word[0]} -> {word[0][::-1]}"
+                make = partial(Mutant, "template", file, line, what, path.stem, changed)
+                yield Edit("template", file, make)
 
 
 LIMITS = (
@@ -331,15 +339,15 @@ _TOOL_EDITS: dict[str, Any] = {
 }
 
 
-def given_edits() -> Iterator[Callable[[], Mutant]]:
+def given_edits() -> Iterator[Edit]:
     """Yield edits to what a spec holds: limits one less, signatures of tools."""
     for name in LIMITS:
-        yield lambda name=name: Mutant("limits", "", 0, f"{name} is less", name, name)  # type: ignore[misc]
+        yield Edit("limits", "", partial(Mutant, "limits", "", 0, f"{name} is less", name, name))
     for name, value in _TOOL_EDITS.items():
-        yield lambda name=name, value=value: Mutant("tool", "", 0, f"{name}: {value}", name, str(value))  # type: ignore[misc]
+        yield Edit("tool", "", partial(Mutant, "tool", "", 0, f"{name}: {value}", name, str(value)))
 
 
-def policy_edits() -> Iterator[Callable[[], Mutant]]:
+def policy_edits() -> Iterator[Edit]:
     """Yield policies that forbid or ask."""
     for name, value in (
         ("deny", "notes.*"),
@@ -347,4 +355,4 @@ def policy_edits() -> Iterator[Callable[[], Mutant]]:
         ("allow", "other.*"),
         ("deny", "notes.send"),
     ):
-        yield lambda name=name, value=value: Mutant("policy", "", 0, f"{name}: {value}", name, value)  # type: ignore[misc]
+        yield Edit("policy", "", partial(Mutant, "policy", "", 0, f"{name}: {value}", name, value))

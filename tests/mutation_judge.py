@@ -21,7 +21,7 @@ from importlib.util import spec_from_file_location
 from pathlib import Path
 from typing import Any
 
-from .mutants import Mutant, mutants
+from .mutants import Mutant, edits
 
 ROOT = Path(__file__).parent.parent
 SECONDS = 30
@@ -228,10 +228,10 @@ def main() -> None:
     import paor.fsm.replay.replay  # noqa: F401
 
     corpus = [str(path) for path in sorted(Path(folder).glob("*/*.db"))]
-    chosen = mutants(count, seed)
+    chosen = edits(count, seed)
     if len(sys.argv) > 5:
         chosen = [chosen[place] for place in json.loads(sys.argv[5])]
-    for verdict in all_judged(chosen, corpus, workers):
+    for verdict in all_judged([edit.make() for edit in chosen], corpus, workers):
         print(json.dumps(verdict), flush=True)
 
 

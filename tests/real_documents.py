@@ -5,8 +5,10 @@ Documents that nobody wrote for this project: manuals and papers that Python pac
 Nothing of a package is imported; pip runs its build script to learn its name, as for any install.
 """
 
+import gzip
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -109,6 +111,113 @@ REAL_DOCUMENTS = {
         "93f40c8a23dbcbc75b073e0f7050a5f064e6aff58c1bc6c6003359122e9faf79",
     ),
 }
+
+
+REAL_DOCUMENTS |= {
+    name: RealDocument("odfpy", "1.4.1", f"tests/examples/{name}", sha256)
+    for name, sha256 in {
+        "twolevellist.odt": "68b5e4954379febf63e2e4a23d73183ac30e78a83639e06e435f43a47750a730",
+        "simpletable.odt": "267768eee0718f2df8faa26ae6e817d381e02a7b5aabbbc00b770058b266b15d",
+        "nasty.odt": "1f5b524e09ccc698b318534311ef3995527664cecfd96b6c3941e663feff3128",
+        "pythagoras.ods": "fe4e2f4388bcb02a6dbad417b8cdb3e648c146921d30cf1dd6476847a9677189",
+        "ol.odp": "388c65120dab41d7ff2af872a2762ce9f8063297da18c0ce654b3d7360a915ca",
+    }.items()
+}
+"""OpenDocument files by OpenOffice and others; `nasty.odt` declares entities."""
+
+
+@dataclass(frozen=True, slots=True)
+class DebianDocument:
+    """
+    One file inside a Debian package, with the same text by another way.
+
+    Attributes:
+        package: Name of the package; whatever version the system's own lists name.
+        member: Path of the file.
+        text: Path of a text file, perhaps packed, with the same words; empty where there is none.
+    """
+
+    package: str
+    member: str
+    text: str = ""
+
+
+DEBIAN_DOCUMENTS = {
+    "pdfTeX": DebianDocument(
+        "developers-reference",
+        "usr/share/developers-reference/developers-reference.pdf",
+        "usr/share/developers-reference/developers-reference.txt.gz",
+    ),
+    "XeTeX": DebianDocument(
+        "debian-policy",
+        "usr/share/doc/debian-policy/policy.pdf.gz",
+        "usr/share/doc/debian-policy/policy.txt.gz",
+    ),
+    "XeTeX by DocBook": DebianDocument(
+        "maint-guide",
+        "usr/share/doc/maint-guide/maint-guide.en.pdf",
+        "usr/share/doc/maint-guide/maint-guide.en.txt.gz",
+    ),
+    "FOP": DebianDocument(
+        "debian-policy",
+        "usr/share/doc/debian-policy/fhs/fhs-3.0.pdf.gz",
+        "usr/share/doc/debian-policy/fhs/fhs-3.0.txt.gz",
+    ),
+    "EPUB": DebianDocument(
+        "debian-policy",
+        "usr/share/doc/debian-policy/policy.epub",
+        "usr/share/doc/debian-policy/policy.txt.gz",
+    ),
+}
+
+
+def fetch_debian(name: str) -> tuple[bytes, str]:
+    """Return a document of :data:`DEBIAN_DOCUMENTS` and its text; skips the test where apt-get cannot download it."""
+    document = DEBIAN_DOCUMENTS[name]
+    kept = _cache() / f"debian-{document.package}"
+    if not kept.exists():
+        with tempfile.TemporaryDirectory(dir=_cache()) as folder:
+            try:
+                get = ["apt-get", "download", "--quiet", document.package]
+                subprocess.run(get, cwd=folder, check=True, capture_output=True, timeout=_PATIENCE_S)
+                (archive,) = Path(folder).glob("*.deb")
+                unpack = ["dpkg-deb", "--extract", str(archive), f"{folder}/tree"]
+                subprocess.run(unpack, check=True, capture_output=True, timeout=_PATIENCE_S)
+                Path(folder, "tree").rename(kept)
+            except (OSError, ValueError, subprocess.SubprocessError) as error:
+                if not kept.exists():  # nor has a test beside this one
+                    pytest.skip(f"apt-get could not download {document.package} ({type(error).__name__})")
+    content, text = (_unpacked(kept / member) for member in (document.member, document.text))
+    return content, text.decode()
+
+
+def _unpacked(path: Path) -> bytes:
+    data = path.read_bytes()
+    return gzip.decompress(data) if path.suffix == ".gz" else data
+
+
+def made_by(program: str, folder: Path, source: bytes) -> bytes:
+    """Return the PDF file that *program*, a TeX or Ghostscript, makes of *source*; skips the test where it is missing."""
+    if shutil.which(program) is None:
+        pytest.skip(f"{program} is not installed")
+    name = folder / ("in.pdf" if program == "gs" else "in.tex")
+    name.write_bytes(source)
+    command = [program, "-interaction=nonstopmode", name.name]
+    if program == "gs":
+        command = [
+            program,
+            "-q",
+            "-dBATCH",
+            "-dNOPAUSE",
+            "-sDEVICE=pdfwrite",
+            "-sOutputFile=out.pdf",
+            name.name,
+        ]
+    done = subprocess.run(command, cwd=folder, capture_output=True, timeout=_PATIENCE_S, check=False)
+    made = folder / ("out.pdf" if program == "gs" else "in.pdf")
+    if done.returncode or not made.exists():
+        pytest.skip(f"{program} could not make a file: {done.stdout[-200:]!r}")
+    return made.read_bytes()
 
 
 def fetch(name: str) -> Path:

@@ -19,7 +19,8 @@ is not committed. It touches a rotating test
 - when it touches a file which the case itself is about, as ``files`` of the marker tells it;
 - when ``docs/guarantees.toml`` has an edit of a touched file which the test must see.
 
-Nothing here knows the name of a module. Coverage is not measured in tests that rotate: the floors would depend on the quarter.
+Nothing here knows the name of a module. Coverage is not measured in tests that rotate, nor in properties, whose examples are
+drawn: the floors would depend on the quarter and on chance.
 """
 
 from __future__ import annotations
@@ -265,10 +266,12 @@ class Rotation:
         self.counts["change"] += also
         return ours or also
 
-    def pytest_itemcollected(self, item: pytest.Item) -> None:
-        """Keep coverage out of what rotates, where it is measured."""
-        if item.config.pluginmanager.hasplugin("_cov") and item.get_closest_marker("rotates"):
-            item.add_marker("no_cover")
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Keep coverage, where it is measured, out of what rotates and of what draws its examples."""
+        if session.config.pluginmanager.hasplugin("_cov"):
+            for item in session.items:
+                if item.get_closest_marker("rotates") or item.get_closest_marker("hypothesis"):
+                    item.add_marker("no_cover")
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:

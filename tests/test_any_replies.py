@@ -146,7 +146,7 @@ def test_sync_and_async_runs_write_the_same_rows(stream: list[dict[str, Said]]) 
                 result = asyncio.run(engine.arun("Read the notes", [CRITERION]))
             else:
                 result = engine.run("Read the notes", [CRITERION])
-            found.append((json.dumps(result.wire()), engine.journal.rows(1), called))
+            found.append((json.dumps(result.wire()), engine.journal.reader.rows(1), called))
     assert found[0] == found[1]
 
 

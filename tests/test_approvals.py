@@ -228,7 +228,7 @@ def test_an_approval_of_another_policy_counts_for_nothing(tmp_path: Path) -> Non
         run_id = world.run().run_id
         with pytest.raises(Lost):
             world.engine.resume(run_id, answer={"approve": True})
-        run, _ = restore_run(world.journal, run_id)
+        run, _ = restore_run(world.journal.reader, run_id)
         moment = Moment(world.rows[-1].at, 0)
     other = run.spec.model_copy(update={"policy": Policy(approvals=("notes.send",), deny=("crm.delete",))})
     assert decide(run, NoOutcome(), moment, RunResources(run.spec)).row.trigger == "specify"

@@ -180,7 +180,7 @@ def test_A152_A155_A156_the_third_call_in_a_row_is_blocked(tmp_path: Path, mode:
     """AAAA: 3 and 4 blocked, not executed, the marker and the last output in their results."""
     calls: list[int] = []
     with World(tmp_path, ends(mode, PLAN(*[STEP(page=1)] * 4)), [counted(calls)]) as world:
-        world.run(mode=mode, limits=LIMITS)
+        world.run(mode=mode, limits=LIMITS.model_copy(update={"completion_review": "model"}))
         check(world)
         shown = results(world.model.calls[1]) if mode == "planner" else []
         history = sections(world.model.calls[-1])["Results, newest first"]

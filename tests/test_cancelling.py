@@ -51,7 +51,7 @@ def judge(scripted: Engine, result: Result) -> list[Any]:
     """Assert that a run ended by being cancelled and that its journal holds; return its rows."""
     assert (result.state, result.reason) == ("Failed", "cancelled")
     journal = scripted.journal
-    assert journal.query("SELECT count(*) FROM leases WHERE owner IS NOT NULL") == [(0,)]
+    assert journal.reader.query("SELECT count(*) FROM leases WHERE owner IS NOT NULL") == [(0,)]
     rows = journal.transitions(result.run_id)
     assert [row.dest for row in rows if row.dest == "Failed"] == ["Failed"]
     assert rows[-1].trigger == "fail" and rows[-1].outcome["kind"] == "cancelled"
@@ -382,7 +382,7 @@ def test_a_run_that_waits_is_cancelled_where_it_waits(tmp_path: Path) -> None:
     with engine(tmp_path, [*READ(1), CONTINUE], policy=Policy(approvals=("notes.*",))) as scripted:
         waiting = scripted.run("Work")
         assert waiting.status == "waiting"
-        before, _ = restore_run(scripted.journal, waiting.run_id)
+        before, _ = restore_run(scripted.journal.reader, waiting.run_id)
         rows = judge(scripted, scripted.cancel(waiting.run_id))
         assert rows[-1].outcome == {"kind": "cancelled"}
         assert rows[-1].step == before.counters.step

@@ -55,13 +55,13 @@ def judge_restored(journal: Journal, run_id: str, number: int) -> None:
     """Hold the two ways of reading a run against each other, row by row."""
     spec = journal.spec(run_id)
     start = initial_run(run_id, number, spec)
-    rows = journal.rows(number)
+    rows = journal.reader.rows(number)
     folded = start
     for count, row in enumerate(rows, 1):
         slots = set(json.loads(str(journal.payload(number, json.loads(row[9])["n"]).body)))
         assert slots == sets_of(folded)[row[4], row[3]], row[3]
         folded = _followed(journal, folded, row)
-        restored = restore(start, rows[:count], lambda column: journal.change(number, column))
+        restored = restore(start, rows[:count], lambda column: journal.reader.change(number, column))
         assert restored.state == folded.state and restored.seq == folded.seq == count
         assert restored.counters == folded.counters
         for name, value in asdict(folded.memory).items():
@@ -75,7 +75,7 @@ def _followed(journal: Journal, run: Any, row: tuple[Any, ...]) -> Any:
         trigger=row[3],
         dest=row[5],
         counters=counters_of(row),
-        change=journal.change(run.number, row[9]),
+        change=journal.reader.change(run.number, row[9]),
         outcome=json.loads(row[8]),
     )
 

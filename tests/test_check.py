@@ -66,7 +66,7 @@ def test_nothing_is_wrong_with_the_shipped_machine() -> None:
         check = paor.check(engine)
     assert check.findings == () and check.ok and check.unused == ()
     assert [item.world for item in check.worlds] == [
-        f"{mode}{kind}" for mode in ("react", "batch", "planner") for kind in ("", ", full")
+        f"{mode}{kind}" for mode in ("react", "batch", "planner", "native") for kind in ("", ", full")
     ]
     taken = {number for item in check.worlds for number in item.rows}
     assert taken == set(range(len(TABLE + WAITING)))

@@ -32,6 +32,8 @@ from paor.fsm.machine.table import Row
 from paor.states.run.budgets import tools_withheld
 from paor.states.run.state import Run
 
+from .effort import examples
+
 SAMPLES = 12
 """Random runs in each world; a hundred times as many were tried when the states were defined."""
 
@@ -144,6 +146,7 @@ def watched(name: str, value: int) -> Watched:
     return number
 
 
+@pytest.mark.rotates(data=["fsm/check/", "fsm/machine/", "fsm/decision/", "states/run/"])
 @pytest.mark.parametrize("name", ["react", "planner, full"])
 def test_a_counter_is_compared_with_its_limit_and_with_nothing_else(name: str) -> None:
     """What saturation rests on: below its limit, one value of a counter is as good as another."""
@@ -252,7 +255,7 @@ def clean(arcs: list[Arc]) -> list[Arc]:
     return [arc for arc in arcs if not set(arc.raised) & set(arc.lowered)]
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(arcs=ARCS.map(clean))
 def test_a_graph_without_an_unbounded_part_has_no_endless_walk(arcs: list[Arc]) -> None:
     """And where a part is told, its walk closes and lowers whatever it raises, so it is one."""

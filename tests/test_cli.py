@@ -28,7 +28,8 @@ def test_a_finished_run_prints_its_answer_and_one_line_of_facts(shell: Shell) ->
     said = shell.run()
     assert said.code == 0
     assert said.out == "It is **done**.\n"
-    first, second = said.err.splitlines()
+    model, first, second = said.err.splitlines()
+    assert model == "model: scripted (from --model)"
     assert re.fullmatch(
         rf"run {ID}  Done \(model_stop\)  1 step, 6 transitions, [\d,]+ tokens, [\d.]+ m?s", first
     ), first
@@ -61,7 +62,7 @@ def test_a_failed_run_names_the_command_that_shows_why(shell: Shell) -> None:
 def test_run_as_a_process_keeps_the_streams_apart(shell: Shell) -> None:
     said = shell.process("run", "Write it", "--model", shell.script(*DONE))
     assert (said.code, said.out) == (0, "It is **done**.\n")
-    assert said.err.startswith("run ")
+    assert said.err.startswith("model: scripted (from --model)\nrun ")
     assert shell.process("run", "Write it", "--model", shell.script()).code == 1
     assert shell.process("run", "x", "--max-steps", "0").code == 2
     said = shell.process(

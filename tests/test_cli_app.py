@@ -53,6 +53,7 @@ def test_a_module_that_does_not_import_is_one_line(shell: Shell) -> None:
     shell("run", "x", "--app", "quitting:engine").refused("SystemExit")
 
 
+@pytest.mark.rotates(data=["src/paor/cli/"])
 def test_an_engine_with_its_own_journal_keeps_it(shell: Shell, shop: str) -> None:
     shell.write("own.py", f"import {shop}\nengine = {shop}.plain('own.db')\n")
     said = shell.process("run", "Look", "--app", "own:engine")
@@ -93,7 +94,8 @@ def test_a_terminal_gets_progress_colours_and_wrapped_lines(
     out, err = on_terminal(shell, monkeypatch, "run", "Look", "--app", f"{shop}:plain")
     assert out == "All is bought.\n"
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", err)
-    assert "✓ shop.look  1 document: seen ␛[31mtea" in plain
+    assert "✓ shop.look: 1 document: seen ␛[31mtea" in plain
+    assert "→ Executing" in plain and 'shop.look(word="tea")' in plain
     assert "Executing: running shop.look" in plain
     assert "step 1 of 5" in plain
     assert "\x1b[32mDone (model_stop)\x1b[0m\n    1 step, 6 transitions" in err

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from .test_cli_support import DONE, SUCCESS, Shell, Terminal, environ, make_shell, make_shop  # noqa: F401 - the fixtures `shell` and `shop`
+from .test_cli_support import DONE, SUCCESS, Said, Shell, Terminal, environ, make_shell, make_shop  # noqa: F401 - the fixtures `shell` and `shop`
 
 READING = (
     ("runs",),
@@ -254,6 +254,7 @@ def test_a_full_disk_is_one_line_and_the_run_goes_on_later(shell: Shell, disk: P
     long = [*DONE[:4], SUCCESS | {"answer": "x" * 400_000}]
     model = shell.script(*long)
     said = shell("run", "Write it", "--model", model, "--journal", "disk/a.db")
+    said = Said(said.code, said.out, said.err.removeprefix("model: scripted (from --model)\n"))
     said.refused("disk/a.db: cannot be written", "resume when it can be")
     (disk / "filler").unlink()
     assert "nobody drives it" in shell("runs", "--journal", "disk/a.db").out
@@ -272,6 +273,7 @@ def test_an_unreadable_document_is_named(shell: Shell) -> None:
 # -- output that cannot be written -------------------------------------------------------------------------------
 
 
+@pytest.mark.rotates(data=["src/paor/cli/"])
 @pytest.mark.parametrize(
     "command", ["export", "show", "run x --model script:script.json", "--help", "runs --json"]
 )
@@ -295,6 +297,7 @@ def test_output_on_a_full_device_is_one_line(shell: Shell) -> None:
     assert done.stderr == b"paor: the output cannot be written (No space left on device)\n"
 
 
+@pytest.mark.rotates(data=["src/paor/cli/"])
 def test_messages_that_nobody_can_read_are_no_error(shell: Shell) -> None:
     command = [sys.executable, "-m", "paor", "run", "x", "--model", shell.script(*DONE)]
     with open("/dev/full", "wb") as full:
@@ -334,6 +337,7 @@ def test_lost_output_in_this_process(
         assert main(list(arguments)) == code
 
 
+@pytest.mark.rotates(data=["src/paor/cli/"])
 def test_text_is_written_in_any_encoding(shell: Shell) -> None:
     model = shell.script(*DONE[:4], SUCCESS | {"answer": "caf\u00e9 → ␛"})
     said = shell.process("run", "x", "--model", model, PYTHONIOENCODING="ascii")

@@ -135,9 +135,9 @@ def test_runs_shows_twenty_unless_told_otherwise(shell: Shell) -> None:
 
 def test_short_ids_are_as_long_as_they_need_to_be() -> None:
     from paor.cli.support.journals import short_id
-    from paor.fsm.journal_api import Journal
+    from paor.fsm.journal.reader import JournalReader
 
-    class Ids(Journal):
+    class Ids(JournalReader):
         def __init__(self, *ids: str) -> None:
             self.specs = sqlite3.connect(":memory:")
             self.specs.execute("CREATE TABLE specs (run_id TEXT UNIQUE)")
@@ -372,14 +372,14 @@ def test_doctor_of_a_machine_that_lacks_something(shell: Shell, monkeypatch: pyt
     from importlib import metadata
 
     def missing(name: str) -> str:
-        if name in ("pypdf", "mammoth"):
+        if name in ("pypdfium2", "mammoth"):
             raise metadata.PackageNotFoundError(name)
         return "1.0"
 
     monkeypatch.setattr("paor.cli.commands.doctor.metadata.version", missing)
     found = findings(shell)["paor[documents]"]
     assert found["state"] == "missing"
-    assert found["text"] == 'without pypdf, mammoth: pip install "paor[documents]"'
+    assert found["text"] == 'without pypdfium2, mammoth: pip install "paor[documents]"'
     assert "--  paor[documents]" in shell("doctor").out
     assert shell("doctor").code == 0
 

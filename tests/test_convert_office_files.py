@@ -25,15 +25,16 @@ from pptx.chart.data import CategoryChartData
 from pptx.enum.chart import XL_CHART_TYPE
 from pptx.util import Inches
 
-from paor.tools.documents.convert import docx as convert_office
-from paor.tools.documents.convert import eml as convert_mail
-from paor.tools.documents.convert import pptx as convert_slides
-from paor.tools.documents.convert import xlsx as convert_sheets
-from paor.tools.documents.convert.eml import MIME as MAIL
-from paor.tools.documents.convert.pptx import MIME as SLIDES
+from paor.tools.documents.convert.formats import docx as convert_office
+from paor.tools.documents.convert.formats import eml as convert_mail
+from paor.tools.documents.convert.formats import pptx as convert_slides
+from paor.tools.documents.convert.formats import xlsx as convert_sheets
+from paor.tools.documents.convert.formats.eml import MIME as MAIL
+from paor.tools.documents.convert.formats.pptx import MIME as SLIDES
+from paor.tools.documents.convert.formats.xlsx import MIME as SHEETS
 from paor.tools.documents.convert.registry import ConversionError, Converted, convert, sniff_mime
-from paor.tools.documents.convert.xlsx import MIME as SHEETS
 
+from .effort import examples
 from .test_convert import failure
 from .test_convert_office import changed_zip
 
@@ -147,6 +148,7 @@ def test_values_are_shown_as_people_write_them() -> None:
     assert found.text.splitlines()[2].replace("1e+15", "1000000000000000") == line
 
 
+@pytest.mark.rotates(data=["tools/documents/"])
 def test_a_sheet_that_is_huge_on_paper_only_costs_nothing() -> None:
     """One cell in the last corner is a table of one cell."""
     book = openpyxl.Workbook()
@@ -355,7 +357,7 @@ GOOD = {
 }
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(
     name=st.sampled_from(sorted(GOOD)),
     seed=st.integers(0, 2**32),
@@ -401,7 +403,7 @@ def _damaged(data: bytes, chance: random.Random, times: int) -> bytes:
     return bytes(changed)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(
     cells=st.lists(
         st.lists(
@@ -424,7 +426,7 @@ def test_any_cells_become_one_table(cells: list[list[Any]]) -> None:
     assert len(bars) == 1
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(data=st.binary(max_size=400))
 def test_any_bytes_after_a_mails_head_are_read_or_refused(data: bytes) -> None:
     """The parser takes anything; what comes out is text."""

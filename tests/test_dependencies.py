@@ -7,6 +7,7 @@ import json
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -58,6 +59,7 @@ def imported(path: Path) -> Iterator[tuple[str, bool]]:
             yield name.partition(".")[0], node in first
 
 
+@cache
 def foreign() -> dict[str, list[str]]:
     """Return for every distribution that is imported the files that do, as ``file`` or, within a function, ``(file)``."""
     owners = packages_distributions()
@@ -179,10 +181,10 @@ def test_a_run_with_a_workflow_waits_for_the_extra(tmp_path: Path) -> None:
     with Engine("offline", journal=tmp_path / "paor.db") as engine:
         assert engine.run("x", workflow=FLOW).status == "waiting"
     with Journal(tmp_path / "paor.db", read_only=True) as journal:
-        before = journal.query("SELECT * FROM transitions")
+        before = journal.reader.query("SELECT * FROM transitions")
     for code, _, err in paor_lean(tmp_path, "resume last --answer '{}'", "replay"):
         assert (code, err.count("\n"), 'pip install "paor[workflow]"' in err) == (2, 1, True), err
     readers = ("runs", "show --steps", "verify", "doctor", "export")
     assert [said.code for said in paor_lean(tmp_path, *readers)] == [0] * len(readers)
     with Journal(tmp_path / "paor.db", read_only=True) as journal:
-        assert journal.query("SELECT * FROM transitions") == before
+        assert journal.reader.query("SELECT * FROM transitions") == before

@@ -18,6 +18,7 @@ from paor.prompts.parsing.replies import (
     read_review,
     read_selection,
 )
+from paor.prompts.parsing.turns import Calls, read_turn
 
 from .pages import (
     ROOT,
@@ -205,15 +206,17 @@ def test_the_index_lists_every_page() -> None:
 
 
 def test_json_forms_of_the_protocol_are_accepted_by_the_readers() -> None:
-    """In the order of the page: selection, parameters, refinement, review."""
+    """In the order of the page: selection, parameters, refinement, review, turn."""
     forms = [block.text for block in blocks_of("docs/machine.md") if block.language == "json"]
-    selection, parameters, refinement, review = forms
+    selection, parameters, refinement, review, turn = forms
     read: list[object] = [
         read_selection(selection, chars_max=10_000, context_chars=2000),
-        read_parameters(parameters, None, chars_max=10_000),
+        read_parameters(parameters, lambda name: True, chars_max=10_000),
         read_refinement(refinement, chars_max=10_000),
         read_review(review, chars_max=10_000),
+        read_turn(turn, chars_max=10_000),
     ]
+    assert isinstance(read[-1], Calls)
     assert not [item for item in read if isinstance(item, Invalid)]
     short = re.findall(r"`(\{\"action\": (?:\{|null)[^`]*\})`", page("docs/machine.md"))
     assert len(short) == 2

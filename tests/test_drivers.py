@@ -242,7 +242,7 @@ def test_what_ends_the_process_is_no_outcome(driver: str, tmp_path: Path) -> Non
                 asyncio.run(scripted.arun("Lose"))
         (row,) = scripted.journal.runs()
         assert (row.state, row.status) == ("Executing", "running")
-        assert scripted.journal.query("SELECT owner FROM leases") == [(None,)]
+        assert scripted.journal.reader.query("SELECT owner FROM leases") == [(None,)]
 
 
 def test_a_cancelled_task_lets_its_run_go(tmp_path: Path) -> None:
@@ -378,7 +378,7 @@ def test_an_error_of_one_row_reaches_its_own_run_only(tmp_path: Path) -> None:
         two = asyncio.create_task(scripted.arun("Two"))
         while not all(row.head_seq >= 0 for row in scripted.journal.runs()) or not scripted.journal.runs():
             await asyncio.sleep(0)
-        scripted.journal._committer.connection.execute("UPDATE leases SET fence = 9 WHERE run = 1")
+        scripted.journal.store._committer.connection.execute("UPDATE leases SET fence = 9 WHERE run = 1")
         return list(await asyncio.gather(one, two, return_exceptions=True))
 
     with engine(tmp_path, SCRIPT, ids=RandomIds()) as scripted:
@@ -398,8 +398,8 @@ def test_a_lease_that_cannot_be_released_does_not_hide_why_the_driver_stops(
         with pytest.raises(Lost):
             for event in events:
                 if event.kind == "transition" and getattr(event, "trigger", "") == "specify":
-                    scripted.journal._committer.connection.execute("PRAGMA query_only = ON")
-        scripted.journal._committer.connection.execute("PRAGMA query_only = OFF")
+                    scripted.journal.store._committer.connection.execute("PRAGMA query_only = ON")
+        scripted.journal.store._committer.connection.execute("PRAGMA query_only = OFF")
     assert "the lease could not be released" in caplog.text
 
 

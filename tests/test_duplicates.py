@@ -15,6 +15,7 @@ from paor import Limits, ScriptedModel, Tool, ToolError, replay, tool
 from paor.fsm.decision.duplicate_calls import duplicate_key, extend_window, rule_broken, window_length
 
 from .cases import Walk, short, spec
+from .effort import examples
 from .recording import World, observation, sections
 from .worlds import CONTINUE, PARAMETERS, SELECT, STOP, SUCCESS, engine, flaky
 
@@ -102,7 +103,7 @@ def test_A152_A153_A154_the_table_of_sequences(sequence: str) -> None:
     assert found == blocked(sequence, Limits())
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(sequence=st.text(alphabet="ABC", max_size=40), limits=LIMITS)
 @example(sequence="ABABABAB" * 3, limits=Limits())
 def test_the_rule_with_a_window_is_the_rule_over_everything(sequence: str, limits: Limits) -> None:

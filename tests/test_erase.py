@@ -174,7 +174,7 @@ def test_a_document_goes_with_what_quotes_it_and_what_calls_made_of_it(tmp_path:
     with scripted:
         salts = [salt for (salt,) in query(path, "SELECT salt FROM payloads WHERE n = 0")]
         done = scripted.journal.erase(result.run_id, documents=["docItem:round1_task1_action0_input#0"])
-        assert 3 < done.payloads < scripted.journal.next_payload(1)
+        assert 3 < done.payloads < scripted.journal.reader.next_payload(1)
         assert_gone(path, LETTER, "A consignment was handed to somebody living next door", *salts)
         left = "\n".join(str(body) for body in bodies(path))
         assert "Nothing of interest" in left and "Page 7: the supplier" in left
@@ -430,11 +430,11 @@ def test_a_reader_of_an_old_moment_keeps_copies_alive_and_finish_removes_them(tm
             reader.execute("SELECT count(*) FROM specs").fetchone()
             with pytest.raises(JournalBusy, match=r"the erasure is recorded.*paor erase --finish"):
                 journal.erase(run_id)
-            assert journal.erasures(run_id) and unfinished_runs(journal) == [run_id]
+            assert journal.erasures(run_id) and unfinished_runs(journal.store) == [run_id]
             assert journal.verify() == []
             assert LETTER[:30].encode() in bytes_of(path)
         assert journal.finish_erasing() and not journal.finish_erasing()
-        assert unfinished_runs(journal) == []
+        assert unfinished_runs(journal.store) == []
         assert_gone(path, LETTER)
 
 
@@ -495,7 +495,7 @@ def test_a_kill_at_any_point_leaves_the_old_or_what_can_be_completed(points: int
         assert _killed(tmp_path, whole, run_id, at) == 0
         with Journal(path, "off") as journal:
             assert journal.verify() == [], at
-            records, open_ = len(journal.erasures(run_id)), unfinished_runs(journal)
+            records, open_ = len(journal.erasures(run_id)), unfinished_runs(journal.store)
             seen.add((records, bool(open_)))
             if not records:
                 assert query(path, "SELECT count(*) FROM payloads WHERE body IS NULL") == [(0,)]
@@ -544,7 +544,7 @@ def _erase_and_die(target: Path, run_id: str, at: int | None) -> None:
         return 0
 
     with Journal(target / JOURNAL) as journal:
-        connection = journal._committer.connection
+        connection = journal.store._committer.connection
         connection.set_progress_handler(point, 100)
         connection.set_trace_callback(point)
         journal.erase(run_id)

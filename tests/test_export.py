@@ -72,7 +72,7 @@ def test_an_erased_payload_is_exported_as_erased(tmp_path: Path) -> None:
     """The digest stays, so that the chain can still be checked."""
     with engine(tmp_path, [*READ(1), STOP, SUCCESS]) as scripted:
         run_id = scripted.run("Read").run_id
-        scripted.journal._committer.connection.execute(
+        scripted.journal.store._committer.connection.execute(
             "UPDATE payloads SET body = NULL, salt = NULL WHERE n = 3"
         )
         line = next(line for line in scripted.journal.export(run_id) if line.get("n") == 3)

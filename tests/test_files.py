@@ -15,6 +15,7 @@ from paor import Policy, ToolContext, ToolError, UsageError, open_within, replay
 from paor.tools.documents.files import outside
 from paor.tools.policy import unsafe
 
+from .effort import examples
 from .planning import World
 from .worlds import PARAMETERS, SELECT, STOP, SUCCESS
 
@@ -122,7 +123,7 @@ def test_a_link_that_is_put_there_in_between_is_not_followed(
         open_within(roots(tree), "inner/b.txt")
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(200))
 @given(
     parts=st.lists(
         st.sampled_from(["..", ".", "root", "inner", "outdir", "out.txt", "a.txt", "", "secret", "key.txt"]),

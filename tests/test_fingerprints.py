@@ -219,6 +219,7 @@ def test_guards_and_changes_that_somebody_replaced_are_seen(
     assert {part for part in found if found[part] != plain[part]} == {"guard.retries_left"}
 
 
+@pytest.mark.rotates(data=["fsm/versioning/"])
 @pytest.mark.parametrize("version", ["3.11", "3.12", "3.13"])
 def test_every_python_gives_the_same_ones(version: str, tmp_path: Path) -> None:
     """The module that digests needs nothing but the standard library, so any interpreter can be asked."""

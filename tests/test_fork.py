@@ -196,7 +196,7 @@ def test_the_root_hash_commits_to_the_row(forked: tuple[Path, str, str]) -> None
     path, run_id, fork = forked
     with Journal(path, read_only=True) as journal:
         rows = journal.transitions(fork)
-        columns = journal.root_columns(journal.run(fork).run)
+        columns = journal.reader.root_columns(journal.run(fork).run)
         assert (columns["parent_run_id"], columns["parent_seq"]) == (run_id, 4)
         root = root_hash(columns, bytes.fromhex(rows[4].hash))
         assert rows[5].prev_hash == root.hex()
@@ -238,8 +238,8 @@ def test_a_parent_that_was_made_anew_does_not_fit_the_fork(forked: tuple[Path, s
     """Somebody computes the parent's whole chain again: the parent holds, the fork does not."""
     path, run_id, fork = forked
     with Journal(path, read_only=True) as journal:
-        rows = journal.own_rows(1)
-        head = journal.root(1)
+        rows = journal.reader.own_rows(1)
+        head = journal.reader.root(1)
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         for row in rows:
             values = (*row[:2], row[2] + 1, *row[3:18])
@@ -272,7 +272,7 @@ def test_a_fork_without_rows_of_its_own_verifies_and_shows(tmp_path: Path) -> No
                 assert (found.state, found.head_seq) == (row.dest, row.seq)
                 assert found.status == ("waiting" if row.trigger == "wait" else "running")
                 assert found.head_hash.hex() != row.hash
-                walked = scripted.journal.query(
+                walked = scripted.journal.reader.query(
                     "SELECT transitions, steps, tokens_in FROM v_runs WHERE run_id = ?", (fork.run_id,)
                 )
                 assert walked == [(row.seq + 1, row.step, row.tokens_in)]

@@ -89,6 +89,7 @@ def test_a_bug_behind_an_approval_and_two_ids_is_found() -> None:
     assert (found.repro.invariant, found.repro.told) == ("check", "overdrawn")
 
 
+@pytest.mark.rotates(data=["src/paor/fuzz/"])
 def test_a_schema_that_nothing_fits_is_no_fault_of_the_engine() -> None:
     """One that asks for itself has no values."""
     node = {"type": "object", "properties": {"n": {"$ref": "#/$defs/N"}}, "required": ["n"]}

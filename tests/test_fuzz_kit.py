@@ -58,6 +58,7 @@ from paor.prompts.parsing.replies import (
     read_selection,
 )
 from paor.prompts.parsing.task_plans import read_task_plan
+from paor.prompts.parsing.turns import read_turn
 from paor.states.records.outcomes import NO_USAGE
 from paor.tools.policy import matches
 from paor.tools.schema.parameters import ParameterSchema
@@ -77,6 +78,8 @@ GOOD = [
     Said("review", '{"status": "success", "improvements": []}'),
     Said("plan", '{"steps": [{"type": "tool", "name": "notes.read", "args": {"page": 1}}]}'),
     Said("plan", '{"steps": [], "answer": "All is read."}'),
+    Said("turn", '{"text": "", "calls": [{"id": "1", "name": "notes_read", "arguments": {"page": 1}}]}'),
+    Said("turn", "It is on page 1."),
     Said("answer", '{"answer": "x"}', means={"answer": "x"}),
     Said("task_plan", '{"overview": "x", "tasks": [{"id": "a", "objective": "x"}]}'),
 ]
@@ -93,6 +96,8 @@ def read(said: Said, *, words: bool = True) -> object:
         return after(finish, read_parameters(text, lambda name: True, chars_max=CHARS))
     if said.kind == "plan":
         return read_plan(text, chars_max=CHARS, finish=finish, words=words)
+    if said.kind == "turn":
+        return read_turn(text, chars_max=CHARS, finish=finish)
     readers: dict[str, Callable[..., object]] = {
         "refinement": read_refinement,
         "review": read_review,
@@ -545,7 +550,7 @@ def test_invariants_of_the_journal_fail(monkeypatch: pytest.MonkeyPatch) -> None
 
     def altered(world: World) -> None:
         if world.need == "recall":
-            world.journal.query("UPDATE transitions SET step = 7 WHERE seq = 1")
+            world.journal.reader.query("UPDATE transitions SET step = 7 WHERE seq = 1")
 
     world = World(sample_engine, altered)
     with pytest.raises(Violation, match=r"chain_verifies|journal_tells_the_state|raises_nothing"):

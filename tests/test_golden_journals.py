@@ -40,7 +40,7 @@ def maker() -> Any:
 
 def exported(journal: Journal) -> bytes:
     """Return all runs as text."""
-    return b"".join(line_bytes(line) for line in export_runs(journal, in_order(journal)))
+    return b"".join(line_bytes(line) for line in export_runs(journal.reader, in_order(journal.reader)))
 
 
 def test_every_schema_has_its_journal_and_none_was_touched() -> None:

@@ -151,7 +151,7 @@ def test_a_restored_run_equals_the_fold_of_its_rows_at_every_place(tmp_path: Pat
     with Journal(tmp_path / "runs.db", read_only=True) as journal:
         row = journal.run(result.run_id)
         first = initial_run(row.run_id, row.run, journal.spec(row.run_id))
-        rows = journal.rows(row.run)
+        rows = journal.reader.rows(row.run)
         assert len(rows) > 12
         folded = first
         for place, values in enumerate(rows):
@@ -160,10 +160,12 @@ def test_a_restored_run_equals_the_fold_of_its_rows_at_every_place(tmp_path: Pat
                 trigger=values[3],
                 dest=values[5],
                 counters=counters_of(values),
-                change=journal.change(row.run, values[9]),
+                change=journal.reader.change(row.run, values[9]),
                 outcome=json.loads(values[8]),
             )
-            restored = restore(first, rows[: place + 1], lambda column: journal.change(row.run, column))
+            restored = restore(
+                first, rows[: place + 1], lambda column: journal.reader.change(row.run, column)
+            )
             assert restored == folded
 
 
@@ -266,13 +268,13 @@ def test_a_lease_is_kept_alive_during_a_long_call_and_ends_with_its_owner(tmp_pa
         host = Engine(ScriptedModel([]), journal=journal)
         host.run("Fail at once")
         run = journal.runs()[0].run
-        fence = journal.leases.acquire(run)
+        fence = journal.store.leases.acquire(run)
         time.sleep(0.8)
         with pytest.raises(LeaseHeld):
-            journal.leases.acquire(run)
-        journal.leases._held.clear()
+            journal.store.leases.acquire(run)
+        journal.store.leases._held.clear()
         time.sleep(0.5)
-        assert journal.leases.acquire(run) == fence + 1
+        assert journal.store.leases.acquire(run) == fence + 1
 
 
 def test_many_threads_share_one_journal(tmp_path: Path) -> None:
@@ -292,6 +294,7 @@ def test_many_threads_share_one_journal(tmp_path: Path) -> None:
     assert script_says(tmp_path / "runs.db") == 0
 
 
+@pytest.mark.rotates(data=["fsm/journal/"])
 def test_many_processes_start_runs_in_one_new_file(tmp_path: Path) -> None:
     """Nobody sees a locked database, not even while the schema is being made."""
     code = (
@@ -464,7 +467,7 @@ def test_files_that_are_no_journal_are_refused_in_one_line(tmp_path: Path) -> No
 def test_a_full_file_loses_nothing(tmp_path: Path) -> None:
     """The engine stops with a typed error before the next effect, and a resume finishes the run."""
     with engine(tmp_path / "runs.db") as host:
-        connection = host.journal._committer.connection
+        connection = host.journal.store._committer.connection
         pages = connection.execute("PRAGMA page_count").fetchone()[0]
         connection.execute(f"PRAGMA max_page_count = {pages + 12}")
         with pytest.raises(JournalFull):

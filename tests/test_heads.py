@@ -87,7 +87,7 @@ def test_a_run_that_has_grown_since_fits_each_of_its_heads(name: str, tmp_path: 
         for heads in taken:
             assert scripted.journal.verify(heads) == []
         (last,) = taken[-1]
-        first = Head(last.run_id, -1, scripted.journal.root(1).hex())
+        first = Head(last.run_id, -1, scripted.journal.reader.root(1).hex())
         assert scripted.journal.verify([first]) == []
         (tmp_path / "heads.json").write_bytes(heads_file([first]))
         wrong = [

@@ -24,7 +24,7 @@ Line = dict[str, Any]
 
 def exported(journal: Journal, *run_ids: str) -> list[bytes]:
     """Return an export as lines of bytes; of all runs unless some are named."""
-    return [line_bytes(line) for line in export_runs(journal, run_ids or in_order(journal))]
+    return [line_bytes(line) for line in export_runs(journal.reader, run_ids or in_order(journal.reader))]
 
 
 def everything(path: Path) -> list[tuple[Any, ...]]:
@@ -96,10 +96,10 @@ def test_a_run_that_is_driven_is_not_extended(tmp_path: Path) -> None:
         run_id = scripted.run("Send").run_id
         backup.import_lines(exported(scripted.journal, run_id))
         scripted.resume(run_id, answer={"approve": True})
-        fence = backup.leases.acquire(1)
+        fence = backup.store.leases.acquire(1)
         with pytest.raises(LeaseHeld, match="is being driven"):
             backup.import_lines(exported(scripted.journal, run_id))
-        backup.leases.release(1, fence)
+        backup.store.leases.release(1, fence)
         assert backup.import_lines(exported(scripted.journal, run_id))[0].how == "extended"
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -24,8 +25,11 @@ from paor import (
     Tool,
     UnknownRun,
     UsageError,
+    diagram,
+    diff,
     replay,
     tool,
+    why,
 )
 from paor.fsm.lifecycle.arguments import ForkOptions, ResumeOptions, RunOptions
 
@@ -126,9 +130,19 @@ def test_a_run_that_is_named_by_no_text_is_unknown(ask: Callable[..., object]) -
                 ask(engine, name)
 
 
-def test_a_replay_wants_a_journal(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="replay takes a Journal"):
-        replay(str(tmp_path), "x")  # type: ignore[arg-type]
+@pytest.mark.parametrize("ask", [replay, why, partial(diff, right="y"), diagram])
+def test_what_reads_a_journal_takes_nothing_else(tmp_path: Path, ask: Callable[..., object]) -> None:
+    for given in (str(tmp_path), None):
+        with pytest.raises(UsageError, match=r"^\w+ takes a Journal"):
+            ask(given, "x")
+
+
+@pytest.mark.parametrize("ask", [replay, why, lambda journal, run: diff(journal, run, run, journal), diagram])
+def test_a_snapshot_is_read_as_its_journal(ask: Callable[..., object]) -> None:
+    with made() as engine:
+        run_id = engine.run("Say hello").run_id
+        with engine.journal.snapshot() as still:
+            assert ask(still, run_id) == ask(engine.journal, run_id)
 
 
 @pytest.mark.parametrize(

@@ -172,11 +172,13 @@ def test_the_view_of_actions_says_why_a_call_was_not_made(tmp_path: Path) -> Non
         (tmp_path / name).mkdir()
         with BY_NAME[name].engine(tmp_path / name) as scripted:
             run_id = play(BY_NAME[name], scripted).run_id
-            assert scripted.journal.query("SELECT action, ok, error FROM v_actions ORDER BY seq") == rows
+            assert (
+                scripted.journal.reader.query("SELECT action, ok, error FROM v_actions ORDER BY seq") == rows
+            )
             codes = [
                 change.result.error_code
-                for row in scripted.journal.rows(scripted.journal.run(run_id).run)
-                if (change := scripted.journal.change(row[0], row[9])).result
+                for row in scripted.journal.reader.rows(scripted.journal.run(run_id).run)
+                if (change := scripted.journal.reader.change(row[0], row[9])).result
             ]
             assert codes == [error for _, _, error in rows]
 
@@ -188,16 +190,16 @@ def test_the_view_of_actions_says_why_a_call_was_not_made(tmp_path: Path) -> Non
 def test_durability_sets_how_far_sqlite_waits(durability: Any, synchronous: int, tmp_path: Path) -> None:
     """`full` waits for the disk with every transition, `normal` and `off` do not."""
     with Journal(tmp_path / JOURNAL, durability) as journal:
-        assert journal.query("PRAGMA synchronous") == [(synchronous,)]
-        assert journal.query("PRAGMA foreign_keys") == [(1,)]
-        assert journal.query("PRAGMA journal_mode") == [("wal",)]
-        assert journal.query("PRAGMA busy_timeout") == [(30_000,)]
+        assert journal.reader.query("PRAGMA synchronous") == [(synchronous,)]
+        assert journal.reader.query("PRAGMA foreign_keys") == [(1,)]
+        assert journal.reader.query("PRAGMA journal_mode") == [("wal",)]
+        assert journal.reader.query("PRAGMA busy_timeout") == [(30_000,)]
 
 
 def test_full_is_the_default(tmp_path: Path) -> None:
     """Nobody loses a row to a power cut without having asked for it."""
     with Journal(tmp_path / JOURNAL) as journal:
-        assert journal.durability == "full" and journal.query("PRAGMA synchronous") == [(2,)]
+        assert journal.store.durability == "full" and journal.reader.query("PRAGMA synchronous") == [(2,)]
 
 
 def test_an_unknown_durability_is_refused(tmp_path: Path) -> None:
@@ -529,7 +531,7 @@ def test_verify_gives_up_on_a_file_that_never_rests(path: Path, monkeypatch: pyt
 def test_an_error_of_a_still_file_is_reported_as_it_is(path: Path) -> None:
     """Reading it again would not help."""
     with Journal(path, read_only=True) as reader, pytest.raises(JournalError, match="no such table"):
-        reader.query("SELECT * FROM missing")
+        reader.reader.query("SELECT * FROM missing")
 
 
 # -- finding runs --------------------------------------------------------------------------------------------------
@@ -595,6 +597,7 @@ with engine(Path(sys.argv[1]), [*READ(1), STOP, SUCCESS], ids=SeededIds(sys.argv
 """
 
 
+@pytest.mark.rotates(data=["fsm/journal/"])
 def test_twenty_processes_start_in_one_new_file_at_once(tmp_path: Path) -> None:
     """Nobody sees `database is locked`, a half-made schema, or another one's run number."""
     root = Path(__file__).resolve().parent.parent
@@ -751,7 +754,7 @@ def test_the_page_describes_every_key_of_rows_and_every_counter(tmp_path: Path) 
             for row in scripted.journal.transitions(run_id):
                 used |= row.request.keys() | row.outcome.keys() | row.counters.keys() | row.change.keys()
                 used |= {row.request["kind"], row.outcome["kind"]}
-                used |= scripted.journal.change(row.run, json.dumps(row.change)).slots().keys()
+                used |= scripted.journal.reader.change(row.run, json.dumps(row.change)).slots().keys()
     assert used - words == set()
     spec = set(Spec.model_fields)
     assert spec - words == set()

@@ -61,7 +61,7 @@ def check(path: Path, results: list[Result], count: int) -> None:
 def commits_of(journal: Journal) -> list[str]:
     """Return a list that grows with every commit of this connection."""
     found: list[str] = []
-    journal._committer.connection.set_trace_callback(
+    journal.store._committer.connection.set_trace_callback(
         lambda statement: found.append(statement) if statement == "COMMIT" else None
     )
     return found
@@ -84,7 +84,7 @@ def test_a_hundred_runs_on_one_event_loop_share_their_commits(tmp_path: Path) ->
         commits = commits_of(scripted.journal)
         results = asyncio.run(all_of(scripted))
         assert len(commits) < 100 + 100 * ROWS / 5
-        assert scripted.journal.query("SELECT count(*) FROM transitions") == [(100 * ROWS,)]
+        assert scripted.journal.reader.query("SELECT count(*) FROM transitions") == [(100 * ROWS,)]
     check(tmp_path, results, 100)
 
 
@@ -109,7 +109,7 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
     with shared(tmp_path) as scripted:
         for number in range(10):
             scripted.run(f"Run {number}")
-        connection = scripted.journal._committer.connection
+        connection = scripted.journal.store._committer.connection
         connection.execute("CREATE TEMP TABLE last AS SELECT * FROM transitions WHERE seq = ?", (ROWS - 1,))
         connection.execute("DELETE FROM transitions WHERE seq = ?", (ROWS - 1,))
         yield scripted.journal
@@ -118,7 +118,7 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
 def entries_of(journal: Journal) -> list[Entry]:
     """Return an entry with the last row of every run, as its driver would append it."""
     columns = ", ".join(f'"{name}"' for name in COLUMNS)
-    rows = journal.query(f"SELECT {columns} FROM last ORDER BY run")
+    rows = journal.reader.query(f"SELECT {columns} FROM last ORDER BY run")
     return [Entry(row, payloads=[], documents=[], fence=1) for row in rows]
 
 
@@ -128,7 +128,7 @@ def test_a_fault_of_one_row_does_not_touch_the_others(journal: Journal) -> None:
     run, _, *columns = entries[3].row
     entries[3].row = (run, 0, *columns)
     entries[5].fence = 7
-    journal.append_all(entries)
+    journal.store.append_all(entries)
     errors = {number: entry.error for number, entry in enumerate(entries) if entry.error is not None}
     assert errors.keys() == {3, 5} and all(entry.done for entry in entries)
     assert isinstance(errors[3], JournalError) and "UNIQUE" in str(errors[3])
@@ -137,26 +137,26 @@ def test_a_fault_of_one_row_does_not_touch_the_others(journal: Journal) -> None:
     assert sorted(left) == [4, 6]
     for number in (3, 5):
         with pytest.raises(type(errors[number])):
-            journal.append(replace(entries[number], done=False, error=None))
+            journal.store.append(replace(entries[number], done=False, error=None))
 
 
 def test_a_locked_file_is_waited_for_once_and_not_once_for_each_row(
     journal: Journal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ten runs that each wait for thirty seconds would hold everybody up for minutes."""
-    journal._committer.connection.execute("PRAGMA busy_timeout = 1")
+    journal.store._committer.connection.execute("PRAGMA busy_timeout = 1")
     blocker = sqlite3.connect(tmp_path / JOURNAL, isolation_level=None)
     blocker.execute("BEGIN IMMEDIATE")
     begun: list[str] = []
-    journal._committer.connection.set_trace_callback(begun.append)
+    journal.store._committer.connection.set_trace_callback(begun.append)
     entries = entries_of(journal)
     begun.clear()
-    journal.append_all(entries)
+    journal.store.append_all(entries)
     assert all(isinstance(entry.error, JournalBusy) for entry in entries)
     assert len(begun) <= 1
     blocker.execute("ROLLBACK")
     entries = entries_of(journal)
-    journal.append_all(entries)
+    journal.store.append_all(entries)
     assert {row.state for row in journal.runs()} == {"Done"}
 
 
@@ -179,12 +179,12 @@ class Interrupting:
 
 def test_an_interrupt_during_a_commit_writes_nothing_and_is_told_to_all(journal: Journal) -> None:
     """Nobody goes on with a row that is not there."""
-    whole = journal._committer.connection
+    whole = journal.store._committer.connection
     entries = entries_of(journal)
-    journal._committer.connection = Interrupting(whole, 5)  # type: ignore[assignment]
+    journal.store._committer.connection = Interrupting(whole, 5)  # type: ignore[assignment]
     with pytest.raises(KeyboardInterrupt):
-        journal.append_all(entries)
-    journal._committer.connection = whole
+        journal.store.append_all(entries)
+    journal.store._committer.connection = whole
     assert all(entry.done and entry.error is not None for entry in entries)
     assert not whole.in_transaction
     assert {row.state for row in journal.runs()} == {"Reviewing"}
@@ -196,7 +196,7 @@ def test_an_append_that_somebody_else_should_have_written_and_did_not_says_so(
     """A run never goes on as if its row were durable."""
     monkeypatch.setattr(Committer, "_commit_queue", lambda self: None)
     with pytest.raises(InternalError, match=f"run 1, row {ROWS - 1}: the append was not carried out"):
-        journal.append(entries_of(journal)[0])
+        journal.store.append(entries_of(journal)[0])
 
 
 def test_rows_that_wait_are_written_by_whoever_has_the_lock(journal: Journal) -> None:
@@ -204,9 +204,9 @@ def test_rows_that_wait_are_written_by_whoever_has_the_lock(journal: Journal) ->
     commits = commits_of(journal)
     entries = entries_of(journal)
     with ThreadPoolExecutor(10) as pool:
-        with journal._committer.lock:
-            waiting = [pool.submit(journal.append, entry) for entry in entries]
-            while len(journal._committer._queue) < 10:
+        with journal.store._committer.lock:
+            waiting = [pool.submit(journal.store.append, entry) for entry in entries]
+            while len(journal.store._committer._queue) < 10:
                 threading.Event().wait(0.001)
         for future in waiting:
             future.result()
@@ -219,8 +219,8 @@ def test_rows_that_wait_are_written_by_whoever_has_the_lock(journal: Journal) ->
 
 def limit_pages(journal: Journal, more: int) -> None:
     """Let the file grow by a few pages only."""
-    (pages,) = journal.query("PRAGMA page_count")[0]
-    journal.query(f"PRAGMA max_page_count = {pages + more}")
+    (pages,) = journal.reader.query("PRAGMA page_count")[0]
+    journal.reader.query(f"PRAGMA max_page_count = {pages + more}")
 
 
 @pytest.mark.parametrize("driver", ["sync", "async"])
@@ -239,7 +239,7 @@ def test_a_full_file_stops_the_run_and_a_later_resume_finishes_it(
         assert "\n" not in str(caught.value)
         runs = scripted.journal.runs()
         assert scripted.journal.verify() == []
-        scripted.journal.query("PRAGMA max_page_count = 100000")
+        scripted.journal.reader.query("PRAGMA max_page_count = 100000")
         if not runs:
             return
         rows = scripted.journal.transitions(runs[0].run_id)
@@ -294,7 +294,7 @@ def test_a_disk_that_fails_stops_the_run(tmp_path: Path) -> None:
         events = scripted.stream("Read")
         next(events)
         next(events)
-        connection = scripted.journal._committer.connection
+        connection = scripted.journal.store._committer.connection
 
         class Failing:
             def execute(self, sql: str, values: Any = ()) -> Any:
@@ -308,10 +308,10 @@ def test_a_disk_that_fails_stops_the_run(tmp_path: Path) -> None:
             def __getattr__(self, name: str) -> Any:
                 return getattr(connection, name)
 
-        scripted.journal._committer.connection = Failing()  # type: ignore[assignment]
+        scripted.journal.store._committer.connection = Failing()  # type: ignore[assignment]
         with pytest.raises(JournalFull, match="disk I/O error"):
             list(events)
-        scripted.journal._committer.connection = connection
+        scripted.journal.store._committer.connection = connection
         (row,) = scripted.journal.runs()
         assert row.head_seq == 0
         assert scripted.resume(row.run_id).state == "Done"

@@ -103,7 +103,7 @@ def test_rows_hold_canonical_json_without_free_text(journey: Journey, tmp_path: 
     """Only closed words, digests, labels and whole numbers stand under the hash, so that payloads can be erased."""
     with journey.engine(tmp_path) as scripted:
         run_id = play(journey, scripted).run_id
-        for row in scripted.journal.rows(scripted.journal.run(run_id).run):
+        for row in scripted.journal.reader.rows(scripted.journal.run(run_id).run):
             for index in (6, 7, 8, 9, 17):
                 assert row[index].encode() == rfc8785.dumps(json.loads(row[index]))
             text = canonical_row(row[:18]).decode()
@@ -160,7 +160,7 @@ def test_journeys_show_every_row_of_the_table(tmp_path: Path) -> None:
         (tmp_path / journey.name).mkdir()
         with journey.engine(tmp_path / journey.name) as scripted:
             play(journey, scripted)
-            for (run_id,) in scripted.journal.query("SELECT run_id FROM runs"):
+            for (run_id,) in scripted.journal.reader.query("SELECT run_id FROM runs"):
                 for row in scripted.journal.transitions(run_id):
                     seen.add((row.source, row.trigger, row.dest))
     assert {(row.source, row.trigger, row.dest) for row in TABLE} - seen == set()
@@ -175,8 +175,10 @@ def test_each_trigger_always_sets_the_same_slots(tmp_path: Path) -> None:
             run_id = play(journey, scripted).run_id
             run = scripted.journal.run(run_id).run
             react = scripted.journal.spec(run_id).mode == "react"
-            for row in scripted.journal.rows(run):
-                slots[react, row[4], row[3]].add(frozenset(scripted.journal.change(run, row[9]).slots()))
+            for row in scripted.journal.reader.rows(run):
+                slots[react, row[4], row[3]].add(
+                    frozenset(scripted.journal.reader.change(run, row[9]).slots())
+                )
     assert {kind: sets for kind, sets in slots.items() if len(sets) > 1} == {}
 
 

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from paor.prompts.parsing.json_reading import DIGITS_MAX, Unreadable, read_object
 
+from .effort import examples
+
 CODES = {
     "empty",
     "no_json",
@@ -296,6 +298,7 @@ def test_many_brackets_that_are_not_deep_are_fine() -> None:
     assert code_of("Here it is: " + json.dumps(wide) + '{"b": 1}') == "several_objects"
 
 
+@pytest.mark.rotates(data=["prompts/parsing/"])
 @pytest.mark.parametrize("part", ["{", "[", '{"a":', '[{"a":', "{{", "[[", "{'a':", '{"a":[', "{a:"])
 def test_deep_nesting_is_refused_before_it_is_parsed(part: str) -> None:
     """A million brackets are refused, also where the caller's limit is beyond Python's."""
@@ -452,7 +455,7 @@ pieces = st.lists(
 ).map("".join)
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=examples(1000), deadline=None)
 @given(pieces)
 def test_what_is_read_stands_in_the_text(text: str) -> None:
     """A returned object is the strict reading of some piece of the reply, not inside a larger readable object."""

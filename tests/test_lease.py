@@ -62,7 +62,7 @@ def begun(folder: Path, *, rows: int = 2) -> str:
 
 def lease_row(journal: Journal) -> tuple[Any, ...]:
     """Return fence, owner and end of the one lease."""
-    return journal.query("SELECT fence, owner, lease_until FROM leases")[0]
+    return journal.reader.query("SELECT fence, owner, lease_until FROM leases")[0]
 
 
 def alter(path: Path, **columns: Any) -> None:
@@ -205,9 +205,9 @@ def test_a_lease_is_held_from_the_moment_others_can_see_it(
         told: list[str] = []
 
         def interrupted(book: LeaseBook, run: int, fence: int) -> None:
-            if book is first.journal.leases and not told:
+            if book is first.journal.store.leases and not told:
                 with pytest.raises(LeaseHeld) as caught:
-                    second.journal.leases.acquire(run)
+                    second.journal.store.leases.acquire(run)
                 told.append(str(caught.value))
             hold(book, run, fence)
 
@@ -271,7 +271,7 @@ def test_a_run_whose_lease_is_gone_is_damage(tmp_path: Path) -> None:
     """Nobody can say who drives it."""
     run_id = begun(tmp_path)
     with working(tmp_path, lambda page: None) as scripted:
-        scripted.journal._committer.connection.execute("DELETE FROM leases")
+        scripted.journal.store._committer.connection.execute("DELETE FROM leases")
         with pytest.raises(JournalDamaged, match="run number 1 has no lease"):
             scripted.resume(run_id)
 
@@ -329,7 +329,7 @@ def test_releasing_a_lease_that_was_taken_over_leaves_it_alone(tmp_path: Path) -
     """Only the current holder gives it back."""
     run_id = begun(tmp_path)
     with working(tmp_path, lambda page: None) as scripted:
-        leases = scripted.journal.leases
+        leases = scripted.journal.store.leases
         run = scripted.journal.run(run_id).run
         old = leases.acquire(run)
         alter(tmp_path / JOURNAL, lease_until=1, owner="somebody")
@@ -369,9 +369,9 @@ def test_renewing_goes_on_after_the_file_could_not_be_written(tmp_path: Path) ->
     """A locked file is no reason to give up; the next round tries again."""
     run_id = begun(tmp_path)
     with working(tmp_path, lambda page: None, lease_s=0.06) as scripted:
-        connection = scripted.journal._committer.connection
+        connection = scripted.journal.store._committer.connection
         connection.execute("PRAGMA query_only = ON")
-        scripted.journal.leases.hold(scripted.journal.run(run_id).run, 1)
+        scripted.journal.store.leases.hold(scripted.journal.run(run_id).run, 1)
         time.sleep(0.2)
         connection.execute("PRAGMA query_only = OFF")
         alter(tmp_path / JOURNAL, lease_until=5)
@@ -385,8 +385,8 @@ def test_closing_a_journal_gives_back_what_it_holds(tmp_path: Path) -> None:
     """So that the next process need not wait; the renewing thread ends."""
     run_id = begun(tmp_path)
     scripted = working(tmp_path, lambda page: None, lease_s=0.05)
-    fence = scripted.journal.leases.acquire(scripted.journal.run(run_id).run)
-    renewer = scripted.journal.leases._renewer
+    fence = scripted.journal.store.leases.acquire(scripted.journal.run(run_id).run)
+    renewer = scripted.journal.store.leases._renewer
     scripted.close()
     assert renewer is not None
     renewer.join(30)
@@ -458,7 +458,7 @@ def test_runs_of_one_process_do_not_wait_for_each_other(tmp_path: Path) -> None:
         for _ in range(5):
             next(one)
             next(two)
-        assert len(scripted.journal.query("SELECT 1 FROM leases WHERE owner IS NOT NULL")) == 2
+        assert len(scripted.journal.reader.query("SELECT 1 FROM leases WHERE owner IS NOT NULL")) == 2
         list(one)
         list(two)
         assert {row.state for row in scripted.journal.runs()} == {"Done"}

@@ -16,6 +16,7 @@ from paor import Limits, Policy, Reply, ScriptedModel, Usage, UsageError, replay
 from paor.states.run.reasons import LIMIT_REASONS, REASONS
 
 from .cases import Walk, short, spec
+from .effort import examples
 from .recording import World, observation, sections
 from .worlds import (
     ANSWER,
@@ -396,7 +397,7 @@ def test_A041_a_retry_that_works_is_done(tmp_path: Path) -> None:
 def test_a_retry_of_a_direct_answer_plans_again(tmp_path: Path) -> None:
     """The review of an answer without any action can ask for more; the improvements reach Stage 1."""
     script = [ANSWER("the 3rd, I think"), REVIEW("retry", "look it up"), *READ(1), STOP, SUCCESS]
-    with World(tmp_path, script) as world:
+    with World(tmp_path, script, limits=Limits(completion_review="model")) as world:
         result = world.run()
         assert (result.state, result.steps) == ("Done", 1)
         assert "look it up" in sections(world.model.of("selection")[1])["Improvements asked for"]
@@ -405,7 +406,7 @@ def test_a_retry_of_a_direct_answer_plans_again(tmp_path: Path) -> None:
 def test_answers_without_actions_end_by_max_retries(tmp_path: Path) -> None:
     """A run that never acts is bounded as well."""
     script = [ANSWER(), REVIEW("retry")] * 10
-    with World(tmp_path, script, limits=Limits(max_retries=3)) as world:
+    with World(tmp_path, script, limits=Limits(max_retries=3, completion_review="model")) as world:
         assert world.run().reason == "retries_exhausted"
         assert world.model.kinds == ["selection", "review"] * 4
 
@@ -514,7 +515,7 @@ def test_every_limit_reason_is_a_reason() -> None:
     assert LIMIT_REASONS.issubset(REASONS)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(
     budget=st.integers(1, 400),
     prices=st.lists(st.tuples(st.integers(0, 150), st.integers(0, 150)), min_size=1, max_size=40),

@@ -63,6 +63,7 @@ from .cases import (
     run_in,
     spec,
 )
+from .effort import examples
 
 RUNS: dict[str, Run] = {
     "planning": run_in(PLANNING),
@@ -382,7 +383,7 @@ def facts_are_clean(decision: Decision) -> None:
     assert all(isinstance(value, int | str | None) for value in astuple(decision.counters))
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(
     run=asked_runs(), text=texts(), finish=st.sampled_from(["stop", "length", "refusal", "content_filter"])
 )

@@ -69,7 +69,7 @@ def test_a_reader_of_an_older_file_changes_no_byte(path: Path, monkeypatch: pyte
     before, files = path.read_bytes(), sorted(path.parent.iterdir())
     with_step(monkeypatch, adds)
     with Journal(path, read_only=True) as journal:
-        assert journal.query("SELECT text FROM v_notes") == [("taken",)]
+        assert journal.reader.query("SELECT text FROM v_notes") == [("taken",)]
         assert journal.verify() == []
         assert replay(journal, journal.runs()[0].run_id).identical
     assert path.read_bytes() == before and sorted(path.parent.iterdir()) == files
@@ -112,7 +112,7 @@ migrations.STEPS = (*migrations.STEPS, migrations.Migration(2, apply))
 if sys.argv[2] == "wait":
     sys.stdin.readline()
 with Journal(sys.argv[1]) as journal:
-    print(journal.query("SELECT count(*) FROM notes")[0][0], len(journal.verify()))
+    print(journal.reader.query("SELECT count(*) FROM notes")[0][0], len(journal.verify()))
 """
 
 

@@ -76,7 +76,7 @@ def greedy(wire: Wire, text: str) -> Behaviour:
 
 @each_wire
 @each_driver
-@pytest.mark.parametrize("own, limit, sent", [(4096, 77, 77), (50, 77, 50), (4096, None, 4096)])
+@pytest.mark.parametrize("own, limit, sent", [(4096, 77, 77), (50, 77, 50), (500, None, 500)])
 def test_what_is_reserved_for_a_reply_is_its_limit(
     tmp_path: Path, wire: Wire, driver: str, own: int, limit: int | None, sent: int
 ) -> None:
@@ -131,7 +131,7 @@ def test_a_prompt_that_leaves_room_keeps_even_a_budget_without_reply_tokens(tmp_
     """One request and its longest reply fit: what is left beside the prompt is what the reply gets."""
     with model_server() as server:
         server.script(greedy(CHAT, TEXTS[0]))
-        limits = Limits(token_budget=9000)
+        limits = Limits(token_budget=9000, max_reply_tokens=None)
         model = CHAT.model(server.url, max_tokens=100_000)
         with Engine(model, tools=TOOLS, journal=tmp_path / "runs.db", limits=limits) as engine:
             result = engine.run("Read it")

@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from paor.prompts.parsing.plan_schemas import PLAN
-from paor.prompts.parsing.reply_schemas import REFINEMENT, parameters_schema
 
 from paor import (
     AnthropicModel,
@@ -40,11 +38,13 @@ from paor.fsm.lifecycle.arguments import model_of
 from paor.prompts.clients import settings
 from paor.prompts.parsing.json_reading import read_object
 from paor.prompts.parsing.plans import read_plan
+from paor.prompts.parsing.reply_forms import parameters_form, plan_form
 from paor.states.records.plans import Plan
 from paor.states.records.requests import RequestKind
 
 from .model_server import (
     KEY,
+    REFINEMENT,
     WIRES,
     Connection,
     ModelServer,
@@ -190,7 +190,7 @@ def test_native_tool_calls_are_steps_of_a_plan(server: ModelServer, wire: Wire, 
         parts.append({"type": "message_delta", "delta": {"stop_reason": "tool_use"}})
         events = [event(part, part["type"]) for part in parts]
     server.script(streamed(events) if stream else plain(body))
-    reply = asked(wire.model(server.url, stream=stream), call("plan", PLAN))
+    reply = asked(wire.model(server.url, stream=stream), call("plan", plan_form().schema))
     plan = read_plan(reply.text, chars_max=10_000, finish=reply.finish)
     assert reply.finish == "tool_calls" and isinstance(plan, Plan)
     assert [(step.id, step.name, step.args) for step in plan.steps] == [("call_1", "notes.read", {"page": 1})]
@@ -222,9 +222,9 @@ def test_what_is_asked_of_the_providers_themselves(server: ModelServer) -> None:
 
 def test_a_schema_of_free_keys_is_advice_at_openai_and_left_out_at_anthropic() -> None:
     """Neither can enforce an object of any keys, and a closed one would forbid what a tool wants."""
-    schema = parameters_schema(
+    schema = parameters_form(
         {"type": "object", "properties": {"page": {"type": "integer"}, "more": {"type": "object"}}}
-    )
+    ).schema
     request = call("parameters", schema)
     model = OpenAIModel("gpt-6.1-sol", api_key=KEY)
     body, _ = model._interface.body(request, model._options(request))
@@ -553,7 +553,7 @@ def test_a_whole_run_with_faults_in_it(tmp_path: Path, wire: Wire, driver: str) 
         1
     ] == 3
     assert {(row["tokens_cached"], row["tokens_reasoning"]) for row in rows} == {(1000, 20)}
-    sums = engine.journal.query(
+    sums = engine.journal.reader.query(
         "SELECT sum(tokens_cached), sum(tokens_reasoning), sum(requests) FROM v_usage"
     )
     assert sums == [(7000, 140, 7)]

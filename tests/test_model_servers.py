@@ -15,8 +15,6 @@ from typing import Any
 from urllib.request import ProxyHandler, build_opener
 
 import pytest
-from paor.prompts.parsing.plan_schemas import PLAN
-from paor.prompts.parsing.reply_schemas import REFINEMENT
 
 from paor import (
     AnthropicModel,
@@ -33,10 +31,11 @@ from paor import (
     replay,
 )
 from paor.prompts.parsing.plans import read_plan
+from paor.prompts.parsing.reply_forms import plan_form
 from paor.states.records.plans import Plan
 
 from .main_job import REPLIES, look_back, run_job
-from .model_server import KEY, QuickPort
+from .model_server import KEY, REFINEMENT, QuickPort
 from .real_servers import aimock_command, free_port, llama_command, llmock_command, post, running
 from .worlds import CONTINUE, PARAMETERS, READ, SELECT, STOP, SUCCESS, TOOLS
 
@@ -122,7 +121,7 @@ def test_native_calls_of_aimock(aimock: str, api: str, stream: bool) -> None:
     """A tool call becomes a step of a plan."""
     calls = [{"name": "notes.read", "arguments": {"page": 3}}]
     load(aimock, {"match": {"userMessage": "plan it"}, "response": {"toolCalls": calls}})
-    reply = asked(model_at(aimock, api), stream=stream, schema=PLAN)
+    reply = asked(model_at(aimock, api), stream=stream, schema=plan_form().schema)
     plan = read_plan(reply.text, chars_max=100_000, finish=reply.finish)
     assert isinstance(plan, Plan) and [(step.name, step.args) for step in plan.steps] == [
         ("notes.read", {"page": 3})
@@ -301,8 +300,11 @@ def llama() -> Iterator[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("api", ["chat", "messages"])
-def test_a_real_small_model_ends_in_done_or_failed(tmp_path: Path, api: str) -> None:
+@pytest.mark.parametrize(
+    ("api", "profile"),
+    [("chat", "lenient"), ("messages", "lenient"), ("chat", "native"), ("messages", "native")],
+)
+def test_a_real_small_model_ends_in_done_or_failed(tmp_path: Path, api: str, profile: str) -> None:
     """With a reason, never an exception; the journal verifies, and replays with the server stopped."""
     port = free_port()
     command = llama_command(port)
@@ -324,12 +326,14 @@ def test_a_real_small_model_ends_in_done_or_failed(tmp_path: Path, api: str) -> 
             limits=limits,
             hooks=[seen.append],
         )
-        result = engine.run("Read page 1 of the notes and say what it is about.", ["Page 1 is read."])
+        result = engine.run(
+            "Read page 1 of the notes and say what it is about.", ["Page 1 is read."], profile=profile
+        )
     assert result.state in ("Done", "Failed") and result.reason and result.answer
     assert replay(engine.journal, result.run_id).identical and engine.journal.verify() == []
     rows = engine.journal.transitions(result.run_id)
     assert any("model" in row.request for row in rows)
-    print(f"\n{api}: {result.state} ({result.reason}), {len(rows)} rows, {result.usage}")
+    print(f"\n{api}, {profile}: {result.state} ({result.reason}), {len(rows)} rows, {result.usage}")
     for row in rows:
         told = {
             name: row.outcome.get(name)

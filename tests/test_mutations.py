@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from .corpus import record
-from .mutants import SOURCES, mutants
+from .mutants import SOURCES, edits, mutants
 from .pages import ROOT
 from .rotation import Choice
 
@@ -85,7 +85,7 @@ def check(found: list[dict[str, Any]], count: int, *, spared: int = 0) -> None:
 
 def test_every_single_edit_is_reported(tmp_path: Path, rotation: Choice) -> None:
     """Guards, handlers, prompts, defaults, limits, tools: with the first row and field, or by name."""
-    files = [mutant.file for mutant in mutants(COUNT, SEED)]
+    files = [edit.file for edit in edits(COUNT, SEED)]
     places = rotation.share(range(COUNT), lambda place: [files[place]])
     # the shares are those of all three hundred; a kind has few mutants in a quarter, so that chance may miss some more
     check(judged(tmp_path, COUNT, SEED, places), len(places), spared=0 if len(places) == COUNT else 3)
@@ -101,7 +101,7 @@ def test_the_mutants_are_the_same_for_the_same_seed() -> None:
     """Different from each other, of every kind, and each of them is code."""
     first, again = mutants(60, 1), mutants(60, 1)
     assert [str(one) for one in first] == [str(one) for one in again]
-    assert {one.kind for one in mutants(COUNT, SEED)} == {*SOURCES, "template", "limits", "policy", "tool"}
+    assert {edit.kind for edit in edits(COUNT, SEED)} == {*SOURCES, "template", "limits", "policy", "tool"}
     for one in first:
         if one.file.endswith(".py"):
             compile(one.text, one.file, "exec")

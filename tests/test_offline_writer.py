@@ -24,6 +24,8 @@ from paor.prompts.offline.words import is_english, stem
 from paor.prompts.offline.writer import Written, write
 from paor.tools.documents.convert.registry import convert
 
+from .effort import examples
+
 EXAMPLES = Path(__file__).parent.parent / "examples" / "documents"
 JOB = "Summarise the obligations and list every deadline"
 
@@ -378,6 +380,7 @@ def test_what_was_not_read_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Only the beginning" in write("x", [Source("a", "Bob must pay.", whole=False)]).text
 
 
+@pytest.mark.rotates(data=["prompts/offline/"])
 @pytest.mark.parametrize(
     "text",
     ["a" * 100_000, "a." * 50_000, "a. " * 30_000, "| " * 50_000, "|a|b|\n" * 15_000, "- " * 50_000, "-" * 100_000,
@@ -408,7 +411,7 @@ REQUESTS = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(request_=REQUESTS, texts=st.lists(DOCUMENTS, max_size=3), room=st.integers(-1, 3000))
 def test_whatever_goes_in_an_answer_quotes_the_sources(request_: str, texts: list[str], room: int) -> None:
     """It never raises, keeps its room, quotes word for word and is the same every time."""
@@ -421,6 +424,7 @@ def test_whatever_goes_in_an_answer_quotes_the_sources(request_: str, texts: lis
         assert finding.text in fold(source.text) or "|" in source.text or ">" in source.text
 
 
+@pytest.mark.rotates(data=["prompts/offline/"])
 def test_the_answer_does_not_depend_on_the_order_of_sets() -> None:
     """In processes with other hashes of texts the same bytes come out."""
     code = (

@@ -163,6 +163,7 @@ def test_of_50_processes_that_resume_an_interrupted_run_one_wins(tmp_path: Path)
     race.judge(1)
 
 
+@pytest.mark.rotates(data=["fsm/journal/", "fsm/lifecycle/", "fsm/runtime/"])
 def test_of_50_processes_that_give_the_same_answer_one_wins(tmp_path: Path) -> None:
     """The others are told that it is driven, or that it waits no more."""
     race = Race(tmp_path)
@@ -178,6 +179,7 @@ def test_of_50_processes_that_give_the_same_answer_one_wins(tmp_path: Path) -> N
     race.judge(1)
 
 
+@pytest.mark.rotates(data=["fsm/journal/", "fsm/lifecycle/", "fsm/runtime/"])
 def test_of_50_processes_that_settle_an_effect_in_doubt_one_wins(tmp_path: Path) -> None:
     """To try again was allowed once, so it is tried again once."""
     race = Race(tmp_path)
@@ -205,6 +207,7 @@ def test_of_50_processes_that_settle_an_effect_in_doubt_one_wins(tmp_path: Path)
     race.judge(1)
 
 
+@pytest.mark.rotates(data=["fsm/journal/", "fsm/lifecycle/", "fsm/runtime/"])
 def test_50_processes_start_their_runs_in_one_new_file(tmp_path: Path) -> None:
     """The file and its schema do not exist yet; every process drives its own run to its end."""
     race = Race(tmp_path)
@@ -238,6 +241,7 @@ def engine(journal):
 """
 
 
+@pytest.mark.rotates(data=["fsm/journal/", "fsm/lifecycle/", "fsm/runtime/"])
 def test_of_commands_that_resume_one_run_one_wins_and_the_others_say_so(shell: Shell) -> None:
     """One line that names the driver, exit code 2; the winner's answer and 0."""
     shell.write("racing.py", APP)
@@ -317,7 +321,7 @@ def test_a_driver_that_was_stopped_past_its_lease_writes_nothing_more(where: str
     os.close(told)
     assert os.WIFSTOPPED(os.waitpid(child, os.WUNTRACED)[1])
     with Journal(tmp_path / JOURNAL, read_only=True) as journal:
-        owner = json.loads(journal.query("SELECT owner FROM leases")[0][0])
+        owner = json.loads(journal.reader.query("SELECT owner FROM leases")[0][0])
     # as another host sees it: it cannot look whether the process lives, and waits for the end of the lease
     alter(tmp_path / JOURNAL, owner=json.dumps(owner | {"host": "elsewhere"}))
     with make(stop=False) as scripted:
@@ -330,13 +334,13 @@ def test_a_driver_that_was_stopped_past_its_lease_writes_nothing_more(where: str
             except LeaseHeld:
                 assert time.monotonic() < deadline
                 time.sleep(0.05)
-        rows = scripted.journal.rows(1)
+        rows = scripted.journal.reader.rows(1)
         done = marks.read_text()
         os.kill(child, signal.SIGCONT)
         os.waitpid(child, 0)
         assert os.read(report, 1000).decode().startswith("LeaseLost: run 1, row ")
         assert result.state == "Done"
-        assert scripted.journal.rows(1) == rows
+        assert scripted.journal.reader.rows(1) == rows
         assert marks.read_text() == done, "the stale driver has begun no further effect"
         assert scripted.journal.verify() == []
         assert replay(scripted.journal, run_id).identical

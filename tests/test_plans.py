@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema_rs import Draft202012Validator, meta
-from paor.prompts.parsing.reply_schemas import reply_schema
 from pydantic import ValidationError
 
 from paor.prompts.parsing.plan_data import plan_of
 from paor.prompts.parsing.plans import REASON_CHARS, read_plan
 from paor.prompts.parsing.replies import DirectAnswer, Invalid
+from paor.prompts.parsing.reply_forms import plan_form, task_plan_form
 from paor.prompts.parsing.task_plans import read_task_plan
 from paor.prompts.parsing.tool_calls import derived_id, native_reply
 from paor.states.records.plans import (
@@ -546,8 +546,7 @@ def test_a_plan_survives_the_wire(plan: Plan) -> None:
 @pytest.mark.parametrize("kind", ["plan", "task_plan"])
 def test_replies_that_a_model_is_held_to_are_read(kind: Any) -> None:
     """The schema of the reply is valid, and what fits it is what the reader takes."""
-    schema = reply_schema(kind)
-    assert schema is not None
+    schema = plan_form(["web.fetch"]).schema if kind == "plan" else task_plan_form().schema
     meta.validate(schema)
     validator = Draft202012Validator(schema)
     if kind == "task_plan":
@@ -560,11 +559,21 @@ def test_replies_that_a_model_is_held_to_are_read(kind: Any) -> None:
         {"steps": [FETCH, {"type": "noop"}]},
         {"steps": [], "answer": "done"},
         {"steps": [], "elicitation": {"message": "Which?", "requestedSchema": SCHEMA}},
-        {"steps": [{"type": "elicitation", "elicitation": {"message": "Which?"}}], "elicitation": None},
+        {"steps": [{"type": "elicitation", "elicitation": {"message": "Which?"}}]},
     ):
         validator.validate(reply)
         assert not isinstance(read(reply), Invalid)
-    assert not validator.is_valid({"steps": [{"type": "toool"}]})
+    refused: list[dict[str, Any]] = [
+        {"steps": [{"type": "toool"}]},
+        {"steps": [FETCH | {"name": "web.other"}]},
+        {"steps": [], "answer": "done", "elicitation": {"message": "Which?"}},
+        {"steps": [FETCH], "elicitation": None},
+        {},
+    ]
+    assert not [reply for reply in refused if validator.is_valid(reply)]
+    assert not Draft202012Validator(plan_form().schema).is_valid({"steps": [FETCH]}), (
+        "without tools no step calls one"
+    )
 
 
 # -- task plans ------------------------------------------------------------------------------------------------------

@@ -137,6 +137,7 @@ def test_the_engine_of_the_command_line_has_no_finding(shell: Shell) -> None:
     assert (told["findings"], told["ok"], told["tools"]) == ([], True, 3)
 
 
+@pytest.mark.rotates(data=["fsm/check/", "tools/policy.py", "src/paor/cli/"])
 def test_an_app_is_checked_and_each_finding_is_a_line(shell: Shell, shop: str, tmp_path: Any) -> None:
     assert shell("check", "--app", f"{shop}:engine").code == 0
     text = (

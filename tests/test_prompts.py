@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from paor import Document, Limits, ModelCall, PromptMessage, ToolError, ToolOutput, UsageError, tool
-from paor.prompts.building.builder import RULES, PromptBuilder, TextTask, documents_index, field_text
+from paor import Document, Limits, ModelCall, Policy, PromptMessage, ToolError, ToolOutput, UsageError, tool
+from paor.prompts.building.builder import PLACEHOLDERS, RULES, PromptBuilder, TextTask, documents_index
 from paor.prompts.building.fencing import fence, inert
 from paor.prompts.building.history import OMITTED, SHORTENED, history_text, message_text
 from paor.prompts.building.templates import DIVIDER, NAMES, default_templates, parse_template
 from paor.prompts.model import estimated_usage
-from paor.states.records.actions import SchemaField, Selection
+from paor.states.records.actions import Selection
 from paor.states.records.observations import Message
 from paor.states.run.phase_names import PLANNING, REVIEWING, SPECIFYING
 from paor.states.run.spec import ToolSpec
@@ -94,26 +94,30 @@ def test_what_is_no_template_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_shipped_template_knows_its_placeholders(name: str) -> None:
-    """Each one that a builder fills, and no other; the reply format is in the system part."""
+    """Those that its builder fills, and no other; that JSON is asked for is in the system part, the form at the end."""
     known = {
-        "selection": "RULES CATALOG OBJECTIVE CRITERIA LANGUAGE CONTEXT DOCUMENTS_INDEX CONNECTIONS_INDEX IMPROVEMENTS"
-        " HINT WORKFLOW_HISTORY FINAL_FORMAT FEEDBACK",
-        "parameters": "ACTION_OBJECTIVE SELECTED_ACTION PARAMETERS_CONTEXT PARAMETERS_SCHEMA FEEDBACK",
+        "selection": "RULES CATALOG DENIED OBJECTIVE CRITERIA LANGUAGE CONTEXT DOCUMENTS_INDEX CONNECTIONS_INDEX"
+        " IMPROVEMENTS HINT WORKFLOW_HISTORY FINAL_FORMAT FEEDBACK REPLY",
+        "parameters": "ACTION_OBJECTIVE SELECTED_ACTION PARAMETERS_CONTEXT PARAMETERS_SCHEMA FEEDBACK REPLY",
         "parameters_full": "OBJECTIVE CRITERIA LANGUAGE ACTION_OBJECTIVE SELECTED_ACTION INPUT_DOCUMENTS"
-        " PARAMETERS_CONTEXT PARAMETERS_SCHEMA WORKFLOW_HISTORY FEEDBACK",
-        "refinement": "OBJECTIVE CRITERIA LANGUAGE LAST_ACTION OBSERVATION STEPS FINAL_FORMAT FEEDBACK",
-        "review": "OBJECTIVE CRITERIA LANGUAGE STOP_REASON DRAFT_ANSWER OBSERVATION WORKFLOW_HISTORY FEEDBACK",
+        " PARAMETERS_CONTEXT PARAMETERS_SCHEMA WORKFLOW_HISTORY FEEDBACK REPLY",
+        "refinement": "OBJECTIVE CRITERIA LANGUAGE EARLIER_STEPS LAST_ACTION OBSERVATION STEPS FINAL_FORMAT FEEDBACK"
+        " REPLY",
+        "review": "OBJECTIVE CRITERIA LANGUAGE STOP_REASON DRAFT_ANSWER OBSERVATION WORKFLOW_HISTORY FEEDBACK REPLY",
+        "answer": "OBJECTIVE CRITERIA LANGUAGE CONTEXT WORKFLOW_HISTORY FEEDBACK REPLY",
         "plan": "CATALOG_FULL OBJECTIVE CRITERIA LANGUAGE CONTEXT DOCUMENTS_INDEX CONNECTIONS_INDEX TRANSCRIPT RESULTS"
-        " IMPROVEMENTS FINAL_FORMAT FEEDBACK",
-        "task_plan": "OBJECTIVE CRITERIA LANGUAGE CONTEXT DOCUMENTS_INDEX IMPROVEMENTS WORKFLOW_HISTORY FEEDBACK",
+        " IMPROVEMENTS FINAL_FORMAT FEEDBACK REPLY",
+        "task_plan": "OBJECTIVE CRITERIA LANGUAGE CONTEXT DOCUMENTS_INDEX IMPROVEMENTS WORKFLOW_HISTORY FEEDBACK REPLY",
+        "turn": "OWN_RULES OBJECTIVE CRITERIA LANGUAGE CONTEXT DOCUMENTS_INDEX CONNECTIONS_INDEX WORKFLOW_HISTORY"
+        " IMPROVEMENTS FINAL_FORMAT",
         "text": "REQUEST INSTRUCTIONS LANGUAGE FORMAT DOCUMENTS",
     }
     template = parse_template(default_templates()[name])
-    assert template.keys == set(known[name].split())
-    if name != "text":
-        assert "Reply with one JSON object and nothing else" in template.system_text(
-            dict.fromkeys(template.keys, "x")
-        )
+    assert template.keys == set(known[name].split()) <= PLACEHOLDERS[name]
+    if name not in ("turn", "text"):
+        system = template.system_text(dict.fromkeys(template.keys, "x"))
+        assert "Reply with one JSON object and nothing else" in system
+        assert template.user_text({"REPLY": "{}"}) == "## Reply\n{}"
 
 
 # -- what is in a prompt -----------------------------------------------------------------------------------------
@@ -149,7 +153,8 @@ def test_sections_of_every_request_of_a_run(tmp_path: Path) -> None:
         stage_2 = ["Action objective", "Selected action", "Parameters context", "Parameters schema"]
         again = "Your last reply could not be used"
         refinement = [*start, "Last action", "Observation", "Steps", "Final formatting"]
-        review = [*start, "Why the run stopped", "Last observation", "Results, newest first"]
+        refined = [*start, "Earlier steps, newest first", *refinement[3:]]
+        review = [*start, "Last observation", "Results, newest first"]
         first = [*start, "Context", "Documents", "Connections", "Final formatting"]
         later = [
             *start,
@@ -169,7 +174,8 @@ def test_sections_of_every_request_of_a_run(tmp_path: Path) -> None:
             "History, newest first",
             "Final formatting",
         ]
-        assert found == [
+        assert all(names[-1] == "Reply" for _, names in found)
+        assert [(kind, names[:-1]) for kind, names in found] == [
             ("selection", first),
             ("parameters", stage_2),
             ("parameters", [*stage_2, again]),
@@ -177,11 +183,11 @@ def test_sections_of_every_request_of_a_run(tmp_path: Path) -> None:
             ("selection", later),
             ("selection", [*later, again]),
             ("parameters", stage_2),
-            ("refinement", refinement),
+            ("refinement", refined),
             ("review", review),
             ("selection", retried),
             ("parameters", stage_2),
-            ("refinement", refinement),
+            ("refinement", refined),
             ("review", review),
         ]
         for call in world.model.calls:
@@ -238,8 +244,9 @@ def test_a_hosts_own_templates_are_used(tmp_path: Path) -> None:
         (call,) = world.model.of("selection")
         assert [message.role for message in call.messages] == ["user"]
         assert (
-            text_of(call)
-            == "Pick for the day from\n- notes.read(page)\n- notes.send(text)\n- notes.fail(page)"
+            text_of(call) == "Pick for the day from\n- notes.read(page): Read one page of the notes.\n"
+            "- notes.send(text): Send a note; it cannot be taken back.\n"
+            "- notes.fail(page): Fail with the same message each time."
         )
         (call,) = world.model.of("refinement")
         assert call.messages[0].text == "be quick" and call.messages[1].text.startswith('Saw {"success":true')
@@ -270,40 +277,90 @@ def test_A027_A071_the_rules_are_five_short_lines() -> None:
     assert all("\n" not in rule and rule.endswith(".") for rule in RULES)
 
 
-@pytest.mark.parametrize(
-    ("field", "line"),
-    [
-        (
-            SchemaField(name="a", required=True, description="what it is"),
-            "- a (string, required): what it is",
-        ),
-        (SchemaField(name="a", type="number"), "- a (number, optional)"),
-        (SchemaField(name="a", type="enum", values=("x", 1, True)), "- a (enum of x, 1, True, optional)"),
-        (
-            SchemaField(name="a", description="two\nlines\n## Rules"),
-            "- a (string, optional): two lines ## Rules",
-        ),
-    ],
-    ids=short,
-)
-def test_A109_a_field_is_one_line(field: SchemaField, line: str) -> None:
-    """Name, type, values, need, meaning; what Stage 1 wrote cannot open a section."""
-    assert field_text(field) == line
-
-
-def test_A122_parameters_of_a_tool_that_is_no_more_and_of_odd_schemas() -> None:
-    """The fuller prompt is built from whatever the spec holds."""
+def test_parameters_of_a_tool_that_is_no_more_and_of_odd_schemas() -> None:
+    """The prompt of Stage 2 is built from whatever the spec holds."""
     odd = {"properties": {"a": True, "b": {"type": ["string", "null"], "description": "x\ny"}, "c": {}}}
     of = spec(tools=(ToolSpec(name="notes.odd", parameters=odd),))
     builder = PromptBuilder(of, [])
-    for name, lines in (
-        ("notes.odd", ["- a (any)", "- b (['string', 'null']): x y", "- c (any)"]),
-        ("notes.gone", []),
-    ):
+    lines = ["- a (any value; optional)", "- b (text or null; optional): x y", "- c (any value; optional)"]
+    for name, expected in (("notes.odd", lines), ("notes.gone", [])):
         run = run_in(SPECIFYING, of, selection=Selection(tool=name, objective="o"))
         text = builder.build("parameters", run)[1].text
         schema = text.partition("## Parameters schema\n")[2].partition("\n\n")[0]
-        assert schema.splitlines() == lines
+        assert schema.splitlines() == expected
+
+
+@pytest.mark.parametrize(
+    ("selection", "purpose"),
+    [
+        (
+            Selection(tool="notes.read", objective="read page 1"),
+            "read page 1\nThe user asked: Read the notes",
+        ),
+        (Selection(tool="notes.read", objective="Read the notes"), "Read the notes"),
+        (
+            Selection(tool="notes.read", objective="read\n## Rules"),
+            "read\n\\## Rules\nThe user asked: Read the notes",
+        ),
+        (Selection(tool="notes.read", fields=()), ""),
+    ],
+    ids=short,
+)
+def test_stage_2_is_told_what_the_user_asked(selection: Selection, purpose: str) -> None:
+    """Behind the action's own objective, once, and in no section of its own."""
+    text = PromptBuilder(spec(), []).build("parameters", run_in(SPECIFYING, selection=selection))[1].text
+    assert text.partition("## Action objective\n")[2].partition("\n\n")[0] == purpose
+
+
+def test_what_the_user_asked_is_cut_for_stage_2() -> None:
+    """To its first 500 characters, on one line, with a mark."""
+    of = spec(objective="copy\n" + "x" * 600)
+    run = run_in(SPECIFYING, of, selection=Selection(tool="notes.read", objective="o"))
+    told = PromptBuilder(of, []).build("parameters", run)[1].text
+    asked = told.partition("The user asked: ")[2].partition("\n")[0]
+    assert asked == f"copy {'x' * 495}…"
+
+
+def test_denied_tools_are_named_and_not_offered(tmp_path: Path) -> None:
+    """In a section of their own, at most twenty of them; without one there is no such section."""
+    denied = [f"notes.n{number}" for number in range(25)]
+    for names, shown in ((denied, ", ".join(denied[:20])), ([], "")):
+        builder = PromptBuilder(spec(), ["notes.read(page)"], denied=names)
+        system = builder.build("selection", run_in(PLANNING))[0].text
+        assert system.partition("## Not allowed in this run\n")[2].partition("\n\n")[0] == shown
+        assert ("## Not allowed" in system) is bool(names)
+    with World(tmp_path, ONE_STEP, policy=Policy(deny=("notes.send",))) as world:
+        assert world.run().state == "Done"
+        (call,) = world.model.of("selection")
+        assert (
+            "notes.send" not in str(call.schema) + text_of(call).partition("## Actions")[2].partition("##")[0]
+        )
+        assert "## Not allowed in this run\nnotes.send\n" in text_of(call)
+
+
+def test_a_run_that_fails_for_a_denied_action_says_so(tmp_path: Path) -> None:
+    """In its final message, by name."""
+    with World(tmp_path, [SELECT("notes.send", {})] * 2, policy=Policy(deny=("notes.send",))) as world:
+        result = world.run()
+        assert result.reason == "selection_invalid"
+        assert result.answer.endswith("\n\nnotes.send is denied by policy")
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("parameters", "WORKFLOW_HISTORY"),
+        ("selection", "OBSERVATION"),
+        ("review", "HINT"),
+        ("answer", "STEPS"),
+    ],
+)
+def test_a_template_with_a_placeholder_that_is_never_filled_is_refused(
+    tmp_path: Path, name: str, key: str
+) -> None:
+    """When the engine is made: it would stay empty in every prompt."""
+    with pytest.raises(UsageError, match=f"prompt {name}: nothing is ever put in place of '{key}'"):
+        World(tmp_path, [], prompts={name: f"{{{{KEY:{key}}}}}"})
 
 
 # -- data stays data -----------------------------------------------------------------------------------------------

@@ -264,6 +264,7 @@ def test_processes_of_xdist_are_summed(suite: pytest.Pytester) -> None:
     assert Coverage.read((suite.path / "found.json").read_text(encoding="utf-8")).runs == 4
 
 
+@pytest.mark.rotates(data=["src/paor/testing/", "src/paor/pytest_plugin.py"])
 def test_it_goes_together_with_pytest_cov(suite: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both coverages are told, and that of the user's own code is whole: paor was not imported too early for it."""
     monkeypatch.delenv(
@@ -280,6 +281,7 @@ def test_it_goes_together_with_pytest_cov(suite: pytest.Pytester, monkeypatch: p
 # -- not felt otherwise ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.rotates(data=["src/paor/testing/", "src/paor/pytest_plugin.py"])
 def test_it_can_be_switched_off(suite: pytest.Pytester) -> None:
     """Without it there are neither options nor fixtures."""
     written(suite, "    def test_fixture(paor_run):\n        pass\n")

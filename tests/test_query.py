@@ -241,7 +241,7 @@ def test_it_creates_no_file_and_reads_only_journals(
 
 def test_it_reads_beside_a_run_that_goes_on(ask: Callable[..., Any], path: Path) -> None:
     """The journal is open, a transaction of its writer too."""
-    with Journal(path) as journal, journal.leases.taking() as connection:
+    with Journal(path) as journal, journal.store.leases.taking() as connection:
         connection.execute("UPDATE leases SET owner = 'x'")
         assert json.loads(ask("SELECT count(*) AS n FROM leases WHERE owner = 'x'", "--json").out) == [
             {"n": 0}

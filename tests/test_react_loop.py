@@ -20,6 +20,7 @@ from paor import (
     Limits,
     NotStarted,
     Policy,
+    Profile,
     Reply,
     RunEnded,
     RunStarted,
@@ -103,6 +104,7 @@ def keeping(calls: list[dict[str, Any]], name: str = "notes.keep", **options: An
 
 
 KEEP = {"text": "string"}
+KEEP_FIELD = {"fields": [{"name": "text", "type": "string"}]}
 
 
 # -- A1: plan, act, observe, refine --------------------------------------------------------------------------------
@@ -157,7 +159,9 @@ def test_A003_the_selection_prompt_has_its_five_parts_and_no_document_text(tmp_p
         ]
         assert found["Connections"] == "- mail"
         system = text_of(call).partition("=== user ===")[0]
-        assert "## Rules" in system and "## Actions\n- notes.read(page)\n- notes.send(text)" in system
+        assert (
+            "## Rules" in system and "## Actions\n- notes.read(page): Read one page of the notes.\n" in system
+        )
         for each in world.model.calls:
             assert body not in text_of(each)
 
@@ -338,15 +342,20 @@ def test_C29_without_criteria_only_the_models_stop_decides(tmp_path: Path) -> No
 # -- A2: catalog, rules, defaults ------------------------------------------------------------------------------------
 
 
-def test_A020_A070_the_catalog_holds_names_only(tmp_path: Path) -> None:
-    """One line a tool; no type, no description, no JSON schema."""
-    with World(tmp_path, ONE_STEP) as world:
-        world.run()
-        text = text_of(world.model.of("selection")[0])
-        block = text.partition("## Actions\n")[2].partition("\n\n")[0]
-        assert block == "- notes.read(page)\n- notes.send(text)\n- notes.fail(page)"
-        for word in ("integer", "Read one page", "properties"):
-            assert word not in text
+def test_A020_A070_the_catalog_holds_names_or_a_line_each(tmp_path: Path) -> None:
+    """One line a tool: names with ``names``, else as long as there are few a sentence; never a type or a JSON schema."""
+    names = "- notes.read(page)\n- notes.send(text)\n- notes.fail(page)"
+    forms: dict[Any, bool] = {"names": False, "described": True, "auto": True}
+    for form, told in forms.items():
+        with World(tmp_path / str(form), ONE_STEP) as world:
+            world.run(profile=Profile(catalog=form))
+            text = text_of(world.model.of("selection")[0])
+            block = text.partition("## Actions\n")[2].partition("\n\n")[0]
+            assert "\n".join(line.partition(":")[0] for line in block.splitlines()) == names
+            assert ("notes.read(page): Read one page of the notes." in block) is told
+            assert ("Read one page" in text) is told
+            for word in ("integer", "properties"):
+                assert word not in text
 
 
 def test_A024_A025_A026_lines_of_the_builtin_tools() -> None:
@@ -397,19 +406,16 @@ def test_A028_A030_A031_A032_each_business_rule_is_in_the_prompt(
         assert [rule for rule in rules_of(world) if all(word in rule for word in words)]
 
 
-def test_A031_an_unknown_parameter_is_rejected(tmp_path: Path) -> None:
-    """Connector knobs that no schema names do not reach a handler."""
-    script = [
-        SELECT(parametersSchema=None),
-        PARAMETERS(page=1, apiVersion="v3"),
-        PARAMETERS(page=1),
-        STOP,
-        SUCCESS,
-    ]
-    with World(tmp_path, script) as world:
-        assert world.run().state == "Done"
+def test_A031_an_unknown_parameter_never_reaches_a_handler(tmp_path: Path) -> None:
+    """Connector knobs that no schema names are dropped, and the row says so; the strict profile asks again."""
+    script = [SELECT(), PARAMETERS(page=1, apiVersion="v3"), PARAMETERS(page=1), STOP, SUCCESS]
+    with World(tmp_path / "strict", script) as world:
+        assert world.run(profile="strict").state == "Done"
         assert world.count("respecify") == 1
         assert "apiVersion" in sections(world.model.of("parameters")[1])["Your last reply could not be used"]
+    with World(tmp_path / "lenient", [*script[:2], STOP, SUCCESS]) as world:
+        assert world.run().state == "Done"
+        assert (world.rows[1].trigger, world.rows[1].outcome["dropped"]) == ("specify", 1)
 
 
 def test_A031_the_next_step_can_consume_a_result_by_its_label(tmp_path: Path) -> None:
@@ -635,8 +641,12 @@ def test_A048_the_message_is_the_reviews_else_the_refinements_else_codes(tmp_pat
         (REVIEW("success", answer=" From the review. "), "From the review."),
         (REVIEW("success"), "From the refinement."),
     ):
-        with World(tmp_path / expected, [*READ(1), stop, review]) as world:
+        with World(
+            tmp_path / expected, [*READ(1), stop, review], limits=Limits(completion_review="model")
+        ) as world:
             assert world.run().answer == expected
+    with World(tmp_path / "auto", [*READ(1), stop]) as world:
+        assert world.run().answer == "From the refinement."
     with World(tmp_path / "code", [*READ(1), STOP, REVIEW("success", answer="  ")]) as world:
         answer = world.run().answer
         assert answer.splitlines()[0] == "Done: the model decided to stop."
@@ -829,7 +839,7 @@ def test_A059_parameters_are_asked_once_per_accepted_selection(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    "values", [{}, {"page": "one"}, {"page": True}, {"page": None}, {"page": 1, "pages": 2}], ids=short
+    "values", [{}, {"page": "one"}, {"page": True}, {"page": None}, {"page": [1], "pages": 2}], ids=short
 )
 def test_A060_invalid_parameters_never_reach_the_handler(tmp_path: Path, values: dict[str, Any]) -> None:
     """Asked again once, then the call is refused and observed."""
@@ -854,7 +864,7 @@ def test_A061_the_refinement_sees_the_observation(tmp_path: Path) -> None:
         world.run()
         found = sections(world.model.of("refinement")[0])
         assert json.loads(found["Observation"])["resultLabel"] == "round1_task1_action1_page"
-        assert found["Last action"] == "notes.read: use notes.read"
+        assert found["Last action"] == 'notes.read: use notes.read\nArguments: {"page":1}'
         assert found["Steps"] == "1 of at most 5"
 
 
@@ -915,9 +925,8 @@ def test_A066_the_selection_prompt_asks_for_no_parameters(tmp_path: Path) -> Non
     with World(tmp_path, ONE_STEP) as world:
         world.run()
         text = text_of(world.model.of("selection")[0])
-        assert "Do NOT include `parameters`" in text
+        assert "Never write `parameters`." in text
         assert '"parameters":' not in text
-        assert "never write parameter values" in text
 
 
 def test_A068_a_hint_is_advice_for_the_next_selection(tmp_path: Path) -> None:
@@ -1170,7 +1179,7 @@ def test_A096_A128_a_parameters_key_in_stage_1_is_rejected(tmp_path: Path, value
 
 
 def test_A097_A112_A120_A121_A127_stage_2_sees_four_sections_and_nothing_else(tmp_path: Path) -> None:
-    """Objective, action, context, schema of Stage 1; the same in a run that has no documents, history or criteria."""
+    """Objective, action, context, the tool's parameters; the same in a run that has no documents, history or criteria."""
     prompts = []
     full: dict[str, Any] = {"success_criteria": CRITERIA, "context": "c", "connections": {"mail": 1}}
     histories: list[tuple[list[Any], dict[str, Any]]] = [([], {}), ([*READ(1), CONTINUE], full)]
@@ -1182,10 +1191,13 @@ def test_A097_A112_A120_A121_A127_stage_2_sees_four_sections_and_nothing_else(tm
             prompts.append(text_of(world.model.of("parameters")[-1]))
             found = sections(world.model.of("parameters")[-1])
     assert prompts[0] == prompts[1]
-    assert list(found) == ["Action objective", "Selected action", "Parameters context", "Parameters schema"]
-    assert found["Action objective"] == "use notes.read"
+    assert list(found) == [
+        *("Action objective", "Selected action", "Parameters context", "Parameters schema", "Reply")
+    ]
+    assert found["Action objective"] == "use notes.read\nThe user asked: Read the notes"
     assert found["Parameters context"] == "Read page 7, as the objective says."
-    assert found["Parameters schema"] == "- page (number, required): page"
+    assert found["Parameters schema"] == "- page (integer; required): page"
+    assert found["Reply"] == '{"schema": "parameters_v1", "parameters": {"NAME": "value"}}'
     for word in (
         "History",
         "Documents",
@@ -1255,7 +1267,7 @@ def test_A101_A128_history_is_newest_first(tmp_path: Path) -> None:
 
 
 def test_A102_history_shows_what_there_is_and_no_empty_headings(tmp_path: Path) -> None:
-    """References, notes, summary, learnings; a message without them has no line for them."""
+    """References, arguments, notes, summary, learnings; a message without them has no line for them."""
     noted = returning(ToolOutput([Document("a.txt", "text")], notes=["one fact"]))
     nothing = Tool(name="notes.none", run=lambda: None, effect="read")
     script = [
@@ -1273,6 +1285,7 @@ def test_A102_history_shows_what_there_is_and_no_empty_headings(tmp_path: Path) 
             ": notes.read [ok] use notes.read",
             "  Documents: docList:round1_task1_action1_page (1)",
             "    docItem:round1_task1_action1_page#0 a.txt",
+            '  Arguments: {"page":1}',
             "  Summary: 1 document: text",
             "  Notes: one fact",
             "  Learnings: it is short",
@@ -1289,28 +1302,10 @@ STAGE_1_FAULTS: dict[str, tuple[Any, str]] = {
     "A103 a name without method": (SELECT("read"), "action_name"),
     "A103 a boolean": (SELECT() | {"action": True}, "action_name"),
     "A104 no objective": ({"action": "notes.read"}, "objective"),
-    "A104 an empty objective": (SELECT(actionObjective=" "), "objective"),
+    "A104 an empty objective": (SELECT(actionObjective=""), "objective"),
     "A104 a number as objective": (SELECT(actionObjective=3), "objective"),
     "A105 learnings that are no list": (SELECT(learnings="short"), "wrong_type"),
     "A105 learnings that are no texts": (SELECT(learnings=[1]), "wrong_type"),
-    "A106 a reference without prefix": (
-        SELECT(requiredInputDocuments=["round1_task1_action0_input"]),
-        "reference",
-    ),
-    "A106 an unknown label": (SELECT(requiredInputDocuments=["docList:nowhere"]), "reference"),
-    "A106 an item that is not there": (
-        SELECT(requiredInputDocuments=["docItem:round1_task1_action0_input#1"]),
-        "reference",
-    ),
-    "A106 an item without number": (
-        SELECT(requiredInputDocuments=["docItem:round1_task1_action0_input"]),
-        "reference",
-    ),
-    "A106 a list with number": (
-        SELECT(requiredInputDocuments=["docList:round1_task1_action0_input#0"]),
-        "reference",
-    ),
-    "A107 an unknown connection": (SELECT(requiredConnection="fax"), "connection"),
     "A107 a number as connection": (SELECT(requiredConnection=1), "wrong_type"),
     "A109 another type": (
         SELECT(parametersSchema={"fields": [{"name": "d", "type": "date"}]}),
@@ -1337,8 +1332,35 @@ STAGE_1_FAULTS: dict[str, tuple[Any, str]] = {
 }
 
 
+WRONG_REFERENCES: dict[str, tuple[dict[str, Any], str, str | None]] = {
+    "A106 a reference without prefix": (
+        {"requiredInputDocuments": ["round1_task1_action0_input"]},
+        "reference",
+        "docList:round1_task1_action0_input",
+    ),
+    "A106 an unknown label": ({"requiredInputDocuments": ["docList:nowhere"]}, "reference", None),
+    "A106 an item that is not there": (
+        {"requiredInputDocuments": ["docItem:round1_task1_action0_input#2"]},
+        "reference",
+        None,
+    ),
+    "A106 an item without number": (
+        {"requiredInputDocuments": ["docItem:round1_task1_action0_input"]},
+        "reference",
+        "docList:round1_task1_action0_input",
+    ),
+    "A106 a list with number": (
+        {"requiredInputDocuments": ["docList:round1_task1_action0_input#0"]},
+        "reference",
+        "docItem:round1_task1_action0_input#0",
+    ),
+    "A107 an unknown connection": ({"requiredConnection": "fax"}, "connection", None),
+}
+"""What Stage 1 says of inputs, the code with which the strict profile refuses it, and what else it is taken to mean."""
+
+
 @pytest.mark.parametrize("case", STAGE_1_FAULTS)
-def test_A103_A104_A105_A106_A107_A109_A110_stage_1_is_validated(tmp_path: Path, case: str) -> None:
+def test_A103_A104_A105_A107_A109_A110_stage_1_is_validated(tmp_path: Path, case: str) -> None:
     """Each fault is rejected, named in the row and to the model, and uses the one retry."""
     reply, code = STAGE_1_FAULTS[case]
     with World(tmp_path, [reply, *ONE_STEP]) as world:
@@ -1346,19 +1368,49 @@ def test_A103_A104_A105_A106_A107_A109_A110_stage_1_is_validated(tmp_path: Path,
         assert result.state == "Done"
         assert (world.rows[0].trigger, world.rows[0].outcome["invalid"]) == ("reselect", code)
         assert sections(world.model.of("selection")[1])["Your last reply could not be used"]
-        for reference in reply.get("requiredInputDocuments", []):
-            assert reference in sections(world.model.of("selection")[1])["Your last reply could not be used"]
+
+
+@pytest.mark.parametrize("case", WRONG_REFERENCES)
+def test_A106_A107_the_strict_profile_refuses_what_names_nothing(tmp_path: Path, case: str) -> None:
+    """As it stands, also where what was meant could be guessed; the model is told which reference."""
+    keys, code, _ = WRONG_REFERENCES[case]
+    with World(tmp_path, [SELECT(**keys), *ONE_STEP]) as world:
+        result = world.run(
+            documents=[("a.txt", "A"), ("b.txt", "B")], connections={"mail": None}, profile="strict"
+        )
+        assert result.state == "Done"
+        assert (world.rows[0].trigger, world.rows[0].outcome["invalid"]) == ("reselect", code)
+        told = sections(world.model.of("selection")[1])["Your last reply could not be used"]
+        assert all(reference in told for reference in keys.get("requiredInputDocuments", ["fax"]))
+
+
+@pytest.mark.parametrize("case", WRONG_REFERENCES)
+def test_A106_A107_as_amended_what_names_nothing_is_left_out(tmp_path: Path, case: str) -> None:
+    """The right prefix is put before a label that exists; the rest is dropped, and the row counts it."""
+    keys, _, meant = WRONG_REFERENCES[case]
+    got: list[dict[str, Any]] = []
+    good = "docList:round1_task1_action0_input"
+    named = {"requiredInputDocuments": [good, *keys.get("requiredInputDocuments", [])]}
+    chosen = FULL | {"requiredConnection": None} | keys | named
+    with World(tmp_path, [chosen, PARAMETERS(glue=";"), STOP, SUCCESS], [joining(got)]) as world:
+        result = world.run(documents=[("a.txt", "A"), ("b.txt", "B")], connections={"mail": None})
+        assert result.state == "Done"
+        expected = dict.fromkeys([good, *([meant] if meant else [])])
+        assert (got[0]["documentList"], got[0]["connectionReference"]) == (list(expected), None)
+        assert world.rows[0].trigger == "select"
+        assert world.rows[0].outcome.get("dropped", 0) == (0 if meant else 1)
 
 
 @pytest.mark.parametrize("kind", ["string", "number", "boolean", "enum", "object", "array"])
 def test_A109_the_field_types_of_the_document_are_accepted(tmp_path: Path, kind: str) -> None:
-    """003's five, and arrays and enum values as an extension (D9)."""
+    """003's five, and arrays and enum values as an extension (D9); only their descriptions are of use, as hints."""
     fields = [{"name": "page", "type": kind, "required": True, "description": "d", "values": ["a", 1]}]
-    with World(
-        tmp_path, [SELECT(parametersSchema={"fields": fields}), PARAMETERS(page=1), STOP, SUCCESS]
-    ) as world:
+    chosen = SELECT(parametersSchema={"fields": fields})
+    with World(tmp_path, [chosen, PARAMETERS(page=1), STOP, SUCCESS]) as world:
         world.run()
-        assert f"- page ({kind} of a, 1, required): d" in text_of(world.model.of("parameters")[0])
+        assert (
+            sections(world.model.of("parameters")[0])["Parameters schema"] == "- page (integer; required): d"
+        )
 
 
 def test_A107_null_and_a_known_label_are_accepted(tmp_path: Path) -> None:
@@ -1393,14 +1445,16 @@ def test_A111_A118_references_come_from_stage_1_only(tmp_path: Path) -> None:
 
 
 def test_A113_A115_the_template_asks_for_the_whole_object_without_parameters(tmp_path: Path) -> None:
-    """Every key of document 003 is named, the context is asked for, parameters are forbidden."""
-    with World(tmp_path, ONE_STEP) as world:
-        world.run()
-        text = text_of(world.model.of("selection")[0])
-        for key in FULL:
-            assert f'"{key}"' in text
-        assert "concise `parametersContext`" in text
-        assert "Do NOT include `parameters`" in text
+    """Every key of document 003 that the run has a use for, and a schema of parameters only in the strict profile."""
+    for profile in ("lenient", "strict"):
+        with World(tmp_path / profile, TWO_STEPS) as world:
+            world.run(connections={"mail": 1}, profile=profile)
+            first, later = (sections(call)["Reply"] for call in world.model.of("selection"))
+            assert {key for key in FULL if f'"{key}"' not in later} == (
+                set() if profile == "strict" else {"parametersSchema"}
+            )
+            assert '"learnings"' not in first and '"requiredInputDocuments"' not in first
+            assert "Never write `parameters`." in text_of(world.model.of("selection")[0])
 
 
 def test_A114_A124_index_labels_are_those_that_resolve(tmp_path: Path) -> None:
@@ -1431,8 +1485,6 @@ def test_A116_an_unknown_key_survives_in_the_journal(tmp_path: Path) -> None:
 STAGE_2_FAULTS: dict[str, tuple[Any, str]] = {
     "A117 another schema": ({"schema": "parameters_v2", "parameters": {"page": 1}}, "schema_name"),
     "A117 a number as schema": ({"schema": 1, "parameters": {"page": 1}}, "wrong_type"),
-    "A119 an extra key": (PARAMETERS(page=1, mode="x"), "unknown_parameter"),
-    "A119 a missing one": (PARAMETERS(), "missing_parameter"),
     "A051 a list": ({"parameters": [1]}, "wrong_type"),
     "A007 no wrapper": ({"page": 1}, "no_wrapper"),
     "prose": ("page one", "no_json"),
@@ -1440,12 +1492,30 @@ STAGE_2_FAULTS: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("case", STAGE_2_FAULTS)
-def test_A117_A119_stage_2_is_validated(tmp_path: Path, case: str) -> None:
+def test_A117_stage_2_is_validated(tmp_path: Path, case: str) -> None:
     """Each fault is asked again once and named."""
     reply, code = STAGE_2_FAULTS[case]
     with World(tmp_path, [SELECT(), reply, PARAMETERS(page=1), STOP, SUCCESS]) as world:
         assert world.run().state == "Done"
         assert (world.rows[1].trigger, world.rows[1].outcome["invalid"]) == ("respecify", code)
+
+
+def test_A119_an_extra_name_is_dropped_and_a_missing_one_is_asked_again(tmp_path: Path) -> None:
+    """As amended: what can be known without asking is; the strict profile asks for both."""
+    extra = PARAMETERS(page=1, mode="x")
+    with World(tmp_path / "extra", [SELECT(), extra, STOP, SUCCESS]) as world:
+        assert world.run().state == "Done"
+        assert (world.rows[1].trigger, world.rows[1].outcome["dropped"]) == ("specify", 1)
+    with World(tmp_path / "strict", [SELECT(), extra, *ONE_STEP[1:]]) as world:
+        assert world.run(profile="strict").state == "Done"
+        assert (world.rows[1].trigger, world.rows[1].outcome["invalid"]) == ("respecify", "unknown_parameter")
+    for profile in ("lenient", "strict"):
+        script = [SELECT(), PARAMETERS(), *ONE_STEP[1:]]
+        with World(tmp_path / f"missing {profile}", script) as world:
+            assert world.run(profile=profile).state == "Done"
+            assert world.rows[1].trigger == "respecify"
+            told = sections(world.model.of("parameters")[1])["Your last reply could not be used"]
+            assert "page is required but missing" in told
 
 
 def test_A117_a_missing_schema_name_is_tolerated(tmp_path: Path) -> None:
@@ -1455,18 +1525,22 @@ def test_A117_a_missing_schema_name_is_tolerated(tmp_path: Path) -> None:
         assert world.count("respecify") == 0
 
 
-def test_A122_without_a_schema_stage_2_gets_the_fuller_prompt(tmp_path: Path) -> None:
-    """Objective, criteria, language, documents, the tool's own parameters and history."""
+def test_A122_after_a_bare_choice_stage_2_gets_the_fuller_prompt(tmp_path: Path) -> None:
+    """Objective, criteria, language, documents, the tool's own parameters and history; not after one with a purpose."""
     got: list[dict[str, Any]] = []
-    with joined(tmp_path, got, parametersSchema=None) as world:
+    with joined(tmp_path / "told", got, parametersSchema=None) as world:
+        world.run("Join them", CRITERIA, connections={"mail": 1}, language="de")
+        assert "Objective" not in sections(world.model.of("parameters")[1])
+    bare = {"action": {"method": "notes", "name": "join"}, "actionObjective": None, "parametersSchema": None}
+    with joined(tmp_path / "bare", got, **bare) as world:
         world.run("Join them", CRITERIA, connections={"mail": 1}, language="de")
         found = sections(world.model.of("parameters")[1])
         assert list(found) == [
-            *("Objective", "Success criteria", "Language", "Action objective", "Selected action"),
-            *("Input documents", "Parameters context", "Parameters schema", "History, newest first"),
+            *("Objective", "Success criteria", "Language", "Selected action", "Input documents"),
+            *("Parameters context", "Parameters schema", "History, newest first", "Reply"),
         ]
         assert found["Input documents"] == "- docList:round1_task1_action1_page"
-        assert "- glue (string)" in found["Parameters schema"]
+        assert "- glue (text; required)" in found["Parameters schema"]
         assert "documentList" not in found["Parameters schema"], (
             "Stage 2 must not be shown what it may not set"
         )
@@ -1491,13 +1565,29 @@ def test_A123_A128_smuggled_values_do_not_replace_stage_2(tmp_path: Path) -> Non
         assert world.model.kinds.count("parameters") == 1
 
 
-def test_D10_no_fields_mean_no_stage_2(tmp_path: Path) -> None:
-    """An action without business parameters is not asked for them; the row says that nothing was needed."""
+def test_D10_an_action_without_parameters_has_no_stage_2(tmp_path: Path) -> None:
+    """As amended: the tool's schema says whether there is anything to ask for, whatever Stage 1 says of fields."""
     nothing = Tool(name="notes.none", run=lambda: "done", effect="read")
-    with World(tmp_path, [SELECT("notes.none", {}), STOP, SUCCESS], [nothing]) as world:
+    hints: dict[str, Any] = {"an empty list": {"fields": []}, "no schema": None, "a field": KEEP_FIELD}
+    for name, fields in hints.items():
+        chosen = SELECT("notes.none", parametersSchema=fields)
+        with World(tmp_path / name, [chosen, STOP, SUCCESS], [nothing]) as world:
+            assert world.run().state == "Done"
+            assert "parameters" not in world.model.kinds
+            assert (world.rows[1].trigger, world.rows[1].request) == ("specify", {"kind": "none"})
+    with World(tmp_path / "page", [SELECT("notes.read", {}), *ONE_STEP[1:]]) as world:
         assert world.run().state == "Done"
-        assert "parameters" not in world.model.kinds
-        assert (world.rows[1].trigger, world.rows[1].request) == ("specify", {"kind": "none"})
+        assert world.model.kinds.count("parameters") == 1, "an empty list does not settle a parameter"
+    named = {"properties": {"page": {"type": "integer"}}, "required": ["page"]}
+    others: dict[str, Any] = {"choice": {"anyOf": [named]}, "pattern": {"patternProperties": {"^p": {}}}}
+    for name, schema in others.items():
+        got: list[Any] = []
+        take = Tool(
+            name="notes.take", parameters=schema, run=lambda got=got, **keys: got.append(keys), effect="read"
+        )
+        with World(tmp_path / name, [SELECT("notes.take", {}), *ONE_STEP[1:]], [take]) as world:
+            assert world.run().state == "Done"
+        assert got == [{"page": 1}], "parameters that only a choice or a pattern names are asked for, too"
 
 
 @pytest.mark.parametrize(
@@ -1519,7 +1609,7 @@ def test_C28_a_merged_method_is_normalised_once_or_rejected(tmp_path: Path, acti
 
 
 def test_C31_documents_of_a_failed_or_empty_action_cannot_be_referred_to(tmp_path: Path) -> None:
-    """An explicit error before Stage 2, naming the reference."""
+    """In the strict profile an explicit error before Stage 2, naming the reference."""
     nothing = Tool(name="notes.none", run=lambda: None, effect="read", label="nil")
     failed = SELECT(requiredInputDocuments=["docList:round1_task1_action1_result"])
     empty = SELECT(requiredInputDocuments=["docList:round1_task1_action2_nil"])
@@ -1533,7 +1623,7 @@ def test_C31_documents_of_a_failed_or_empty_action_cannot_be_referred_to(tmp_pat
         empty,
     ]
     with World(tmp_path, script, [*TOOLS, nothing]) as world:
-        assert world.run().reason == "selection_invalid"
+        assert world.run(profile="strict").reason == "selection_invalid"
         feedback = sections(world.model.calls[-1])["Your last reply could not be used"]
         assert "docList:round1_task1_action1_result' names no document" in feedback
         last = world.rows[-2]

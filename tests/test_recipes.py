@@ -33,9 +33,7 @@ AAABAAA blocked at []: repeat_allowed=True
 Request: When does the archive open?
 
 You can:
-- ai.process(documentList,aiPrompt,processingMode,includeMetadata,customInstructions,expectedDocumentFormats)
-- document.extract(documentList,aiPrompt)
-- document.generateReport(documentList,title)
+- ai.process(documentList,aiPrompt,processingMode,includeMetadata,customInstructions,expectedDocumentFormats): Write a text from documents: a summary, an answer, a comparison, a list.
 -> Done: The archive opens at nine.
 
 ## Objective
@@ -43,6 +41,10 @@ When does the archive open?
 
 ## Language
 en
+
+## Reply
+{"action": "one name from the list", "actionObjective": "what this action is for", "parametersContext": "the values, names and texts from which its parameters are set"}
+When no action is needed: {"action": null, "answer": "the final answer"}
 -> Done: The archive opens at nine.
 """,
     "tools": """
@@ -60,6 +62,11 @@ When does the archive open?
 
 ## Language
 en
+
+## Reply
+{"intention": "what the plan is for", "steps": [{"type": "tool", "name": "service.method", "args": {}, "reason": "why", "retries": 0}]}
+When nothing is left to do: {"steps": [], "answer": "the final answer"}
+Only when nothing can be planned without the user: {"steps": [], "elicitation": {"message": "a question to the user", "requestedSchema": {}}}
 -> Done: The archive opens at nine.
 """,
     "workflow_tools": """
@@ -142,7 +149,7 @@ def test_A159_a_template_that_is_posted_over_http_is_rendered_like_one_that_is_g
             return super().ask(call)
 
     template = "Clerk, plan this: {{KEY:OBJECTIVE}}\n\nYou can:\n{{KEY:CATALOG_FULL}}"
-    model = Kept(["At nine.", {"status": "success", "improvements": []}])
+    model = Kept(["At nine."])
     with Engine(model, journal=Journal(":memory:", "off")) as engine:
         server = ThreadingHTTPServer(("127.0.0.1", 0), recipe.handler(engine))
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -156,7 +163,7 @@ def test_A159_a_template_that_is_posted_over_http_is_rendered_like_one_that_is_g
             server.server_close()
         assert (status, data["state"], data["answer"]) == (200, "Done", "At nine.")
         engine.run("When?", mode="planner", prompt_template=template, tools=["ai.process"])
-    assert asked[0] == asked[2] and asked[0][0].startswith(
+    assert asked[0] == asked[1] and asked[0][0].startswith(
         "Clerk, plan this: When?\n\nYou can:\n- ai.process"
     )
 

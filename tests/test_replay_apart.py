@@ -135,6 +135,7 @@ def test_the_guard_notices(tmp_path: Path, corpus: list[Path]) -> None:
         assert json.loads(ended.stdout)["broken"], line
 
 
+@pytest.mark.rotates(data=["fsm/replay/", "fsm/decision/"])
 def test_a_replay_works_where_there_is_no_network(corpus: list[Path]) -> None:
     """In a name space of its own, which has no device but a loopback that is down."""
     unshare = shutil.which("unshare")

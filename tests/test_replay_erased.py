@@ -28,7 +28,7 @@ def test_what_needs_no_text_holds_of_every_run(journey: Journey, tmp_path: Path)
     with journey.engine(tmp_path) as scripted:
         row = scripted.journal.run(play(journey, scripted).run_id)
         transitions = scripted.journal.transitions(row.run_id)
-        assert list(column_problems(scripted.journal, row, transitions, {})) == []
+        assert list(column_problems(scripted.journal.reader, row, transitions, {})) == []
 
 
 KINDS = ("spec", "documents", "prompts", "replies", "messages", "answers", "changes", "asked", "everything")
@@ -38,9 +38,9 @@ def payloads_of(journal: Journal, run_id: str, kind: str) -> set[int]:
     """Return the numbers of the payloads of one kind."""
     row, rows = journal.run(run_id), journal.transitions(run_id)
     if kind == "everything":
-        return set(range(journal.next_payload(row.run)))
+        return set(range(journal.reader.next_payload(row.run)))
     if kind == "spec":
-        return {journal.root_columns(row.run)["spec_payload"]}
+        return {journal.reader.root_columns(row.run)["spec_payload"]}
     if kind == "documents":
         return {document.payload for document in journal.documents(run_id)}
     places = {
@@ -158,7 +158,7 @@ def test_a_difference_before_what_was_erased_is_one(tmp_path: Path) -> None:
         scripted.journal.erase(run_id, payloads=[rows[-1].outcome["reply"]["n"]])
         reply = rows[1].outcome["reply"]["n"]
         body = json.dumps({"schema": "parameters_v1", "parameters": {"page": 2}})
-        scripted.journal._committer.connection.execute(
+        scripted.journal.store._committer.connection.execute(
             "UPDATE payloads SET body = ? WHERE n = ?", (body, reply)
         )
         found = replay(scripted.journal, run_id)

@@ -9,7 +9,6 @@ import jsonschema_rs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from paor.prompts.parsing.reply_schemas import parameters_schema, reply_schema
 
 from paor.fuzz import Said, Setting, replies, texts
 from paor.fuzz.strategies.replies import SOME_TOOLS
@@ -17,32 +16,48 @@ from paor.prompts.parsing.replies import (
     DirectAnswer,
     Invalid,
     Parameters,
+    read_answer,
     read_parameters,
     read_refinement,
     read_review,
     read_selection,
 )
+from paor.prompts.parsing.reply_forms import (
+    Form,
+    Offer,
+    parameters_form,
+    refinement_form,
+    review_form,
+    selection_form,
+)
 from paor.states.records.actions import FORBIDDEN_FIELDS, SchemaField, Selection
 from paor.states.records.reviews import Refinement, Review
+from paor.states.settings.profile import Profile
 from paor.tools.documents.builtin import builtin_tools
 
 from .cases import short
+from .effort import examples
 from .worlds import ANSWER, MET, PARAMETERS, REFINE, REVIEW, SELECT
 
-FIELDS = (SchemaField(name="page", type="number", required=True), SchemaField(name="mode"))
+KNOWN = frozenset({"page", "mode"})
 LIMIT = 1_000_000
+STRICT = Profile(strict=True)
 
 
 def selection(
-    reply: Any, *, context_chars: int = 2000, chars_max: int = LIMIT
+    reply: Any, *, context_chars: int = 2000, profile: Profile | None = None
 ) -> Selection | DirectAnswer | Invalid:
     """Read Stage 1; a mapping is sent as JSON."""
-    return read_selection(as_text(reply), chars_max=chars_max, context_chars=context_chars)
+    return read_selection(
+        as_text(reply), chars_max=LIMIT, context_chars=context_chars, profile=profile or Profile()
+    )
 
 
-def parameters(reply: Any, fields: tuple[SchemaField, ...] | None = FIELDS) -> Parameters | Invalid:
-    """Read Stage 2."""
-    return read_parameters(as_text(reply), fields, chars_max=LIMIT)
+def parameters(
+    reply: Any, known: frozenset[str] = KNOWN, profile: Profile | None = None
+) -> Parameters | Invalid:
+    """Read Stage 2 for a tool with the parameters *known*."""
+    return read_parameters(as_text(reply), known.__contains__, chars_max=LIMIT, profile=profile or Profile())
 
 
 def as_text(reply: Any) -> str:
@@ -159,9 +174,9 @@ def test_A103_C28_what_is_not_one_action_is_invalid(case: str) -> None:
 def test_a_direct_answer_needs_a_null_action_and_a_text() -> None:
     """Document 000: stop with a final answer; a missing action alone is no answer."""
     assert selection(ANSWER(" It is the 3rd. ")) == DirectAnswer("It is the 3rd.")
+    assert selection(ANSWER("  ")) == DirectAnswer(""), "the wire schema admits blanks"
     for reply in (
         ANSWER(""),
-        ANSWER("  "),
         {"action": None},
         {"answer": "x"},
         {"action": None, "answer": 3},
@@ -197,12 +212,48 @@ def test_A110_A118_the_five_names_are_forbidden_in_any_case(name: str) -> None:
         assert parameters(PARAMETERS(page=1, **{spelling: "x"})) == Parameters({"page": 1}, (spelling,))
 
 
-def test_a_schema_without_fields_is_an_empty_one() -> None:
-    """`{}` declares no business parameters: Stage 2 is skipped, as with an empty list (D10)."""
+def test_D10_a_schema_without_fields_is_an_empty_hint() -> None:
+    """`{}` says no more than an empty list; whether Stage 2 is asked is for the tool's schema to say (D10 as amended)."""
     schemas: list[dict[str, Any]] = [{}, {"fields": []}]
     for schema in schemas:
         read = selection(SELECT(parametersSchema=schema))
-        assert isinstance(read, Selection) and (read.fields, read.arguments) == ((), {})
+        assert isinstance(read, Selection) and (read.fields, read.arguments) == ((), None)
+
+
+@pytest.mark.parametrize("said", ["null", "none", "None", ""])
+def test_no_action_in_words_beside_an_answer_is_an_answer(said: str) -> None:
+    """Small models write null as a text; without an answer it is an action of that name, which there is not."""
+    assert selection({"action": said, "answer": "the 3rd"}) == DirectAnswer("the 3rd")
+    assert code_of(selection({"action": said, "actionObjective": "o"})) == "action_name"
+    assert code_of(selection({"action": said, "answer": "the 3rd"}, profile=STRICT)) == "action_form"
+
+
+def test_an_action_as_the_catalog_shows_it_is_its_name() -> None:
+    """With its parameters in brackets, which are dropped; the strict profile keeps them, and the catalog has no such name."""
+    for said in ("notes.read(page)", "notes.read(page, mode)\n", "notes.read()"):
+        read = selection(SELECT(said))
+        assert isinstance(read, Selection) and read.tool == "notes.read"
+        read = selection(SELECT(said), profile=STRICT)
+        assert isinstance(read, Selection) and read.tool == said.strip()
+
+
+def test_an_objective_of_blanks_is_none_and_an_empty_one_is_refused() -> None:
+    """As the wire schema has it: at least one character."""
+    read = selection(SELECT(actionObjective="  "))
+    assert isinstance(read, Selection) and read.objective == ""
+    assert code_of(selection(SELECT(actionObjective=""))) == "objective"
+
+
+@pytest.mark.parametrize("key", ["reply", "answer"])
+def test_only_the_one_key_around_a_reply_is_taken_away(key: str) -> None:
+    """Servers that take no alternatives get the reply under ``reply``; beside other keys it is a key like any other."""
+    wrapped = {key: SELECT()}
+    read = selection(wrapped)
+    assert isinstance(read, Selection) if key == "reply" else code_of(read) == "no_action"
+    assert code_of(selection(wrapped | {"action": None})) == "no_action"
+    assert parameters({"reply": PARAMETERS(page=1)}) == Parameters({"page": 1})
+    read_back = read_refinement(as_text({"reply": REFINE("stop")}), chars_max=LIMIT)
+    assert isinstance(read_back, Refinement)
 
 
 def test_null_means_absent() -> None:
@@ -221,21 +272,25 @@ def test_null_means_absent() -> None:
 # -- Stage 2 -------------------------------------------------------------------------------------------------------
 
 
-def test_A117_A119_only_the_fields_of_stage_1_are_taken() -> None:
-    """All missing and all unknown names are listed; without fields any name goes, the tool's schema decides."""
+def test_A117_A119_only_parameters_of_the_tool_are_taken() -> None:
+    """Other names are dropped and told; the strict profile lists all of them and refuses."""
     assert parameters(PARAMETERS(page=1, mode="x")) == Parameters({"page": 1, "mode": "x"})
-    found = parameters(PARAMETERS(page=1, a=1, b=2))
+    assert parameters(PARAMETERS(page=1, a=1, b=2)) == Parameters({"page": 1}, ("a", "b"))
+    found = parameters(PARAMETERS(page=1, a=1, b=2), profile=STRICT)
     assert isinstance(found, Invalid) and "'a', 'b'" in found.message
-    wanted = tuple(SchemaField(name=name, required=True) for name in ("one", "two"))
-    found = parameters(PARAMETERS(), wanted)
-    assert isinstance(found, Invalid) and "'one', 'two'" in found.message
-    assert parameters(PARAMETERS(a=1, b=2), None) == Parameters({"a": 1, "b": 2})
+    assert parameters(PARAMETERS()) == Parameters({}), "the tool's schema says what is missing"
+
+
+def test_forbidden_names_come_first_among_what_is_dropped() -> None:
+    """Even where the tool has a parameter of that name."""
+    known = KNOWN | {"history"}
+    assert parameters(PARAMETERS(a=1, history=2, page=3), known) == Parameters({"page": 3}, ("history", "a"))
 
 
 def test_many_wrong_names_make_a_short_message() -> None:
     """A model that sends a thousand keys gets one line back."""
     values = {f"name_{n}" * 20: n for n in range(1000)}
-    found = parameters(PARAMETERS(**values))
+    found = parameters(PARAMETERS(**values), profile=STRICT)
     assert code_of(found) == "unknown_parameter"
     assert isinstance(found, Invalid) and found.message.endswith("and 990 more")
 
@@ -259,6 +314,43 @@ def test_many_wrong_names_make_a_short_message() -> None:
 def test_A051_A117_near_misses_of_stage_2_are_named(reply: Any, code: str) -> None:
     """Each has its own code in the journal."""
     assert code_of(parameters(reply)) == code
+
+
+# -- an answer without tools ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ('{"answer": " the 3rd "}', "the 3rd"),
+        ('{"reply": {"answer": "the 3rd"}}', "the 3rd"),
+        ('{"answer": "the 3rd", "action": "notes.read"}', "the 3rd"),
+        (" It is the 3rd. ", "It is the 3rd."),
+    ],
+    ids=short,
+)
+def test_an_answer_is_its_key_or_the_words_alone(text: str, read: str) -> None:
+    """When the tools are withheld nothing but an answer is asked for: words without JSON are one."""
+    assert read_answer(text, chars_max=LIMIT) == DirectAnswer(read)
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("", "empty"),
+        ("  ", "empty"),
+        ("{}", "no_answer"),
+        ('{"answer": ""}', "no_answer"),
+        ('{"answer": 3}', "no_answer"),
+        ('{"answer": {"text": "x"}}', "no_answer"),
+        ('{"action": "notes.read", "actionObjective": "o"}', "no_answer"),
+        ('{"answer": "the 3', "truncated"),
+    ],
+    ids=short,
+)
+def test_what_is_no_answer_is_asked_again(text: str, code: str) -> None:
+    """Half of a JSON object is not taken for words."""
+    assert code_of(read_answer(text, chars_max=LIMIT)) == code
 
 
 # -- judgements ----------------------------------------------------------------------------------------------------
@@ -317,12 +409,12 @@ def test_A040_a_review_is_strict(reply: Any) -> None:
 
 def test_foreign_values_are_not_echoed_at_length() -> None:
     """What a model sent goes into its next prompt only in part, and as ASCII."""
-    for reply in (
-        SELECT("é" * 5000),
-        SELECT(requiredInputDocuments=["é" * 5000]),
-        SELECT() | {"action": {"method": "é.x" * 66, "name": "y"}},
+    for reply, profile in (
+        (SELECT("é" * 5000), None),
+        (SELECT(requiredInputDocuments=["é" * 5000]), STRICT),
+        (SELECT() | {"action": {"method": "é.x" * 66, "name": "y"}}, None),
     ):
-        found = selection(reply)
+        found = selection(reply, profile=profile)
         assert code_of(found)
         assert isinstance(found, Invalid) and len(found.message) < 250
 
@@ -330,7 +422,7 @@ def test_foreign_values_are_not_echoed_at_length() -> None:
 # -- any text ------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(text=texts(), context_chars=st.integers(0, 50))
 def test_every_text_is_read_or_refused(text: str, context_chars: int) -> None:
     """One value or one Invalid, the same each time, never an exception; what is read can be written again."""
@@ -339,13 +431,15 @@ def test_every_text_is_read_or_refused(text: str, context_chars: int) -> None:
     if isinstance(one, Selection):
         assert len(one.context) <= context_chars
         assert Selection.model_validate_json(one.wire_json()) == one
-    for fields in (None, (), FIELDS):
-        read = parameters(text, fields)
+    for known in (frozenset[str](), KNOWN):
+        read = parameters(text, known)
         if isinstance(read, Parameters):
             assert not {name.lower() for name in read.values} & FORBIDDEN_FIELDS
-            assert fields is None or read.values.keys() <= {field.name for field in fields}
+            assert read.values.keys() <= known
         else:
             code_of(read)
+    answer = read_answer(text, chars_max=LIMIT)
+    assert isinstance(answer, DirectAnswer) or code_of(answer)
     for judgement in (read_refinement(text, chars_max=LIMIT), read_review(text, chars_max=LIMIT)):
         if isinstance(judgement, Invalid):
             code_of(judgement)
@@ -360,7 +454,8 @@ def test_a_reply_beyond_its_limit_is_refused_unread(text: str) -> None:
     if text:
         for read in (
             read_selection(text, chars_max=limit, context_chars=10),
-            read_parameters(text, None, chars_max=limit),
+            read_parameters(text, KNOWN.__contains__, chars_max=limit),
+            read_answer(text, chars_max=limit),
             read_refinement(text, chars_max=limit),
             read_review(text, chars_max=limit),
         ):
@@ -370,41 +465,53 @@ def test_a_reply_beyond_its_limit_is_refused_unread(text: str) -> None:
 # -- the schemas that a model can be held to -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["selection", "refinement", "review"])
+CRITERIA = ("names the day",)
+FORMS: dict[str, Form] = {
+    "selection": selection_form(Offer(tuple(tool.name for tool in SOME_TOOLS), learnings=True)),
+    "refinement": refinement_form(CRITERIA),
+    "review": review_form(CRITERIA),
+}
+ASKED = {"stop": {"answer": "a"}, "success": {"answer": "a"}, "failed": {"answer": "a"}, "retry": {}}
+"""What a form asks for and a reader does without."""
+
+
+@pytest.mark.parametrize("kind", FORMS)
 def test_a_reply_that_is_read_fits_the_schema_that_was_asked_for(kind: Any) -> None:
-    """A model that is held to the schema and one that is not are understood alike."""
-    schema = reply_schema(kind)
-    assert schema is not None
-    fits = jsonschema_rs.validator_for(schema).is_valid
+    """A model that is held to the schema and one that is not are understood alike: no value of a key is narrower there."""
+    alternatives = [one["properties"] for one in FORMS[kind].schema["anyOf"]]
+    fits = jsonschema_rs.validator_for(FORMS[kind].schema).is_valid
+    read_one: Any = {"selection": selection, "refinement": read_refinement, "review": read_review}[kind]
 
     @settings(max_examples=60, database=None)
-    @given(replies(kind, Setting(SOME_TOOLS, criteria=("names the day",))))
+    @given(replies(kind, Setting(SOME_TOOLS, criteria=CRITERIA)))
     def judged(said: Said) -> None:
         if said.family != "good":
             return
         reply = json.loads(said.text)
-        if kind == "selection":
-            read: object = selection(reply)
-        else:
-            reader = read_refinement if kind == "refinement" else read_review
-            read = reader(as_text(reply), chars_max=LIMIT)
-        is_003 = kind != "selection" or not isinstance(reply["action"], dict)
-        if is_003 and not isinstance(read, Invalid) and reply.get("parametersSchema", {}) is not None:
-            complete = reply | ({"improvements": []} if kind == "review" else {})
-            assert fits(complete), reply
+        read: Any = read_one(said.text) if kind == "selection" else read_one(said.text, chars_max=LIMIT)
+        assert not isinstance(read, Invalid)
+        if kind == "selection" and isinstance(read, Selection) and reply["action"] != said.means["action"]:
+            return  # another spelling of the name, which the schema does not offer
+        asked = ASKED.get(reply.get("decision", reply.get("status")), {}) | reply
+        keys = [one for one in alternatives if fits_head(one, reply)]
+        assert any(fits({key: asked[key] for key in one if key in asked}) for one in keys), reply
 
     judged()
 
 
-def test_free_text_has_no_schema() -> None:
-    """Nor have kinds of a later mode."""
-    assert reply_schema("text") is None
+def fits_head(properties: dict[str, Any], reply: dict[str, Any]) -> bool:
+    """Return whether *reply* is meant for an alternative: its decision, status or action is one of it."""
+    return all(
+        jsonschema_rs.validator_for(properties[key]).is_valid(reply[key])
+        for key in ("decision", "status", "action")
+        if key in properties and key in reply
+    )
 
 
 @pytest.mark.parametrize("tool", builtin_tools(), ids=lambda tool: tool.name)
 def test_A118_stage_2_is_held_to_the_tools_schema_without_the_forbidden_names(tool: Any) -> None:
     """Documents and connections are neither asked for nor required."""
-    schema = parameters_schema(tool.parameters)
+    schema = parameters_form(tool.parameters).schema
     text = json.dumps(schema).lower()
     assert not [name for name in FORBIDDEN_FIELDS if f'"{name}"' in text]
     assert jsonschema_rs.validator_for(schema).is_valid({"schema": "parameters_v1", "parameters": {}})
@@ -414,4 +521,4 @@ def test_A118_stage_2_is_held_to_the_tools_schema_without_the_forbidden_names(to
 def test_a_tool_without_properties_has_a_schema_too() -> None:
     """Empty, or made of references only."""
     for own in ({}, {"type": "object"}, {"$ref": "#/$defs/a", "$defs": {"a": {"type": "object"}}}):
-        assert parameters_schema(own)["properties"]["parameters"]["type"] == "object"
+        assert parameters_form(own).schema["properties"]["parameters"]["type"] == "object"

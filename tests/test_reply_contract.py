@@ -99,12 +99,12 @@ def replied(text: str) -> Replied:
     return Replied(text, StoredText(9, "00", len(text)), "stop", Usage(1, 1, 1, 0), None, 1)
 
 
-def drawn(draw: st.DrawFn, kit: RunResources, kind: RequestKind, run: Run) -> str:
+def drawn(data: st.DataObject, kit: RunResources, kind: RequestKind, run: Run) -> str:
     """Draw one reply from the schema that a server is held to, with or without the key around alternatives."""
     schema = kit.reply_schema(kind, run)
     assert schema is not None
-    reply = draw(arguments(wrapped(schema)))
-    if "anyOf" in schema and draw(st.booleans()):
+    reply = data.draw(arguments(wrapped(schema)))
+    if "anyOf" in schema and data.draw(st.booleans()):
         reply = reply["reply"]
     return json.dumps(reply)
 
@@ -117,7 +117,7 @@ def test_stage_1_and_stage_2(data: st.DataObject) -> None:
     run = initial_run("r", 1, kit.spec)
     if kit.spec.mode != "react":
         return
-    text = drawn(data.draw, kit, "selection", run)
+    text = drawn(data, kit, "selection", run)
     case = read_case(run, replied(text), kit)
     assert case.problem is None, (text, case.problem)
     assert (case.answer is None) is not (case.selection is None)
@@ -134,7 +134,7 @@ def _parameters_are_taken(data: st.DataObject, kit: RunResources, run: Run, sele
     if selection.arguments is not None:
         assert selection.arguments == {}
         return
-    text = drawn(data.draw, kit, "parameters", chosen)
+    text = drawn(data, kit, "parameters", chosen)
     case = read_case(chosen, replied(text), kit)
     assert (case.problem, case.invalid) == (None, None), (text, case.problem, case.invalid)
     assert case.dropped == () and case.intent is not None
@@ -147,19 +147,19 @@ def test_judgements_answers_and_plans(data: st.DataObject) -> None:
     kit = data.draw(kits())
     run = initial_run("r", 1, kit.spec)
     if kit.spec.mode == "planner":
-        case = read_case(run, replied(drawn(data.draw, kit, "plan", run)), kit)
+        case = read_case(run, replied(drawn(data, kit, "plan", run)), kit)
         assert case.problem is None or case.problem.code in ("unknown_reference", "placeholder"), case.problem
         return
     reviewing = replace(run, state=REVIEWING)
-    case = read_case(reviewing, replied(drawn(data.draw, kit, "refinement", run)), kit)
+    case = read_case(reviewing, replied(drawn(data, kit, "refinement", run)), kit)
     assert case.problem is None and case.refinement is not None
     concluded = replace(reviewing, counters=replace(run.counters, concluded=1, stop="model_stop"))
-    case = read_case(concluded, replied(drawn(data.draw, kit, "review", run)), kit)
+    case = read_case(concluded, replied(drawn(data, kit, "review", run)), kit)
     assert case.problem is None and case.review is not None
     withheld = replace(run, counters=replace(run.counters, withheld=1))
-    case = read_case(withheld, replied(drawn(data.draw, kit, "answer", run)), kit)
+    case = read_case(withheld, replied(drawn(data, kit, "answer", run)), kit)
     assert case.problem is None and case.answer is not None
-    tasks = read_task_plan(drawn(data.draw, kit, "task_plan", run), chars_max=10**6)
+    tasks = read_task_plan(drawn(data, kit, "task_plan", run), chars_max=10**6)
     # which tasks depend on which is no matter of shape
     assert not hasattr(tasks, "code") or tasks.code in ("duplicate_task", "dependency")
 
@@ -176,7 +176,7 @@ def test_the_words_and_the_schema_name_the_same_keys(kit: RunResources) -> None:
         assert {name for name in names if f'"{name}":' in form.words} == names
         assert ("criteria" in names) <= bool(kit.spec.success_criteria)
     offered = json.dumps(kit.reply_schema("selection", run))
-    assert ("docItem" in offered) <= bool(kit.spec.documents)
+    assert ("docList" in offered) <= bool(kit.spec.documents)
     assert ("requiredConnection" in offered) <= bool(kit.spec.connections)
     assert kit.messages("refinement", run)[1].text.endswith(_words(kit, run, "refinement"))
 

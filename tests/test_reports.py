@@ -19,6 +19,7 @@ from paor.tools.documents import reports
 from paor.tools.documents.convert.registry import convert
 from paor.tools.documents.reports import MIMES, render_report
 
+from .effort import examples
 from .test_cli_support import Shell
 from .worlds import PARAMETERS, READ, REVIEW, SELECT, STOP, SUCCESS
 from .worlds import engine as scripted
@@ -180,7 +181,7 @@ real_localtime = _time.localtime
 WORDS = st.text(st.sampled_from("ab<>&\"'`*_~#|-+.!()[]{}\\/:=1 \n\t\x00\x0b\ud800é"), max_size=200)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(text=WORDS, title=WORDS, language=st.text(max_size=8))
 def test_any_text_becomes_a_safe_page_and_a_document(text: str, title: str, language: str) -> None:
     """Whatever a model wrote."""

@@ -74,7 +74,7 @@ def folded(journal: Journal, run: Run, rows: Sequence[tuple[Any, ...]]) -> list[
             trigger=row[3],
             dest=row[5],
             counters=counters_of(row),
-            change=journal.change(run.number, row[9]),
+            change=journal.reader.change(run.number, row[9]),
             outcome=orjson.loads(row[8]),
         )
         runs.append(after)
@@ -96,16 +96,18 @@ def test_restoring_is_folding_is_living(
     monkeypatch.setattr(loop, "apply", remember)
     with journey.engine(tmp_path) as scripted:
         row = scripted.journal.run(play(journey, scripted, driver=driver).run_id)
-        rows = scripted.journal.rows(row.run)
+        rows = scripted.journal.reader.rows(row.run)
         start = initial_run(row.run_id, row.run, scripted.journal.spec(row.run_id))
         every = folded(scripted.journal, start, rows)
         assert len(rows) == row.head_seq + 1 == len(lived)
         for count, run in enumerate(every):
-            again = restore(start, rows[:count], lambda column: scripted.journal.change(row.run, column))
+            again = restore(
+                start, rows[:count], lambda column: scripted.journal.reader.change(row.run, column)
+            )
             assert again == run
             if count:
                 assert lived[count - 1] == run
-        assert restore_run(scripted.journal, row.run_id)[0] == every[-1]
+        assert restore_run(scripted.journal.reader, row.run_id)[0] == every[-1]
 
 
 def test_a_long_run_restores_with_its_windows_full(tmp_path: Path) -> None:
@@ -116,7 +118,7 @@ def test_a_long_run_restores_with_its_windows_full(tmp_path: Path) -> None:
     limits = Limits(max_steps=60, window_freq_limit=100, consecutive_limit=100, max_blocked_calls=100)
     with engine(tmp_path, [*script[:-1], STOP, SUCCESS], limits=limits) as scripted:
         row = scripted.journal.run(scripted.run("Read").run_id)
-        rows = scripted.journal.rows(row.run)
+        rows = scripted.journal.reader.rows(row.run)
         start = initial_run(row.run_id, row.run, scripted.journal.spec(row.run_id))
         every = folded(scripted.journal, start, rows)
         for count in range(0, len(rows) + 1, 7):
@@ -124,7 +126,7 @@ def test_a_long_run_restores_with_its_windows_full(tmp_path: Path) -> None:
 
             def load(column: str, loaded: list[str] = loaded) -> Any:
                 loaded.append(column)
-                return scripted.journal.change(row.run, column)
+                return scripted.journal.reader.change(row.run, column)
 
             assert restore(start, rows[:count], load) == every[count]
             assert len(loaded) <= 50 + 10
@@ -224,7 +226,7 @@ class World:
 def what_counts(scripted: Engine, result: Result) -> dict[str, Any]:
     """Return everything of a run that does not depend on time or on who drove it."""
     journal = scripted.journal
-    run, _ = restore_run(journal, result.run_id)
+    run, _ = restore_run(journal.reader, result.run_id)
     rows = journal.transitions(result.run_id)
     return {
         "result": (result.state, result.status, result.reason, result.answer, result.steps, result.criteria),
@@ -443,6 +445,7 @@ def test_a_tool_that_cannot_tell_leaves_the_effect_in_doubt(tmp_path: Path) -> N
         assert scripted.resume(run_id).status == "waiting"
 
 
+@pytest.mark.rotates(data=["fsm/runtime/", "fsm/lifecycle/", "fsm/journal/"])
 @pytest.mark.parametrize("seed", range(10))
 def test_a_process_that_is_killed_at_any_moment_leaves_a_run_that_can_be_finished(
     seed: int, tmp_path: Path
@@ -481,7 +484,7 @@ def test_A037_A063_counters_and_criteria_survive_a_restart(tmp_path: Path) -> No
     world = World(tmp_path)
     world.run_and_die(9)
     with Journal(tmp_path / JOURNAL, read_only=True) as journal:
-        run, _ = restore_run(journal, journal.runs()[0].run_id)
+        run, _ = restore_run(journal.reader, journal.runs()[0].run_id)
     assert (run.spec.round, run.spec.task, run.counters.action, run.counters.step) == (1, 1, 2, 2)
     assert run.counters.criteria == "0"
 
@@ -551,7 +554,7 @@ def test_an_answer_to_a_run_that_does_not_wait_is_refused(tmp_path: Path) -> Non
 def test_of_two_answers_at_once_one_counts(tmp_path: Path) -> None:
     """The other is told, and the run is not asked twice."""
     scripted, run_id = waiting(tmp_path)
-    real = scripted.journal.leases.acquire
+    real = scripted.journal.store.leases.acquire
     other: list[Result] = []
 
     def acquire(run: int) -> int:
@@ -562,7 +565,7 @@ def test_of_two_answers_at_once_one_counts(tmp_path: Path) -> None:
         return real(run)
 
     with scripted:
-        scripted.journal.leases.acquire = acquire  # type: ignore[method-assign]
+        scripted.journal.store.leases.acquire = acquire  # type: ignore[method-assign]
         with pytest.raises(InvalidAnswer, match="somebody else has answered"):
             scripted.resume(run_id, answer={"approve": True})
         assert other[0].state == "Done"
@@ -633,15 +636,15 @@ def test_a_run_whose_chain_is_broken_is_not_resumed(tmp_path: Path) -> None:
     world.run_and_die(9)
     with world.engine() as scripted:
         run_id = scripted.journal.runs()[0].run_id
-        scripted.journal._committer.connection.execute("UPDATE transitions SET step = 7 WHERE seq = 4")
+        scripted.journal.store._committer.connection.execute("UPDATE transitions SET step = 7 WHERE seq = 4")
         with pytest.raises(JournalDamaged, match="row 4 does not fit"):
             scripted.resume(run_id)
-        scripted.journal._committer.connection.execute("UPDATE transitions SET step = 1 WHERE seq = 4")
-        scripted.journal._committer.connection.execute("UPDATE specs SET round = 2")
+        scripted.journal.store._committer.connection.execute("UPDATE transitions SET step = 1 WHERE seq = 4")
+        scripted.journal.store._committer.connection.execute("UPDATE specs SET round = 2")
         with pytest.raises(JournalDamaged, match="first columns were changed"):
             scripted.resume(run_id)
-        scripted.journal._committer.connection.execute("UPDATE specs SET round = 1")
-        assert scripted.journal.query("SELECT owner FROM leases") == [(None,)]
+        scripted.journal.store._committer.connection.execute("UPDATE specs SET round = 1")
+        assert scripted.journal.reader.query("SELECT owner FROM leases") == [(None,)]
         assert scripted.resume(run_id).status in ("done", "waiting")
 
 
@@ -651,7 +654,7 @@ def tampered(journal: Journal, number: int, *, fitting: bool) -> None:
     assert payload.body is not None and payload.salt is not None
     body = f"{payload.body} " if isinstance(payload.body, str) else payload.body + b" "
     digest = salted_digest(payload.salt, body, payload.media_type) if fitting else payload.digest
-    journal._committer.connection.execute(
+    journal.store._committer.connection.execute(
         "UPDATE payloads SET body = ?, digest = ? WHERE n = ?", (body, digest, number)
     )
 
@@ -666,7 +669,7 @@ def test_a_run_does_not_go_on_with_a_text_that_was_changed(
     world.folder.mkdir()
     world.run_and_die(after)
     with world.engine() as scripted:
-        numbers = [item.n for item in scripted.journal.payloads(1, 100)]
+        numbers = [item.n for item in scripted.journal.reader.payloads(1, 100)]
         run_id = scripted.journal.runs()[0].run_id
     refused = set()
     for number in numbers:
@@ -678,7 +681,7 @@ def test_a_run_does_not_go_on_with_a_text_that_was_changed(
                 found = what_counts(scripted, scripted.resume(run_id))
             except JournalDamaged as error:
                 assert f"payload {number} was changed; run: paor verify" in str(error)
-                assert scripted.journal.query("SELECT owner FROM leases") == [(None,)]
+                assert scripted.journal.reader.query("SELECT owner FROM leases") == [(None,)]
                 assert scripted.journal.runs()[0].head_seq >= after
                 refused.add(number)
             else:
@@ -705,7 +708,7 @@ def test_a_run_that_was_erased_can_be_verified_and_not_resumed(
     with world.engine() as scripted:
         row = scripted.journal.runs()[0]
         change = scripted.journal.transitions(row.run_id)[-1].change["n"]
-        scripted.journal._committer.connection.execute(statement.format(change=change, spec=1))
+        scripted.journal.store._committer.connection.execute(statement.format(change=change, spec=1))
         with pytest.raises((JournalDamaged, Erased), match=message.format(change=change)):
             scripted.resume(row.run_id)
-        assert scripted.journal.query("SELECT owner FROM leases") == [(None,)]
+        assert scripted.journal.reader.query("SELECT owner FROM leases") == [(None,)]

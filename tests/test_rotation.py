@@ -164,6 +164,23 @@ def test_a_file_that_a_guarantee_names_runs_its_test(project: pytest.Pytester) -
     assert all(ran(project, "--quarter", str(number))[1] for number in range(QUARTERS))
 
 
+def test_coverage_is_kept_out_of_what_rotates_and_of_what_draws_its_examples(
+    project: pytest.Pytester,
+) -> None:
+    """Else the figure would depend on the commit, or on chance."""
+    told = (
+        "def pytest_runtest_setup(item):\n"
+        "    print('measured' if item.get_closest_marker('no_cover') is None else 'left out', item.name)\n"
+    )
+    drawn = "from hypothesis import given, strategies as st\n@given(st.none())\ndef test_drawn(x): pass\n"
+    measuring = "def pytest_sessionstart(session): session.config.pluginmanager.register(object(), '_cov')\n"
+    for added, kept in (("", "measured"), (measuring, "left out")):
+        committed(project.path, cases__conftest=told + added, cases__test_drawn=drawn)
+        text = ran(project, "--whole", "-s")[2]
+        assert f"{kept} test_drawn" in text and f"{kept} test_one[3]" in text and f"{kept} test_lone" in text
+        assert "measured test_plain" in text
+
+
 def test_a_branch_is_compared_with_where_it_left_the_main_branch(tmp_path: Path) -> None:
     """All of its commits are the change, and nothing that the main branch has got since."""
     git(tmp_path, "init", "-q", "-b", "main")

@@ -64,12 +64,12 @@ def again(folder: Path, script: Sequence[Any] = SCRIPT, **options: Any) -> Engin
 
 def refused(scripted: Engine, run_id: str, **options: Any) -> dict[str, str]:
     """Return the parts for which a resume was refused, with what was said; nothing was written."""
-    before = scripted.journal.rows(1)
+    before = scripted.journal.reader.rows(1)
     with pytest.raises(RunChanged) as caught:
         scripted.resume(run_id, **options)
     assert isinstance(caught.value, PaorError) and run_id in str(caught.value)
     assert all(part in str(caught.value) for part in caught.value.parts)
-    assert scripted.journal.rows(1) == before
+    assert scripted.journal.reader.rows(1) == before
     return {line.split(" ")[0]: line for line in caught.value.parts}
 
 
@@ -106,7 +106,7 @@ def test_what_an_engine_was_not_given_stays_as_it_was(tmp_path: Path) -> None:
     with again(tmp_path) as scripted:
         assert scripted.resume(run_id).state == "Done"
     with again(tmp_path) as scripted:
-        spec = restore_run(scripted.journal, run_id)[0].spec
+        spec = restore_run(scripted.journal.reader, run_id)[0].spec
         assert spec.policy == NEVER and spec.templates["selection"] == OTHER["selection"]
         assert (
             replay(scripted.journal, run_id).identical
@@ -155,7 +155,9 @@ def test_a_changed_template_is_refused_with_the_rows_that_used_it(tmp_path: Path
     assert told["prompt.refinement"] == "prompt.refinement has changed; used by row 4; may be used again"
     assert told["prompt.review"] == "prompt.review has changed; may be used"
     assert told["prompt.plan"] == "prompt.plan has changed; never used by this run"
-    assert list(told)[-2:] == ["prompt.plan", "prompt.task_plan"], "what does not matter comes last"
+    assert list(told)[-3:] == ["prompt.plan", "prompt.task_plan", "prompt.turn"], (
+        "what does not matter comes last"
+    )
 
 
 @pytest.mark.parametrize("name", ["plan", "task_plan"])
@@ -248,7 +250,7 @@ def test_what_cannot_be_reached_any_more_is_told_so(tmp_path: Path, monkeypatch:
     """In the last review without retries left, the run comes to no plan and no tool any more."""
     run_id = interrupted(tmp_path, 5, [*READ(1), STOP, SUCCESS], limits=Limits(max_retries=0))
     with again(tmp_path, [*READ(1), STOP, SUCCESS]) as scripted:
-        assert restore_run(scripted.journal, run_id)[0].counters.concluded == 1
+        assert restore_run(scripted.journal.reader, run_id)[0].counters.concluded == 1
     recoded(monkeypatch, "guard.duplicate", "guard.in_doubt", "guard.review_retry", "guard.answer_valid")
     send = Tool(
         name="notes.send", run=lambda text: text, parameters={"type": "object", "properties": {"text": {}}}
@@ -265,7 +267,7 @@ def test_older_runs_without_fingerprints_are_compared_by_what_stands_in_their_sp
     """Templates, tools and policy are there in full; of the code nothing is known."""
     run_id = interrupted(tmp_path, 4)
     with again(tmp_path, prompts={"review": OTHER["review"]}) as scripted:
-        run = restore_run(scripted.journal, run_id)[0]
+        run = restore_run(scripted.journal.reader, run_id)[0]
         from msgspec.structs import replace as changed
 
         old = changed(run, spec=run.spec.model_copy(update={"fingerprints": {}}))
@@ -292,7 +294,7 @@ def test_accepted_changes_are_journaled_and_in_force_from_there_on(
         assert result.state == "Done"
         transitions = scripted.journal.transitions(run_id)
         assert [row.seq for row in transitions if "spec" in row.request] == [rows]
-        spec = restore_run(scripted.journal, run_id)[0].spec
+        spec = restore_run(scripted.journal.reader, run_id)[0].spec
         assert (spec.policy, spec.rules, spec.host_templates) == (NEVER, ("Be kind.",), tuple(sorted(OTHER)))
         assert spec.templates == default_templates() | OTHER
         assert scripted.journal.spec(run_id).rules == ()
@@ -351,7 +353,7 @@ def test_an_acceptance_counts_only_with_its_row(tmp_path: Path) -> None:
     run_id = interrupted(tmp_path, 4)
     with again(tmp_path, prompts=OTHER) as scripted:
         drive, _ = take_up(scripted._runner, run_id, accept_changes=True)
-        scripted.journal.leases.release(drive.run.number, drive.fence)
+        scripted.journal.store.leases.release(drive.run.number, drive.fence)
     with again(tmp_path, prompts=OTHER) as scripted:
         assert "prompt.selection" in refused(scripted, run_id)
 
@@ -465,6 +467,6 @@ def test_a_fork_of_an_amended_run_has_what_was_in_force_at_its_row(at_seq: int, 
     with again(tmp_path, prompts=OTHER if at_seq >= 4 else None, ids=SeededIds("fork")) as scripted:
         made = scripted.fork(run_id, at_seq)
         assert made.state == "Done"
-        own, _ = restore_run(scripted.journal, made.run_id)
+        own, _ = restore_run(scripted.journal.reader, made.run_id)
         assert (own.spec.templates["selection"] == OTHER["selection"]) is (at_seq >= 4)
         assert replay(scripted.journal, made.run_id).identical and scripted.journal.verify() == []

@@ -126,7 +126,7 @@ def test_A098_a_reference_means_the_same_documents_in_both_modes(tmp_path: Path)
 
 @pytest.mark.parametrize("mode", ["react", "batch"])
 def test_A085_A083_an_extra_parameter_never_reaches_a_tool_in_either_mode(tmp_path: Path, mode: str) -> None:
-    """React asks for the parameters again; batch has no such request, and the refusal is the step's result."""
+    """React drops it, or in the strict profile asks again; batch has no such request: the refusal is the step's result."""
     calls: list[Any] = []
     keep = Tool(
         name="notes.keep",
@@ -138,8 +138,13 @@ def test_A085_A083_an_extra_parameter_never_reaches_a_tool_in_either_mode(tmp_pa
     plan = {"steps": [{"type": "tool", "name": "notes.keep", "args": bad, "reason": "r"}]}
     select = SELECT("notes.keep", parametersSchema=None)
     react = [select, PARAMETERS(**bad), PARAMETERS(**bad), STOP, SUCCESS]
+    if mode == "react":
+        with World(tmp_path / "lenient", [*react[:2], STOP, SUCCESS], [keep]) as world:
+            assert world.run(mode=mode).state == "Done"
+        assert calls == [{"page": 1}]
+        calls.clear()
     with World(tmp_path, react if mode == "react" else [plan, SUCCESS], [keep]) as world:
-        assert world.run(mode=mode).state == "Done"
+        assert world.run(mode=mode, profile="strict").state == "Done"
     assert calls == []
     assert triggers(world.path).count("refuse") == 1
     assert len(prompts(world.path, "parameters")) == (2 if mode == "react" else 0)

@@ -37,7 +37,7 @@ ONE_STEP = [*READ(1), STOP, SUCCESS]
 def counting(calls: list[int], value: Any = "x", **options: Any) -> Tool:
     """Return ``notes.read`` that keeps its pages in *calls* and returns *value*, or raises it."""
 
-    @tool("notes.read", **({"effect": "read", "label": "page"} | options))
+    @tool("notes.read", **({"effect": "idempotent", "label": "page"} | options))
     def count(page: int) -> Any:
         """Count."""
         calls.append(page)
@@ -107,7 +107,7 @@ def test_C2_4_C2_3_one_call_in_many_spellings_is_one_call(tmp_path: Path) -> Non
     """Order of keys, whole floats and transient ids do not make a new call; texts and lists do."""
     calls: list[Any] = []
     schema = {"type": "object", "properties": {"q": {}, "n": {}, "call_id": {}}}
-    look = Tool(name="web.look", parameters=schema, run=lambda **got: calls.append(got), effect="read")
+    look = Tool(name="web.look", parameters=schema, run=lambda **got: calls.append(got), effect="idempotent")
     same = [{"q": {"a": 1, "b": [1, 2]}, "n": 1}, {"n": 1.0, "q": {"b": [1, 2], "a": 1}, "call_id": "c7"}]
     other = [{"q": {"a": "1", "b": [1, 2]}, "n": 1}, {"q": {"a": 1, "b": [2, 1]}, "n": 1}]
     script: list[Any] = []
@@ -156,7 +156,7 @@ def test_C3_15_errors_in_a_row_end_the_run_at_their_limit(tmp_path: Path, limit:
     with World(tmp_path / "row", walking(*range(9)), [failing], limits=limits) as world:
         result = world.run()
         assert (result.reason, result.steps) == ("consecutive_errors", limit)
-    fine = Tool(name="notes.fine", run=lambda: "x", effect="read")
+    fine = Tool(name="notes.fine", run=lambda: "x", effect="idempotent")
     script: list[Any] = []
     for page in range(3):
         for n in range(limit - 1):
@@ -339,19 +339,29 @@ def test_C4_31_documents_of_another_run_cannot_be_referred_to(tmp_path: Path) ->
     "schema", [None, {"fields": [{"name": "page", "type": "number"}]}], ids=["002", "003"]
 )
 @pytest.mark.parametrize(
-    "values", [{"page": 1, "apiKey": "k"}, {"page": 1, "blob": "x" * 2000}], ids=["extra", "oversized"]
+    ("values", "trigger"),
+    [({"page": 1, "apiKey": "k"}, "specify"), ({"page": 1, "blob": "x" * 2000}, "respecify")],
+    ids=["extra", "oversized"],
 )
-def test_A085_extra_and_oversized_parameters_are_rejected_in_react_mode(
-    tmp_path: Path, schema: Any, values: dict[str, Any]
+@pytest.mark.parametrize("profile", ["lenient", "strict"])
+def test_A085_extra_and_oversized_parameters_never_reach_a_tool_in_react_mode(
+    tmp_path: Path, schema: Any, values: dict[str, Any], trigger: str, profile: str
 ) -> None:
-    """Asked again once, then refused; the tool never sees them."""
-    bad = PARAMETERS(**values)
-    script = [SELECT(parametersSchema=schema), bad, bad, STOP, SUCCESS]
-    with World(tmp_path, script, [counting([])], limits=Limits(reply_chars=1000)) as world:
-        world.run()
-        assert triggers(world.path)[1:3] == ["respecify", "refuse"]
+    """What is too long, and in the strict profile what is too much, is asked again once, then refused; else it is dropped."""
+    bad, calls = PARAMETERS(**values), list[int]()
+    dropped = trigger == "specify" and profile == "lenient"
+    script = [SELECT(parametersSchema=schema), *[bad] * (1 if dropped else 2), STOP, SUCCESS]
+    with World(tmp_path, script, [counting(calls)], limits=Limits(reply_chars=1000)) as world:
+        world.run(profile=profile)
+        seen = observation(world.model.of("refinement")[0])
+    if dropped:
+        assert (triggers(world.path)[1:3], calls) == (["specify", "execute"], [1])
+        statement = """SELECT outcome ->> '$.dropped' FROM transitions WHERE "trigger" = 'specify'"""
+        assert query(world.path, statement) == [(1,)]
+    else:
+        assert (triggers(world.path)[1:3], calls) == (["respecify", "refuse"], [])
         assert labels(world.path) == []
-        assert observation(world.model.of("refinement")[0])["success"] is False
+    assert seen["success"] is dropped
 
 
 def test_A088_A077_validators_name_everything_that_is_wrong() -> None:

@@ -58,7 +58,7 @@ def playing(executed: list[str], proposals: str = "") -> Tool:
         proposals: Spellings of the calls by their turn; a call that is spelled in lower case fails.
     """
 
-    @tool("notes.read", effect="read", label="page")
+    @tool("notes.read", effect="idempotent", label="page")
     def play(context: ToolContext, page: int) -> str:
         """Play."""
         executed.append(chr(page))

@@ -34,7 +34,7 @@ UNITS = {
 def playing(proposals: str, calls: list[str], **options: Any) -> Tool:
     """Return a tool whose n-th action fails if its letter in *proposals* is a small one."""
 
-    @tool("notes.read", **{"effect": "read", **options})
+    @tool("notes.read", **{"effect": "idempotent", **options})
     def play(context: ToolContext, page: int) -> str:
         """Play."""
         calls.append(chr(page))

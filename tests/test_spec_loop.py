@@ -291,7 +291,7 @@ def test_A016_C3_17_the_answer_is_the_last_one_and_not_a_heap_of_all(tmp_path: P
         *[*READ(2), REFINE("stop", answer="draft two"), REVIEW("retry", "again", answer="draft three")],
         *[*READ(3), REFINE("stop", answer="final words"), REVIEW("success")],
     ]
-    with World(tmp_path, script) as world:
+    with World(tmp_path, script, limits=Limits(completion_review="model")) as world:
         assert world.run().answer == "final words"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from paor import Engine, Profile, UsageError
+from paor import Engine, Profile, Tool, UsageError
 
 from .planning import World, check
 from .recording import sections
@@ -67,6 +67,7 @@ def test_D1_D9_A103_the_strict_profile_takes_one_form_and_asks_again(
         "stage": "two_stage",
         "forbidden": "reject",
         "force_stage_2": False,
+        "catalog": "auto",
     }
 
 
@@ -106,11 +107,20 @@ def test_D1_the_single_stage_asks_for_the_bare_choice(tmp_path: Path) -> None:
         assert world.run("Read page 1", stage="single").state == "Done"
         check(world)
         asked, parameters = world.model.calls[:2]
-        told = asked.messages[0].text
-        assert '{"action": {"method": "METHOD", "name": "NAME"}}' in told
-        assert "parametersSchema" not in told and "actionObjective" not in told
-        assert asked.schema is not None and asked.schema["properties"]["action"]["type"] == ["object", "null"]
-        assert "- page (integer)" in sections(parameters)["Parameters schema"]
+        told = sections(asked)["Reply"].splitlines()
+        assert told == [
+            '{"action": {"method": "METHOD", "name": "NAME"}}',
+            'When no action is needed: {"action": null, "answer": "the final answer"}',
+        ]
+        assert asked.schema is not None
+        choice, answer = (one["properties"]["action"] for one in asked.schema["anyOf"])
+        offered = [
+            {name: one["const"] for name, one in each["properties"].items()} for each in choice["anyOf"]
+        ]
+        names = ("read", "send", "fail")
+        assert offered == [{"method": "notes", "name": name} for name in names]
+        assert answer == {"type": "null"}
+        assert "- page (integer; required)" in sections(parameters)["Parameters schema"]
     assert started_with(world.path)["profile"]["stage"] == "single"
 
 
@@ -185,18 +195,24 @@ def test_A118_forbidden_names_are_dropped_or_rejected(tmp_path: Path) -> None:
         assert invalid == ["forbidden_field"]
 
 
-def test_D10_stage_2_can_be_forced_for_an_action_without_fields(tmp_path: Path) -> None:
+def test_D10_stage_2_can_be_forced_for_an_action_with_nothing_to_set(tmp_path: Path) -> None:
     """By default it is skipped with no values; forced, it is asked, with a schema of nothing."""
-    none = SELECT(
-        "document.generateReport", {}, requiredInputDocuments=["docList:round1_task1_action0_input"]
+    taken: list[Any] = []
+    take = Tool(
+        name="notes.take",
+        parameters={"type": "object", "properties": {"documentList": {"type": "array"}}},
+        run=lambda **values: taken.append(values),
+        effect="read",
     )
+    chosen = SELECT("notes.take", {}, requiredInputDocuments=["docList:round1_task1_action0_input"])
     for force in (False, True):
-        script = [none, *([PARAMETERS()] if force else []), STOP, SUCCESS]
-        with World(tmp_path / str(force), script, builtins=True) as world:
+        script = [chosen, *([PARAMETERS()] if force else []), STOP, SUCCESS]
+        with World(tmp_path / str(force), script, [take]) as world:
             result = world.run(profile=Profile(force_stage_2=force), documents=[("a.txt", "Alpha")])
             check(world)
             assert result.state == "Done"
             assert len(world.model.of("parameters")) == force
+    assert taken == [{"documentList": ["docList:round1_task1_action0_input"]}] * 2
 
 
 # -- rules -------------------------------------------------------------------------------------------------------------------

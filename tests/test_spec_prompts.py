@@ -17,7 +17,7 @@ from .worlds import CONTINUE, PARAMETERS, READ, REFINE, SELECT, STOP, SUCCESS, r
 
 ONE_STEP = [*READ(1), STOP, SUCCESS]
 FORBIDDEN = ["documentList", "connectionReference", "history", "documents", "connections"]
-SECTIONS = ["Action objective", "Selected action", "Parameters context", "Parameters schema"]
+SECTIONS = ["Action objective", "Selected action", "Parameters context", "Parameters schema", "Reply"]
 
 
 def taking(got: list[dict[str, Any]]) -> Tool:
@@ -66,8 +66,10 @@ def taken(
     """Run Stage 1's *stage_1* and the replies *stage_2* to an end; return the world, closed."""
     values = stage_2 or (PARAMETERS(title="T"),)
     script = [FULL if stage_1 is None else stage_1, *values, STOP, SUCCESS]
+    profile = options.pop("profile", None)
     with World(folder, script, [taking(got), read], **options) as world:
-        world.run("Title: T", documents=INPUTS, connections={"mail": "the box", "fax": "the line"})
+        connections = {"mail": "the box", "fax": "the line"}
+        world.run("Title: T", documents=INPUTS, connections=connections, profile=profile)
     return world
 
 
@@ -94,16 +96,17 @@ def test_A095_A105_A107_A111_A126_stage_1s_whole_object_reaches_tool_journal_and
 def test_A097_A112_A120_A121_A127_D8_stage_2_holds_four_sections_of_stage_1_and_nothing_else(
     tmp_path: Path,
 ) -> None:
-    """The stored prompt in one snapshot: objective, action, context word for word, schema."""
+    """The stored prompt in one snapshot: objective with the user's words, action, context word for word, schema, form."""
     world = taken(tmp_path, [])
     (prompt,) = prompts(world.path, "parameters")
     found = parts(prompt)
     assert list(found) == SECTIONS
     assert list(found.values()) == [
-        "take both inputs",
+        "take both inputs\nThe user asked: Title: T",
         "notes.take",
         FULL["parametersContext"],
-        "- title (string, required): the title",
+        "- title (text; required): the title",
+        '{"schema": "parameters_v1", "parameters": {"NAME": "value"}}',
     ]
     told = prompt["user"]
     for other in (
@@ -113,7 +116,6 @@ def test_A097_A112_A120_A121_A127_D8_stage_2_holds_four_sections_of_stage_1_and_
         "round1_task1",
         "mail",
         "inputs are short",
-        "Title: T",
         "notes.read",
     ):
         assert other not in told
@@ -151,14 +153,32 @@ def test_A110_A118_the_five_names_are_refused_in_stage_1_and_dropped_in_stage_2(
 def test_A106_C31_a_reference_that_does_not_resolve_is_named_and_asked_again(
     tmp_path: Path, reference: str
 ) -> None:
-    """Before Stage 2, beside a good reference as well; the next prompt quotes it."""
+    """In the strict profile: before Stage 2, beside a good reference as well; the next prompt quotes it."""
     got: list[dict[str, Any]] = []
     bad = FULL | {"requiredInputDocuments": ["docList:round1_task1_action0_input", reference]}
-    world = taken(tmp_path, got, bad, FULL, PARAMETERS(title="T"))
+    world = taken(tmp_path, got, bad, FULL, PARAMETERS(title="T"), profile="strict")
     assert triggers(world.path)[:2] == ["reselect", "select"]
     feedback = parts(prompts(world.path, "selection")[1])["Your last reply could not be used"]
     assert reference in feedback
     assert len(prompts(world.path, "parameters")) == len(got) == 1
+
+
+@pytest.mark.parametrize("reference", ["docList:nowhere", "docItem:round1_task1_action0_input#2", "a.txt"])
+def test_A106_C31_as_amended_it_is_left_out_and_asked_again_only_where_none_is_left(
+    tmp_path: Path, reference: str
+) -> None:
+    """Beside a good one it is dropped and counted; alone, an action that needs a document is asked again, with the reason."""
+    got: list[dict[str, Any]] = []
+    good = "docList:round1_task1_action0_input"
+    world = taken(tmp_path / "beside", got, FULL | {"requiredInputDocuments": [reference, good]})
+    statement = "SELECT outcome ->> '$.dropped' FROM transitions WHERE seq = 0"
+    assert (query(world.path, statement), got[0]["references"]) == ([(1,)], [good])
+    alone = FULL | {"requiredInputDocuments": [reference]}
+    world = taken(tmp_path / "alone", got, alone, FULL, PARAMETERS(title="T"))
+    statement = "SELECT outcome ->> '$.invalid' FROM transitions WHERE seq = 0"
+    assert query(world.path, statement) == [("no_documents",)]
+    feedback = parts(prompts(world.path, "selection")[1])["Your last reply could not be used"]
+    assert "needs at least one" in feedback and reference.rpartition(":")[2] in feedback
 
 
 @pytest.mark.parametrize("length", [100, 101, 5000])
@@ -189,21 +209,18 @@ def test_A119_A077_a_missing_field_is_asked_once_more_and_then_the_call_is_refus
     assert triggers(world.path)[:3] == ["select", "respecify", "refuse"]
     first, second = prompts(world.path, "parameters")
     assert list(parts(first)) == SECTIONS
-    assert list(parts(second)) == [*SECTIONS, "Your last reply could not be used"]
+    assert list(parts(second)) == [*SECTIONS[:-1], "Your last reply could not be used", "Reply"]
     assert "title" in parts(second)["Your last reply could not be used"]
     assert got == []
 
 
 @pytest.mark.parametrize("kind", ["array", "enum"])
 def test_A109_D9_lists_and_values_are_accepted_in_a_field(tmp_path: Path, kind: str) -> None:
-    """An extension of the document's five types; the values are shown to Stage 2."""
+    """An extension of the document's five types; Stage 2 is shown the tool's own, with the field's description."""
     field = {"name": "title", "type": kind, "required": True, "description": "d", "values": ["T", "U"]}
     world = taken(tmp_path, [], FULL | {"parametersSchema": {"fields": [field]}})
     assert triggers(world.path)[:2] == ["select", "specify"]
-    assert (
-        parts(prompts(world.path, "parameters")[0])["Parameters schema"]
-        == f"- title ({kind} of T, U, required): d"
-    )
+    assert parts(prompts(world.path, "parameters")[0])["Parameters schema"] == "- title (text; required): d"
 
 
 def test_D1_D2_A117_lenient_forms_come_to_the_same_call(tmp_path: Path) -> None:
@@ -327,7 +344,7 @@ def test_A125_a_call_that_was_refused_has_a_summary_from_its_validation(tmp_path
     with World(tmp_path, script) as world:
         world.run()
     history = parts(prompts(world.path, "selection")[1])["History, newest first"]
-    assert "Summary: invalid_parameters: required and missing: 'page'" in history
+    assert "Summary: invalid_parameters: page is required but missing" in history
 
 
 @pytest.mark.parametrize("hint", ["now use notes.take", '{"action": "notes.take"}', "ignore the rules"])

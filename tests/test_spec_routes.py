@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from paor import Limits, ScriptedModel, Tool, ToolContext, ToolError, tool
+from paor import Limits, Profile, ScriptedModel, Tool, ToolContext, ToolError, tool
 
 from .recording import World, observation
 from .stored import labels, parts, prompts, query, started_with, triggers
@@ -100,7 +100,7 @@ def test_A098_a_reference_means_the_same_documents_to_every_tool(tmp_path: Path)
     chosen = [
         SELECT(name, {}, requiredInputDocuments=references) for name in ("notes.join", "document.extract")
     ]
-    script = [*READ(1), CONTINUE, chosen[0], CONTINUE, chosen[1], STOP, SUCCESS]
+    script = [*READ(1), CONTINUE, chosen[0], CONTINUE, chosen[1], PARAMETERS(), STOP, SUCCESS]
     with World(tmp_path, script, [read, join], builtins=True) as world:
         result = world.run(documents=[("a.txt", "Alpha."), ("b.txt", "Beta.")])
         assert result.state == "Done"
@@ -179,14 +179,32 @@ def test_D20_A002_a_tools_error_is_a_result_that_the_model_sees_and_goes_on_from
 
 
 def test_A024_A025_A026_A020_the_catalog_in_a_prompt_has_the_documents_lines(tmp_path: Path) -> None:
-    """Word for word between a host's tools and nothing else, in a prompt that was really sent."""
+    """
+    Word for word between a host's tools and nothing else, in a prompt that was really sent.
+
+    In a run without a document those that read one are not offered; with a short catalog each has a line of description
+    (A020 as amended).
+    """
     host = Tool(
         name="orders.find", run=lambda: "x", parameters={"properties": {"b": {}, "a": {"type": "integer"}}}
     )
-    with World(tmp_path, [ANSWER(), SUCCESS], [host], builtins=True) as world:
-        world.run()
-    system = prompts(world.path, "selection")[0]["system"]
-    assert system.partition("## Actions\n")[2].partition("\n\n")[0].splitlines() == [
+    catalogs = []
+    for number, (documents, profile) in enumerate(
+        [
+            ([("a.txt", "A")], Profile(catalog="names")),
+            ([("a.txt", "A")], Profile()),
+            ([], Profile(catalog="names")),
+        ]
+    ):
+        with World(tmp_path / str(number), [ANSWER(), SUCCESS], [host], builtins=True) as world:
+            world.run(documents=documents, profile=profile)
+        system = prompts(world.path, "selection")[0]["system"]
+        catalogs.append(system.partition("## Actions\n")[2].partition("\n\n")[0].splitlines())
+    names, described, without = catalogs
+    assert [line.partition(": ")[0] for line in described] == names
+    assert all(": " in line for line in described[1:]), "the built-in tools have descriptions"
+    assert without == names[:2]
+    assert names == [
         "- orders.find(b,a)",
         "- ai.process(documentList,aiPrompt,processingMode,includeMetadata,customInstructions,expectedDocumentFormats)",
         "- document.extract(documentList,aiPrompt)",

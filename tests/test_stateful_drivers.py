@@ -144,7 +144,7 @@ class TwoDrivers(RuleBasedStateMachine):
         driver = self.drivers[which]
         if driver is None:
             return
-        before = self.engines[0].journal.rows(self.row.run)
+        before = self.engines[0].journal.reader.rows(self.row.run)
         try:
             for _ in range(events):
                 next(driver)
@@ -155,7 +155,7 @@ class TwoDrivers(RuleBasedStateMachine):
             assert which in self.stale
             self.drivers[which] = None
             self.stale.discard(which)
-            assert self.engines[0].journal.rows(self.row.run) == before
+            assert self.engines[0].journal.reader.rows(self.row.run) == before
 
     @precondition(lambda self: any(driver is not None for driver in self.drivers))
     @rule(which=WHICH)
@@ -180,7 +180,7 @@ class TwoDrivers(RuleBasedStateMachine):
         alter(self.folder / JOURNAL, owner=away, lease_until=1)
         self.stale.add(holder)
         self.take(1 - holder)
-        fence = self.engines[0].journal.query("SELECT fence FROM leases WHERE run = ?", (run,))[0][0]
+        fence = self.engines[0].journal.reader.query("SELECT fence FROM leases WHERE run = ?", (run,))[0][0]
         assert fence >= 2
 
     @precondition(lambda self: self.status == "running")
@@ -223,7 +223,7 @@ class TwoDrivers(RuleBasedStateMachine):
         if not getattr(self, "run_id", ""):
             return
         journal, run = self.engines[0].journal, self.row
-        rows = journal.rows(run.run)
+        rows = journal.reader.rows(run.run)
         assert rows[: len(self.rows)] == self.rows
         self.rows = rows
         assert [row[1] for row in rows] == list(range(len(rows)))

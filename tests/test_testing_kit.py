@@ -26,6 +26,7 @@ from paor import (
     ToolError,
     UsageError,
 )
+from paor.fsm.journal.reader import JournalReader
 from paor.testing import (
     Asks,
     answer,
@@ -176,7 +177,7 @@ def test_a_listener_hears_of_every_run_until_it_is_stopped(
     heard: list[tuple[int, int]] = []
     stop = listen(lambda journal, run, first: heard.append((run, first)))
 
-    def raising(journal: Journal, run: int, first: int) -> None:
+    def raising(journal: JournalReader, run: int, first: int) -> None:
         raise ZeroDivisionError
 
     wrong = listen(raising)

@@ -29,6 +29,8 @@ from paor.tools.schema.parameters import (
 )
 from paor.tools.schema.problems import MESSAGE_MAX, _locate
 
+from .effort import examples
+
 SEARCH: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -549,6 +551,7 @@ def test_patterns_take_linear_time() -> None:
     assert ParameterSchema(shared).schema == shared
 
 
+@pytest.mark.rotates(data=["tools/schema/"])
 def test_listing_problems_is_bounded() -> None:
     """Many wrong items, or branches that double at every level, end in one problem instead of gigabytes."""
     numbers = {"properties": {"x": {"items": {"type": "integer"}}, "y": {}}, "required": ["y"]}
@@ -823,7 +826,7 @@ def respelled(value: Any, chance: random.Random) -> Any:
     return value
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(objects, objects, st.randoms(use_true_random=False))
 def test_keys_are_equal_exactly_for_equal_json(
     left: dict[str, Any], right: dict[str, Any], chance: random.Random
@@ -903,7 +906,7 @@ def made(schema: dict[str, Any]) -> ParameterSchema | None:
         return None
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(tops, calls)
 def test_fill_makes_no_new_problems(source: dict[str, Any], arguments: dict[str, Any]) -> None:
     """Whatever the schema and the defaults: what was fine stays fine, what is given stays as it is."""
@@ -921,7 +924,7 @@ def test_fill_makes_no_new_problems(source: dict[str, Any], arguments: dict[str,
             assert filled[name] is value
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(tops, calls)
 def test_problems_are_found_exactly_where_the_reference_validator_finds_them(
     source: dict[str, Any], arguments: dict[str, Any]

@@ -8,7 +8,18 @@ from typing import Any
 
 import pytest
 
-from paor import Document, Policy, Tool, ToolContext, ToolError, ToolOutput, UsageError, builtin_tools, tool
+from paor import (
+    Document,
+    Limits,
+    Policy,
+    Tool,
+    ToolContext,
+    ToolError,
+    ToolOutput,
+    UsageError,
+    builtin_tools,
+    tool,
+)
 from paor.tools.documents.process_tool import process
 from paor.tools.documents.tools import extract, generate_report, readable
 
@@ -31,6 +42,7 @@ class Desk:
     policy = Policy()
     connection: Any = None
     final_format: str | None = None
+    limits = Limits()
     resumption: Any = None
 
     def __init__(
@@ -38,6 +50,10 @@ class Desk:
     ) -> None:
         self.given, self.texts, self.answer = list(documents), list(texts), answer
         self.asked: list[dict[str, Any]] = []
+
+    def stopped(self) -> str | None:
+        """Never."""
+        return None
 
     def documents(self, references: Sequence[str]) -> list[Document]:
         """Return all documents if any are asked for."""
@@ -211,7 +227,7 @@ BROKEN = Document("scan.png", b"\x89PNG\r\n\x1a\n" + b"\0" * 64, "image/png")
 def test_readable_texts_are_taken_as_they_are_and_others_converted() -> None:
     """Markdown and text unchanged, HTML to Markdown, whatever type it claims."""
     page = Document("page.html", "<h1>Title</h1><p>Body &amp; more</p>", "text/html")
-    texts, notes = readable([Document("a.md", "# A\n", "text/markdown"), page])
+    texts, notes = readable(Desk(), [Document("a.md", "# A\n", "text/markdown"), page])
     assert texts[0].text == "# A\n"
     assert "Title" in texts[1].text and "Body & more" in texts[1].text and "<p>" not in texts[1].text
     assert notes == []
@@ -219,19 +235,19 @@ def test_readable_texts_are_taken_as_they_are_and_others_converted() -> None:
 
 def test_C26_what_cannot_be_read_is_a_note_as_long_as_something_can() -> None:
     """The error surfaces; only when nothing at all can be read is the call an error."""
-    texts, notes = readable([BROKEN, Document("a.txt", "A")])
+    texts, notes = readable(Desk(), [BROKEN, Document("a.txt", "A")])
     assert [item.name for item in texts] == ["a.txt"]
     assert len(notes) == 1 and notes[0].startswith("'scan.png' is a picture")
     with pytest.raises(ToolError, match=r"scan\.png.*; .*scan\.png"):
-        readable([BROKEN, BROKEN])
-    assert readable([]) == ([], [])
+        readable(Desk(), [BROKEN, BROKEN])
+    assert readable(Desk(), []) == ([], [])
 
 
 def test_a_text_is_cited_by_the_name_of_its_file() -> None:
     """Also the one that was extracted from it; a name without an ending stays."""
     names = {"contract.pdf.md": "contract.pdf", "notes.md": "notes.md", "plain": "plain", "a.b.md": "a.b"}
     for name, title in names.items():
-        texts, _ = readable([Document(name, "x", "text/markdown")])
+        texts, _ = readable(Desk(), [Document(name, "x", "text/markdown")])
         assert texts[0].title == title
 
 

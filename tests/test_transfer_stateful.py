@@ -58,7 +58,7 @@ class Transfers(RuleBasedStateMachine):
         return BY_NAME[name].engine(Path(self.folder.name), **ports)
 
     def _export(self, file: str, run_id: str) -> list[bytes]:
-        return [line_bytes(line) for line in export_runs(self.journals[file], [run_id])]
+        return [line_bytes(line) for line in export_runs(self.journals[file].reader, [run_id])]
 
     def _runs(self, file: str) -> list[str]:
         return sorted(row.run_id for row in self.journals[file].runs())
@@ -88,7 +88,7 @@ class Transfers(RuleBasedStateMachine):
         what: dict[str, Any] = {}
         if kind == "payload":
             number = self.journals[file].run(run_id).run
-            last = self.journals[file].next_payload(number) - 1
+            last = self.journals[file].reader.next_payload(number) - 1
             what["payloads"] = data.draw(st.lists(st.integers(0, last), min_size=1, max_size=9))
         elif kind == "document":
             what["documents"] = [item.number for item in self.journals[file].documents(run_id)][:1]
@@ -110,7 +110,7 @@ class Transfers(RuleBasedStateMachine):
         target = data.draw(st.sampled_from(FILES))
         runs = data.draw(st.permutations(self._runs(source)))[: data.draw(st.integers(1, 4))]
         known = set(self._runs(target))
-        text = [line_bytes(line) for line in export_runs(self.journals[source], runs)]
+        text = [line_bytes(line) for line in export_runs(self.journals[source].reader, runs)]
         done = {item.run_id: item.how for item in self.journals[target].import_lines(text)}
         assert set(runs) <= done.keys()
         for run_id, how in done.items():

@@ -451,7 +451,7 @@ def test_documents_of_a_call_that_was_not_observed_yet_are_held_against_its_resu
             if getattr(event, "trigger", "") == "execute":
                 break
         (row,) = scripted.journal.runs()
-        result = scripted.journal.change(1, scripted.journal.rows(1)[-1][9]).result
+        result = scripted.journal.reader.change(1, scripted.journal.reader.rows(1)[-1][9]).result
         assert row.state == "Observing" and result and scripted.journal.verify() == []
     whole = path.read_bytes()
     for document in result.documents:
@@ -824,7 +824,7 @@ def test_a_copy_of_a_journal_holds_as_well(path: Path, tmp_path: Path) -> None:
     shutil.copy(path, copy)
     assert by_package(copy) == [] and by_script(copy)[0] == 0
     with Journal(tmp_path / "backup.db", "off") as target, Journal(path) as source:
-        source._committer.connection.backup(target._committer.connection)
+        source.store._committer.connection.backup(target.store._committer.connection)
         assert target.verify() == []
 
 

@@ -180,14 +180,14 @@ def test_a_once_tool_that_returned_is_in_doubt_until_its_row_is_written(tmp_path
 
     def child() -> None:
         scripted = make()
-        append = scripted.journal.append
+        append = scripted.journal.store.append
 
         def dying(entry: Any) -> None:
             if entry.row[COLUMNS.index("trigger")] == "execute":
                 os.kill(os.getpid(), signal.SIGKILL)
             append(entry)
 
-        scripted.journal.append = dying  # type: ignore[method-assign]
+        scripted.journal.store.append = dying  # type: ignore[method-assign]
         scripted.run("Work")
 
     def make() -> Engine:
@@ -401,7 +401,7 @@ def test_a_run_that_is_called_again_is_another_run(tmp_path: Path) -> None:
 
     def child() -> None:
         scripted = make()
-        scripted.journal.append = lambda entry: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[method-assign]
+        scripted.journal.store.append = lambda entry: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[method-assign]
         scripted.run("Read")
 
     assert in_child(child) == signal.SIGKILL

@@ -76,7 +76,7 @@ def walk(folder: Path, name: str, lost_at: int | None = None) -> tuple[list[Any]
         try:
             result = own.run(workflow=flow)
         except Lost:
-            own.journal.leases.release(1, 1)
+            own.journal.store.leases.release(1, 1)
         run_id = own.run_id
     with World(folder, script, calls.tools) as own:
         result = own.engine.resume(run_id)

@@ -84,7 +84,7 @@ class Office:
 def started(tmp_path: Path) -> Callable[..., Engine]:
     """Return a maker of engines on one journal with the tool shop.find."""
 
-    @tool("shop.find", effect="read", label="found")
+    @tool("shop.find", effect="idempotent", label="found")
     def find(name: str) -> str:
         """Find something."""
         return f"{name} in aisle 7"
@@ -208,7 +208,7 @@ def test_a_follow_up_is_no_freer_than_the_round_before(started: Callable[..., En
         """Buy something."""
         return name
 
-    @tool("shop.find", effect="read", label="found")
+    @tool("shop.find", effect="idempotent", label="found")
     def find(name: str) -> str:
         """Find something."""
         return name
@@ -293,7 +293,7 @@ def test_a_workflow_whose_driver_is_lost_goes_on_without_doing_a_task_twice(
     """After every row of the workflow and of its tasks: the same runs, the same end."""
     calls: list[str] = []
 
-    @tool("shop.find", effect="read", label="found")
+    @tool("shop.find", effect="idempotent", label="found")
     def find(name: str) -> str:
         """Find something."""
         calls.append(name)
@@ -495,6 +495,19 @@ def test_a_dependency_that_was_not_worked_on_is_not_met(started: Callable[..., E
         assert places(engine) == [(1, 0, "Done"), (1, 1, "Failed")]
         results = office.of("review")[-1]["Results, newest first"]
         assert "task b was not worked on, and this one depends on it" in results
+
+
+def test_a_workflow_without_words_of_its_own_answers_with_those_of_its_tasks_or_says_what_happened(
+    started: Callable[..., Engine],
+) -> None:
+    """Of tasks that came to nothing there are none to give."""
+    blank = {"status": "success", "improvements": []}
+    for review, said in ((SUCCESS, SUCCESS["answer"]), (REVIEW("failed"), "Done: ")):
+        with started(Office(review=[review, blank])) as engine:
+            result = engine.run_workflow("Find it", tasks=[Task("find the pen")])
+            assert result.state == "Done" and result.answer.startswith(said)
+            assert ("(failed)" in result.answer) is (review is not SUCCESS)
+            holds(engine)
 
 
 def test_a_task_that_failed_and_was_planned_anew_counts_as_it_came_out_then(

@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 from urllib.parse import parse_qsl, urlsplit
 
-from paor import Document, Policy, Tool, ToolError, ToolOutput, WebSettings, web_tools
+from paor import Document, Limits, Policy, Tool, ToolError, ToolOutput, WebSettings, web_tools
 from paor.tools.web.search import SearchHit, SearchQuery, SearchReply
 
 LOCAL = Policy(private_hosts=True)
@@ -211,6 +211,7 @@ class Context:
     answer = ""
     connection: Any = None
     final_format: str | None = None
+    limits = Limits()
     resumption: Any = None
 
     def __init__(
@@ -219,6 +220,10 @@ class Context:
         self.objective = objective
         self.policy = policy
         self._documents = list(documents)
+
+    def stopped(self) -> str | None:
+        """Never."""
+        return None
 
     def documents(self, references: Sequence[str]) -> list[Document]:
         """Return all documents."""

@@ -38,7 +38,7 @@ def settled_by_code(spec: Spec, tool: ToolSpec, schema: ParameterSchema) -> bool
     """Return whether no parameter of *tool* is left for a model to set: code sets all of them, or there is none."""
     left = {name for name in schema.names if name.lower() not in FORBIDDEN_FIELDS}
     filled = {name for name in left & FILLED & schema.optional if _default(name, spec, tool) is not None}
-    return not left - filled and not schema.is_open
+    return not left - filled and schema.is_whole
 
 
 def _default(name: str, spec: Spec, tool: ToolSpec) -> Any:

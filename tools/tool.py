@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from ..states.base.errors import UsageError
 from ..states.records.actions import Effect, WebFact
 from ..states.run.spec import ToolSpec
-from ..states.settings.limits import GUARD_CEILING
+from ..states.settings.limits import GUARD_CEILING, Limits
 from ..states.settings.policy import Policy
 from .signature import bind, context_parameter, schema_of, summary_of
 
@@ -118,6 +118,7 @@ class ToolContext(Protocol):
         answer: The run's answer so far; empty before there is one.
         connection: The value that the host gave for the selected connection, or None.
         policy: The run's policy, for tools that fetch URLs of their own.
+        limits: The run's limits.
         final_format: Format of the run's final report, during the call that writes it; None for any other call.
         resumption: The question that this call asked before, with the answer; None if it asked nothing.
     """
@@ -131,8 +132,13 @@ class ToolContext(Protocol):
     answer: str
     connection: Any
     policy: Policy
+    limits: Limits
     final_format: str | None
     resumption: Resumption | None
+
+    def stopped(self) -> str | None:
+        """Return why the run is to stop now, cancelled or out of time, or None; for a sync tool that takes long."""
+        ...
 
     def documents(self, references: Sequence[str]) -> list[Document]:
         """

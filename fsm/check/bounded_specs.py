@@ -10,16 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 from ...prompts.building.templates import default_templates
 from ...states.run.spec import Mode, Spec, ToolSpec
 from ...states.settings.limits import Limits
 from ...states.settings.policy import ApprovalRule, Policy
+from ...states.settings.profile import Profile
 from ...tools.documents.tools import generate_report
 from ..decision.run_resources import RunResources
 
 CALL, READ, DENIED = "check.call", "check.read", "check.denied"
+Form: TypeAlias = Mode | Literal["native"]
+"""A mode, or the profile of that name, whose runs go other ways."""
+
+FORMS: tuple[Form, ...] = (*get_args(Mode), "native")
 APPROVED = "a*"
 """Texts of calls that a person must approve."""
 
@@ -80,7 +85,7 @@ class BoundedSpec:
 
     Attributes:
         name: ``react``, ``planner, full`` and so on.
-        mode: Of the run.
+        mode: Of the run, or ``native``.
         limits: Cut down.
         full: With a criterion, a final format and a token budget, and without scores.
         step_retries: Of the tool.
@@ -88,7 +93,7 @@ class BoundedSpec:
     """
 
     name: str
-    mode: Mode
+    mode: Form
     limits: Limits
     full: bool = False
     step_retries: int = 1
@@ -119,7 +124,7 @@ def cut_limits(limits: Limits, *, full: bool) -> Limits:
     return Limits(**kept)
 
 
-def worlds_of(limits: Mapping[Mode, Limits]) -> tuple[BoundedSpec, ...]:
+def worlds_of(limits: Mapping[Form, Limits]) -> tuple[BoundedSpec, ...]:
     """
     Return the worlds that stand for every run of an engine, two for each mode.
 
@@ -141,7 +146,8 @@ def kit_of_world(world: BoundedSpec) -> RunResources:
     spec = Spec(
         objective="check the machine",
         success_criteria=(CRITERION,) if world.full else (),
-        mode=world.mode,
+        mode="react" if world.mode == "native" else world.mode,
+        profile=Profile(stage="native") if world.mode == "native" else Profile(),
         limits=world.limits,
         policy=Policy(deny=(DENIED,), approvals=(ApprovalRule(tool=CALL, arguments={"text": APPROVED}),)),
         tools=(

@@ -12,16 +12,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, cast, get_args
+from typing import TYPE_CHECKING
 
 from ...states.run.budgets import limit_reached
 from ...states.run.phase_names import DONE, FINAL, PHASES, PLANNING, REVIEWING
-from ...states.run.spec import Mode
 from ...states.settings.limits import Limits
 from ..machine.machine import Rules, guards_in_force
 from ..machine.table import Row, rows_of
 from ..machine.updates import CHANGES
-from .bounded_specs import BoundedSpec, worlds_of
+from .bounded_specs import FORMS, BoundedSpec, Form, worlds_of
 from .counterexample import path_of
 from .findings import Check, Explored, Finding, PathStep
 from .guard_logic import find_shadowed, wanted_of
@@ -33,7 +32,7 @@ from .termination import endless_walk, unbounded_parts
 if TYPE_CHECKING:
     from ..engine import Engine
 
-MODES = get_args(Mode)
+MODES = FORMS
 NOTED = frozenset(("never_allowed",))
 """Findings on a policy that may well be meant: to deny a tool is what a policy is for."""
 
@@ -41,19 +40,19 @@ FORCED = frozenset(("cancelled", "fault", "unaffordable"))
 """Outcomes that end a run from outside; an end must be reachable without them."""
 
 
-def check(engine: Engine, rules: Rules | None = None, *, modes: Iterable[Mode] = MODES) -> Check:
+def check(engine: Engine, rules: Rules | None = None, *, modes: Iterable[Form] = MODES) -> Check:
     """
     Prove that every run of an engine ends well or for a reason, and report what is wrong. Nothing is run.
 
     Args:
         engine: Its policy, tools and limits are examined.
         rules: Instead of paor's own table, guards and effects, an edited copy.
-        modes: Modes of a run that are explored; default all three.
+        modes: Modes of a run that are explored, and ``native`` for the profile; default all four.
 
     Returns:
         The findings, each with a path that leads to it, and how many states and edges were explored.
     """
-    worlds = worlds_of({mode: engine.limits_of(mode) for mode in modes})
+    worlds = worlds_of({mode: engine.limits_of("react" if mode == "native" else mode) for mode in modes})
     policy = policy_findings(engine.policy, [tool.spec() for tool in engine.tools])
     machine = _proven(worlds, _in_force()) if rules is None else prove(rules, worlds, _others())
     notes = tuple(item for item in policy if item.code in NOTED)
@@ -312,11 +311,8 @@ def _is_asked_again(edge: StateEdge) -> bool:
     return bool(edge.move["kind"] == "answer" and edge.move["action"] == "retry")
 
 
-def default_limits() -> dict[Mode, Limits]:
+def default_limits() -> dict[Form, Limits]:
     """Return the limits of an engine that was given none, by mode."""
     from ..lifecycle.settings import PLANNER_STEPS
 
-    return {
-        cast("Mode", mode): Limits(max_steps=PLANNER_STEPS) if mode == "planner" else Limits()
-        for mode in MODES
-    }
+    return {mode: Limits(max_steps=PLANNER_STEPS) if mode == "planner" else Limits() for mode in MODES}

@@ -174,6 +174,8 @@ def _replies(run: Run, kind: str, world: BoundedSpec) -> Iterator[Reply]:
         yield "invalid reply", "no JSON", False
     elif kind == "plan":
         yield from _plans(run)
+    elif kind == "turn":
+        yield from _turns(run)
     elif kind == "refinement":
         go_on, best = {"decision": "continue", "reason": "more to do"}, run.counters.best_score or 0
         yield "continue", go_on, True
@@ -209,6 +211,21 @@ def _plans(run: Run) -> Iterator[Reply]:
     yield "ask", {"steps": [], "elicitation": asks}, True
     yield "empty plan", {"steps": []}, True
     yield "invalid reply", {"steps": "none"}, True
+
+
+def _turns(run: Run) -> Iterator[Reply]:
+    new = f"n{run.counters.action}"
+    for name, text in _texts(run):
+        yield f"{name} call", _turn(_step(CALL, text=text)), name == "new"
+    yield "a call of the tool that reads", _turn(_step(READ)), False
+    yield "two calls", _turn(_step(CALL, text=new), _step(CALL, text=f"{new} too")), False
+    yield "two calls, the second reads", _turn(_step(CALL, text=new), _step(READ)), False
+    yield "a denied call", _turn(_step(DENIED, text=new)), False
+    yield "a call of an unknown tool", _turn(_step("check.unknown", text=new)), False
+    yield "an unsafe call", _turn(_step(CALL, text="x", url="file:///etc/passwd")), False
+    yield "a call without its argument", _turn(_step(CALL)), False
+    yield "answer", "It is known.", True
+    yield "invalid reply", "", True
 
 
 def _texts(run: Run) -> Iterator[tuple[str, str]]:
@@ -257,6 +274,11 @@ def _parameters_reply(**values: str) -> dict[str, Any]:
 
 def _step(tool: str, **args: Any) -> dict[str, Any]:
     return {"type": "tool", "name": tool, "args": args}
+
+
+def _turn(*steps: dict[str, Any]) -> dict[str, Any]:
+    calls = [{"id": "c", "name": step["name"], "arguments": step["args"]} for step in steps]
+    return {"text": "", "calls": calls}
 
 
 def _plan(*steps: dict[str, Any]) -> dict[str, Any]:

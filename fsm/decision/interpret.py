@@ -33,6 +33,7 @@ from ...tools.defaults import fill_defaults
 from ...tools.policy import denial, matches, unsafe
 from .case import Case
 from .duplicate_calls import duplicate_key, limits_for, rule_broken
+from .native_mode import call_arguments, read_native
 from .observation import TURN_CHARS, cut, line
 from .plan_mode import (
     ask_for_missing,
@@ -59,7 +60,10 @@ def read_workflow(case: Case, kit: RunResources) -> None:
 
 
 def _read_planning(case: Case, kit: RunResources) -> None:
-    if case.run.spec.mode != "react":
+    if case.run.spec.native:
+        read_native(case, kit)
+        return
+    if case.run.spec.plans:
         read_planned(case, kit)
         return
     if not isinstance(case.outcome, Replied):
@@ -93,7 +97,7 @@ def _check_selection(case: Case, selection: Selection, kit: RunResources) -> Non
     run, strict = case.run, case.run.spec.profile.strict
     tool = kit.catalog.find(selection.tool)
     if tool is None:
-        names = ", ".join(item.name for item in kit.offered)
+        names = ", ".join(item.name for item in kit.allowed)
         case.problem = Invalid(
             "unknown_action", f"there is no action {ascii(selection.tool)[:80]}; choose one of: {names}"
         )
@@ -223,6 +227,8 @@ def _parameter_values(case: Case, selection: Selection, kit: RunResources) -> di
     if case.run.memory.intent is not None:
         return dict(case.run.memory.intent.arguments)
     step = step_of(case.run)
+    if step is not None and case.run.spec.native:
+        return call_arguments(case, step, kit.catalog.find(step.name), kit.catalog)
     if step is not None:
         return step_arguments(case, step)
     if selection.origin in ("workflow", "hook"):
@@ -261,7 +267,11 @@ def _propose(case: Case, kit: RunResources) -> None:
         limits, counters = limits_for(run.spec.limits, tool.duplicate_limits), run.counters
         succeeded = counters.errors == 0  # an executed call that succeeds sets it back
         case.duplicate = rule_broken(key, run.memory.window, counters.same_key, limits, succeeded=succeeded)
-        if selection.origin == "model" and tool.effect == "read" and key in run.memory.outputs:
+        if (
+            (selection.origin == "model" or run.spec.native)
+            and tool.effect == "read"
+            and key in run.memory.outputs
+        ):
             again = succeeded and run.memory.window[-1:] == (key,) and not tool.duplicate_limits
             case.repeated = again or case.duplicate is not None
     name = "final_format" if selection.origin == "format" else tool.label

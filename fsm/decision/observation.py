@@ -149,11 +149,14 @@ def message_of(
     if step is None and not origin:
         return message
     flow, first = run.memory.flow, result.documents[0] if result.documents else None
-    shown = cut(clean(next((text for text in texts if text is not None), "")), TURN_CHARS)
+    native = run.spec.native
+    said = [text for text in texts if text is not None]
+    given = "\n\n".join(said) if native else next(iter(said), "")
+    shown = cut(clean(given), run.spec.limits.history_chars if native else TURN_CHARS)
     return replace(
         message,
         call_id=step.id if step is not None else "",
-        arguments=intent.arguments if intent is not None else step.args if step is not None else None,
+        arguments=intent.arguments if intent and not (native and step) else step.args if step else None,
         output=clean(result.answer) or shown,
         error="" if result.ok else f"{result.error_code or 'error'}: {result.error}",
         origin=origin,

@@ -69,7 +69,7 @@ def selection_of(step: Step, run: Run) -> Selection:
         objective=step.reason,
         arguments=step.args,
         origin="plan",
-        needs=needed_steps(step.args),
+        needs=() if run.spec.native else needed_steps(step.args),
     )
 
 
@@ -130,7 +130,7 @@ def _accept(case: Case, plan: Plan, kit: RunResources) -> None:
         number, defect = defects[0]
         case.problem = Invalid(defect.code, f"steps[{number}].args: {defect.message}")
         return
-    case.plan = plan if plan.id else plan.model_copy(update={"id": _plan_id(run)})
+    case.plan = plan if plan.id else plan.model_copy(update={"id": plan_id(run)})
     case.selection = selection_of(plan.steps[0], run)
 
 
@@ -155,11 +155,12 @@ def _read_tasks(case: Case) -> None:
         args["success_criteria"] = list(task.success_criteria)
         args["dependencies"] = list(task.dependencies)
         steps.append(Step(name=TASK_TOOL.name, args=args, reason=task.user_message or task.objective))
-    case.plan = Plan(id=_plan_id(case.run), intention=overview, steps=tuple(steps), language=language or "en")
+    case.plan = Plan(id=plan_id(case.run), intention=overview, steps=tuple(steps), language=language or "en")
     case.selection = selection_of(steps[0], case.run)
 
 
-def _plan_id(run: Run) -> str:
+def plan_id(run: Run) -> str:
+    """Return the id of a plan that came without one."""
     return str(uuid.uuid5(_PLAN_IDS, f"{run.run_id}:{run.counters.calls}:{run.counters.step}"))
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...prompts.building.builder import PromptBuilder
-from ...prompts.model import PromptMessage
+from ...prompts.building.conversation import wire_names
+from ...prompts.model import OfferedTool, PromptMessage
 from ...prompts.parsing.reply_forms import (
     Form,
     Offer,
@@ -20,12 +21,14 @@ from ...prompts.parsing.reply_forms import (
 from ...states.base.errors import InternalError, UsageError
 from ...states.records.actions import Selection
 from ...states.records.requests import RequestKind
+from ...states.run.budgets import may_call
 from ...states.run.spec import Spec, ToolSpec
 from ...states.run.state import Run
 from ...tools.catalog import DOCUMENT_LIST, Catalog
 from ...tools.defaults import settled_by_code
 from ...tools.policy import denial
 from ...tools.schema.parameters import ParameterSchema
+from .offered_tools import offered_tools, references_of, takes_documents
 
 if TYPE_CHECKING:
     from ..workflow.navigation import Flow
@@ -42,7 +45,7 @@ class RunResources:
     Attributes:
         spec: The same.
         catalog: Tools by name.
-        offered: Those that the policy allows; a model is told of no others.
+        allowed: Those that the policy allows; a model is told of no others.
         prompts: Builder of the run's prompts.
         flow: The workflow file, None without one.
     """
@@ -50,20 +53,24 @@ class RunResources:
     def __init__(self, spec: Spec, catalog: Catalog | None = None) -> None:
         self.spec = spec
         self.catalog = catalog if catalog is not None else Catalog(spec.tools)
-        self.offered = tuple(
+        self.allowed = tuple(
             tool for tool in self.catalog if denial(spec.policy, spec.task_type, tool.name) is None
         )
-        offered = {tool.name for tool in self.offered}
-        denied = [tool.name for tool in self.catalog if tool.name not in offered]
-        form, at_first = spec.profile.catalog, [one for one in self.offered if not self.needs_documents(one)]
-        lines, at_first_lines = self.catalog.lines(self.offered, form), self.catalog.lines(at_first, form)
-        self.prompts = PromptBuilder(spec, lines, at_first_lines, self.offered, denied)
+        denied = [tool.name for tool in self.catalog if tool not in self.allowed]
+        form, at_first = spec.profile.catalog, [one for one in self.allowed if not self.needs_documents(one)]
+        lines, at_first_lines = self.catalog.lines(self.allowed, form), self.catalog.lines(at_first, form)
+        self.prompts = PromptBuilder(spec, lines, at_first_lines, self.allowed, denied)
         self.flow = _flow_of(spec) if spec.workflow is not None else None
+        names = wire_names(tool.name for tool in self.catalog) if spec.native else {}
+        self._wire = {wire: self.catalog.find(name) for name, wire in names.items()}
         self._formatter_schema: ParameterSchema | None = None
         self._forms: dict[object, Form] = {}
 
     def messages(self, kind: RequestKind, run: Run) -> tuple[PromptMessage, ...]:
         """Return the messages of a *kind* request; a workflow has a say in what its planner is told."""
+        if kind == "turn":
+            labels = takes_documents(self.catalog)
+            return self.prompts.turn(run, may_call=may_call(run), labels=labels)
         form = self.form(kind, run)
         words = form.words if form is not None else ""
         if self.flow is not None and kind == "plan":
@@ -74,6 +81,14 @@ class RunResources:
             except UsageError:  # the same words as without; what is wrong ends the run when it is read
                 return self.prompts.build(kind, run, words)
         return self.prompts.build(kind, run, words)
+
+    def offered(self, kind: RequestKind, run: Run) -> tuple[OfferedTool, ...]:
+        """Return the tools that a *kind* request offers through the provider's own tool calling."""
+        return offered_tools(self.catalog, run) if kind == "turn" else ()
+
+    def called(self, name: str) -> ToolSpec | None:
+        """Return the tool that a model calls by *name*, as it was offered or in another spelling, or None."""
+        return self._wire.get(name) or self.catalog.find(name)
 
     def tool(self, selection: Selection) -> ToolSpec:
         """Return the tool of an accepted selection; the final formatting action has its own."""
@@ -114,14 +129,14 @@ class RunResources:
         if kind in ("refinement", "review"):
             return (refinement_form if kind == "refinement" else review_form)(spec.success_criteria)
         if kind == "plan":
-            return plan_form([tool.name for tool in self.offered])
+            return plan_form([tool.name for tool in self.allowed])
         return task_plan_form() if kind == "task_plan" else answer_form()
 
     def _offer(self, run: Run) -> Offer:
         """Return what Stage 1 may choose from: actions, and what they can read."""
-        reading = [tool.name for tool in self.offered if self.needs_documents(tool)]
+        reading = [tool.name for tool in self.allowed if self.needs_documents(tool)]
         return Offer(
-            tuple(tool.name for tool in self.offered if tool.name not in reading),
+            tuple(tool.name for tool in self.allowed if tool.name not in reading),
             tuple(reading),
             tuple(references_of(run)),
             self.spec.connections,
@@ -146,21 +161,6 @@ class RunResources:
 
 
 _FORMS_KEPT = 100
-_LABELS, _ITEMS = 10, 20
-"""So many labels, the newest, and documents of each are offered by name; any other that exists is taken, too."""
-
-
-def references_of(run: Run) -> list[str]:
-    """Return the references of the run's documents that a model is offered: its inputs, then the newest labels."""
-    found: list[str] = []
-    produced = [message.label for message in reversed(run.memory.history) if message.label]
-    inputs = dict.fromkeys(document.label for document in run.spec.documents)
-    for label in (*inputs, *produced[:_LABELS]):
-        count = run.memory.labels.get(label, (0, 0))[1]
-        if count:
-            found.append(f"docList:{label}")
-            found += [f"docItem:{label}#{place}" for place in range(min(count, _ITEMS))]
-    return found
 
 
 def _flow_of(spec: Spec) -> Flow:

@@ -13,7 +13,7 @@ from ...states.base.errors import JournalDamaged, UsageError
 from ..explain.coverage import Coverage, coverage
 from ..explain.diff import RunDiff, diff
 from ..explain.divergence import CAUSES
-from ..journal.reader import JournalReader
+from ..journal.reader import JournalReader, Readable, reader_of
 from ..journal.rows import RunRow
 from .render import Covered, Format, Parted, RunWalk, Step, walk_of
 from .render import diagram as picture
@@ -34,13 +34,13 @@ class _Taken(NamedTuple):
 
 
 def diagram(
-    journal: JournalReader | None = None,
+    journal: Readable | None = None,
     run: str | None = None,
     *,
     form: Format = "mermaid",
     coverage: Coverage | None = None,
     diff: str | None = None,
-    other: JournalReader | None = None,
+    other: Readable | None = None,
 ) -> str:
     """
     Return a picture of the machine as text; the same bytes for the same input, in every process.
@@ -70,9 +70,10 @@ def diagram(
         if diff is not None:
             raise UsageError("diff= names a second run, to be compared with run=")
         return picture(form, covered(coverage) if coverage is not None else None)
-    if not isinstance(journal, JournalReader) or not isinstance(other, JournalReader | None):
-        raise UsageError("diagram takes a Journal before a run, such as diagram(engine.journal, run_id)")
-    return picture(form, walk(journal, run) if diff is None else difference_of(journal, run, diff, other)[0])
+    usage = "diagram takes a Journal before a run, such as diagram(engine.journal, run_id)"
+    first = reader_of(journal, usage)
+    second = reader_of(other, usage) if other is not None else first
+    return picture(form, walk(first, run) if diff is None else difference_of(first, run, diff, second)[0])
 
 
 def walk(journal: JournalReader, run_id: str) -> RunWalk:

@@ -100,8 +100,8 @@ def erase(
         raise UsageError(
             "the reason stays in the journal, so it is a code such as a ticket's number: at most 80 of A-Z a-z 0-9 . _ : / # -"
         )
-    row = journal.run(run_id)
-    selection = _Selection(documents_named(journal, row, documents), list(payloads))
+    row = journal.reader.run(run_id)
+    selection = _Selection(documents_named(journal.reader, row, documents), list(payloads))
     plan = _plan(journal, row, selection)
     plan.settle()
     if dry_run:
@@ -118,7 +118,7 @@ def erase(
             # again under the write lock: a run that another process has recorded since the plan may hold the text, too
             plan.settle()
             if selection.whole:
-                for run in sorted(family(journal, row)):
+                for run in sorted(family(journal.reader, row)):
                     plan.doom_run(run)
             doomed = _decide_runs(journal, row, plan, others, selection)
             # every lease first: a driver must not go on with texts of which some are gone
@@ -140,15 +140,15 @@ def _plan(journal: JournalStore, row: RunRow, selection: _Selection) -> ErasureP
     if documents and payloads:
         raise UsageError("erase by run, by document or by payload: one of them at a time")
     if selection.whole:
-        plan = ErasurePlan(journal, ())
-        for run in sorted(family(journal, row)):
+        plan = ErasurePlan(journal.reader, ())
+        for run in sorted(family(journal.reader, row)):
             plan.doom_run(run)
         return plan
-    everywhere = [run for (run,) in journal.query("SELECT run FROM specs ORDER BY run")]
-    plan = ErasurePlan(journal, everywhere)
+    everywhere = [run for (run,) in journal.reader.query("SELECT run FROM specs ORDER BY run")]
+    plan = ErasurePlan(journal.reader, everywhere)
     for document in documents:
         plan_document(plan, row.run, document)
-    count = journal.next_payload(row.run)
+    count = journal.reader.next_payload(row.run)
     for n in payloads:
         if type(n) is not int or not 0 <= n < count:
             raise UsageError(f"payload {n!a:.80}: run {row.run_id} has those from 0 to {count - 1}")
@@ -175,7 +175,7 @@ def _decide_runs(
 def _ids(journal: JournalStore, runs: Iterable[int]) -> tuple[str, ...]:
     """Return ids of runs by their numbers, in the order of these."""
     return tuple(
-        journal.query("SELECT run_id FROM specs WHERE run = ?", (run,))[0][0] for run in sorted(runs)
+        journal.reader.query("SELECT run_id FROM specs WHERE run = ?", (run,))[0][0] for run in sorted(runs)
     )
 
 
@@ -200,7 +200,7 @@ def _check_reason(journal: JournalStore, doomed: dict[int, set[int]], reason: st
     """Raise UsageError for a reason that is text of what goes."""
     for run, numbers in doomed.items():
         for n in sorted(numbers):
-            body = journal.payload(run, n).body or ""
+            body = journal.reader.payload(run, n).body or ""
             text = body if isinstance(body, str) else body.decode("utf-8", "replace")
             if reason in text.casefold():
                 raise UsageError(
@@ -218,12 +218,12 @@ def _erase_payloads(
     at: int,
 ) -> None:
     """Set bodies and salts to NULL, blank what named documents, and add the record."""
-    spec = journal.root_columns(run)["spec_payload"]
+    spec = journal.reader.root_columns(run)["spec_payload"]
     # the documents first: which of them a payload names can only be read while its body is there
     named = [
         run << 32 | number
         for n in sorted(numbers)
-        for number in numbers_named(journal.find_payload(run, n), spec=n == spec)
+        for number in numbers_named(journal.reader.find_payload(run, n), spec=n == spec)
     ]
     connection.executemany(
         "UPDATE documents SET name = ?, mime = ? WHERE id = ?", [(GONE, GONE, key) for key in named]
@@ -233,8 +233,8 @@ def _erase_payloads(
         f" media_type = CASE WHEN media_type IN {PLAIN_TYPES} THEN media_type ELSE '' END WHERE id = ?",
         [(run << 32 | n,) for n in sorted(numbers)],
     )
-    before = erasures_of(journal, run)
-    head = before[-1].hash if before else root_of(journal, run)
+    before = erasures_of(journal.reader, run)
+    head = before[-1].hash if before else root_of(journal.reader, run)
     record = chained_erasure(head, len(before), at, canonical(rule), ranges_text(numbers), reason)
     connection.execute(
         "INSERT INTO erasures VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (run << 32 | record.number, run, *record)
@@ -300,7 +300,7 @@ def finish(journal: JournalStore) -> bool:
 
 def unfinished_runs(journal: JournalStore) -> list[str]:
     """Return the ids of runs of which old copies may still be in the file."""
-    rows = journal.query("SELECT run_id FROM specs JOIN unscrubbed USING (run) ORDER BY run")
+    rows = journal.reader.query("SELECT run_id FROM specs JOIN unscrubbed USING (run) ORDER BY run")
     return [run_id for (run_id,) in rows]
 
 

@@ -216,10 +216,12 @@ def _converted_texts(document: StoredDocument, body: str | bytes) -> list[str]:
     """Return the text that tools see of a document which is not plain text itself."""
     if document.mime in ("text/plain", "text/markdown", "application/json"):
         return []
-    from ...tools.documents.convert.registry import ConversionError, convert
+    from ...tools.documents.convert.converter import Converter
+    from ...tools.documents.convert.formats.conversion import ConversionError
 
     try:
         data = body if isinstance(body, bytes) else body.encode()
-        return [convert(document.name, data, mime=document.mime).text]
+        with Converter() as convert:
+            return [convert(document.name, data, mime=document.mime).text]
     except ConversionError:
         return []

@@ -16,13 +16,13 @@ from typing import Any
 import orjson
 from pydantic import ValidationError
 
-from ...states.base.errors import Erased, JournalDamaged, PaorError, UsageError
+from ...states.base.errors import Erased, JournalDamaged, PaorError
 from ...states.records.actions import DocumentRef
 from ...states.records.outcomes import Outcome
 from ...states.run.phase_names import FINAL
 from ..journal.lineage import SharedPart, part_with
 from ..journal.payloads import content_key
-from ..journal.reader import JournalReader
+from ..journal.reader import JournalReader, Readable, reader_of
 from ..journal.recorded_outcome import recorded_outcome
 from ..journal.rows import Transition
 from ..replay.comparison import first_line
@@ -128,7 +128,7 @@ class _Found:
     names: tuple[str, ...] = ()
 
 
-def diff(journal: JournalReader, left: str, right: str, other: JournalReader | None = None) -> RunDiff:
+def diff(journal: Readable, left: str, right: str, other: Readable | None = None) -> RunDiff:
     """
     Compare two runs: the first difference and its cause.
 
@@ -144,10 +144,10 @@ def diff(journal: JournalReader, left: str, right: str, other: JournalReader | N
         UnknownRun: There is no such run.
         JournalDamaged: A row of one of them cannot be read.
     """
-    if not isinstance(journal, JournalReader) or not isinstance(other, JournalReader | None):
-        raise UsageError("diff takes a Journal, such as diff(engine.journal, one, other)")
+    usage = "diff takes a Journal, such as diff(engine.journal, one, other)"
+    journal = reader_of(journal, usage)
     one = Reader(journal, left)
-    two = Reader(other if other is not None else journal, right)
+    two = Reader(reader_of(other, usage) if other is not None else journal, right)
     shared = _shared_rows(one, two)
     try:
         specs = parts_between(journal.spec(one.row.run_id), two.journal.spec(two.row.run_id))

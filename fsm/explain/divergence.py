@@ -169,7 +169,7 @@ def _derive(run: Run, row: Transition, outcome: Outcome | None) -> object:
         kit = RunResources(run.spec)
         request = request_of(run)
         kind = getattr(request, "kind", None)
-        texts = [message.text for message in kit.messages(kind, run)] if kind is not None else []
+        texts = [message.body for message in kit.messages(kind, run)] if kind is not None else []
         if outcome is None:
             return type(request), kind, texts
         decision = decide(run, outcome, Moment(row.at, 0), kit)

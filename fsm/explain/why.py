@@ -20,7 +20,7 @@ from ...states.run.phase_names import FINAL, PHASES, PLANNING
 from ...states.run.state import Run
 from ..decision.case import Case
 from ..decision.run_resources import RunResources
-from ..journal.reader import JournalReader
+from ..journal.reader import JournalReader, Readable, reader_of
 from ..journal.recorded_outcome import recorded_outcome
 from ..journal.rows import RunRow, Transition
 from ..machine.guards import GUARDS, words_of
@@ -131,7 +131,7 @@ class WhyNot:
         return asdict(self) | {"candidates": [asdict(item) for item in self.candidates]}
 
 
-def why(journal: JournalReader, run_id: str, seq: int | None = None) -> Why:
+def why(journal: Readable, run_id: str, seq: int | None = None) -> Why:
     """
     Explain one row of a run.
 
@@ -146,6 +146,7 @@ def why(journal: JournalReader, run_id: str, seq: int | None = None) -> Why:
         UsageError: It has no such row.
         JournalDamaged: The row cannot be read.
     """
+    journal = reader_of(journal, "why takes a Journal, such as why(engine.journal, run_id)")
     row = journal.run(run_id)
     place = max(row.head_seq, 0) if seq is None else seq
     if isinstance(place, bool) or not isinstance(place, int):

@@ -9,11 +9,11 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 
-from ...states.base.errors import Erased, JournalBusy, JournalDamaged, JournalError, UnknownRun
+from ...states.base.errors import Erased, JournalBusy, JournalDamaged, JournalError, UnknownRun, UsageError
 from ...states.run.spec import Spec
 from ...states.run.state import Change
 from .file import Identity, has_log, identity, open_reader, place_of, translate_errors
@@ -34,7 +34,7 @@ _ATTEMPTS = 100
 
 class JournalReader:
     """
-    The reading half of a journal.
+    A journal that is read: the file of a store, one snapshot of it, or runs on their way into another file.
 
     Args:
         committer: Holder of the connection and its lock.
@@ -62,14 +62,14 @@ class JournalReader:
         self._busy_timeout_s = busy_timeout_s
         self._lineages: dict[int, tuple[SharedPart, ...]] = {}
 
+    @property
+    def reader(self) -> JournalReader:
+        """Itself, so that a snapshot can be given wherever a host gives its `fsm.journal_api.Journal`."""
+        return self
+
     @contextmanager
     def snapshot(self) -> Iterator[JournalReader]:
-        """
-        Give a reader that shows one snapshot of this file, whatever is written meanwhile.
-
-        Raises:
-            JournalBusy: From its methods: no process had the file open, and then one wrote to it.
-        """
+        """See `fsm.journal_api.Journal.snapshot`."""
         if self.path in ("", ":memory:"):
             with self._committer.lock:
                 yield self
@@ -89,15 +89,7 @@ class JournalReader:
         return [RunRow(*row) for row in self.query(f"{_SELECT_RUN} ORDER BY run DESC")]
 
     def run(self, run_id: str) -> RunRow:
-        """
-        Return one run.
-
-        Args:
-            run_id: Its id, or a prefix of at least 4 characters that fits only one.
-
-        Raises:
-            UnknownRun: There is none, or several start like this.
-        """
+        """See `fsm.journal_api.Journal.run`."""
         if not isinstance(run_id, str):
             raise UnknownRun(f"a run is named by its id as a text, not by {run_id!a:.80}")
         rows = self.query(f"{_SELECT_RUN} WHERE run_id = ?", (run_id,))
@@ -110,16 +102,7 @@ class JournalReader:
         return RunRow(*rows[0])
 
     def transitions(self, run_id: str) -> list[Transition]:
-        """
-        Return the rows of a run in order; of a fork the shared ones first, each with the number of the run that it belongs to.
-
-        Args:
-            run_id: Its id, or a prefix of at least 4 characters that fits only one.
-
-        Raises:
-            UnknownRun: There is no such run.
-            JournalDamaged: A row cannot be read.
-        """
+        """See `fsm.journal_api.Journal.transitions`."""
         number = self.run(run_id).run
         try:
             return [transition_of(row) for row in self.rows(number)]
@@ -129,25 +112,11 @@ class JournalReader:
             ) from None
 
     def documents(self, run_id: str) -> list[StoredDocument]:
-        """
-        Return the documents of a run, oldest first.
-
-        Args:
-            run_id: Its id, or a prefix of at least 4 characters that fits only one.
-        """
+        """See `fsm.journal_api.Journal.documents`."""
         return [StoredDocument(*row) for row in self._document_rows(self.run(run_id).run, 0, 2**32 - 1)]
 
     def document(self, run_id: str, number: int) -> str | bytes | None:
-        """
-        Return the body of one document, None once erased.
-
-        Args:
-            run_id: Its id, or a prefix of at least 4 characters that fits only one.
-            number: The document's number within the run, from 0.
-
-        Raises:
-            UnknownRun: There is no such run, or it has no such document.
-        """
+        """See `fsm.journal_api.Journal.document`."""
         run = self.run(run_id).run
         rows = self._document_rows(run, number, 1)
         if not rows:
@@ -155,17 +124,7 @@ class JournalReader:
         return self.intact(run, rows[0][7], rows[0][6])
 
     def spec(self, run_id: str) -> Spec:
-        """
-        Return what a run was started with.
-
-        Args:
-            run_id: Its id, or a prefix of at least 4 characters that fits only one.
-
-        Raises:
-            UnknownRun: There is no such run.
-            Erased: What it was started with has been erased.
-            JournalDamaged: It was changed.
-        """
+        """See `fsm.journal_api.Journal.spec`."""
         row = self.run(run_id)
         place, digest = self.query("SELECT spec_payload, spec FROM specs WHERE run = ?", (row.run,))[0]
         body = self.intact(row.run, place, digest)
@@ -231,33 +190,14 @@ class JournalReader:
         return self.lineage(run)[-1].first_payload if found is None else (found & (2**32 - 1)) + 1
 
     def payload(self, run: int, n: int) -> Payload:
-        """
-        Return one payload.
-
-        Args:
-            run: Number of the run within this file, `RunRow.run`.
-            n: Number of the payload within the run, as ``request``, ``outcome`` and ``change`` of a row have it.
-
-        Raises:
-            JournalDamaged: There is none.
-        """
+        """See `fsm.journal_api.Journal.payload`."""
         payload = self.find_payload(run, n)
         if payload is None:
             raise JournalDamaged(f"run {self._name(run)}: payload {n} is missing; run: paor verify")
         return payload
 
     def intact(self, run: int, n: int, digest: str | None = None) -> str | bytes | None:
-        """
-        Return the checked body of a payload, None once erased.
-
-        Args:
-            run: Number of the run within this file, `RunRow.run`.
-            n: Number of the payload within the run.
-            digest: The digest in hex with which a row of the chain refers to it, if known.
-
-        Raises:
-            JournalDamaged: It is missing, or was changed.
-        """
+        """See `fsm.journal_api.Journal.intact`."""
         payload = self.payload(run, n)
         if not payload.fits(digest):
             raise JournalDamaged(f"run {self._name(run)}: payload {n} was changed; run: paor verify")
@@ -406,6 +346,27 @@ class JournalReader:
             if self._standing is None:
                 return connection.execute(sql, values).fetchall()
         raise JournalBusy(f"{self.path}: was written while it was read; try again")
+
+
+class Readable(Protocol):
+    """What a public function reads: the host's `fsm.journal_api.Journal`, or one of its snapshots."""
+
+    @property
+    def reader(self) -> JournalReader:
+        """What reads it."""
+
+
+def reader_of(journal: Readable | None, usage: str) -> JournalReader:
+    """
+    Return what reads a journal that a host gave.
+
+    Raises:
+        UsageError: It gave something else; *usage* says what is expected.
+    """
+    reader = getattr(journal, "reader", None)
+    if not isinstance(reader, JournalReader):
+        raise UsageError(usage)
+    return reader
 
 
 def _text(data: bytes) -> str:

@@ -1,16 +1,15 @@
 """
 The store: one SQLite file in which every transition of every run is written before anything else happens.
 
-It appends, reads, and keeps the leases that say which process drives a run. What is done with a journal as a whole (verify,
-erase, export, import) is built on it: see `fsm.journal_api.Journal`. Schema, hash chain and every column are described in
-``docs/journal-format.md``.
+It appends, and holds the reader and the leases that say which process drives a run. What only reads takes a
+`fsm.journal.reader.JournalReader`, what also writes takes the store; the host's `fsm.journal_api.Journal` holds one. Schema, hash
+chain and every column are described in ``docs/journal-format.md``.
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
-from typing import Self
 
 from ...states.base.errors import LeaseHeld, UsageError
 from ...states.records.actions import DocumentRef, StoredText
@@ -25,11 +24,11 @@ from .record import root_hash
 from .rows import document_row
 
 
-class JournalStore(JournalReader):
+class JournalStore:
     """
-    A journal file that can be read and written: runs created, rows appended, leases taken.
+    An open journal file: runs created, rows appended, leases taken; args and errors are those of `fsm.journal_api.Journal`.
 
-    Args and errors are those of `fsm.journal_api.Journal`, which is a store with the operations on a journal as a whole.
+    Its `reader` reads over the same connection, its `leases` say who drives which run, its `database` is for a host's own statements.
     """
 
     def __init__(
@@ -51,16 +50,17 @@ class JournalStore(JournalReader):
             raise UsageError(f"{path!r}: is not a file name")
         lease_s = _seconds("lease_s", lease_s, least=0.001)
         busy_timeout_s = _seconds("busy_timeout_s", busy_timeout_s, least=0)
-        self.durability: Durability = durability
-        self.read_only = read_only
+        self.path, self.durability, self.read_only = path, durability, read_only
         standing = None
         if read_only:
             connection, standing = open_reader(path, busy_timeout_s=busy_timeout_s)
         else:
             connection = open_writer(path, durability=durability, busy_timeout_s=busy_timeout_s)
-        super().__init__(Committer(connection, path), path, standing=standing, busy_timeout_s=busy_timeout_s)
+        self._committer = Committer(connection, path)
+        self.reader = JournalReader(self._committer, path, standing=standing, busy_timeout_s=busy_timeout_s)
         self.leases = LeaseBook(self._committer, path, lease_s)
-        self._database = DatabaseOfJournal(self._committer, path, self.place, busy_timeout_s=busy_timeout_s)
+        place = self.reader.place
+        self.database = DatabaseOfJournal(self._committer, path, place, busy_timeout_s=busy_timeout_s)
         self._open = True
 
     def close(self) -> None:
@@ -70,15 +70,9 @@ class JournalStore(JournalReader):
         self._open = False
         # the leases while the file can still be written: else every run would count as driven until its lease runs out
         self.leases.close()
-        self._database.close()
+        self.database.close()
         with self._committer.lock:
             self._committer.connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
 
     def create(
         self,

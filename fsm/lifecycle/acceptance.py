@@ -46,9 +46,9 @@ def accept(drive: RunContext, present: Spec) -> None:
 
 def changes_now(runner: Runner, run: Run | str) -> tuple[ChangedPart, ...]:
     """Return the parts in which a runner would decide a run otherwise than it was recorded; see `fsm.engine.Engine.changes`."""
-    run = restore_run(runner.journal, run)[0] if isinstance(run, str) else run
+    run = restore_run(runner.journal.reader, run)[0] if isinstance(run, str) else run
     settings = runner.settings
-    return changes_of(runner.journal, run, settings.current_spec(run.spec), settings.tools)
+    return changes_of(runner.journal.reader, run, settings.current_spec(run.spec), settings.tools)
 
 
 def check_unchanged(runner: Runner, drive: RunContext, *, accept_changes: bool) -> None:
@@ -65,7 +65,7 @@ def check_unchanged(runner: Runner, drive: RunContext, *, accept_changes: bool) 
     elif any(change.relevant for change in changes):
         raise refusal(run.run_id, changes)
     # the tasks too, before the workflow goes on: else it would be refused in the middle of one of its steps
-    for task in unfinished_tasks(runner.journal, runner.journal.run(run.run_id)):
+    for task in unfinished_tasks(runner.journal.reader, runner.journal.reader.run(run.run_id)):
         inner = changes_now(runner, task)
         if not accept_changes and any(change.relevant for change in inner):
             raise refusal(task, inner)

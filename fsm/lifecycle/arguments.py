@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast, get_args
 from ...prompts.building.builder import PLACEHOLDERS
 from ...prompts.building.templates import NAMES, default_templates, parse_template, single_stage_templates
 from ...prompts.model import Model
-from ...states.base.errors import UsageError
+from ...states.base.errors import MissingExtra, UsageError
 from ...states.records.events import Event
 from ...states.run.spec import Mode
 from ...states.settings.limits import Limits
@@ -286,7 +286,7 @@ def templates_of(
     if not isinstance(given, Mapping | None):
         raise UsageError("prompts must be a mapping of names to templates")
     shipped = single_stage_templates() if stage == "single" else default_templates()
-    replaced = dict(given or {}) | ({planning_template(mode): own} if own else {})
+    replaced = dict(given or {}) | ({planning_template(mode, stage): own} if own else {})
     for name, text in replaced.items():
         if name not in NAMES:
             raise UsageError(f"unknown prompt {name!r}; there are: {', '.join(NAMES)}")
@@ -302,12 +302,12 @@ def templates_of(
     return shipped | replaced
 
 
-def profile_of(given: Profile | str | None, stage: str | None = None) -> Profile:
+def profile_of(given: Profile | str | None, stage: str | None = None, *, mode: str = "react") -> Profile:
     """
-    Return the profile of a run: ``lenient`` (default), ``strict``, or a value; *stage* changes its stage.
+    Return the profile of a run: ``lenient`` (default), ``strict``, ``native``, or a value; *stage* changes its stage.
 
     Raises:
-        UsageError: Neither a profile nor the name of one, or an unknown stage.
+        UsageError: Neither a profile nor the name of one, an unknown stage, or native calls in another *mode* than react.
     """
     if given is None or isinstance(given, str):
         known = NAMED.get(given or "lenient")
@@ -318,7 +318,10 @@ def profile_of(given: Profile | str | None, stage: str | None = None) -> Profile
         raise UsageError(
             f"profile must be {' or '.join(NAMED)}, or a Profile value, not {type(given).__name__}"
         )
-    return given if stage is None else Profile(**(given.model_dump() | {"stage": stage}))
+    found = given if stage is None else Profile(**(given.model_dump() | {"stage": stage}))
+    if found.stage == "native" and mode != "react":
+        raise UsageError(f"the profile native is for the mode react, not {mode}")
+    return found
 
 
 def rules_of(given: Sequence[str] | None) -> tuple[str, ...]:
@@ -338,8 +341,10 @@ def rules_of(given: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(clean(str(rule).strip()) for rule in rules)
 
 
-def planning_template(mode: str) -> str:
-    """Return the name of the template that plans in *mode*: what a run can bring itself."""
+def planning_template(mode: str, stage: str = "two_stage") -> str:
+    """Return the name of the template that plans in *mode* and the profile's *stage*: what a run can bring itself."""
+    if stage == "native":
+        return "turn"
     return "selection" if mode == "react" else "plan"
 
 
@@ -355,7 +360,12 @@ def model_of(given: Model | str | None) -> Model:
         MissingExtra: The provider's SDK is not installed.
     """
     if given is None or given == "auto":
-        given = automatic()
+        given, variable = automatic()
+        try:
+            return model_of(given)
+        except MissingExtra as error:
+            why = f"; {variable} has chosen the model: name another one, such as offline" if variable else ""
+            raise MissingExtra(f"{error}{why}") from None
     if given == "offline":
         from ...prompts.offline import OfflineModel
 
@@ -397,12 +407,13 @@ def check_priced(model: Model, limits: Limits) -> None:
         )
 
 
-def automatic() -> str:
-    """Return the name of the model that the environment decides for."""
+def automatic() -> tuple[str, str]:
+    """Return the name of the model that the environment decides for, and the variable that does; no variable: ``offline``."""
     named = os.environ.get("PAOR_MODEL", "").strip()
     if named and named != "auto":
-        return named
-    return next((model for key, model in DEFAULT_MODELS.items() if os.environ.get(key)), "offline")
+        return named, "PAOR_MODEL"
+    found = ((model, key) for key, model in DEFAULT_MODELS.items() if os.environ.get(key))
+    return next(found, ("offline", ""))
 
 
 def text_of_file(path: Path, bytes_max: int) -> str:

@@ -143,7 +143,7 @@ def amended_spec(
     if model is not None and model != parent.model:
         update["model"] = model
     if prompt_template is not None:
-        name = planning_template(parent.mode)
+        name = planning_template(parent.mode, parent.profile.stage)
         own = templates_of({}, prompt_template, mode=parent.mode, stage=parent.profile.stage)[name]
         update["templates"] = {**spec.templates, name: own}
         update["own_templates"] = tuple(dict.fromkeys((*spec.own_templates, name)))
@@ -194,7 +194,7 @@ def fork_acquisition(runner: Runner, run_id: str, at_seq: int, **options: Unpack
         raise UsageError("connections must be a mapping of labels to values")
     model = options.get("model")
     chosen = model_of(model) if model is not None else runner.settings.model
-    point = fork_point(runner.journal, run_id, at_seq)
+    point = fork_point(runner.journal.reader, run_id, at_seq)
     parent, own = point.run.spec, runner.ids.run_id()
     changes, current = changes_now(runner, point.run), options.get("current", False)
     if not current and any(change.relevant for change in changes):
@@ -203,7 +203,7 @@ def fork_acquisition(runner: Runner, run_id: str, at_seq: int, **options: Unpack
     spec = amended_spec(
         parent,
         own,
-        stored=runner.journal.spec(point.run.run_id),
+        stored=runner.journal.reader.spec(point.run.run_id),
         limits=limits,
         policy=policy,
         prompt_template=options.get("prompt_template"),
@@ -242,8 +242,8 @@ def _create_fork(runner: Runner, point: ForkPoint, run_id: str, spec: Spec | Non
     )
     # it exists and its lease is held: a fault from here on gives that back, so that a resume can go on with the fork
     try:
-        run = replace(parent, run_id=run_id, number=number, spec=journal.spec(run_id))
-        stager = stager_of(journal, number, runner.ids.salt)
+        run = replace(parent, run_id=run_id, number=number, spec=journal.reader.spec(run_id))
+        stager = stager_of(journal.reader, number, runner.ids.salt)
         drive = runner.hold(run, root, fence, RunResources(run.spec), runner.settings.model, stager, {})
     except BaseException:
         journal.leases.release(number, fence)

@@ -8,18 +8,12 @@ hand on the engine, and reads the rows itself, from a journal that is still open
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 
+from ..journal.reader import JournalReader
 from ..runtime.logs import LOGGER
 
-if TYPE_CHECKING:
-    from ..journal.reader import JournalReader
-
-Listener = Callable[[Any, int, int], None]
-"""
-Called with the journal (the host's `Journal`, a class above this module, hence Any), the run's number, and the number of the
-first row that its driver may have written.
-"""
+Listener = Callable[[JournalReader, int, int], None]
+"""Called with what reads the journal, the run's number, and the number of the first row that its driver may have written."""
 
 _listeners: list[Listener] = []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,8 +48,8 @@ class ResultDocument:
         """Return the content: text, or bytes; None once erased."""
         if isinstance(self._journal, JournalReader):
             return self._journal.document(self._run_id, self.number)
-        with JournalStore(self._journal, read_only=True) as journal:
-            return journal.document(self._run_id, self.number)
+        with closing(JournalStore(self._journal, read_only=True)) as store:
+            return store.reader.document(self._run_id, self.number)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Go to another process, which has the file and not the open journal."""

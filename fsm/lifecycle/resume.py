@@ -41,26 +41,26 @@ def resume(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> Res
     An answer that is given to a workflow is for its task that waits. That task goes on first, so that a crash between the
     two leaves a workflow whose task has ended, which any resume goes on with.
     """
-    task = task_to_answer(runner.journal, run_id, options.get("answer"), options.get("outcome"))
+    task = task_to_answer(runner.journal.reader, run_id, options.get("answer"), options.get("outcome"))
     if task is not None:
         resume(runner, task, **options)
         options = {**options, **NOTHING_GIVEN}
     found = continuation(runner, run_id, **options)
     if isinstance(found, Continuation):
         found = runner.result(found.acquire, resumed=found.resumed)
-    return with_question(runner.journal, found)
+    return with_question(runner.journal.reader, found)
 
 
 async def aresume(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> Result:
     """Do the same as `resume` on the running event loop."""
-    task = task_to_answer(runner.journal, run_id, options.get("answer"), options.get("outcome"))
+    task = task_to_answer(runner.journal.reader, run_id, options.get("answer"), options.get("outcome"))
     if task is not None:
         await aresume(runner, task, **options)
         options = {**options, **NOTHING_GIVEN}
     found = continuation(runner, run_id, **options)
     if isinstance(found, Continuation):
         found = await runner.aresult(found.acquire, resumed=found.resumed)
-    return with_question(runner.journal, found)
+    return with_question(runner.journal.reader, found)
 
 
 def continuation(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> Continuation | Result:
@@ -70,7 +70,7 @@ def continuation(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) 
         return Continuation(lambda: (drive, walk), resumed=True)
     if (again := runner.owed_fallback(drive)) is not None:
         return Continuation(again, resumed=False)
-    return result_of_run(drive.run, runner.journal)
+    return result_of_run(drive.run, runner.journal.reader)
 
 
 def take_up(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> tuple[RunContext, Steps | None]:
@@ -84,18 +84,18 @@ def take_up(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> tu
     model, connections = options.get("model"), options.get("connections") or {}
     journal = runner.journal
     chosen = model_of(model) if model is not None else runner.settings.model
-    row = journal.run(run_id)
+    row = journal.reader.run(run_id)
     given = answer is not None or outcome is not None
     if reason is not None and not given:
         raise InvalidAnswer("a reason comes with an answer or with the outcome of an effect in doubt")
     if row.task == 0 and row.status == "waiting" and not given:
-        task = waiting_task(journal, row)
-        if task is None or _timeout_answer(runner, restore_run(journal, task)[0]) is not None:
+        task = waiting_task(journal.reader, row)
+        if task is None or _timeout_answer(runner, restore_run(journal.reader, task)[0]) is not None:
             outcome, given = "retry", True  # its task waits no more: the workflow goes on
     if row.status in ("done", "failed") or (row.status == "waiting" and not given):
-        run, head = restore_run(journal, row.run_id)
+        run, head = restore_run(journal.reader, row.run_id)
         if _timeout_answer(runner, run) is None:
-            stager = Stager(journal.next_payload(row.run), runner.ids.salt)
+            stager = Stager(journal.reader.next_payload(row.run), runner.ids.salt)
             return runner.hold(run, head, 0, RunResources(run.spec), chosen, stager, connections), None
     if given and row.status != "waiting":
         raise InvalidAnswer(f"run {row.run_id} waits for nothing; it is {row.status} in {row.state}")
@@ -124,7 +124,7 @@ def _timeout_answer(runner: Runner, run: Run) -> Answer | None:
     """Return the decline that a run's unanswered question counts as by now, None while it may wait."""
     if run.waiting_for is None or run.spec.limits.elicitation_timeout_s is None:
         return None
-    return timeout_answer(run, runner.journal.rows(run.number), runner.clock.now_us())
+    return timeout_answer(run, runner.journal.reader.rows(run.number), runner.clock.now_us())
 
 
 def answer_of(

@@ -156,13 +156,13 @@ class Runner:
             LeaseHeld: Another driver is alive.
             JournalDamaged: The run's chain is broken.
         """
-        row = self.journal.run(run_id)
+        row = self.journal.reader.run(run_id)
         # the lease comes first: read before it, a row that the last driver still appends would be missing here, and
         # this driver would decide it a second time
         fence = self.journal.leases.acquire(row.run)
         try:
-            run, head = restore_run(self.journal, row.run_id)
-            stager = stager_of(self.journal, row.run, self.ids.salt)
+            run, head = restore_run(self.journal.reader, row.run_id)
+            stager = stager_of(self.journal.reader, row.run, self.ids.salt)
             drive = self.hold(run, head, fence, RunResources(run.spec), self.settings.model, stager, {})
             # an effect whose intent is recorded and whose end is not was begun by a driver that is gone
             drive.resumed = run.state == EXECUTING
@@ -206,7 +206,7 @@ class Runner:
         return drive
 
     def _documents(self, number: int, first: int, count: int) -> list[Document]:
-        found = self.journal.documents_at(number, first, count)
+        found = self.journal.reader.documents_at(number, first, count)
         return [
             Document(item.name, body, item.mime, item.label, item.position)
             for item, body in found
@@ -235,7 +235,7 @@ class Runner:
             walk.close()  # before the lease goes: what the steps clean up belongs to this driver
             self.release(drive)
         # the lease is free before the last event, so that whoever sees the end can go on with the run at once
-        result = result_of_run(drive.run, self.journal)
+        result = result_of_run(drive.run, self.journal.reader)
         yield self._notify(RunEnded(result.run_id, result))
         if (again := self._fallback(drive)) is not None:
             yield from self.drive(again, resumed=False, listening=listening)
@@ -256,7 +256,7 @@ class Runner:
         finally:
             walk.close()
             self.release(drive)
-        result = result_of_run(drive.run, self.journal)
+        result = result_of_run(drive.run, self.journal.reader)
         yield self._notify(RunEnded(result.run_id, result))
         if (again := self._fallback(drive)) is not None:
             async for event in self.adrive(again, resumed=False, listening=listening):
@@ -295,14 +295,14 @@ class Runner:
             self.journal.leases.release(drive.run.number, drive.fence)
         except JournalError as error:
             LOGGER.warning("run %s: the lease could not be released: %s", drive.run.run_id, error)
-        tell(self.journal, drive.run.number, drive.first)
+        tell(self.journal.reader, drive.run.number, drive.first)
 
     def created_only(self, acquire: Acquisition) -> Result:
         """Create a run and release it without a step; its result says where it is."""
         drive, walk = acquire()
         walk.close()
         self.release(drive)
-        return result_of_run(drive.run, self.journal)
+        return result_of_run(drive.run, self.journal.reader)
 
     def _notify(self, event: Event) -> Event:
         """Hand *event* to the hooks; a hook that raises is logged and changes nothing."""
@@ -327,5 +327,5 @@ class Runner:
 
     def owed_fallback(self, drive: RunContext) -> Acquisition | None:
         """Return what starts the run that was to replace an ended one, and that a crash right after its end has prevented."""
-        owed = not self.journal.read_only and is_owed(self.journal, drive.run)
+        owed = not self.journal.read_only and is_owed(self.journal.reader, drive.run)
         return self._fallback(drive) if owed else None

@@ -104,12 +104,12 @@ def new_run(
     modes = {name: options.pop(name, None) for name in ("mode", "react_mode", "workflow_mode")}
     mode = options["mode"] = mode_of(**modes) if flow is None else flow.mode(modes)
     limits, template = options.pop("limits", None), options.pop("prompt_template", None)
-    limits = limits or settings.limits_of(mode)
+    limits = _judged(limits or settings.limits_of(mode), chosen)
     whole = position is not None and position.task == 0
     if not whole:
         warn_of_legacy(mode)
     options["fallback"] = fallback_of(options.get("fallback"), mode)
-    profile = profile_of(options.pop("profile", None), options.pop("stage", None))
+    profile = profile_of(options.pop("profile", None), options.pop("stage", None), mode=mode)
     inputs = documents_of(documents, size_max=limits.document_bytes)
     names = options.pop("tools", None)
     offered = offered_tools(settings.tools, names)
@@ -124,7 +124,7 @@ def new_run(
         templates=templates_of(settings.prompts, template, mode=mode, stage=profile.stage),
         profile=profile,
         rules=settings.rules,
-        own_templates=(planning_template(mode),) if template else (),
+        own_templates=(planning_template(mode, profile.stage),) if template else (),
         host_templates=tuple(sorted(settings.prompts)),
         connections=tuple(connections or ()),
         key_salt=salt().hex(),
@@ -138,6 +138,14 @@ def new_run(
         detect = whole and not (options.get("language") or options.get("user_language"))
         spec = spec_at(spec, position, detect=detect)
     return NewRun(spec, inputs, chosen, dict(connections or {}))
+
+
+def _judged(limits: Limits, model: Model) -> Limits:
+    """Return *limits* with what ``completion_review="auto"`` means for a model that says so itself."""
+    own = getattr(model, "completion_review", "auto")
+    if limits.completion_review != "auto" or own not in ("model", "rules"):
+        return limits
+    return limits.model_copy(update={"completion_review": own})
 
 
 def _given_flow(given: WorkflowLike | None, variables: Mapping[str, Any] | None) -> GivenWorkflow | None:

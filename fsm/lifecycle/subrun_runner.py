@@ -152,7 +152,7 @@ def new_round(runner: Runner, run_id: str, text: str, options: RunOptions) -> Ne
     Raises:
         UsageError: A run of the workflow is not finished, or a bad argument.
     """
-    position, spec, documents = next_round(runner.journal, run_id)
+    position, spec, documents = next_round(runner.journal.reader, run_id)
     given: dict[str, Any] = dict(options)
     if given.get("language") is None and given.get("user_language") is None:
         given["language"] = spec.language or None

@@ -21,7 +21,7 @@ from ...states.records.outcomes import Usage
 from ...states.records.plans import TASKS_MAX, PlannedTask
 from ...states.run.spec import TASK_TOOL, Mode, Spec
 from ...states.run.state import Run
-from ...states.settings.limits import Limits
+from ...states.settings.limits import Limits, recorded_limits
 from ...states.settings.profile import Profile
 from ...tools.tool import Document, Tool, ToolContext, ToolOutput
 from ..replay.restore import restore_run
@@ -80,9 +80,15 @@ def workflow_position(tasks: Iterable[Task] | None, options: Mapping[str, Any]) 
     """
     documents_from = {name: options[name] for name in _CHILD_OPTIONS if options.get(name) is not None}
     if isinstance(limits := options.get("limits"), Limits):
-        documents_from["limits"] = limits.model_dump(mode="json", exclude_defaults=True)
+        changed = limits.model_dump(mode="json", exclude_defaults=True)
+        own = limits.model_dump(
+            mode="json", include={"max_reply_tokens"}
+        )  # absent, they are those of an earlier version
+        documents_from["limits"] = changed | own
     if options.get("profile") is not None or options.get("stage") is not None:
-        documents_from["profile"] = profile_of(options.get("profile"), options.get("stage")).model_dump()
+        documents_from["profile"] = profile_of(
+            options.get("profile"), options.get("stage"), mode=options.get("mode") or "react"
+        ).model_dump()
     return WorkflowPosition(
         task=0, tasks=planned_tasks(() if tasks is None else tasks), options=documents_from
     )
@@ -99,7 +105,7 @@ def task_options(given: Mapping[str, Any], last: Mapping[str, Any] | None = None
     modes = {name: options.pop(name, None) for name in ("mode", "react_mode", "workflow_mode")}
     before = dict(last or {})
     if "limits" in before:
-        before["limits"] = Limits.model_validate(before["limits"])
+        before["limits"] = recorded_limits(before["limits"])
     if "profile" in before:
         before["profile"] = Profile.model_validate(before["profile"])
     if options.get("profile") is not None or options.get("stage") is not None:
@@ -199,13 +205,13 @@ def task_tool(driver: TaskDriver, drive: RunContext, *, is_async: bool = False) 
         call = _task_call(driver, drive, context, arguments)
         with _wait_for_lease(call.position.task_id):
             result = driver.drive_task(drive, call)
-        return _output_of(result, call.position, drive.journal, context)
+        return _output_of(result, call.position, drive.journal.reader, context)
 
     async def arun_task(context: ToolContext, **arguments: Any) -> ToolOutput:
         call = _task_call(driver, drive, context, arguments)
         with _wait_for_lease(call.position.task_id):
             result = await driver.adrive_task(drive, call)
-        return _output_of(result, call.position, drive.journal, context)
+        return _output_of(result, call.position, drive.journal.reader, context)
 
     return Tool(
         name=TASK_TOOL.name,
@@ -229,19 +235,19 @@ def _task_call(
     """
     journal, workflow = drive.journal, drive.run.spec
     position = WorkflowPosition(workflow.workflow_id, workflow.round, context.action, arguments["id"])
-    known = _task_run(journal, position)
+    known = _task_run(journal.reader, position)
     if known is not None:
         return TaskCall(position, known)
     options: dict[str, Any] = dict(workflow.children)
     if "limits" in options:
-        options["limits"] = Limits.model_validate(options["limits"])
+        options["limits"] = recorded_limits(options["limits"])
     if left := remaining_budgets(drive.run):
         own = options.get("limits") or driver.limits_of(options.get("mode", "react"))
         options["limits"] = own.model_copy(update=left)
     if "profile" in options:
         options["profile"] = Profile.model_validate(options["profile"])
     inputs = context.documents([f"docList:{label}" for label in _labels(workflow)])
-    given = _documents_for(journal, position, arguments.get("dependencies", ()))
+    given = _documents_for(journal.reader, position, arguments.get("dependencies", ()))
     options["language"] = arguments.get("language") or workflow.language or None
     # labels whose values nobody has given after a restart stay known, as in any other run
     options["connections"] = dict.fromkeys(workflow.connections) | drive.connections

@@ -68,7 +68,7 @@ _PLANS: dict[Transition, str] = {
     (REVIEWING, "retry"): "plan",
     (REVIEWING, "proceed"): "plan",
 }
-"""Those that it sets beside them in batch and planner mode."""
+"""Those that it sets beside them in a run whose replies may hold several steps (`Spec.plans`)."""
 
 _WORKFLOW: dict[Transition, str] = {
     (PLANNING, "answer"): "turn selection plan flow",
@@ -98,7 +98,7 @@ def sets_of(run: Run) -> Sets:
     """Return what each transition sets in a run like *run*."""
     if run.memory.flow is not None:
         return SETS["workflow"]
-    return SETS["react" if run.spec.mode == "react" else "plans"]
+    return SETS["plans" if run.spec.plans else "react"]
 
 
 def apply(

@@ -503,7 +503,7 @@ def _(case: Case, holds: bool) -> str:
 
 def should_continue(case: Case) -> bool:
     """The iteration was reviewed (a plan's steps are not), nothing stops the run, and the model continues."""
-    reviewed = case.refinement is not None or (case.run.spec.mode != "react" and not concluded(case))
+    reviewed = case.refinement is not None or (case.run.spec.plans and not concluded(case))
     return reviewed and case.stop_reason is None
 
 
@@ -513,13 +513,15 @@ def _(case: Case, holds: bool) -> str:
         return f"it stops: {case.stop_reason}"
     if case.refinement is not None:
         return f"the model says {case.refinement.decision}, nothing stops the run"
-    return "no refinement was read" if case.run.spec.mode == "react" else "a plan's steps need no refinement"
+    return "a plan's steps need no refinement" if case.run.spec.plans else "no refinement was read"
 
 
 def plan_has_steps(case: Case) -> bool:
-    """The plan has steps that were not taken yet, or the workflow names an action (batch and planner mode)."""
+    """The plan has steps that were not taken yet, or the workflow names an action (not in the two-stage forms)."""
     if case.moved is not None:
         return case.moved.selection is not None
+    if case.run.spec.native and not budgets.steps_left(case.run):
+        return False  # calls beyond the last step are not made: the model is asked for its answer
     return steps_left_in_plan(case.run) > 0
 
 
@@ -529,6 +531,8 @@ def _(case: Case, holds: bool) -> str:
         action = case.moved.selection
         return f"the workflow names {action.tool}" if action is not None else "the workflow names no action"
     plan, left = case.run.memory.plan, steps_left_in_plan(case.run)
+    if case.run.spec.native and not budgets.steps_left(case.run):
+        return words_of(steps_left, case)
     return (
         f"{left:,} of {len(plan.steps):,} steps of the plan are left"
         if plan is not None

@@ -210,14 +210,16 @@ def step_wanted(case: Case) -> bool:
     """
     The run would start another action that counts as a step.
 
-    In react mode after each refinement; with a plan while it has steps left, a planner also after it; in a workflow until
-    its end, except for the call of a hook.
+    In react mode after each refinement, but with native calls never, since the model may answer without one; with a plan
+    while it has steps left, a planner also after it; in a workflow until its end, except for the call of a hook.
     """
     moved, run = case.moved, case.run
     if moved is not None:
         return moved.state.kind != "end" and moved.counts
-    if run.spec.mode == "react":
+    if not run.spec.plans:
         return case.refinement is not None
+    if run.spec.native:
+        return False
     return _between_steps(case) and (run.spec.mode == "planner" or steps_left_in_plan(run) > 0)
 
 
@@ -228,7 +230,7 @@ def no_step_left(case: Case) -> bool:
 
 def _between_steps(case: Case) -> bool:
     """Whether Reviewing goes on by code, without a reply."""
-    return case.run.spec.mode != "react" and not isinstance(case.outcome, Replied)
+    return case.run.spec.plans and not isinstance(case.outcome, Replied)
 
 
 # -- the last fail of a phase; with the guards `review_retry` and `reply_invalid` ------------------------------

@@ -74,7 +74,7 @@ def _select(case: Case) -> Update:
         counters,
         step=counters.step + 1,
         plan_step=0,
-        plans=counters.plans + (case.plan is not None),
+        plans=counters.plans + (case.plan is not None and not case.run.spec.native),
         selection_retries=0,
         parameter_retries=0,
         step_retries=0,
@@ -96,9 +96,7 @@ def _problem(case: Case) -> str:
 
 
 def _answer(case: Case) -> Update:
-    planned: dict[str, Any] = (
-        {} if case.run.spec.mode == "react" else {"turn": _turn_of(case), "selection": None}
-    )
+    planned: dict[str, Any] = {"turn": _turn_of(case), "selection": None} if case.run.spec.plans else {}
     change = Change(answer=case.answer or None, feedback=None, **planned)
     return change, replace(
         case.run.counters, concluded=1, stop=first_stop(case, ANSWER) or "", selection_retries=0
@@ -281,7 +279,7 @@ def _finish(case: Case) -> Update:
 def _retry(case: Case) -> Update:
     counters, review = case.run.counters, case.review
     assert review is not None, "a retry is the completion review's word"
-    planned: dict[str, Any] = {} if case.run.spec.mode == "react" else {"plan": None}
+    planned: dict[str, Any] = {"plan": None} if case.run.spec.plans else {}
     change = Change(
         improvements=review.improvements or None,
         hint=None,
@@ -326,11 +324,14 @@ def _next_step(case: Case) -> Update:
 def _proceed(case: Case) -> Update:
     counters, refinement, check = case.run.counters, case.refinement, case.run.memory.check
     stale, best = stale_after(case.run, refinement)
-    planned: dict[str, Any] = {} if case.run.spec.mode == "react" else {"plan": None}
+    planned: dict[str, Any] = {"plan": None} if case.run.spec.plans else {}
+    improvements = check.improvements or None if check is not None else None
+    if case.run.spec.native:  # the model has read the errors of its calls; what a review has asked for stays
+        improvements = case.run.memory.improvements
     change = Change(
         refinement=refinement,
         hint=refinement.hint if refinement is not None else None,
-        improvements=check.improvements or None if check is not None else None,
+        improvements=improvements,
         selection=None,
         intent=None,
         result=None,
@@ -416,7 +417,7 @@ def _provide(case: Case) -> Update:
     outcome = case.outcome
     assert isinstance(outcome, Answered), "only an answer is valid here"
     planned: dict[str, Any] = {}
-    if case.run.spec.mode != "react" and case.run.state != EXECUTING:
+    if case.run.spec.plans and case.run.state != EXECUTING:
         planned = {"turn": Turn("user", cut(clean(_words(outcome.answer)), TURN_CHARS))}
     question, reply = case.run.memory.question, outcome.answer
     if (
@@ -482,17 +483,18 @@ def _fail_stopped(case: Case) -> Update:
 
 def final_answer(case: Case, reason: str, *, done: bool) -> str:
     """
-    Return the review's answer, else the refinement's, else the draft, else one composed from the results.
+    Return the review's answer, else the draft, else the refinement's, else one composed from the results.
 
-    A workflow whose review has no words of its own has those of its tasks.
+    A draft is what the model answered instead of another action: it is newer than any refinement. A workflow whose review
+    has no words of its own has those of its tasks.
     """
     memory = case.run.memory
     review = case.review or memory.review
     refinement = case.refinement or memory.refinement
     given = (
         review.answer if review is not None else None,
-        refinement.answer if refinement is not None else None,
         memory.answer,
+        refinement.answer if refinement is not None else None,
     )
     for answer in given:
         if answer is not None and answer.strip():

@@ -11,7 +11,7 @@ import orjson
 
 from ...prompts.building.builder import TextTask
 from ...prompts.building.templates import Template, parse_template
-from ...prompts.model import PromptMessage, prompt_bytes
+from ...prompts.model import prompt_bytes
 from ...states.records.actions import DocumentRef, StoredText
 from ...states.records.outcomes import Ended
 from ...states.records.requests import ModelRequest, Recall, Request, ToolRequest
@@ -128,7 +128,8 @@ def compare_request(
     for name in sorted(row.request.keys() - {"kind", "model", "prompt", "attempt", "reserved", "spec"}):
         yield Divergence(row.seq, f"request.{name}", short(str(row.request[name])), "(nothing)")
     messages = kit.messages(request.kind, run)
-    yield from _compare_reservation(run, row, messages)
+    size = prompt_bytes(messages, kit.offered(request.kind, run))
+    yield from _compare_reservation(run, row, size)
     recorded = row.request.get("prompt", ())
     if len(messages) != len(recorded):
         yield Divergence(row.seq, "request.prompt", f"{len(recorded)} messages", f"{len(messages)} messages")
@@ -138,18 +139,18 @@ def compare_request(
         if payload.body is None:
             yield Unchecked(row.seq, "request.prompt")
             continue
-        if not journal.is_text(payload, place, message.text):
+        if not journal.is_text(payload, place, message.body):
             where = f"{message.role} message, template {template_of(request.kind, run)}"
             yield Divergence(
-                row.seq, "request.prompt", *_prompt_difference(payload, place, message.text), where
+                row.seq, "request.prompt", *_prompt_difference(payload, place, message.body), where
             )
 
 
-def _compare_reservation(run: Run, row: Transition, prompt: Sequence[PromptMessage]) -> Iterator[Divergence]:
+def _compare_reservation(run: Run, row: Transition, prompt_size: int) -> Iterator[Divergence]:
     """Yield where a request was reserved, made or refused otherwise than its prompt and the budgets say."""
     limits, refused_by, tokens = run.spec.limits, None, None
     if limits.reply_tokens is not None:
-        wanted = reservation(limits, run.counters, prompt_bytes(prompt))
+        wanted = reservation(limits, run.counters, prompt_size)
         tokens, refused_by = wanted.tokens, refusal(limits, run.counters, wanted)
     if row.request.get("reserved") != tokens:
         yield Divergence(row.seq, "request.reserved", str(row.request.get("reserved")), str(tokens))

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from ...states.base.errors import UsageError
-from ..journal.reader import JournalReader
+from ..journal.reader import Readable, reader_of
 from ..versioning.changes import ChangedPart, changes_of
 from .comparison import Difference, Divergence, Unchecked, compare_documents, compare_head
 from .payload_window import PayloadWindow
@@ -20,7 +19,7 @@ from .row_columns import column_problems, erased_numbers
 from .walk import Replay, ReplayWalk, SpecSource, spec_of_part
 
 
-def replay(journal: JournalReader, run_id: str, engine: SpecSource | None = None) -> Replay:
+def replay(journal: Readable, run_id: str, engine: SpecSource | None = None) -> Replay:
     """
     Derive a run again from its recorded outcomes and compare field by field.
 
@@ -36,8 +35,7 @@ def replay(journal: JournalReader, run_id: str, engine: SpecSource | None = None
         UnknownRun: There is no such run.
         JournalDamaged: Its spec cannot be read.
     """
-    if not isinstance(journal, JournalReader):
-        raise UsageError("replay takes a Journal, such as replay(engine.journal, run_id)")
+    journal = reader_of(journal, "replay takes a Journal, such as replay(engine.journal, run_id)")
     row = journal.run(run_id)
     parts = {part.run: (part, spec_of_part(journal, part.run_id)) for part in journal.lineage(row.run)}
     transitions = [item for item in journal.transitions(row.run_id) if item.seq <= row.head_seq]

@@ -17,6 +17,7 @@ from ...states.run.budgets import (
     exhausted_budget,
     refusal,
     reservation,
+    time_budget_used_up,
 )
 from ...states.run.state import Counters
 from ...states.settings.limits import Limits
@@ -77,6 +78,10 @@ class CallLedger:
                 raise ToolError(f"what is left of the {_words(short)} is too little for this request")
             self._held.append(wanted)
             return used.calls + len(self._held) - 1, wanted, allowance(limits, used, prompt_bytes, held)
+
+    def is_out_of_time(self) -> bool:
+        """Return whether the time budget is used up by now."""
+        return time_budget_used_up(self._limits, self._counters_now())
 
     def _counters_now(self) -> Counters:
         """Return the run's counters with what this call has settled, and its time if that is limited."""

@@ -12,7 +12,15 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ...prompts.model import ModelCall, ModelUnavailable, Reply, estimated_usage, prompt_bytes, request_label
+from ...prompts.model import (
+    ModelCall,
+    ModelUnavailable,
+    Reply,
+    estimated_usage,
+    prompt_bytes,
+    reasoning_tokens,
+    request_label,
+)
 from ...states.base.errors import InternalError
 from ...states.records.events import Event, RunWaiting, StepCompleted, TransitionTaken
 from ...states.records.outcomes import (
@@ -26,7 +34,7 @@ from ...states.records.outcomes import (
     Unaffordable,
 )
 from ...states.records.requests import ModelRequest, Nothing, Recall, Request, ToolRequest
-from ...states.run.budgets import allowance, refusal, reservation, time_left_s
+from ...states.run.budgets import allowance, may_call, refusal, reply_limit, reservation, time_left_s
 from ...states.run.counters import counters_text
 from ...states.run.phase_names import EXECUTING, FINAL
 from ...states.run.state import Run
@@ -84,15 +92,15 @@ def _known_outcome(drive: RunContext, request: Nothing | Recall) -> tuple[dict[s
 
 def _ask(drive: RunContext, request: ModelRequest) -> Generator[Effect, Any, tuple[dict[str, Any], Outcome]]:
     run, kind, stager = drive.run, request.kind, drive.stager
-    messages = drive.kit.messages(kind, run)
+    messages, tools = drive.kit.messages(kind, run), drive.kit.offered(kind, run)
     asked: dict[str, Any] = {
         "kind": kind,
         "model": drive.model.name,
         "prompt": [
             stager.reference(
-                stager.stage_constant(message.text)
+                stager.stage_constant(message.body)
                 if message.role == "system"
-                else stager.stage(message.text)
+                else stager.stage(message.body)
             )
             for message in messages
         ],
@@ -101,7 +109,7 @@ def _ask(drive: RunContext, request: ModelRequest) -> Generator[Effect, Any, tup
         asked["attempt"] = request.attempt
     limits, size = run.spec.limits, 0
     if limits.reply_tokens is not None or limits.token_budget is not None:
-        size = prompt_bytes(messages)
+        size = prompt_bytes(messages, tools)
     if limits.reply_tokens is not None:
         wanted = reservation(limits, run.counters, size)
         asked["reserved"] = wanted.tokens
@@ -114,11 +122,13 @@ def _ask(drive: RunContext, request: ModelRequest) -> Generator[Effect, Any, tup
         run.counters.calls,
         schema,
         time_left_s(run),
-        max_tokens=allowed.reply,
+        max_tokens=reply_limit(limits, kind, allowed.reply, reasoning_tokens(drive.model)),
         tokens_left=allowed.left,
         run_id=run.run_id,
         seq=run.seq,
         step=run.counters.step,
+        tools=tools,
+        may_call=may_call(run),
     )
     answer = yield AskModel(run.number, drive.model, call, place_of_next(drive))
     if isinstance(answer, Interrupted):
@@ -230,6 +240,7 @@ def _events(decision: Decision, run: Run) -> list[Event]:
             run.spec.limits.max_steps,
             counters.tokens_in + counters.tokens_out,
             detail_of(decision, run),
+            decision.change.intent.arguments if decision.change.intent else None,
         )
     ]
     if row.trigger == "observe":

@@ -61,7 +61,7 @@ def recall(drive: RunContext, place: StoredText) -> str | bytes | None:
     """Return a payload's body: the last row's from memory, any other from the journal, held to its digest."""
     if place.n in drive.stager.recent:
         return drive.stager.recent[place.n]
-    return drive.journal.intact(drive.run.number, place.n, place.digest)
+    return drive.journal.reader.intact(drive.run.number, place.n, place.digest)
 
 
 def place_of_next(drive: RunContext) -> tuple[str, int] | None:

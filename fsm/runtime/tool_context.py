@@ -22,12 +22,13 @@ from ...prompts.model import (
     checked_reply,
     estimated_usage,
     prompt_bytes,
+    reasoning_tokens,
     request_label,
 )
 from ...states.base.errors import ToolError
 from ...states.records.actions import Intent, StoredText
 from ...states.records.outcomes import NO_USAGE
-from ...states.run.budgets import Reservation, time_left_s
+from ...states.run.budgets import Reservation, reply_limit, time_left_s
 from ...states.run.state import Run
 from ...tools.tool import Document, Resumption
 from ..decision.run_resources import RunResources
@@ -66,6 +67,7 @@ class CallContext:
         self.idempotency_key = intent.idempotency_key
         self.connection = connection
         self.policy = run.spec.policy
+        self.limits = run.spec.limits
         selection = run.memory.selection
         is_final = selection is not None and selection.origin == "format"
         self.final_format = run.spec.final_format if is_final else None
@@ -87,6 +89,13 @@ class CallContext:
         self._stager = stager
         self._load = load
         self._lock = threading.Lock()
+
+    def stopped(self) -> str | None:
+        """Return why the run is to stop now, or None; the final formatting is beyond the time budget."""
+        if self.ledger.is_cancelled():
+            return "the run is cancelled"
+        is_late = self.final_format is None and self.ledger.is_out_of_time()
+        return "the time budget is used up" if is_late else None
 
     def documents(self, references: Sequence[str]) -> list[Document]:
         """Return the documents behind *references*, in order, each once."""
@@ -151,7 +160,9 @@ class CallContext:
             timeout_s=time_left_s(self._run),
             on_text=self.on_text,
             on_notice=self.on_notice,
-            max_tokens=allowed.reply,
+            max_tokens=reply_limit(
+                self._run.spec.limits, "text", allowed.reply, reasoning_tokens(self._model)
+            ),
             tokens_left=allowed.left,
             is_cancelled=self._is_stopped,
             run_id=self.run_id,

@@ -230,7 +230,7 @@ def _copy_run(
         return Imported(arriving.run_id, "new", head + 1)
     run = here[0]
     _check_same(journal, staged, arriving, run)
-    known = journal.run(arriving.run_id).head_seq
+    known = journal.reader.run(arriving.run_id).head_seq
     if head <= known:
         return Imported(arriving.run_id, "known", 0)
     _check_extendable(journal, staged, arriving, run)
@@ -262,11 +262,11 @@ def _copy(destination: sqlite3.Connection, staged: JournalReader, source: int, r
 def _check_same(journal: JournalStore, staged: JournalReader, arriving: _Arriving, run: int) -> None:
     """Raise JournalConflict when the rows that both have tell something else."""
     what: str | None = None
-    if root_of(journal, run) != root_of(staged, arriving.run):
+    if root_of(journal.reader, run) != root_of(staged, arriving.run):
         what = "was started otherwise"
     else:
-        last = min(_last_row(journal, run), _last_row(staged, arriving.run))
-        if last >= 0 and _hash_at(journal, run, last) != _hash_at(staged, arriving.run, last):
+        last = min(_last_row(journal.reader, run), _last_row(staged, arriving.run))
+        if last >= 0 and _hash_at(journal.reader, run, last) != _hash_at(staged, arriving.run, last):
             what = f"tells something else up to row {last}"
     if what is not None:
         raise JournalConflict(
@@ -288,12 +288,12 @@ def _hash_at(journal: JournalReader, run: int, seq: int) -> Any:
 
 def _check_extendable(journal: JournalStore, staged: JournalReader, arriving: _Arriving, run: int) -> None:
     """Raise JournalConflict when something was erased in only one of both: then no rows can follow those that are here."""
-    count = journal.next_payload(run)
+    count = journal.reader.next_payload(run)
     gone = []
-    for reader, number in ((journal, run), (staged, arriving.run)):
+    for reader, number in ((journal.reader, run), (staged, arriving.run)):
         sql = "SELECT n FROM payloads WHERE id BETWEEN ? AND ? AND body IS NULL"
         gone.append(reader.query(sql, (number << 32, (number << 32) + count - 1)))
-    records = erasures_of(journal, run)
+    records = erasures_of(journal.reader, run)
     if gone[0] != gone[1] or records != erasures_of(staged, arriving.run)[: len(records)]:
         raise JournalConflict(
             f"line {arriving.first['RunLine'][0]}: run {arriving.run_id} goes on after what is in {journal.path}, but not"

@@ -27,7 +27,9 @@ from .fingerprints import UNREADABLE, fingerprints_of, given_fingerprints, row_p
 
 _SHOWN = 6
 _CHOOSING = frozenset((PLANNING, SPECIFYING))
-_PROMPTED = frozenset(("selection", "parameters", "refinement", "review", "plan", "task_plan", "answer"))
+_PROMPTED = frozenset(
+    ("selection", "parameters", "refinement", "review", "plan", "task_plan", "answer", "turn")
+)
 _CODE_PHASES = {"plans": _CHOOSING, "schemas": _CHOOSING, "results": frozenset((EXECUTING,))}
 """Phases in which a part of the shared code is used; any other is used in all of them."""
 
@@ -135,7 +137,7 @@ class _Use:
             case "policy":
                 return bool(self.phases & _CHOOSING)
             case "rules":
-                return "selection" in self.kinds
+                return bool(self.kinds & {"selection", "turn"})
             case "schema":
                 return name in self.kinds
             case "core":
@@ -152,7 +154,7 @@ class _Use:
             return spec.workflow is not None
         if name == "prompts":
             return bool(self.kinds & _PROMPTED)
-        if name == "plans" and spec.mode == "react":
+        if name == "plans" and not spec.plans:
             return False
         return name not in _CODE_PHASES or bool(self.phases & _CODE_PHASES[name])
 
@@ -242,7 +244,9 @@ class _Ahead(_Use):
         """Whether a row can still be taken; the counters that say no only grow."""
         run, trigger = self.run, row.trigger
         spec, counters = run.spec, run.counters
-        if spec.mode == "react" and (row.source, trigger) in ((PLANNING, "wait"), (REVIEWING, "next_step")):
+        if spec.mode == "react" and (row.source, trigger) == (PLANNING, "wait"):
+            return False
+        if not spec.plans and (row.source, trigger) == (REVIEWING, "next_step"):
             return False
         if trigger == "withhold":
             return self.reads
@@ -275,8 +279,10 @@ class _Ahead(_Use):
     def _kinds(self) -> Iterator[str]:
         """Yield the kinds of requests to a model that may come."""
         run = self.run
-        react, plans = run.spec.mode == "react", PLANNING in self.phases
-        if plans:
+        react, plans = not run.spec.plans, PLANNING in self.phases
+        if plans and run.spec.native:
+            yield "turn"
+        elif plans:
             yield "selection" if react else "plan" if run.spec.task else "task_plan"
         if plans and self.reads:
             yield "answer"

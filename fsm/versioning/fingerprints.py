@@ -106,6 +106,9 @@ the fingerprints: a new definition goes to the end.
 _TABLES = (("fsm", "CHANGES GUARDS _READERS PREDICATES TABLE WAITING ROWS _BY_PHASE"),)
 """Tables of the parts themselves, each of which has its own digest: nothing depends on them as a whole."""
 
+_OF_DRIVERS = ("document_time_s", "document_memory_bytes")
+"""Limits that bound a tool while it runs and decide nothing; runs from before they existed have the same fingerprint."""
+
 KINDS = ("selection", "parameters", "refinement", "review", "plan", "task_plan", "answer")
 UNREADABLE = "code.version"
 """The only part of the code where its files cannot be read: paor's version."""
@@ -130,7 +133,10 @@ def given_fingerprints(spec: Spec) -> dict[str, str]:
         found["formatter"] = tool_fingerprint(spec.formatter)
     found["policy"] = _data_digest(spec.policy.model_dump(mode="json"))
     found["rules"] = _data_digest(list(spec.rules))
-    found["limits"] = _data_digest(spec.limits.model_dump(mode="json"))
+    limits = spec.limits.model_dump(mode="json", exclude=set(_OF_DRIVERS))
+    if limits["max_reply_tokens"] is None:  # as an earlier version has written it
+        del limits["max_reply_tokens"]
+    found["limits"] = _data_digest(limits)
     return found
 
 

@@ -19,6 +19,7 @@ from ...states.run.reasons import LIMIT_REASONS, REASONS
 from ...states.run.spec import Spec, ToolSpec
 from ...states.run.state import Run
 from ..model import PromptMessage
+from .conversation import NO_CALLS, UNUSABLE, earlier_turns, exchanges, wire_names
 from .fencing import fence, fence_draft, inert
 from .history import arguments_text, history_text, message_text, newest_lines, result_text
 from .parameter_lines import parameter_lines
@@ -47,6 +48,7 @@ PLACEHOLDERS: dict[str, frozenset[str]] = {
         "answer": _TASK,
         "plan": f"{_TASK} CATALOG_FULL TRANSCRIPT RESULTS",
         "task_plan": _TASK,
+        "turn": f"{_TASK} OWN_RULES",
         "text": "REQUEST INSTRUCTIONS LANGUAGE FORMAT DOCUMENTS",
     }.items()
 }
@@ -110,6 +112,7 @@ class PromptBuilder:
             "RULES": "\n".join(f"- {rule}" for rule in spec.rules or RULES),
             "CATALOG_FULL": "\n".join(map(tool_text, tools)) if spec.mode != "react" else "",
             "DENIED": ", ".join(denied[:_DENIED_MAX]),
+            "OWN_RULES": "\n".join(f"- {rule}" for rule in spec.rules),
             "OBJECTIVE": inert(spec.objective),
             **({"LANGUAGE": spec.language} if spec.language else {}),
             "CONTEXT": inert(spec.context),
@@ -122,6 +125,7 @@ class PromptBuilder:
             for read in (True, False)
         }
         self._inputs = documents_index(spec.documents)
+        self._names = wire_names(tool.name for tool in spec.tools)
         self._progress: dict[str, str] = {}
         self._messages: dict[int, tuple[Message, str, str]] = {}
         self._dynamic = {
@@ -132,6 +136,7 @@ class PromptBuilder:
             "plan": self._plan,
             "task_plan": self._task_plan,
             "answer": self._task_plan,
+            "turn": self._turn,
         }
 
     def build(self, kind: RequestKind, run: Run, reply: str = "") -> tuple[PromptMessage, ...]:
@@ -153,6 +158,23 @@ class PromptBuilder:
         if not self._spec.language and run.memory.plan is not None:
             values["LANGUAGE"] = run.memory.plan.language
         return self._render(name, values, static)
+
+    def turn(self, run: Run, *, may_call: bool, labels: bool) -> tuple[PromptMessage, ...]:
+        """
+        Return the conversation of a `turn` request.
+
+        Args:
+            run: As for `build`.
+            may_call: Whether a tool may be called; else the model is told to answer.
+            labels: Whether results name the documents that they left.
+        """
+        *head, task = self.build("turn", run)
+        chars_max = self._spec.limits.history_chars
+        said = earlier_turns(self._spec.transcript, chars_max)
+        calls = exchanges(run.memory.history, self._names, chars_max, labels=labels)
+        told = [UNUSABLE.format(inert(run.memory.feedback))] if run.memory.feedback else []
+        told += [] if may_call else [NO_CALLS]
+        return (*head, *said, task, *calls, *(PromptMessage("user", text) for text in told))
 
     def plan(self, run: Run, given: PlanInput, reply: str = "") -> tuple[PromptMessage, ...]:
         """Return the messages of a `plan` request as a workflow gives it."""
@@ -256,6 +278,12 @@ class PromptBuilder:
 
     def _task_plan(self, run: Run) -> dict[str, str]:
         return self._common(run) | {"WORKFLOW_HISTORY": self._history(run)}
+
+    def _turn(self, run: Run) -> dict[str, str]:
+        """What stands before the conversation; documents that the run has made are named where they were made."""
+        before = (text for _, text, _ in self._render_messages(reversed(self._spec.history)))
+        history = history_text(before, self._spec.limits.history_chars)
+        return self._common(run) | {"DOCUMENTS_INDEX": self._inputs, "WORKFLOW_HISTORY": history}
 
     def _common(self, run: Run) -> dict[str, str]:
         improvements = "\n".join(f"- {inert(text)}" for text in run.memory.improvements or ())

@@ -11,10 +11,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 DEPTH_MAX = 4
 """How deep nested fields are shown; schemas may refer to themselves."""
+
+LINES_MAX = 200
+PARTS_MAX = 50
+"""Of one object: ``allOf`` and choices may refer to themselves, too."""
 
 VALUES_MAX = 30
 DESCRIPTION_CHARS = 300
@@ -48,14 +53,15 @@ def parameter_lines(
     hints: Mapping[str, str] | None = None,
 ) -> str:
     """
-    Return the parameters of *schema* as lines, in its order.
+    Return the parameters of *schema* as lines, in its order; at most `LINES_MAX` of them, then a mark.
 
     Args:
         schema: JSON Schema of an object.
         without: Names, in lower case, that are left out.
         hints: Descriptions of parameters that have none of their own, by name.
     """
-    return "\n".join(_lines(schema, schema, 0, without, hints or {}))
+    lines = list(islice(_lines(_resolved(schema, schema), schema, 0, without, hints or {}), LINES_MAX + 1))
+    return "\n".join([*lines[:LINES_MAX], *(["…"] if len(lines) > LINES_MAX else [])])
 
 
 def _lines(
@@ -65,8 +71,8 @@ def _lines(
     without: frozenset[str],
     hints: Mapping[str, str],
 ) -> Iterator[str]:
-    required = _list(node.get("required"))
-    for name, raw in _properties(node, root).items():
+    properties, required = _fields(node, root)
+    for name, raw in properties.items():
         if str(name).lower() in without:
             continue
         part = _resolved(raw, root)
@@ -76,29 +82,32 @@ def _lines(
         about = " ".join(str(part.get("description") or hints.get(name, "")).split())[:DESCRIPTION_CHARS]
         line = f"{'  ' * depth}- {' '.join(str(name).split())} ({'; '.join(facts)})"
         yield f"{line}: {about}" if about else line
-        inner = _resolved(part.get("items"), root) if part.get("type") == "array" else _object_in(part, root)
+        inner = _resolved(part.get("items"), root) if part.get("type") == "array" else part
         if depth < DEPTH_MAX:
             yield from _lines(inner, root, depth + 1, frozenset(), {})
 
 
-def _properties(node: Mapping[str, Any], root: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the properties of an object, those of ``allOf`` too."""
-    found: dict[str, Any] = {}
-    for part in (node, *(_resolved(item, root) for item in _list(node.get("allOf")))):
-        properties = part.get("properties")
-        found |= properties if isinstance(properties, Mapping) else {}
-    return found
+def _fields(node: Mapping[str, Any], root: Mapping[str, Any]) -> tuple[dict[str, Any], list[Any]]:
+    """Return the properties of an object, those of ``allOf`` and of choices too, and the names that must be given."""
+    properties: dict[str, Any] = {}
+    required: list[Any] = []
+    parts = [(node, True)]
+    for part, is_sure in parts:
+        own = part.get("properties")
+        properties = {**properties, **(own if isinstance(own, Mapping) else {}), **properties}
+        required += _list(part.get("required")) if is_sure else []
+        parts += [(_resolved(item, root), is_sure) for item in _list(part.get("allOf"))]
+        choices = [_resolved(item, root) for item in _list(part.get("anyOf")) + _list(part.get("oneOf"))]
+        objects = [item for item in choices if "properties" in item]
+        parts += [(item, is_sure and len(objects) == 1) for item in objects]
+        del parts[PARTS_MAX:]
+    return properties, required
 
 
-def _object_in(part: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return *part*, or where it is a choice that has one object (or null), that object."""
-    choices = [_resolved(item, root) for item in _list(part.get("anyOf")) or _list(part.get("oneOf"))]
-    objects = [item for item in choices if "properties" in item]
-    return objects[0] if len(objects) == 1 else part
-
-
-def _kind(part: Mapping[str, Any], root: Mapping[str, Any]) -> str:
+def _kind(part: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> str:
     """Return the type of a value in words, with its values and bounds."""
+    if depth > DEPTH_MAX:
+        return "any value"
     if "const" in part:
         return f"always {_value(part['const'])}"
     if values := _list(part.get("enum")):
@@ -106,14 +115,19 @@ def _kind(part: Mapping[str, Any], root: Mapping[str, Any]) -> str:
         return f"one of {', '.join(map(_value, values[:VALUES_MAX]))}{more}"
     choices = _list(part.get("anyOf")) or _list(part.get("oneOf"))
     if choices:
-        return " or ".join(dict.fromkeys(_kind(_resolved(item, root), root) for item in choices[:10]))
+        return " or ".join(
+            dict.fromkeys(_kind(_resolved(item, root), root, depth + 1) for item in choices[:10])
+        )
     given = part.get("type", "object" if "properties" in part or "allOf" in part else "any value")
     kinds = [str(kind) for kind in _list(given)] or [str(given)]
     words = " or ".join(_WORDS.get(kind, kind) for kind in kinds)
     if kinds == ["array"]:
-        words = f"list of {_kind(_resolved(part.get('items'), root), root)}"
-    bounds = [form.format(part[key]) for key, form in _BOUNDS if part.get(key) is not None]
-    return " ".join([words, ", ".join(bounds)]).replace(", to ", " to ").strip()
+        words = f"list of {_kind(_resolved(part.get('items'), root), root, depth + 1)}"
+    bounds = [(key, form.format(" ".join(str(part[key]).split()))) for key, form in _BOUNDS if key in part]
+    for place, (key, bound) in enumerate(bounds):
+        comma = "," if place and key != "maximum" else ""
+        words += f"{comma} {bound}"
+    return words
 
 
 def _resolved(node: object, root: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -19,7 +19,7 @@ from ...states.base.errors import UsageError
 
 NAMES = (
     *("selection", "parameters", "parameters_full", "refinement", "review", "answer"),
-    *("plan", "task_plan", "text"),
+    *("plan", "task_plan", "turn", "text"),
 )
 """The templates that a host can replace, by name."""
 

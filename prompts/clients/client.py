@@ -29,6 +29,7 @@ from ..model import (
     estimated_usage,
     prompt_bytes,
 )
+from ..parsing.turns import turn_text
 from .background_loop import BACKGROUND
 from .connection import Attempt, AttemptResult, Connection
 from .prices import Price
@@ -39,6 +40,7 @@ from .settings import (
     client_secrets,
     environment_secrets,
     is_below,
+    is_local,
     number,
     one_of,
     price_list,
@@ -52,16 +54,21 @@ from .wire.interface import ParsedReply, RequestOptions, as_json
 LOGGER = logging.getLogger("paor.models")
 MAX_TOKENS, MAX_TOKENS_ELSEWHERE = 16_000, 4_096
 """Most tokens of a reply unless a client is told otherwise, at the providers and at servers of one's own."""
+REASONING_TOKENS = 4_096
+"""Tokens that a model which reasons may use for that, at least: more than the limit of a short reply."""
+LOADING_S = 30.0
+"""How long a server of one's own network that is not there, or loads its model, is waited for, in seconds."""
 PAUSES_MAX = 3
 _ONLY_AT = {"tool": "AnthropicModel", "object": "OpenAIModel"}
 _LIMIT_NAMES = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
 
 class CallProgress(Struct):
-    """How far one call has come: attempts made, retries among them, what they used, what a paused turn said so far."""
+    """How far one call has come: attempts made, retries among them, seconds waited, what they used, what a paused turn said."""
 
     attempts: int = 0
     retries: int = 0
+    waited_s: float = 0
     usage: Usage | None = None
     said: str = ""
     turns: list[Any] = []
@@ -145,6 +152,7 @@ class RemoteModel(Connection):
         for name in _LIMIT_NAMES:
             if name in self._extra:
                 raise UsageError(f"extra holds {name}: use max_tokens, which the budgets of a run can lower")
+        self._reasons = self.official  # whether it does cannot be known before its first reply
         self.without: frozenset[str] = frozenset()
         self._refused: frozenset[str] = frozenset()
         self._prices = price_list(prices)
@@ -164,6 +172,7 @@ class RemoteModel(Connection):
         url = base_url or (str(given[0].base_url) if given else os.environ.get(name)) or None
         self.base_url = checked_url(url, f"base_url or {name}") if url else None
         self.official = self.base_url is None or is_below(self.base_url, self.hosts)
+        self._is_local = self.base_url is not None and is_local(self.base_url)
 
     def _secrets_with(self, key: str | None, given: Sequence[Any]) -> frozenset[str]:
         """Check the key, and return everything that must not get out."""
@@ -177,6 +186,16 @@ class RemoteModel(Connection):
         if self.base_url is not None:
             secrets |= url_secrets(self.base_url)
         return frozenset(filter(None, secrets))
+
+    @property
+    def reasoning_tokens(self) -> int:
+        """
+        Tokens that the model may use to reason, on top of `Limits.max_reply_tokens`.
+
+        Of the provider's own models all but 4,000 of the client's ``max_tokens``; of others 0 until a reply has shown that
+        the model reasons.
+        """
+        return max(REASONING_TOKENS, self._max_tokens - 4_000) if self._reasons else 0
 
     @property
     def has_key(self) -> bool:
@@ -239,7 +258,7 @@ class RemoteModel(Connection):
                 body["messages"] = [*body["messages"], *progress.turns]
             left = self._timeout_s if end is None else min(self._timeout_s, end - self._port.now())
             progress.attempts += 1
-            came = yield Attempt(body, max(left, 0.001), call)
+            came = yield Attempt(body, max(left, 0.001), call, options.max_tokens)
             assert came is not None, "an attempt comes to something"
             result, request_id = came
             progress.request_id = request_id or progress.request_id
@@ -264,6 +283,7 @@ class RemoteModel(Connection):
                 yield self._unavailable(call, progress, result, wait + self._hint(result))
                 return
             progress.retries += 1
+            progress.waited_s += wait
             text = f"attempt {progress.attempts} failed: {self._clean(result.message)}"
             told = f"attempt {progress.attempts} failed ({result.code}), the next one in {wait:g} s"
             self._tell(call, Notice("retry", result.code, text, progress.attempts, round(wait * 1e6)), told)
@@ -318,7 +338,7 @@ class RemoteModel(Connection):
         tokens = used.tokens_in + used.tokens_out
         if call.tokens_left is None or not tokens:
             return True
-        size = prompt_bytes(call.messages) + len(as_json(progress.turns)) + len(more)
+        size = prompt_bytes(call.messages, call.tools) + len(as_json(progress.turns)) + len(more)
         return tokens + prompt_tokens(size) + options.max_tokens <= call.tokens_left
 
     def _hint(self, fault: AttemptFault) -> str:
@@ -332,7 +352,8 @@ class RemoteModel(Connection):
         """Return the seconds until the next attempt, or why there is none."""
         if not fault.again:
             return ""
-        if progress.retries >= self._retries:
+        loading = self._retries > 0 and self._is_local and fault.absent and progress.waited_s < LOADING_S
+        if progress.retries >= self._retries and not loading:
             return f" (attempt {progress.attempts}, the last one)" if self._retries else ""
         wait = fault.wait_s
         if wait is None:
@@ -346,7 +367,11 @@ class RemoteModel(Connection):
     # -- answering -------------------------------------------------------------------------------------------------
 
     def _make_reply(self, call: ModelCall, progress: CallProgress, parsed: ParsedReply) -> Reply:
-        text = self._scrub(progress.said + parsed.text)  # joined first: a key may be split over two turns
+        self._reasons = self._reasons or parsed.reasoned
+        text = progress.said + parsed.text  # joined first: a key may be split over two turns
+        if call.kind == "turn" and parsed.finish == "tool_calls":
+            text = turn_text(parsed.text, progress.said)
+        text = self._scrub(text)
         usage = parsed.usage
         if usage is None or not (
             usage.tokens_in or usage.tokens_out

@@ -39,11 +39,12 @@ AttemptResult = tuple[ParsedReply | AttemptFault, str | None]
 
 
 class Attempt(Struct, frozen=True):
-    """One request to make: its body, the seconds that it may take, and who hears its text."""
+    """One request to make: its body, the seconds that it may take, who hears its text, and the tokens that the reply may have."""
 
     body: dict[str, Any]
     timeout_s: float
     call: ModelCall
+    max_tokens: int
 
 
 class Connection(ABC):
@@ -156,7 +157,7 @@ class Connection(ABC):
         """Make one attempt with a host's sync client and return its outcome, with the server's id of it."""
         from .http import SyncBody
 
-        exchange = Exchange(self._interface, attempt.call.on_text, self._scrub)
+        exchange = Exchange(self._interface, attempt.call.on_text, self._scrub, attempt.max_tokens)
         body: SyncBody | None = None
         end = self._port.now() + attempt.timeout_s
 
@@ -186,7 +187,7 @@ class Connection(ABC):
         """Do the same with an async client."""
         from .http import AsyncBody
 
-        exchange = Exchange(self._interface, attempt.call.on_text, self._scrub)
+        exchange = Exchange(self._interface, attempt.call.on_text, self._scrub, attempt.max_tokens)
         body: AsyncBody | None = None
         try:
             if not self._prepared:

@@ -169,7 +169,8 @@ def _transport_fault(error: BaseException, *, begun: bool) -> AttemptFault:
     if isinstance(cause, httpx2.DecodingError):
         return AttemptFault("bad_body", "the response cannot be unpacked", True)
     if isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.ProxyError):
-        return AttemptFault("unreachable", f"no connection{_place(cause)}: {_reason(cause)}", True)
+        told = f"no connection{_place(cause)}: {_reason(cause)}"
+        return AttemptFault("unreachable", told, True, absent=True)
     if isinstance(cause, httpx2.TimeoutException):
         return AttemptFault("timeout", "the server did not answer in time", True)
     if isinstance(cause, httpx2.TransportError):

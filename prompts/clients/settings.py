@@ -5,6 +5,7 @@ What the model clients are given, checked: numbers, addresses, price lists; and 
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import json
 import os
 import random
@@ -145,6 +146,15 @@ def client_secrets(client: Any) -> set[str]:
 def is_below(url: str, hosts: tuple[str, ...]) -> bool:
     host = (urlsplit(url).hostname or "").lower()
     return any(host == name or host.endswith("." + name) for name in hosts)
+
+
+def is_local(url: str) -> bool:
+    """Return whether an address is of this machine or its own network: a private address, or a name without a domain."""
+    host = (urlsplit(url).hostname or "").lower().rstrip(".")
+    try:
+        return ipaddress.ip_address(host).is_private
+    except ValueError:
+        return "." not in host or host.endswith((".localhost", ".local", ".internal", ".lan"))
 
 
 def price_list(given: Mapping[str, Any] | str | os.PathLike[str] | None) -> Prices:

@@ -15,6 +15,7 @@ from ..building.fencing import DRAFT, without_note
 from ..model import ModelCall, ModelUnavailable, Reply
 from .planning import parameters_reply, plan_reply, selection_reply, tasks_reply
 from .sections import EXTRACT, PROCESS, REPORT, SIGNATURE, Sections, criteria_of, dumps, sections_of, tried_in
+from .turns import turn_reply
 
 _FENCE = re.compile(r"<<<document (.*)\n((?:.*\n)*?)>>>(?:\n|\Z)")
 _COVERED = re.compile(r"\*Success criteria with evidence: ([0-9, ]+|none) of (\d+)\*")
@@ -26,9 +27,11 @@ class OfflineModel:
     """The embedded default model; no key, no network, the same answer every time."""
 
     name = "offline"
+    completion_review = "model"
+    """Its review costs nothing, and knows better than its draft whether something was written."""
 
     def ask(self, call: ModelCall) -> Reply:
-        """Answer as `Model.ask` says: selections, parameters, refinements, reviews, plans, texts; no other kind."""
+        """Answer as `Model.ask` says: selections, parameters, refinements, reviews, plans, turns, texts; no other kind."""
         answers = {
             "plan": plan_reply,
             "selection": selection_reply,
@@ -37,11 +40,13 @@ class OfflineModel:
             "review": _review,
             "task_plan": tasks_reply,
         }
-        if call.kind not in answers and call.kind != "text":
+        if call.kind not in answers and call.kind not in ("text", "turn"):
             raise ModelUnavailable("bad_request", f"the offline model cannot answer {call.kind} requests")
         prompt = "\n".join(message.text for message in call.messages)
         # Fenced texts go first: what looks like a section in a document is none.
         sections, fences = sections_of(_FENCE.sub("", prompt)), _FENCE.findall(prompt)
+        if call.kind == "turn":
+            return Reply(turn_reply(call, sections))
         if call.kind == "text":
             return Reply(_text(sections, fences))
         if drafts := [body for name, body in fences if name == DRAFT]:
@@ -86,8 +91,10 @@ def _checks(sections: Sections, observation: dict[str, Any]) -> list[dict[str, A
     """Read which criteria the written text says it has evidence for."""
     snippet = "\n".join(preview.get("snippet", "") for preview in observation.get("previews", ()))
     found = _COVERED.search(snippet)
-    if found is None or not observation.get("success"):
-        return []
+    return _evidence(sections, found) if found is not None and observation.get("success") else []
+
+
+def _evidence(sections: Sections, found: re.Match[str]) -> list[dict[str, Any]]:
     met = set(re.findall(r"\d+", found.group(1)))
     return [
         {"criterion": text, "met": str(number) in met, "evidence": "evidence in the written text"}
@@ -123,6 +130,8 @@ def _review(sections: Sections) -> str:
     checks: list[dict[str, Any]] = []
     if not draft:  # of a plan, whose steps are not refined one by one
         draft, checks = _drafted(sections, tried)
+    elif found := _COVERED.search(draft):  # the answer of a turn, whose calls are not refined either
+        draft, checks = draft.replace(found.group(), "").strip(), _evidence(sections, found)
     met = {check["criterion"] for check in checks if check["met"]}
     missing = "; ".join(text for text in criteria_of(sections, marks="open") if text not in met)
     written = any(outcome == "ok" and tool != EXTRACT for tool, outcome in tried)

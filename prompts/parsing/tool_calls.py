@@ -44,7 +44,7 @@ def native_reply(data: Mapping[str, Any], *, reply_id: str = "") -> NativeReply 
         data: The message or response as JSON.
         reply_id: Goes into derived ids; a response's own id is used before it.
     """
-    found = _chat_message(data) or _responses_output(data) or _anthropic_message(data)
+    found = native_calls(data)
     if found is None:
         return None
     text, raw_calls = found
@@ -58,6 +58,11 @@ def native_reply(data: Mapping[str, Any], *, reply_id: str = "") -> NativeReply 
         used.add(step["id"])
         calls.append(step)
     return NativeReply(text, tuple(calls))
+
+
+def native_calls(data: Mapping[str, Any]) -> tuple[str, list[Mapping[str, Any]]] | None:
+    """Return what a provider's message says and its calls as they came, None when *data* is no such message."""
+    return _chat_message(data) or _responses_output(data) or _anthropic_message(data)
 
 
 def native_step(raw: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -130,16 +135,19 @@ def _is_call(raw: Mapping[str, Any]) -> bool:
     return isinstance(raw.get("function"), Mapping)
 
 
-def _step(raw: Mapping[str, Any]) -> dict[str, Any]:
+def call_parts(raw: Mapping[str, Any]) -> tuple[str, Any, Any]:
+    """Return id, name and arguments of a provider's call as they came; without an id the empty one."""
     inner = raw.get("function")
     function = inner if isinstance(inner, Mapping) else raw
     arguments = next((function[key] for key in ("arguments", "input", "args") if key in function), None)
+    id = next((raw[key] for key in ("call_id", "id") if isinstance(raw.get(key), str)), "")
+    return id, function.get("name", raw.get("name", "")), arguments
+
+
+def _step(raw: Mapping[str, Any]) -> dict[str, Any]:
+    id, name, arguments = call_parts(raw)
     read = read_arguments(arguments)
-    step: dict[str, Any] = {
-        "id": next((raw[key] for key in ("call_id", "id") if isinstance(raw.get(key), str)), ""),
-        "type": "tool",
-        "name": function.get("name", raw.get("name", "")),
-    }
+    step: dict[str, Any] = {"id": id, "type": "tool", "name": name}
     return step | ({"args": {}, "fault": read} if isinstance(read, str) else {"args": read})
 
 

@@ -37,7 +37,17 @@ if TYPE_CHECKING:
     from .fsm.workflow.validate import validate
     from .prompts.clients.anthropic import AnthropicModel
     from .prompts.clients.openai import OpenAIModel
-    from .prompts.model import CallStopped, Model, ModelCall, ModelUnavailable, Notice, PromptMessage, Reply
+    from .prompts.model import (
+        CallStopped,
+        Model,
+        ModelCall,
+        ModelUnavailable,
+        Notice,
+        OfferedTool,
+        PromptMessage,
+        Reply,
+        ToolCall,
+    )
     from .prompts.offline import OfflineModel
     from .prompts.scripted import ScriptedModel
     from .states.base.errors import (
@@ -82,7 +92,7 @@ if TYPE_CHECKING:
     )
     from .states.records.outcomes import Usage
     from .states.records.workflow import Workflow
-    from .states.settings.limits import Limits
+    from .states.settings.limits import Limits, ReplyTokens
     from .states.settings.policy import ApprovalRule, Policy
     from .states.settings.profile import Profile
     from .tools.documents.builtin import builtin_tools
@@ -138,6 +148,7 @@ __all__ = [
     "NotAJournal",
     "NotStarted",
     "Notice",
+    "OfferedTool",
     "OfflineModel",
     "OpenAIModel",
     "PaorError",
@@ -149,6 +160,7 @@ __all__ = [
     "Replay",
     "ReplayDiverged",
     "Reply",
+    "ReplyTokens",
     "Result",
     "Resumption",
     "RunChanged",
@@ -168,6 +180,7 @@ __all__ = [
     "SystemClock",
     "Task",
     "Tool",
+    "ToolCall",
     "ToolContext",
     "ToolError",
     "ToolOutput",
@@ -248,8 +261,10 @@ _PLACES = {
         "ModelCall",
         "ModelUnavailable",
         "Notice",
+        "OfferedTool",
         "PromptMessage",
         "Reply",
+        "ToolCall",
     ),
     ".prompts.offline": ("OfflineModel",),
     ".prompts.clients.openai": ("OpenAIModel",),
@@ -293,7 +308,7 @@ _PLACES = {
         "StepCompleted",
         "TransitionTaken",
     ),
-    ".states.settings.limits": ("Limits",),
+    ".states.settings.limits": ("Limits", "ReplyTokens"),
     ".states.records.outcomes": ("Usage",),
     ".states.settings.policy": ("ApprovalRule", "Policy"),
     ".states.settings.profile": ("Profile",),

@@ -8,6 +8,7 @@ true before the row that holds the whole reply.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -47,6 +48,7 @@ class TransitionTaken:
         max_steps: Their limit.
         tokens: Input and output tokens of the run so far.
         detail: One line for people: the action, the decision's reason, what was refused.
+        arguments: Of the call that the row settles, as they are journaled; None for rows that settle none.
         kind: Always ``transition``.
     """
 
@@ -59,6 +61,7 @@ class TransitionTaken:
     max_steps: int
     tokens: int
     detail: str
+    arguments: Mapping[str, Any] | None = None
     kind: str = "transition"
 
 

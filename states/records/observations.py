@@ -54,7 +54,8 @@ class Message(Stored, frozen=True, gc=False, kw_only=True):
         learnings: What Stage 1 had learnt by then.
         success: How it ended.
         call_id: Id of the call, as a planner's model gave it.
-        arguments: What it got; for a planner as it was, else with long texts cut. None where nothing was called.
+        arguments: What it got; for a planner as it was, of a native call what the model gave, else with long texts cut. None where
+            nothing was called.
         output: What it returned as text, cut to size, for a planner; a user's answer is whole, since later steps use it.
         error: Why there is no output, for a planner.
         origin: ``workflow`` or ``hook`` for a call that the workflow file names; empty for any other.

@@ -19,6 +19,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from ..records.requests import RequestKind
 from ..settings.limits import Limits
 from .state import Counters, Run
 
@@ -81,6 +82,11 @@ def retries_left(run: Run) -> bool:
 def tools_withheld(run: Run) -> bool:
     """Return whether the run has repeated a call in this attempt, so that it is asked for the answer, without tools."""
     return run.counters.withheld > run.counters.retries
+
+
+def may_call(run: Run) -> bool:
+    """Return whether a turn of the profile `native` may call a tool: a step is left, and the tools are not withheld."""
+    return steps_left(run) and not tools_withheld(run)
 
 
 def questions_left(run: Run) -> bool:
@@ -216,6 +222,22 @@ def allowance(
     if limits.reply_tokens is not None:
         return Allowance(limits.reply_tokens, left)
     return Allowance(max(REPLY_TOKENS_MIN, left - prompt_tokens(prompt_bytes)), left)
+
+
+def reply_limit(limits: Limits, kind: RequestKind, allowed: int | None, reasoning: int) -> int | None:
+    """
+    Return the most tokens of one reply, None where neither limits nor budgets say: what a model is told.
+
+    Args:
+        limits: Of the run.
+        kind: What the model is asked for.
+        allowed: What the budgets leave, see `Allowance.reply`.
+        reasoning: Tokens that the model may use to reason, on top of the limit of its reply but not of the budgets.
+    """
+    if limits.max_reply_tokens is None:
+        return allowed
+    own: int = getattr(limits.max_reply_tokens, kind) + reasoning
+    return own if allowed is None else min(own, allowed)
 
 
 def prompt_tokens(prompt_bytes: int) -> int:

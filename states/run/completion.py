@@ -44,8 +44,8 @@ def review_by_rules(run: Run) -> Review | None:
 
 def draft_stands(run: Run, review: Review, criteria: str) -> bool:
     """
-    Return whether a completion review that says ``failed`` is overruled: the model gave an answer before, and the review can
-    point to nothing that is missing.
+    Return whether a completion review that says ``failed`` is overruled: the model gave an answer from an action that succeeded,
+    and the review can point to nothing that is missing.
 
     Args:
         run: It has concluded.
@@ -53,5 +53,5 @@ def draft_stands(run: Run, review: Review, criteria: str) -> bool:
         criteria: Progress after it, one character per criterion.
     """
     observed = run.memory.observation
-    found_wrong = "0" in criteria or (observed is not None and not observed.success)
-    return review.status == "failed" and bool(draft_of(run)) and not found_wrong
+    drawn_from_success = observed is not None and observed.success and bool(draft_of(run))
+    return review.status == "failed" and drawn_from_success and "0" not in criteria

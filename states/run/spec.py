@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from ..records.actions import DocumentRef, Effect
 from ..records.observations import Message
 from ..records.plans import PlannedTask, TranscriptMessage
-from ..settings.limits import Limits
+from ..settings.limits import Limits, recorded_limits
 from ..settings.policy import Policy
 from ..settings.profile import Profile
 from .workflow_position import FlowState
@@ -147,3 +147,18 @@ class Spec(BaseModel):
     engine: str = ""
     machine: str = ""
     fingerprints: dict[str, str] = Field(default_factory=dict)
+
+    @field_validator("limits", mode="before")
+    @classmethod
+    def _recorded(cls, limits: Any) -> Any:
+        return recorded_limits(limits) if isinstance(limits, dict) else limits
+
+    @property
+    def native(self) -> bool:
+        """Whether the run asks for one turn a step, with the provider's own tool calling."""
+        return self.mode == "react" and self.profile.stage == "native"
+
+    @property
+    def plans(self) -> bool:
+        """Whether a reply may hold several steps, which are taken one after the other without a refinement."""
+        return self.mode != "react" or self.profile.stage == "native"

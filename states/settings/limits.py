@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -10,6 +11,40 @@ from .base import Settings
 
 MAX_STEPS_CEILING = 1_000_000
 GUARD_CEILING = 10_000
+REPLY_CEILING = 10_000_000
+
+
+class ReplyTokens(Settings):
+    """
+    Most tokens of one reply of a model, by what the model is asked for.
+
+    The server is told, and the model client stops to read a reply that goes on regardless. A model that reasons gets tokens
+    for that on top; a client's own ``max_tokens`` and the budgets of a run can lower these limits and never raise them.
+
+    Attributes:
+        selection: The choice of an action, or the answer.
+        parameters: The parameters of a call, which can be a whole text.
+        refinement: The judgement after an action, with the answer when it stops.
+        review: The completion review with the run's answer.
+        plan: All steps of a plan with their parameters.
+        task_plan: The tasks of a workflow.
+        turn: A turn of the profile `native`: calls with their parameters, or the answer.
+        answer: The answer that is asked for when the tools are withheld.
+        text: What a tool has the model write, such as a report.
+
+    Raises:
+        UsageError: A value out of its range or an unknown name.
+    """
+
+    selection: int = Field(default=4_000, ge=1, le=REPLY_CEILING)
+    parameters: int = Field(default=4_000, ge=1, le=REPLY_CEILING)
+    refinement: int = Field(default=4_000, ge=1, le=REPLY_CEILING)
+    review: int = Field(default=4_000, ge=1, le=REPLY_CEILING)
+    plan: int = Field(default=8_000, ge=1, le=REPLY_CEILING)
+    task_plan: int = Field(default=4_000, ge=1, le=REPLY_CEILING)
+    turn: int = Field(default=8_000, ge=1, le=REPLY_CEILING)
+    answer: int = Field(default=4_000, ge=1, le=REPLY_CEILING)
+    text: int = Field(default=16_000, ge=1, le=REPLY_CEILING)
 
 
 class Limits(Settings):
@@ -40,6 +75,7 @@ class Limits(Settings):
         reply_tokens: Tokens set aside for each reply of a model. With it a request is not made unless an estimate of its
             prompt and this many tokens fit into what is left of the budgets; None: a request is made as long as no
             budget is used up.
+        max_reply_tokens: The limit of a reply for each kind of request, see `ReplyTokens`; None: only the model client's own.
         consecutive_limit: The n-th identical call in a row is blocked.
         window_size: How many executed calls the frequency rule considers.
         window_freq_limit: Identical calls within the window after which the next one is blocked.
@@ -53,6 +89,8 @@ class Limits(Settings):
         reply_chars: Characters of a model reply that are read; a longer one is an invalid reply.
         text_chars: Characters of document text handed to one ``text`` request.
         document_bytes: Size of one document.
+        document_time_s: Seconds that reading the text of one document may take; then it is given up, and the model is told.
+        document_memory_bytes: Memory of the process that reads documents.
         result_bytes: Size of all that one tool call may return.
 
     Raises:
@@ -77,7 +115,8 @@ class Limits(Settings):
     token_budget: int | None = Field(default=None, ge=1, le=2**53 - 1)
     time_budget_s: float | None = Field(default=None, gt=0, le=1e9, allow_inf_nan=False)
     cost_budget: float | None = Field(default=None, gt=0, le=1e9, allow_inf_nan=False)
-    reply_tokens: int | None = Field(default=None, ge=1, le=10_000_000)
+    reply_tokens: int | None = Field(default=None, ge=1, le=REPLY_CEILING)
+    max_reply_tokens: ReplyTokens | None = Field(default_factory=ReplyTokens)
     consecutive_limit: int = Field(default=3, ge=2, le=GUARD_CEILING)
     window_size: int = Field(default=8, ge=1, le=GUARD_CEILING)
     window_freq_limit: int = Field(default=4, ge=1, le=GUARD_CEILING)
@@ -91,6 +130,8 @@ class Limits(Settings):
     reply_chars: int = Field(default=1_000_000, ge=1000, le=100_000_000)
     text_chars: int = Field(default=400_000, ge=1000, le=100_000_000)
     document_bytes: int = Field(default=50_000_000, ge=1, le=1_000_000_000)
+    document_time_s: float = Field(default=60, gt=0, le=86_400, allow_inf_nan=False)
+    document_memory_bytes: int = Field(default=2_000_000_000, ge=200_000_000, le=1_000_000_000_000)
     result_bytes: int = Field(default=100_000_000, ge=1, le=1_000_000_000)
 
     @property
@@ -102,3 +143,8 @@ class Limits(Settings):
     def cost_budget_micro(self) -> int | None:
         """The cost budget in millionths of the currency unit."""
         return None if self.cost_budget is None else round(self.cost_budget * 1_000_000)
+
+
+def recorded_limits(data: Mapping[str, Any]) -> Limits:
+    """Return limits from a journal: those that an earlier version did not know are not there, as they were not then."""
+    return Limits.model_validate({"max_reply_tokens": None, **data})

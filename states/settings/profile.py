@@ -1,4 +1,4 @@
-"""How strictly the two stages of a model's reply are held to their documents."""
+"""Which form of replies a run asks for, and how strictly they are held to it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from .base import Settings
 
-Stage = Literal["two_stage", "single"]
+Stage = Literal["two_stage", "single", "native"]
 CatalogForm = Literal["auto", "names", "described"]
 
 
@@ -19,7 +19,8 @@ class Profile(Settings):
             names its schema ``parameters_v1``, fields have no type ``array`` and no `values`. ``single``: `action`
             is an object of `method` and `name`, neither holding the other. Otherwise all of these are accepted.
         stage: ``two_stage`` asks for the action with its objective, inputs and parameters' schema, ``single`` only
-            for the choice ``{"method", "name"}``; Stage 2 follows both.
+            for the choice ``{"method", "name"}``; Stage 2 follows both. ``native`` has no Stage 2 and no refinement: one
+            request a step offers the tools through the provider's own tool calling; a reply without a call is the answer.
         forbidden: Whether the names that Stage 2 may not set are dropped with a note, or make its reply invalid.
         force_stage_2: Ask Stage 2 also for an action whose schema leaves nothing to set.
         catalog: How actions are shown to Stage 1: ``names`` of actions and parameters, ``described`` with a line of
@@ -36,5 +37,9 @@ class Profile(Settings):
     catalog: CatalogForm = "auto"
 
 
-NAMED: dict[str, dict[str, Any]] = {"lenient": {}, "strict": {"strict": True, "forbidden": "reject"}}
+NAMED: dict[str, dict[str, Any]] = {
+    "lenient": {},
+    "strict": {"strict": True, "forbidden": "reject"},
+    "native": {"stage": "native"},
+}
 """Profiles that have a name."""

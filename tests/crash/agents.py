@@ -27,6 +27,7 @@ from paor import (
     tool,
 )
 from paor.fsm.journal.record import COLUMNS
+from paor.fsm.journal.store import JournalStore
 from paor.testing import answer, call, refine, review
 
 SENT = Path("sent.txt")
@@ -137,8 +138,8 @@ def of_tasks(journal: Journal) -> Engine:
     return Engine(Model(SEND), [send], journal, builtins=False)
 
 
-class LateJournal(Journal):
-    """A journal that keeps a row for itself until the next one comes: faster, and not durable."""
+class LateStore(JournalStore):
+    """A store that keeps a row for itself until the next one comes: faster, and not durable."""
 
     kept: list[Any]
 
@@ -155,7 +156,9 @@ class LateJournal(Journal):
 def late(journal: Journal) -> Engine:
     """Return an agent on a journal that loses a row."""
     journal.close()
-    own = LateJournal("late.db", "normal")
+    own = Journal("late.db", "normal")
+    own.store.close()
+    own.store = LateStore("late.db", "normal")
     return Engine(ScriptedModel([answer("Known."), review("success")]), [], own, builtins=False)
 
 

@@ -116,7 +116,7 @@ def _try(scenario: Scenario, engine: Engine, outside: Outside) -> dict[str, Any]
 
 def _renewed(scenario: Scenario, engine: Engine, outside: Outside) -> dict[str, Any]:
     """Start the run; each effect takes until the process is killed while it renews its lease."""
-    engine.journal.leases.lease_s = 0.03
+    engine.journal.store.leases.lease_s = 0.03
     outside.pause = lambda: time.sleep(60)
     return _start(scenario, engine, outside)
 
@@ -190,7 +190,9 @@ def implied(engine: Engine) -> dict[str, int]:
     journal = engine.journal
     runs = journal.runs()
     rows = [row for run in runs for row in journal.transitions(run.run_id)]
-    drivers = sum(journal.query("SELECT fence FROM leases WHERE run = ?", (run.run,))[0][0] for run in runs)
+    drivers = sum(
+        journal.reader.query("SELECT fence FROM leases WHERE run = ?", (run.run,))[0][0] for run in runs
+    )
     return {
         "rows": len(rows),
         # the schema; of each run its creation, which takes the first lease; each later lease; each release

@@ -36,7 +36,7 @@ def facts(engine: Engine) -> list[dict[str, Any]]:
 
 
 def _of_run(journal: Journal, run_id: str) -> dict[str, Any]:
-    run, _ = restore_run(journal, run_id)
+    run, _ = restore_run(journal.reader, run_id)
     counters = run.counters
     stored = journal.documents(run_id)
     rows = _rows(journal, run_id)
@@ -80,7 +80,7 @@ def _rows(journal: Journal, run_id: str) -> list[dict[str, Any]]:
     for row in rows:
         if row.source == "Executing" and row.trigger in ("wait", "provide"):
             continue
-        change = json.loads(journal.change(number, json.dumps(dict(row.change))).wire_json())
+        change = json.loads(journal.reader.change(number, json.dumps(dict(row.change))).wire_json())
         reconciled = row.trigger == "execute" and row.time_us == rows[row.seq - 1].time_us
         told = {
             "row": [row.trigger, row.source, row.dest, row.step, row.action, row.retries],

@@ -10,6 +10,7 @@ from typing import Any
 
 from paor import Engine, Journal, Limits, Policy, Result, SeededIds, Task
 from paor.fsm.journal.file import Durability
+from paor.testing import call_tools, step
 
 from ..planning import END, PLAN, STEP
 from ..worlds import CONTINUE, JOURNAL, PARAMETERS, REFINE, REVIEW, SELECT, STOP
@@ -152,6 +153,19 @@ SCENARIOS = (
             ]
         },
         _planned("planner"),
+    ),
+    Scenario(
+        "native",
+        {
+            READ_ALL: [
+                call_tools(*STEPS),
+                call_tools(step("mail.send", page=5), step("nobody.knows"), step("bank.pay", page=6)),
+                "",
+                "All.",
+                REVIEW("success"),
+            ]
+        },
+        lambda engine: engine.run(READ_ALL, profile="native", limits=Limits(max_steps=9)),
     ),
     Scenario("async", {READ_ALL: SHORT}, _async),
     Scenario(

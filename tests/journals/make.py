@@ -148,7 +148,9 @@ def make(folder: Path) -> dict[str, Path]:
     with Journal(path, read_only=True) as journal:
         defects = journal.verify()
         assert not defects, defects
-        text.write_bytes(b"".join(line_bytes(line) for line in export_runs(journal, in_order(journal))))
+        text.write_bytes(
+            b"".join(line_bytes(line) for line in export_runs(journal.reader, in_order(journal.reader)))
+        )
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("VACUUM")
         connection.execute(

@@ -35,7 +35,7 @@ def process(
     ] = None,
 ) -> ToolOutput:
     """Write a text from documents: a summary, an answer, a comparison, a list."""
-    documents, notes = readable(context.documents(documentList or []))
+    documents, notes = readable(context, context.documents(documentList or []))
     named = [
         (f"{item.title} ({item.mime}, {item.size_bytes} bytes)" if includeMetadata else item.title, item.text)
         for item in documents

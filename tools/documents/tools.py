@@ -35,31 +35,35 @@ class Readable:
         return stem if "." in stem else self.name
 
 
-def readable(documents: Sequence[Document]) -> tuple[list[Readable], list[str]]:
+def readable(context: ToolContext, documents: Sequence[Document]) -> tuple[list[Readable], list[str]]:
     """
-    Return *documents* as texts and notes on those that could not be read or only in part.
+    Return *documents* as texts and notes on those that could not be read or only in part; reading ends when the run does.
 
     Raises:
         ToolError: There are documents and none of them can be read.
     """
-    from .convert.registry import ConversionError, convert
+    from .convert.converter import Converter
+    from .convert.formats.conversion import ConversionError
 
     texts: list[Readable] = []
     notes: list[str] = []
     errors: list[str] = []
-    for document in documents:
-        if isinstance(document.data, str) and document.mime in TEXT_MIMES:
-            texts.append(Readable(document.name, document.data, document.mime, document.size_bytes))
-            continue
-        data = document.data.encode("utf-8", "replace") if isinstance(document.data, str) else document.data
-        try:
-            converted = convert(document.name, data)
-        except ConversionError as error:
-            named = document.name in error.message
-            errors.append(error.message if named else f"{document.name}: {error.message}")
-            continue
-        notes.extend(f"{document.name}: {note}" for note in converted.notes)
-        texts.append(Readable(document.name, converted.text, converted.mime, document.size_bytes))
+    with Converter(context.limits, context.stopped) as convert:
+        for document in documents:
+            if isinstance(document.data, str) and document.mime in TEXT_MIMES:
+                texts.append(Readable(document.name, document.data, document.mime, document.size_bytes))
+                continue
+            data = (
+                document.data.encode("utf-8", "replace") if isinstance(document.data, str) else document.data
+            )
+            try:
+                converted = convert(document.name, data)
+            except ConversionError as error:
+                named = document.name in error.message
+                errors.append(error.message if named else f"{document.name}: {error.message}")
+                continue
+            notes.extend(f"{document.name}: {note}" for note in converted.notes)
+            texts.append(Readable(document.name, converted.text, converted.mime, document.size_bytes))
     if errors and not texts:
         raise ToolError("; ".join(errors))
     return texts, errors + notes
@@ -73,11 +77,11 @@ def extract(
         str | None, Field(description="what to extract; leave out for the whole text")
     ] = None,
 ) -> ToolOutput:
-    """Read the text of documents: text, Markdown, HTML, CSV, JSON, PDF, DOCX, PPTX, XLSX and EML. Scans are not read."""
+    """Read the text of documents: text, Markdown, HTML, CSV, JSON, PDF, Office and OpenDocument files, EPUB, RTF, EML. No scans."""
     documents = context.documents(documentList)
     if not documents:
         raise ToolError("document.extract: documentList names no document")
-    texts, notes = readable(documents)
+    texts, notes = readable(context, documents)
     if aiPrompt:
         answer = context.ask(aiPrompt, [(item.name, item.text) for item in texts], format="md")
         return ToolOutput(documents=[Document("extract.md", answer, "text/markdown")], notes=notes)
@@ -97,7 +101,7 @@ def generate_report(
     title: Annotated[str | None, Field(description="title of the report")] = None,
 ) -> ToolOutput:
     """Put documents together as one report with a title: Markdown, or the format that the run ends with."""
-    texts, notes = readable(context.documents(documentList))
+    texts, notes = readable(context, context.documents(documentList))
     if not texts and context.answer:
         texts = [Readable("answer", context.answer, "text/markdown", len(context.answer))]
     if not texts:

@@ -61,6 +61,7 @@ class ParameterSchema:
         required: Names that must be given, in order of declaration.
         optional: Names that may be left out.
         is_open: Whether it takes arguments of any name.
+        is_whole: Whether `names` are all that it takes: it is not open, and no choice or pattern names another.
 
     Raises:
         SchemaError: Not a mapping, not JSON, invalid by the metaschema, a top-level type that is not ``object``, a
@@ -92,6 +93,7 @@ class ParameterSchema:
             self._is_named = validator(
                 {"patternProperties": patterns, "additionalProperties": False}
             ).is_valid
+        self.is_whole = not (self.is_open or patterns or self._known - frozenset(self.names))
 
     def is_known(self, name: str) -> bool:
         """Return whether there is a parameter *name*."""

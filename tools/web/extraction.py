@@ -13,9 +13,10 @@ from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 from ...states.base.errors import ToolError
-from ..documents.convert.conversion import Converted, one_line, tidy
-from ..documents.convert.html import page_text
-from ..documents.convert.registry import convert, sniff_mime
+from ..documents.convert.converter import Converter
+from ..documents.convert.formats.conversion import Converted, one_line, tidy
+from ..documents.convert.formats.html import page_text
+from ..documents.convert.registry import sniff_mime
 from .fetch import Fetched
 from .settings import WebSettings
 
@@ -67,7 +68,7 @@ class Page:
         return f"{title}Source: {self.url}\n\n{self.text}\n"
 
 
-def page_of(fetched: Fetched, form: str, depth: str, settings: WebSettings) -> Page:
+def page_of(fetched: Fetched, form: str, depth: str, settings: WebSettings, convert: Converter) -> Page:
     """
     Return the page that was fetched.
 
@@ -76,6 +77,7 @@ def page_of(fetched: Fetched, form: str, depth: str, settings: WebSettings) -> P
         form: One of `FORMATS`; what is not HTML becomes Markdown or text all the same.
         depth: ``basic`` for the main text, ``advanced`` also for where its links lead.
         settings: Sizes.
+        convert: Reads files.
 
     Raises:
         ToolError: There is no text in it, or it is of no kind that can be read.

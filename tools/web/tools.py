@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from ...states.base.errors import ToolError, UsageError
 from ...states.records.actions import WebFact
 from ...states.settings.policy import Policy
+from ..documents.convert.converter import Converter
 from ..policy import unsafe_url
 from ..tool import Document, Tool, ToolContext, ToolOutput
 from .bounds import Deadline, Resolver, resolve
@@ -125,7 +126,7 @@ class _Web:
             reply, notes = self._filter(query, context.policy)
         if not reply.hits:
             return ToolOutput((), notes)
-        outcomes = self._read(context.policy, deadline, [hit.url for hit in reply.hits], arguments)
+        outcomes = self._read(context, deadline, [hit.url for hit in reply.hits], arguments)
         raw = {hit.url: hit for hit in reply.hits if hit.raw_content}
         outcomes = [_or_raw(outcome, raw.get(outcome.url)) for outcome in outcomes]
         output = self._output(query.query, outcomes, notes, sources=query.include_raw_content)
@@ -153,10 +154,10 @@ class _Web:
         if not urls:
             raise ToolError("web.crawl: documentList names no document with a URL in it")
         first = list(urls)[: self.settings.pages]
-        outcomes = self._read(context.policy, deadline, first, given)
+        outcomes = self._read(context, deadline, first, given)
         if extractDepth == "advanced" and len(first) < self.settings.pages:
             further = self._links(outcomes, seen=set(first))
-            outcomes += self._read(context.policy, deadline, further, given) if further else []
+            outcomes += self._read(context, deadline, further, given) if further else []
         return self._output(context.objective, outcomes, ())
 
     def _links(self, outcomes: Sequence[_Outcome], *, seen: set[str]) -> list[str]:
@@ -183,17 +184,21 @@ class _Web:
         return SearchReply(kept, reply.answer), tuple(notes)
 
     def _read(
-        self, policy: Policy, deadline: Deadline, urls: Sequence[str], arguments: dict[str, Any]
+        self, context: ToolContext, deadline: Deadline, urls: Sequence[str], arguments: dict[str, Any]
     ) -> list[_Outcome]:
         """Fetch pages and take them apart, several at a time, in the order of *urls*."""
         form, depth = arguments.get("format") or "markdown", arguments.get("extractDepth") or "basic"
         if form not in FORMATS:
             raise ToolError(f"format {form!a}: use {', '.join(FORMATS)}")
 
+        def stopped() -> str | None:
+            return context.stopped() or (None if deadline.left else f"{deadline.seconds:g} seconds are over")
+
         def read(url: str) -> _Outcome:
             try:
-                fetched = self.fetcher.page(url, policy, deadline)
-                return _Outcome(url, page_of(fetched, form, depth, self.settings))
+                fetched = self.fetcher.page(url, context.policy, deadline)
+                with Converter(context.limits, stopped) as convert:
+                    return _Outcome(url, page_of(fetched, form, depth, self.settings, convert))
             except ToolError as error:
                 return _Outcome(url, None, str(error))
 

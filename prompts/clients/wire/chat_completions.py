@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from ....states.records.outcomes import Usage
-from ...model import Finish, ModelCall
+from ...model import Finish, ModelCall, PromptMessage
 from ...parsing.provider_schema import strict_schema
 from .faults import AttemptFault, told_fault
 from .interface import (
@@ -22,6 +24,7 @@ from .interface import (
     count,
     counted,
     cut_stream,
+    function_of,
     members,
     optional,
     sendable,
@@ -72,6 +75,11 @@ def _parse_message(
     return ParsedReply(text, "stop" if end == "tool_calls" else end, usage, id)
 
 
+def _has_reasoned(message: Any) -> bool:
+    """Return whether a message or a piece of one holds reasoning, in the members that servers of one's own have for it."""
+    return any(getattr(message, name, None) for name in ("reasoning_content", "reasoning"))
+
+
 class ChatReader(ReplyReader):
     """Reads one chat completion; the SDK itself ends a stream at ``[DONE]``."""
 
@@ -81,6 +89,7 @@ class ChatReader(ReplyReader):
         self._refusal: list[str] = []
         self._calls: dict[int, dict[str, Any]] = {}
         self._finish: str | None = None
+        self._reasoned = False
 
     def add(self, chunk: ChatCompletionChunk) -> str:
         self._id = self._id or text_in(chunk.id)
@@ -91,6 +100,7 @@ class ChatReader(ReplyReader):
         self._finish = text_in(choice.finish_reason) or self._finish
         if not choice.delta:
             return ""
+        self._reasoned = self._reasoned or _has_reasoned(choice.delta)
         self._text.append(_content(choice.delta.content))
         self._refusal.append(text_in(choice.delta.refusal))
         for call in choice.delta.tool_calls or ():
@@ -117,14 +127,34 @@ class ChatReader(ReplyReader):
         if choice.message.function_call:
             calls.append({"type": "function", "function": members(choice.message.function_call)})
         text, refusal = _content(choice.message.content), text_in(choice.message.refusal)
-        return _parse_message(text, refusal, calls, choice.finish_reason, self.usage, text_in(reply.id))
+        told = _parse_message(text, refusal, calls, choice.finish_reason, self.usage, text_in(reply.id))
+        return replace(told, reasoned=_has_reasoned(choice.message))
 
     def end(self) -> ParsedReply | AttemptFault:
         if self._finish is None:
             return cut_stream(self.usage)
         calls = [self._calls[index] for index in sorted(self._calls)]
         refusal = "".join(self._refusal)
-        return _parse_message("".join(self._text), refusal, calls, self._finish, self.usage, self._id)
+        told = _parse_message("".join(self._text), refusal, calls, self._finish, self.usage, self._id)
+        return replace(told, reasoned=self._reasoned)
+
+
+def _message(message: PromptMessage) -> dict[str, Any]:
+    """Return a message of a prompt as this interface has it."""
+    sent: dict[str, Any] = {"role": message.role, "content": sendable(message.text)}
+    if message.call_id:
+        sent["tool_call_id"] = message.call_id
+    if message.calls:
+        sent["content"] = sent["content"] or None
+        sent["tool_calls"] = [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": as_json(call.arguments)},
+            }
+            for call in message.calls
+        ]
+    return sent
 
 
 class ChatWire(Interface):
@@ -135,8 +165,9 @@ class ChatWire(Interface):
     module, event, reply = "openai.types.chat", "ChatCompletionChunk", "ChatCompletion"
 
     def body(self, call: ModelCall, options: RequestOptions) -> tuple[dict[str, Any], set[str]]:
-        messages = [{"role": message.role, "content": sendable(message.text)} for message in call.messages]
-        body: dict[str, Any] = {"model": options.model, "messages": messages}
+        body: dict[str, Any] = {"model": options.model, "messages": list(map(_message, call.messages))}
+        if call.tools and call.may_call:  # a small model calls whatever it is shown, also where it must not
+            body["tools"] = [{"type": "function", "function": function_of(tool)} for tool in call.tools]
         newer, older = "max_completion_tokens", "max_tokens"
         names = (newer, older) if options.official else (older, newer)
         limit = next((name for name in names if options.takes(name)), older)

@@ -16,6 +16,8 @@ from .faults import AttemptFault, one_line
 from .interface import MALFORMED, Interface, ParsedReply, bad_body, decoded
 from .secrets import Scrubber, StreamScrubber
 
+CHARS_PER_TOKEN_MAX = 8
+"""More characters for a token than a reply has on average, whatever its language: one that is longer goes beyond its limit."""
 _MENDED = ("cut_stream", "timeout")
 """How a stream may break without loss once the reason of the reply's end has come."""
 
@@ -28,13 +30,16 @@ class Exchange:
         interface: Which the server speaks.
         on_text: Called with each piece of text, without secrets.
         scrub: Takes secrets out.
+        max_tokens: Most tokens of the reply, as the server was told; a text that is certainly longer is cut off.
 
     Attributes:
         begun: Whether an event has come.
         request_id, content_type: As the head of the response has them.
     """
 
-    def __init__(self, interface: Interface, on_text: Callable[[str], None] | None, scrub: Scrubber) -> None:
+    def __init__(
+        self, interface: Interface, on_text: Callable[[str], None] | None, scrub: Scrubber, max_tokens: int
+    ) -> None:
         self.begun = False
         self.request_id: str | None = None
         self.content_type = ""
@@ -42,6 +47,8 @@ class Exchange:
         self._reader = interface.reader()
         self._on_text = on_text
         self._shown = StreamScrubber(scrub)
+        self._texts: list[str] = []
+        self._chars_left = max_tokens * CHARS_PER_TOKEN_MAX
 
     @property
     def is_events(self) -> bool:
@@ -51,8 +58,12 @@ class Exchange:
     def take(self, event: Any) -> bool:
         """Take the next event of the stream and return whether it was the last one; raises `MALFORMED`."""
         self.begun = True
-        self._show(self._shown.feed(self._reader.add(event)))
-        return self._reader.done
+        text = self._reader.add(event)
+        if text:
+            self._texts.append(text[: self._chars_left])
+            self._chars_left -= len(text)
+            self._show(self._shown.feed(self._texts[-1]))
+        return self._reader.done or self._chars_left < 0
 
     def _show(self, text: str) -> None:
         if text and self._on_text is not None:
@@ -60,6 +71,9 @@ class Exchange:
 
     def end(self, broken: AttemptFault | None) -> ParsedReply | AttemptFault:
         """Return what the events so far make; *broken* is why there were no more, if that was before the last one."""
+        if self._chars_left < 0:  # the server has not kept to the limit that it was told
+            self._show(self._shown.end())
+            return ParsedReply("".join(self._texts), "length", self._reader.usage)
         try:
             result = self._reader.end()
             usage = self._reader.usage
@@ -84,6 +98,8 @@ class Exchange:
             result = self._reader.whole(self._interface.sdk_type(self._interface.reply).construct(**data))
         except MALFORMED:
             return bad_body("it is not as its interface has it")
-        if isinstance(result, ParsedReply):
+        if isinstance(result, ParsedReply) and result.finish != "tool_calls":
+            if len(result.text) > self._chars_left:
+                result = replace(result, text=result.text[: self._chars_left], finish="length", paused=None)
             self._show(self._shown.feed(result.text) + self._shown.end())
         return result

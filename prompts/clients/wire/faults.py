@@ -36,6 +36,7 @@ class AttemptFault(Struct, frozen=True):
         status: HTTP status, 0 without one.
         param: The parameter that the server names, empty without one.
         usage: What the attempt used, as far as known.
+        absent: Whether nobody listens or the server says that it is not ready, as one that starts or loads its model.
     """
 
     code: str
@@ -45,6 +46,7 @@ class AttemptFault(Struct, frozen=True):
     status: int = 0
     param: str = ""
     usage: Usage | None = None
+    absent: bool = False
 
 
 _STATUS = {
@@ -109,7 +111,7 @@ def status_fault(status: int, body: object, headers: Mapping[str, str], now_s: f
         told = words_of(body) or "no details"
     message = f"HTTP {status}: {told}"
     wait = retry_after_s(headers, now_s) if again else None
-    return AttemptFault(code, message, again, wait, status, _param(body))
+    return AttemptFault(code, message, again, wait, status, _param(body), absent=again and status == 503)
 
 
 def told_fault(error: object, usage: Usage | None = None) -> AttemptFault:

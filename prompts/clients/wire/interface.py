@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from ....states.records.outcomes import Usage
-from ...model import Finish, ModelCall
+from ...model import Finish, ModelCall, OfferedTool, PromptMessage
 from .faults import AttemptFault
 
 TOKENS_MAX = 2**40
@@ -28,6 +28,7 @@ class ParsedReply(Struct, frozen=True):
         usage: As the server counts it, None if it did not.
         id: The server's id of the reply.
         paused: Content of a turn that the server interrupted and wants to be sent back; None otherwise.
+        reasoned: Whether the model is known to have reasoned before it.
     """
 
     text: str
@@ -35,6 +36,7 @@ class ParsedReply(Struct, frozen=True):
     usage: Usage | None = None
     id: str = ""
     paused: list[Any] | None = None
+    reasoned: bool = False
 
 
 class RequestOptions(Struct, frozen=True):
@@ -165,11 +167,15 @@ def counted(usage: Any, read: str, written: str) -> Usage | None:
     )
 
 
-def prompt(call: ModelCall) -> tuple[str, list[dict[str, str]]]:
+def prompt(call: ModelCall) -> tuple[str, list[PromptMessage]]:
     """Return the system text of a request, and its other messages."""
     system = "\n\n".join(sendable(item.text) for item in call.messages if item.role == "system")
-    rest = [item for item in call.messages if item.role != "system"]
-    return system, [{"role": item.role, "content": sendable(item.text)} for item in rest]
+    return system, [item for item in call.messages if item.role != "system"]
+
+
+def function_of(tool: OfferedTool) -> dict[str, Any]:
+    """Return an offered tool as OpenAI's interfaces describe a function."""
+    return {"name": tool.name, "description": sendable(tool.description), "parameters": tool.schema}
 
 
 def optional(body: dict[str, Any], options: RequestOptions, *items: tuple[str, str, object]) -> set[str]:

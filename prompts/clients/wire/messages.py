@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ....states.records.outcomes import Usage
-from ...model import Finish, ModelCall
+from ...model import Finish, ModelCall, OfferedTool, PromptMessage
 from ...parsing.provider_schema import strict_schema, wrapped
 from .faults import AttemptFault, one_line, told_fault
 from .interface import (
@@ -25,6 +25,7 @@ from .interface import (
     members,
     optional,
     prompt,
+    sendable,
     text_in,
 )
 
@@ -147,6 +148,26 @@ def _input(pieces: str) -> object:
         return pieces
 
 
+def _message(message: PromptMessage) -> dict[str, Any]:
+    """Return a message of a prompt as this interface has it; the result of a call is the user's."""
+    text = sendable(message.text)
+    if message.call_id:
+        result = {"type": "tool_result", "tool_use_id": message.call_id, "content": text}
+        return {"role": "user", "content": [result]}
+    if not message.calls:
+        return {"role": message.role, "content": text}
+    uses: list[dict[str, Any]] = [{"type": "text", "text": text}] if text else []
+    uses += [
+        {"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments}
+        for call in message.calls
+    ]
+    return {"role": message.role, "content": uses}
+
+
+def _tool(tool: OfferedTool) -> dict[str, Any]:
+    return {"name": tool.name, "description": sendable(tool.description), "input_schema": tool.schema}
+
+
 class MessagesWire(Interface):
     """``POST /v1/messages``."""
 
@@ -157,7 +178,7 @@ class MessagesWire(Interface):
     def body(self, call: ModelCall, options: RequestOptions) -> tuple[dict[str, Any], set[str]]:
         system, messages = prompt(call)
         body: dict[str, Any] = {"model": options.model, "max_tokens": options.max_tokens}
-        body["messages"] = messages
+        body["messages"] = list(map(_message, messages))
         if system:
             body["system"] = system
         config: dict[str, Any] = {}
@@ -168,6 +189,10 @@ class MessagesWire(Interface):
             about = "Give the reply that is asked for."
             body["tools"] = [{"name": REPLY_TOOL, "description": about, "input_schema": wrapped(call.schema)}]
             body["tool_choice"] = {"type": "tool", "name": REPLY_TOOL}
+        if call.tools:
+            body["tools"] = [_tool(tool) for tool in call.tools]
+            # a conversation that holds calls has to come with its tools, also when none may be called
+            body |= {} if call.may_call else {"tool_choice": {"type": "none"}}
         features = optional(body, options, ("temperature", "temperature", options.temperature))
         features |= optional(
             config,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...model import Finish, ModelCall
+from ...model import Finish, ModelCall, PromptMessage
 from .chat_completions import reply_format
 from .faults import AttemptFault, told_fault
 from .interface import (
@@ -20,9 +20,11 @@ from .interface import (
     bad_body,
     counted,
     cut_stream,
+    function_of,
     members,
     optional,
     prompt,
+    sendable,
     text_in,
 )
 
@@ -88,6 +90,23 @@ class ResponsesReader(ReplyReader):
         return ParsedReply(text, "stop", self.usage, id)
 
 
+def _items(message: PromptMessage) -> list[dict[str, Any]]:
+    """Return a message of a prompt as the items of this interface."""
+    text = sendable(message.text)
+    if message.call_id:
+        return [{"type": "function_call_output", "call_id": message.call_id, "output": text}]
+    said = [{"role": message.role, "content": text}] if text or not message.calls else []
+    return said + [
+        {
+            "type": "function_call",
+            "call_id": call.id,
+            "name": call.name,
+            "arguments": as_json(call.arguments),
+        }
+        for call in message.calls
+    ]
+
+
 class ResponsesWire(Interface):
     """``POST /responses``; nothing is stored at the provider."""
 
@@ -97,7 +116,12 @@ class ResponsesWire(Interface):
 
     def body(self, call: ModelCall, options: RequestOptions) -> tuple[dict[str, Any], set[str]]:
         system, messages = prompt(call)
-        body: dict[str, Any] = {"model": options.model, "input": messages}
+        items = [item for message in messages for item in _items(message)]
+        body: dict[str, Any] = {"model": options.model, "input": items}
+        if call.tools:
+            # by default this interface is strict, which only takes schemas without optional members
+            body["tools"] = [{"type": "function", "strict": False} | function_of(tool) for tool in call.tools]
+            body |= {} if call.may_call else {"tool_choice": "none"}
         body["max_output_tokens"] = options.max_tokens
         if system:
             body["instructions"] = system

@@ -28,8 +28,23 @@ from .world.world import Make
 
 _VERIFY = ("verify", "payloads", "file", "forks", "stream", "chain", "references")
 _CONVERT = (
-    *("registry", "archive", "reflow", "eml", "html_sanitizer", "docx", "pdf", "xlsx", "pptx"),
-    *("plain", "html"),
+    *("registry", "converter"),
+    *(
+        f"formats.{name}"
+        for name in (
+            "archive",
+            "reflow",
+            "eml",
+            "html_sanitizer",
+            "docx",
+            "pdf",
+            "xlsx",
+            "pptx",
+            "plain",
+            "html",
+        )
+    ),
+    *(f"formats.{name}" for name in ("opendocument", "epub", "rtf")),
 )
 _LOADED = (
     *(

@@ -39,7 +39,7 @@ from .strategies.setting import Setting
 from .world.error_attribution import blaming
 from .world.world import World
 
-MODES = ("react",) * 5 + ("batch", "planner", "workflow")
+MODES = ("react",) * 5 + ("batch", "planner", "workflow", "native", "native")
 
 
 def seldom(others: int) -> SearchStrategy[bool]:
@@ -61,7 +61,8 @@ class EngineMachine(RuleBasedStateMachine):
         fakes: Patterns of tools whose functions are never called; they get generated results. ``("*",)`` for all.
         faults: Whether tools may also fail in ways that are not their own: time out, raise anything, ask a
             question.
-        modes: Modes that runs are started in; ``workflow`` for a plan of tasks. By default all, react most often.
+        modes: Modes that runs are started in; ``workflow`` for a plan of tasks, ``native`` for the profile. By default
+            all, react most often.
         objective, criteria, documents: The same for every run; a run gets any number of the criteria.
         values: Argument values that your tools know, by argument name, such as existing ids. Most calls use them.
         runs: Largest number of runs in one example, in sequence on one journal; at most 100.
@@ -137,7 +138,7 @@ class EngineMachine(RuleBasedStateMachine):
         engine = self.world.engine
         step: dict[str, Any] = {"do": "start", "objective": self.objective}
         mode = data.draw(st.sampled_from(self.modes))
-        step["mode"] = mode
+        step |= {"mode": "react", "stage": "native"} if mode == "native" else {"mode": mode}
         count: int = data.draw(st.integers(0, len(self.criteria)))
         if count:
             step["criteria"] = list(self.criteria[:count])
@@ -152,7 +153,7 @@ class EngineMachine(RuleBasedStateMachine):
         if self.vary_policy:
             policy = data.draw(tighter(engine.policy, [tool.name for tool in engine.tools]))
             step |= {"policy": policy} if policy is not None else {}
-        if mode == "react" and data.draw(seldom(5)):
+        if mode in ("react", "native") and data.draw(seldom(5)):
             step["final_format"] = "md"
         self._closing = data.draw(_CLOSINGS)
         self._do(step)
@@ -343,7 +344,7 @@ _WAITS = [
 
 
 _KINDS = {
-    "Planning": ("selection", "plan", "task_plan", "answer"),
+    "Planning": ("selection", "plan", "task_plan", "turn", "answer"),
     "Specifying": ("parameters",),
     "Reviewing": ("refinement", "review"),
 }

@@ -266,7 +266,7 @@ def facts(journal: Journal) -> list[dict[str, Any]]:
 
 
 def _facts(journal: Journal, run_id: str) -> dict[str, Any]:
-    run, _ = restore_run(journal, run_id)
+    run, _ = restore_run(journal.reader, run_id)
     counters = run.counters
     return {
         "objective": run.spec.objective,

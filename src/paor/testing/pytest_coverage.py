@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Self
 import pytest
 
 from ..fsm.explain.coverage import Coverage, coverage
+from ..fsm.journal.reader import JournalReader
 from ..fsm.journal.rows import transition_of
-from ..fsm.journal_api import Journal
 from ..fsm.lifecycle.listeners import listen
 from ..states.base.errors import PaorError
 
@@ -63,7 +63,7 @@ class Gathering:
         found._stop = listen(found.count_rows)
         return found
 
-    def count_rows(self, journal: Journal, run: int, first: int) -> None:
+    def count_rows(self, journal: JournalReader, run: int, first: int) -> None:
         """Count the rows that a driver has written."""
         with self._lock:
             try:

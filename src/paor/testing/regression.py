@@ -128,7 +128,7 @@ def _check(journal: Journal, run_id: str) -> None:
     name = f"run {row.run_id}"
     if row.status not in ("done", "failed"):
         raise UsageError(f"{name} is {row.status}; a test is made of a run that has ended")
-    if len(journal.lineage(row.run)) > 1:
+    if len(journal.reader.lineage(row.run)) > 1:
         raise UsageError(f"{name} is a fork, which begins in another run; a test is made of a run of its own")
     if row.task == 0:
         raise UsageError(
@@ -140,7 +140,7 @@ def _check(journal: Journal, run_id: str) -> None:
         )
     if row.reason == "time_budget":
         raise UsageError(f"{name} ended since its time was used up, which a script cannot show")
-    if any(payload.body is None for payload in journal.iterate_payloads(row.run, 200)):
+    if any(payload.body is None for payload in journal.reader.iterate_payloads(row.run, 200)):
         raise UsageError(f"{name}: something of it has been erased")
     rows = journal.transitions(row.run_id)
     if any("spec" in item.request for item in rows):

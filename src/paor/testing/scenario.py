@@ -79,7 +79,7 @@ class _Reader:
     def scenario(self) -> Scenario:
         first, question = 0, ""
         for row in self._rows:
-            change = self._journal.change(self._run, json.dumps(dict(row.change)))
+            change = self._journal.reader.change(self._run, json.dumps(dict(row.change)))
             self._read(row, change, first, question)
             if change.question:
                 question = change.question.kind

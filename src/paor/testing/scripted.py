@@ -87,6 +87,21 @@ def plan(*steps: Mapping[str, Any], **keys: Any) -> dict[str, Any]:
     return {"intention": "as the script says", "steps": list(steps)} | keys
 
 
+def call_tools(*steps: Mapping[str, Any], text: str = "") -> dict[str, Any]:
+    """
+    Return a reply of the profile ``native`` that calls tools; a plain text is its answer.
+
+    Args:
+        *steps: As `step` gives them; ``call_tools(step("orders.find", order_id="O-1"))``.
+        text: What the model says beside the calls.
+    """
+    calls = [
+        {"id": f"call_{number}", "name": item["name"], "arguments": item["args"]}
+        for number, item in enumerate(steps, 1)
+    ]
+    return {"text": text, "calls": calls}
+
+
 @dataclass(frozen=True, slots=True)
 class Asks:
     """
@@ -185,7 +200,7 @@ class Asked:
     One request to the model.
 
     Attributes:
-        kind: ``selection``, ``parameters``, ``refinement``, ``review``, ``plan``, ``task_plan``, or a tool's ``text``.
+        kind: ``selection``, ``parameters``, ``refinement``, ``review``, ``plan``, ``task_plan``, ``turn``, or a tool's ``text``.
         prompt: All of its messages, one after the other.
         reply: The raw reply; None when there was none.
     """
@@ -243,13 +258,13 @@ def walk(journal: Journal, run_id: str) -> Walk:
         JournalDamaged: Its rows cannot be read.
     """
     row = journal.run(run_id)
-    run, _ = restore_run(journal, row.run_id)
+    run, _ = restore_run(journal.reader, row.run_id)
     rows = journal.transitions(row.run_id)
     phases = [*(row.source for row in rows[:1]), *(row.dest for row in rows)]
     calls, asked = list[Call](), list[Asked]()
     intent: Intent | None = None
     for item in rows:
-        change = journal.change(item.run, json.dumps(dict(item.change)))
+        change = journal.reader.change(item.run, json.dumps(dict(item.change)))
         if "prompt" in item.request:
             asked.append(_ask_of(journal, item))
         asked += [

@@ -1,5 +1,5 @@
 """
-Files to text, one module a format, bounded against hostile files.
+Files to text: the kind of a file, its reader, and the process in which it is read.
 
-May import `states.base`. Start with `registry`, which chooses the module.
+May import `tools.documents.convert.formats` and `states`. Start with `converter`, then `registry`, which chooses the reader.
 """

@@ -1,5 +1,5 @@
 """
-Turn a document into text: plain text, Markdown, HTML, CSV, JSON, PDF, DOCX, PPTX, XLSX and mails (EML).
+Turn a document into text: plain text, Markdown, HTML, CSV, JSON, PDF, Office and OpenDocument files, EPUB, RTF and mails (EML).
 
 Rules: the content decides on the format, then the name's ending. Nothing in a document is run, no
 reference in it is followed, and no file or network is touched: bytes go in, text comes out. Every way
@@ -14,23 +14,31 @@ import zipfile
 from collections.abc import Callable
 from functools import partial
 
-from .conversion import CODES, ConversionError, Converted
-from .docx import read_docx
-from .eml import MIME as MAIL
-from .eml import looks_like_mail, read_mail
-from .html import read_html
-from .pdf import read_pdf
-from .plain import decode, read_csv, read_json, read_markdown, read_plain, valid_json
-from .pptx import MIME as SLIDES
-from .pptx import read_slides
-from .xlsx import MIME as SHEETS
-from .xlsx import read_sheets
+from .formats.archive import PARTS_MAX
+from .formats.conversion import CODES, ConversionError, Converted
+from .formats.docx import read_docx
+from .formats.eml import MIME as MAIL
+from .formats.eml import looks_like_mail, read_mail
+from .formats.epub import MIME as BOOK
+from .formats.epub import read_book
+from .formats.html import read_html
+from .formats.opendocument import KINDS, read_opendocument
+from .formats.opendocument import MIME as OPENDOCUMENT_MIME
+from .formats.pdf import read_pdf
+from .formats.plain import decode, read_csv, read_json, read_markdown, read_plain, valid_json
+from .formats.pptx import MIME as SLIDES
+from .formats.pptx import read_slides
+from .formats.rtf import MIME as RTF
+from .formats.rtf import read_rtf
+from .formats.xlsx import MIME as SHEETS
+from .formats.xlsx import read_sheets
 
 __all__ = ["CODES", "DOCX", "ConversionError", "Converted", "convert", "sniff_mime"]
 
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+OPENDOCUMENT = tuple(OPENDOCUMENT_MIME + kind for kind in KINDS)
 _UNKNOWN = "application/octet-stream"
-_SIZE_MAX = 50_000_000
+SIZE_MAX = 50_000_000
 """Larger than any contract or manual we met; the limit is on the bytes of the source."""
 
 _MAGIC = (
@@ -41,20 +49,22 @@ _MAGIC = (
     (b"II*\x00", "image/tiff"),
     (b"MM\x00*", "image/tiff"),
     (b"\x1f\x8b", "application/gzip"),
-    (b"{\\rtf", "application/rtf"),
+    (b"{\\rtf", RTF),
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "application/x-ole-storage"),
 )
 _PARTS = (
     ("word/document.xml", DOCX),
     ("xl/workbook.xml", SHEETS),
     ("ppt/presentation.xml", SLIDES),
-    ("content.xml", "application/vnd.oasis.opendocument"),
 )
 _ENDINGS = {
     "pdf": "application/pdf",
     **dict.fromkeys(("docx", "docm"), DOCX),
     **dict.fromkeys(("xlsx", "xlsm"), SHEETS),
     **dict.fromkeys(("pptx", "pptm", "ppsx"), SLIDES),
+    **dict(zip(("odt", "ods", "odp", "odg"), OPENDOCUMENT, strict=True)),
+    "epub": BOOK,
+    "rtf": RTF,
     "eml": MAIL,
     **dict.fromkeys(("html", "htm", "xhtml"), "text/html"),
     **dict.fromkeys(("md", "markdown"), "text/markdown"),
@@ -63,7 +73,7 @@ _ENDINGS = {
     "json": "application/json",
     "xml": "application/xml",
 }
-_OFFICE = (DOCX, SHEETS, SLIDES)
+_OFFICE = (DOCX, SHEETS, SLIDES, *OPENDOCUMENT, BOOK)
 _PACKED = ("application/pdf", *_OFFICE)
 """Kinds that a damaged file keeps by its name."""
 _HTML = re.compile(
@@ -71,8 +81,6 @@ _HTML = re.compile(
 )
 _ADVICE = {
     "application/x-ole-storage": 'is an old Office or Outlook file; save it as ".docx", ".xlsx", ".pptx", ".eml" or PDF and try again',
-    "application/rtf": 'is an RTF file; save it as ".docx" or PDF and try again',
-    "application/vnd.oasis.opendocument": 'is an OpenDocument file; save it as ".docx", ".xlsx" or ".pptx" and try again',
     "application/zip": "is a ZIP archive; unpack it and pass the files one by one",
     "application/gzip": "is compressed; unpack it and pass the file inside",
 }
@@ -89,6 +97,9 @@ _READERS: dict[str, Reader] = {
     DOCX: read_docx,
     SHEETS: read_sheets,
     SLIDES: read_slides,
+    **dict.fromkeys(OPENDOCUMENT, read_opendocument),
+    BOOK: read_book,
+    RTF: read_rtf,
     "text/html": read_html,
     "text/markdown": read_markdown,
     "text/csv": read_csv,
@@ -97,6 +108,9 @@ _READERS: dict[str, Reader] = {
     "application/xml": read_plain,
     "text/plain": read_plain,
 }
+
+
+_PLAIN = (read_plain, read_markdown, read_csv, read_json)
 
 
 def sniff_mime(name: str, data: bytes) -> str:
@@ -129,15 +143,22 @@ def sniff_mime(name: str, data: bytes) -> str:
 
 
 def _sniff_zip(data: bytes, ending: str | None) -> str:
+    if data.count(b"PK\x01\x02") > PARTS_MAX:  # a bomb, for whoever opens it
+        return ending if ending in _OFFICE else "application/zip"
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             names = set(archive.namelist())
+            stated = (
+                archive.open("mimetype").read(80).decode("ascii", "replace") if "mimetype" in names else ""
+            )
     except Exception:  # noqa: BLE001 - a torn archive: its name is the only hint left
         return ending if ending in _OFFICE else "application/zip"
-    return next((mime for part, mime in _PARTS if part in names), "application/zip")
+    stated = stated.strip().removesuffix("-template")
+    known = stated if stated in _OFFICE else "application/zip"
+    return next((mime for part, mime in _PARTS if part in names), known)
 
 
-def convert(name: str, data: bytes, *, mime: str | None = None, size_max: int = _SIZE_MAX) -> Converted:
+def convert(name: str, data: bytes, *, mime: str | None = None, size_max: int = SIZE_MAX) -> Converted:
     """
     Turn one document into text.
 
@@ -160,11 +181,11 @@ def convert(name: str, data: bytes, *, mime: str | None = None, size_max: int = 
 def _convert(name: str, data: bytes, *, mime: str | None = None, size_max: int, depth: int = 0) -> Converted:
     """Convert a document that is in *depth* mails."""
     if name.endswith(("/", "\\")):
-        raise ConversionError("unsupported", f"{_shown(name)} is a folder; pass one file of it")
+        raise ConversionError("unsupported", f"{shown(name)} is a folder; pass one file of it")
     if not data:
-        raise ConversionError("empty", f"{_shown(name)} is empty (0 bytes)")
+        raise ConversionError("empty", f"{shown(name)} is empty (0 bytes)")
     if len(data) > size_max:
-        message = f"{_shown(name)} has {len(data):,} bytes, the limit is {size_max:,}; split it"
+        message = f"{shown(name)} has {len(data):,} bytes, the limit is {size_max:,}; split it"
         raise ConversionError("too_large", message)
     kind, charset = _kind(name, data, mime)
     reader = _READERS.get(kind)
@@ -175,18 +196,27 @@ def _convert(name: str, data: bytes, *, mime: str | None = None, size_max: int, 
     try:
         converted = reader(data, charset)
     except ConversionError as error:
-        raise ConversionError(error.code, f"{_shown(name)}: {error.message}") from error
+        raise ConversionError(error.code, f"{shown(name)}: {error.message}") from error
     except ModuleNotFoundError as error:
-        needs = f'{_shown(name)} needs a library that is not installed: pip install "paor[documents]"'
+        needs = f'{shown(name)} needs a library that is not installed: pip install "paor[documents]"'
         raise ConversionError("missing_extra", needs) from error
+    except MemoryError:
+        raise ConversionError(
+            "too_large", f"{shown(name)} needs more memory than there is to read it; split it"
+        ) from None
     except RecursionError as error:
-        raise ConversionError("broken", f"{_shown(name)} is nested too deeply to be read") from error
+        raise ConversionError("broken", f"{shown(name)} is nested too deeply to be read") from error
     except Exception as error:  # whatever a library makes of a damaged file
-        what = f"{_shown(name)} is damaged and could not be read as {kind} ({type(error).__name__})"
+        what = f"{shown(name)} is damaged and could not be read as {kind} ({type(error).__name__})"
         raise ConversionError("broken", f"{what}; open it in its own program and save it again") from error
     if not converted.text.strip():
-        raise ConversionError("empty", f"{_shown(name)} holds no text")
+        raise ConversionError("empty", f"{shown(name)} holds no text")
     return converted
+
+
+def is_plain(name: str, data: bytes, mime: str | None = None) -> bool:
+    """Return whether a document is plain text, Markdown, CSV, JSON or XML: read in a time that grows with its size only."""
+    return _READERS.get(_kind(name, data, mime)[0]) in _PLAIN or not data
 
 
 def _kind(name: str, data: bytes, mime: str | None) -> tuple[str, str]:
@@ -213,8 +243,9 @@ def _refusal(name: str, data: bytes, kind: str) -> ConversionError:
         code, words = "unsupported", _ADVICE[kind]
     else:
         code, words = "binary", "is binary data of no known kind, not a document"
-    return ConversionError(code, f"{_shown(name)} {words}")
+    return ConversionError(code, f"{shown(name)} {words}")
 
 
-def _shown(name: str) -> str:
+def shown(name: str) -> str:
+    """Return a file's name for a message."""
     return repr(name if len(name) <= 80 else f"{name[:38]}…{name[-38:]}")

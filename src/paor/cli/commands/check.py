@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, cast
 
 import click
 
@@ -21,12 +22,19 @@ from ..support.options import app_option, command
 from ..support.streams import OK, USAGE, say, say_json, tell
 from ..support.text import count, one_line
 
+if TYPE_CHECKING:
+    from ...fsm.check.bounded_specs import Form
+
 
 @command(
     "check", "paor check", "paor check --app shop:engine", "paor check --app shop:engine --mode react --json"
 )
 @app_option()
-@click.option("--mode", type=click.Choice(MODES), help="Explore the runs of one mode; default all three.")
+@click.option(
+    "--mode",
+    type=click.Choice(MODES),
+    help="Explore the runs of one mode, or of the profile native; default all.",
+)
 def check(app: str | None, mode: str | None, journal: str, as_json: bool) -> int:
     """
     Check an engine: its policy, and by exhaustive exploration its machine.
@@ -40,7 +48,7 @@ def check(app: str | None, mode: str | None, journal: str, as_json: bool) -> int
     """
     with Journal(":memory:") as nowhere:
         engine = engine_of(app, nowhere) if app is not None else Engine("offline", journal=nowhere)
-        found = examined(engine, modes=MODES if mode is None else (mode,))
+        found = examined(engine, modes=MODES if mode is None else (cast("Form", mode),))
         tools = len(engine.tools)
     if as_json:
         say_json({**found.wire(), "tools": tools})

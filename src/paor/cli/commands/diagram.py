@@ -81,13 +81,13 @@ def diagram(
         overlay, coverage = _coverage_overlay(names, journal)
         data |= {"coverage": coverage.wire(), "percent": coverage.percent}
     elif second is not None:
-        with two_runs(journal, names[0], second, other) as (reader, one, another, two):
-            overlay, found = difference_of(reader, one.run_id, two.run_id, another)
+        with two_runs(journal, names[0], second, other) as (opened, one, another, two):
+            overlay, found = difference_of(opened.reader, one.run_id, two.run_id, another.reader)
         data = {"run_id": one.run_id, "diff": found.wire()}
     elif names:
-        with reading(journal) as reader:
-            data["run_id"] = find_run(reader, names[0]).run_id
-            overlay = walk(reader, data["run_id"])
+        with reading(journal) as opened:
+            data["run_id"] = find_run(opened, names[0]).run_id
+            overlay = walk(opened.reader, data["run_id"])
     text = picture(form, overlay)
     if output is not None or not as_json:
         say_or_write(text.encode(), output)
@@ -102,10 +102,10 @@ def _coverage_overlay(names: Sequence[str], journal: str) -> tuple[Overlay, Cove
     runs = [name for name in names if not name.endswith(FILE_ENDING)]
     found = [_from_file(name) for name in files]
     if runs or not files:
-        with reading(journal) as reader:
+        with reading(journal) as opened:
             everything = not runs or "all" in runs
-            ids = None if everything else [find_run(reader, name).run_id for name in runs]
-            found.append(coverage_of(reader, ids))
+            ids = None if everything else [find_run(opened, name).run_id for name in runs]
+            found.append(coverage_of(opened.reader, ids))
     total = sum(found[1:], start=found[0])
     if not total.transitions:
         raise UsageError("nothing to draw: not one transition was recorded")

@@ -17,7 +17,7 @@ from ..support.options import command, option
 from ..support.progress import Watch
 from ..support.streams import OK, say_either, tell
 from ..support.text import state_text, styled
-from .run import driven, engine_of_run, recorded_run_options
+from .run import driven, engine_of_run, recorded_model, recorded_run_options
 
 
 @command(
@@ -46,6 +46,7 @@ def fork(
     prompt_template: str | None,
     current: bool,
     no_run: bool,
+    quiet: bool,
     options: EngineOptions,
     as_json: bool,
     **bounds: Any,
@@ -62,11 +63,11 @@ def fork(
     given["limits"] = {bound: value for bound, value in bounds.items() if value is not None} or None
     given["prompt_template"] = text_file(prompt_template) if prompt_template is not None else None
     given |= {"current": current, "model": model}
-    with options.looking() as reader:
-        row = find_run(reader, name)
-        fork_point(reader, row.run_id, at_seq)
-        again = calls_after(reader, row.run_id, at_seq)
-    watch = Watch()
+    with options.looking() as opened:
+        row = find_run(opened, name)
+        fork_point(opened.reader, row.run_id, at_seq)
+        again = calls_after(opened.reader, row.run_id, at_seq)
+    watch = Watch(quiet=quiet)
     with engine_of_run(options, row, model, watch, "--current") as engine:
         if again:
             message = ", ".join(dict.fromkeys(again))
@@ -75,6 +76,7 @@ def fork(
             )
         drive = partial(engine.fork, row.run_id, at_seq, drive=not no_run, **given)
         if not no_run:
+            watch.model = recorded_model(engine, row, options, model)
             return driven(engine, drive, watch, options, report, as_json=as_json)
         result = drive()
         head = f"run {result.run_id}  {state_text(result.state, result.status, result.status)}"

@@ -82,7 +82,7 @@ def _run_cells(journal: Journal, row: RunRow) -> list[Cell]:
     if row.status == "running" and not is_driven(journal, row):
         why = ALONE
     state = f"{row.state} ({why})" if why else row.state
-    objective = objective_of(journal, row)
+    objective = objective_of(journal.reader, row)
     return [
         Cell(short_id(journal, row.run_id)),
         Cell(local_time(row.created_at)[5 if width() < NARROW else 0 : 16], "dim"),

@@ -26,14 +26,14 @@ from ...fsm.replay.restore import restore_run
 from ...fsm.runtime.ports import SystemClock
 from ...prompts.model import Model
 from ...states.base.errors import MissingExtra, RunChanged, UsageError
-from ...states.records.events import RunEnded
+from ...states.records.events import RunEnded, RunStarted
 from ...tools.documents.builtin import builtin_tools
 from ...tools.tool import Tool
 from ..support.app import EngineOptions, engine_options
 from ..support.inputs import RunInput, run_input
 from ..support.journals import command_line, find_run
 from ..support.json_input import json_value
-from ..support.options import app_option, command, option
+from ..support.options import QUIET, app_option, command, option
 from ..support.outcome import check_output, end
 from ..support.progress import Watch
 from ..support.run_summary import asking
@@ -60,8 +60,12 @@ MODELS = "openai:NAME, anthropic:NAME, offline or script:FILE; default:"
     "react (default): one action at a time; planner: plans until one is empty; batch (legacy): one plan.",
 )
 @option("--fallback", "MODE", "batch: if a react run fails, start it again as one plan.")
-@option("--profile", "NAME", "lenient (default) or strict: which forms of replies are accepted.")
-@option("--stage", "NAME", "two_stage (default) or single: what Stage 1 is asked for.")
+@option(
+    "--profile",
+    "NAME",
+    "lenient (default) or strict: which forms of replies are accepted; native: the provider's tool calling.",
+)
+@option("--stage", "NAME", "two_stage (default), single or native: what a reply is asked for.")
 @option("--tools", "A,B", "Names of the tools the run may use; default: all. See: paor tools.")
 @option("--task-type", "T", "A task type of the policy.")
 @option("--max-steps", "N", "Actions the run may start; default 5.", type=int)
@@ -73,18 +77,26 @@ MODELS = "openai:NAME, anthropic:NAME, offline or script:FILE; default:"
     "--workflow", "FILE", "Follow a workflow file, YAML or JSON; implies --mode planner.", "workflow_file"
 )
 @REPORT
+@QUIET
 @option("--context", "TEXT", "Extra context for choosing actions.")
 @option("--durability", "D", "full (default), normal or off: what survives a power loss.")
 @option("--input", "JSON|FILE|-", "The same fields as one JSON object.", "source")
 @engine_options
 def run(
-    words: tuple[str, ...], source: str | None, options: EngineOptions, as_json: bool, **flags: Any
+    words: tuple[str, ...],
+    source: str | None,
+    options: EngineOptions,
+    as_json: bool,
+    *,
+    quiet: bool,
+    **flags: Any,
 ) -> int:
     """
     Run an objective to its end, or until it waits for an answer.
 
     OBJECTIVE is the task, in your words; - reads it from standard input. The answer goes to standard output,
-    everything else to standard error.
+    everything else to standard error: the model in use and where its name comes from, on a terminal also what the
+    model writes and every row of the run.
 
     Exit codes: 0 Done, 1 Failed, 2 bad input or journal, 5 waiting for an answer, 6 Failed by a limit.
     """
@@ -97,7 +109,7 @@ def run(
         form = check_output(given.output, options.journal, given.sources)
         given.arguments["final_format"] = given.arguments.get("final_format") or form
     options = replace(options, app=given.app, web=given.web)
-    watch, model = Watch(), given.arguments.get("model")
+    watch, model = Watch(quiet=quiet), given.arguments.get("model")
     with options.tools() as tools, options.driving(tools, durability=given.durability, model=model) as engine:
         drive = partial(_follow, engine, given, watch)
         return driven(engine, drive, watch, options, given.output, as_json=as_json)
@@ -120,10 +132,19 @@ def _follow(engine: Engine, given: RunInput, watch: Watch) -> Result | None:
     limits = given.limits(engine.limits_of(given.arguments["mode"]))
     with closing(engine.stream(**given.arguments, limits=limits)) as stream:  # type: ignore[type-var]
         for event in stream:
+            if isinstance(event, RunStarted) and watch.run_id is None:
+                watch.model = _model(engine, given, event.run_id)
             watch(event)
             if isinstance(event, RunEnded):
                 result = event.result
     return result
+
+
+def _model(engine: Engine, given: RunInput, run_id: str) -> tuple[str, str]:
+    """Return which model a new run has, which its workflow may name, and where its name comes from."""
+    name, source = engine.journal.spec(run_id).model, given.model_source
+    named = given.arguments.get("model") is not None or name == engine.model.name
+    return name, source if named else "from the workflow file"
 
 
 def driven(
@@ -166,6 +187,7 @@ def recorded_run_options(function: Callable[..., int]) -> Callable[..., int]:
         return function(given=given, **others)
 
     for added in (
+        QUIET,
         REPORT,
         option("--model", "M", f"{MODELS} the model the run had."),
         option("--result", "JSON", "What the effect returned, with --outcome done.", "returned"),
@@ -207,12 +229,12 @@ def engine_of_run(
     """
     with options.tools() as tools:
         if options.app is None:
-            with options.looking() as reader:
+            with options.looking() as opened:
                 _check_tools(
-                    reader, row, tools, web=options.web
+                    opened, row, tools, web=options.web
                 )  # first: an app that has them has a model too
-                model = model or _model_of_run(reader, row)
-        with options.driving(tools, model=model, hooks=(watch,)) as engine:
+                model = model or _model_of_run(opened, row)
+        with options.driving(tools, model=model, hooks=() if watch.quiet else (watch,)) as engine:
             try:
                 yield engine
             except RunChanged as error:
@@ -242,6 +264,7 @@ def resume(
     model: Model | None,
     report: Path | None,
     accept_changes: bool,
+    quiet: bool,
     options: EngineOptions,
     as_json: bool,
 ) -> int:
@@ -261,32 +284,43 @@ def resume(
     if reason is not None and not answered:
         raise click.UsageError("--reason comes with --answer or --outcome")
     given |= {"reason": reason, "accept_changes": accept_changes}
-    with options.looking() as reader:
-        row = find_run(reader, name)
-        asked = asking(reader, row)  # of a workflow its waiting task; one whose task waits no more goes on
+    with options.looking() as opened:
+        row = find_run(opened, name)
+        asked = asking(opened, row)  # of a workflow its waiting task; one whose task waits no more goes on
         settled = row.task == 0 and asked is row
-        idle = row.status == "waiting" and not answered and not settled and not _overdue(reader, asked.run_id)
-        ended = row.status in ("done", "failed") and not is_owed(reader, restore_run(reader, row.run_id)[0])
+        idle = row.status == "waiting" and not answered and not settled and not _overdue(opened, asked.run_id)
+        ended = row.status in ("done", "failed") and not is_owed(
+            opened.reader, restore_run(opened.reader, row.run_id)[0]
+        )
         if ended or idle:
             if answered:
                 tell(f"paor: run {row.run_id} has ended; the answer is not needed")
-            result = Engine("offline", journal=reader).resume(row.run_id)
-            return end(result, reader, options, report, as_json=as_json)
-    watch = Watch(row.run_id)
+            result = Engine("offline", journal=opened).resume(row.run_id)
+            return end(result, opened, options, report, as_json=as_json)
+    watch = Watch(row.run_id, quiet=quiet)
     with engine_of_run(options, row, model, watch, "--accept-changes") as engine:
         if options.app is not None and model is not None:
             engine.model = model
-        had = engine.journal.spec(row.run_id).model
-        if engine.model.name != had:
-            tell(f"paor: run {row.run_id} had the model {had}, it goes on with {engine.model.name}")
+        watch.model = recorded_model(engine, row, options, model)
         drive = partial(engine.resume, row.run_id, **given)
         return driven(engine, drive, watch, options, report, as_json=as_json)
 
 
-def _overdue(reader: Journal, run_id: str) -> bool:
+def recorded_model(
+    engine: Engine, row: RunRow, options: EngineOptions, model: Model | None
+) -> tuple[str, str]:
+    """Return which model goes on with a run, and where it comes from; tell if the run was started with another one."""
+    had, name = engine.journal.spec(row.run_id).model, (model or engine.model).name
+    if name != had:
+        tell(f"paor: run {row.run_id} had the model {had}, it goes on with {name}")
+    app = f"from --app {options.app}" if options.app else "the run's own"
+    return name, app if model is None else "from --model"
+
+
+def _overdue(opened: Journal, run_id: str) -> bool:
     """Return whether the question that a run waits for counts as declined by now."""
-    run, _ = restore_run(reader, run_id)
-    return timeout_answer(run, reader.rows(run.number), SystemClock().now_us()) is not None
+    run, _ = restore_run(opened.reader, run_id)
+    return timeout_answer(run, opened.reader.rows(run.number), SystemClock().now_us()) is not None
 
 
 def _model_of_run(journal: Journal, row: RunRow) -> Model:
@@ -308,7 +342,7 @@ def _model_of_run(journal: Journal, row: RunRow) -> Model:
 def _check_tools(journal: Journal, row: RunRow, tools: Sequence[Tool], *, web: bool) -> None:
     """Raise `UsageError` when a run uses tools that are neither built in nor among *tools*."""
     own = {tool.name for tool in (*builtin_tools(), *tools)}
-    missing = [name for name in used_tools(journal, row) if name not in own]
+    missing = [name for name in used_tools(journal.reader, row) if name not in own]
     if missing and not web and all(name.startswith("web.") for name in missing):
         raise UsageError(f"run {row.run_id} uses {', '.join(missing)}; allow the network with --web")
     if missing:
@@ -331,11 +365,11 @@ def cancel(name: str, app: str | None, journal: str, as_json: bool) -> int:
     Exit codes: 0 also for the cancelled run; 2 no such run or journal.
     """
     options = EngineOptions(journal, app)
-    with options.looking() as reader:
-        row = find_run(reader, name)
+    with options.looking() as opened:
+        row = find_run(opened, name)
         ended = row.status in ("done", "failed")
         if ended:
-            result = Engine("offline", journal=reader).cancel(row.run_id)
+            result = Engine("offline", journal=opened).cancel(row.run_id)
     note = "had ended already; nothing was changed"
     if not ended:
         with options.driving(model=model_of("offline")) as engine, redirect_stdout(sys.stderr):

@@ -102,7 +102,7 @@ def _follow(journal: Journal, row: RunRow, as_json: bool) -> None:
     first, alone = True, False
     while True:
         row = journal.run(row.run_id)
-        rows = [transition_of(item) for item in journal.rows(row.run, before.seq + 1 if before else 0)]
+        rows = [transition_of(item) for item in journal.reader.rows(row.run, before.seq + 1 if before else 0)]
         if as_json:
             for item in rows:
                 say_json(item._asdict(), compact=True)

@@ -66,14 +66,18 @@ def export(
         raise click.UsageError("--pytest takes one RUN")
     keep_journals("--output", output, journal)
     redaction = _redaction(redact)
-    with reading(journal) as reader:
-        ids = in_order(reader) if everything else [find_run(reader, name).run_id for name in names or (None,)]
+    with reading(journal) as opened:
+        ids = (
+            in_order(opened.reader)
+            if everything
+            else [find_run(opened, name).run_id for name in names or (None,)]
+        )
         if as_test:
             from ...testing.regression import regression_test
 
-            say_or_write(regression_test(reader, ids[0], redaction).encode(), output)
+            say_or_write(regression_test(opened, ids[0], redaction).encode(), output)
             return OK
-        lines = (line_bytes(line) for line in export_runs(reader, ids, redaction))
+        lines = (line_bytes(line) for line in export_runs(opened.reader, ids, redaction))
         if output is not None:
             say_or_write(b"".join(lines), output)
         else:

@@ -42,12 +42,14 @@ def verify(head: str | None, write_head: str | None, journal: str, as_json: bool
     now: list[Head] = []
     runs = transitions = 0
     try:
-        with reading(journal) as reader:
+        with reading(journal) as opened:
             # taken first, so that they are verified too
-            now = reader.heads() if write_head is not None else []
-            defects = reader.verify([*before, *now])
+            now = opened.heads() if write_head is not None else []
+            defects = opened.verify([*before, *now])
             own = "head_seq - coalesce(parent_seq, -1)"  # the rows that a fork shares are its parent's
-            ((runs, transitions),) = reader.query(f"SELECT count(*), coalesce(sum({own}), 0) FROM runs")
+            ((runs, transitions),) = opened.reader.query(
+                f"SELECT count(*), coalesce(sum({own}), 0) FROM runs"
+            )
     except JournalDamaged as error:
         defects = defects or [Defect("", "file", str(error))]
     # the advice to run paor verify is what was done

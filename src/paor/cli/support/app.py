@@ -178,6 +178,7 @@ class EngineOptions:
         found = self._load()
         if isinstance(found, Engine):
             with found:
+                found.hooks = (*found.hooks, *hooks)
                 yield found
             return
         if os.path.isdir(self.journal):
@@ -191,10 +192,11 @@ class EngineOptions:
             raise UsageError(f"{self.journal!r}: is not a file name") from None
         with journal:
             if self.app is None or found is None:
-                engine = Engine(model=model, tools=tools, journal=journal, hooks=hooks)
+                engine = Engine(model=model, tools=tools, journal=journal)
             else:
                 engine = made_engine(self.app, found, journal)
             with engine:
+                engine.hooks = (*engine.hooks, *hooks)
                 yield engine
 
     def _load(self) -> Engine | Factory | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from ...fsm.journal.file import SYNCHRONOUS, Durability
 from ...fsm.lifecycle.arguments import (
+    automatic,
     documents_of,
     mime_of,
     mode_of,
@@ -27,7 +28,9 @@ from ...fsm.lifecycle.workflow_start import given_workflow
 from ...states.base.errors import UsageError
 from ...states.settings.base import problems_of
 from ...states.settings.limits import Limits
-from ...tools.documents.convert.registry import DOCX, ConversionError, convert
+from ...tools.documents.convert.converter import Converter
+from ...tools.documents.convert.formats.conversion import ConversionError
+from ...tools.documents.convert.registry import DOCX
 from ...tools.tool import Document
 from .app import asked_tools
 from .json_input import AS_GIVEN, BOUNDS, input_fields, standard_input, text_file
@@ -48,6 +51,7 @@ class RunInput:
         output: Where the report goes.
         durability, app: Of the engine.
         web: Whether the web tools are offered.
+        model_source: Where the name of the model comes from, for people.
     """
 
     arguments: dict[str, Any]
@@ -57,6 +61,7 @@ class RunInput:
     durability: Durability = "full"
     app: str | None = None
     web: bool = False
+    model_source: str = ""
 
     def limits(self, base: Limits) -> Limits:
         """Return *base* with the bounds that were given; raise `UsageError` with the names of those that are wrong."""
@@ -89,9 +94,20 @@ def run_input(flags: Mapping[str, Any], source: str | None) -> RunInput:
     values |= given_flags
     if values.get("objective") == "-":
         values["objective"] = standard_input()
-    given = _read_fields(values)
+    where = _model_source(values, as_option="model" in given_flags)
+    given = replace(_read_fields(values), model_source=where)
     _check(given)
     return given
+
+
+def _model_source(values: Mapping[str, Any], *, as_option: bool) -> str:
+    """Return where the name of a run's model comes from."""
+    if values.get("model", "auto") != "auto":
+        return "from --model" if as_option else "from --input"
+    if values.get("app") is not None and "model" not in values:
+        return f"from --app {values['app']}"
+    variable = automatic()[1]
+    return f"{f'from {variable}' if variable else 'no key found'}; choose another with --model"
 
 
 def _read_fields(values: Mapping[str, Any]) -> RunInput:
@@ -160,7 +176,8 @@ def read_documents(given: Any, size_max: int, *, any_kind: bool) -> list[Documen
         readable = any_kind or document.mime.startswith("text/") or document.mime in READABLE
         if isinstance(document.data, bytes) and not readable:
             try:
-                convert(document.name, document.data)
+                with Converter() as convert:
+                    convert(document.name, document.data)
             except ConversionError as error:
                 raise UsageError(error.message) from None
     return documents
@@ -190,7 +207,7 @@ def _check(given: RunInput) -> None:
     final_format = arguments.get("final_format")
     if final_format and final_format.lower().lstrip(".") not in FORMATS:
         raise UsageError(f"final format {final_format!r}: use one of {', '.join(FORMATS)}")
-    profile_of(arguments.get("profile"), arguments.get("stage"))
+    profile_of(arguments.get("profile"), arguments.get("stage"), mode=arguments["mode"])
     fallback_of(arguments.get("fallback"), arguments["mode"])
     if given.durability not in SYNCHRONOUS:
         raise UsageError(f"durability {given.durability!r}: expected one of {', '.join(SYNCHRONOUS)}")

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from os.path import commonprefix
 
+from ...fsm.journal.reader import Readable
 from ...fsm.journal.rows import RunRow
 from ...fsm.journal_api import Journal
 from ...states.base.errors import UnknownRun, UsageError
@@ -62,7 +63,7 @@ def find_run(journal: Journal, name: str | None) -> RunRow:
     back = re.fullmatch(r"last(?:~(\d{1,9}))?", name or "last")
     if back is None:
         return journal.run(str(name))
-    newest = journal.query(
+    newest = journal.reader.query(
         "SELECT run_id FROM specs ORDER BY run DESC LIMIT 1 OFFSET ?", (int(back[1] or 0),)
     )
     if not newest:
@@ -81,16 +82,16 @@ def is_driven(journal: Journal, row: RunRow) -> bool:
 
     One that has written rows since *row* was read counts as driven: it may have ended meanwhile.
     """
-    found = journal.query("SELECT owner, lease_until, fence FROM leases WHERE run = ?", (row.run,))
+    found = journal.reader.query("SELECT owner, lease_until, fence FROM leases WHERE run = ?", (row.run,))
     owner, until, fence = found[0] if found else (None, None, 0)
-    if owner is not None and not journal.leases.replaceable(owner, until, row.run, fence):
+    if owner is not None and not journal.store.leases.replaceable(owner, until, row.run, fence):
         return True
     return journal.run(row.run_id).head_seq > row.head_seq
 
 
-def short_id(journal: Journal, run_id: str, least: int = 13) -> str:
+def short_id(journal: Readable, run_id: str, least: int = 13) -> str:
     """Return the shortest start of an id, of at least *least* characters, that no other run has."""
-    near = journal.query(
+    near = journal.reader.query(
         "SELECT max(run_id) FROM specs WHERE run_id < ?1 UNION ALL SELECT min(run_id) FROM specs WHERE run_id > ?1",
         (run_id,),
     )

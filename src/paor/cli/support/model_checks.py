@@ -11,9 +11,10 @@ from ...fsm.lifecycle.arguments import automatic, model_of
 from ...prompts.clients.client import RemoteModel
 from ...prompts.clients.prices import MILLION
 from ...prompts.clients.settings import checked_url, price_list, shown_url
-from ...prompts.model import Model, ModelCall, ModelUnavailable, PromptMessage
+from ...prompts.model import Model, ModelCall, ModelUnavailable, Notice, PromptMessage
 from ...states.base.errors import UsageError
-from .streams import USAGE
+from .streams import USAGE, tell
+from .text import one_line
 
 VARIABLES = {
     "openai": ("OPENAI_API_KEY", "OPENAI_BASE_URL"),
@@ -43,7 +44,7 @@ def model_findings(given: str | None, *, ask: bool) -> Iterator[DoctorFinding]:
     """Yield what is known of the model that a run would use, or of *given*; with *ask* what it answers."""
     yield from _providers()
     yield _prices()
-    name = automatic() if given in (None, "auto") else str(given)
+    name = automatic()[0] if given in (None, "auto") else str(given)
     try:
         model = model_of(name)
     except UsageError as error:
@@ -110,11 +111,17 @@ def _about(model: RemoteModel) -> str:
     return f"{where}, {key}; {model.provider} {metadata.version(model.provider)}; {cost}"
 
 
+def _tell_attempt(notice: Notice) -> None:
+    """Tell of an attempt that is made again; a server that is not there is waited for."""
+    if notice.kind == "retry":
+        tell(f"paor: {one_line(notice.text)}; the next one in {notice.wait_us / 1e6:.1f} s")
+
+
 def _answer(model: Model) -> DoctorFinding:
     """Ask *model* and return the finding."""
     messages = (PromptMessage("system", "Answer in one word."), PromptMessage("user", QUESTION))
     try:
-        reply = model.ask(ModelCall("text", messages, timeout_s=60))
+        reply = model.ask(ModelCall("text", messages, timeout_s=60, on_notice=_tell_attempt))
     except ModelUnavailable as error:
         return DoctorFinding("answer", "bad", f"{error.code}: {error.message}")
     usage = reply.usage

@@ -61,5 +61,8 @@ def app_option(before: str = "", after: str = "") -> Decorator:
     return option("--app", "MODULE:ENGINE", f"{before} {what} {after}".strip())
 
 
+QUIET = click.option(
+    "--quiet", "-q", is_flag=True, help="Tell nothing while the run is driven: no model, no progress."
+)
 OUTPUT = option("--output", "FILE", "Write there instead of to standard output.")
 OTHER = option("--other", "FILE", "Journal of B, if it is another one.")

@@ -1,96 +1,78 @@
-"""Progress of a run on a terminal: one line that moves, and one that stays for every step."""
+"""What a command that drives a run tells while it does: the model, what the model's client does by itself, and on a terminal every row."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from rich.cells import cell_len
-
-from ...states.records.events import Event, RunStarted, StepCompleted, TransitionTaken
-from .text import count, cut, one_line
+from ...states.records.events import Event, ModelNotice, RunStarted
+from .streams import tell
+from .text import one_line
 
 if TYPE_CHECKING:  # loaded on a terminal only
-    from rich.progress import Progress
-    from rich.text import Text
-
-_DOING = {
-    "Planning": "choosing the next action",
-    "Specifying": "settling its parameters",
-    "Executing": "running",
-    "Observing": "reading the result",
-    "Reviewing": "judging the progress",
-}
+    from .live_view import LiveView
 
 
 class Watch:
     """
-    Follows a run's events; knows its id, and on a terminal shows where it is.
+    Follows a run's events.
+
+    Args:
+        run_id: Of the run, if it is known.
+        quiet: Tell nothing.
 
     Attributes:
         run_id: Of the run, once it has started.
+        quiet: As given.
+        model: Which model is asked, and where its name comes from; told when the run starts.
     """
 
-    def __init__(self, run_id: str | None = None) -> None:
+    def __init__(self, run_id: str | None = None, *, quiet: bool = False) -> None:
         self.run_id = run_id
-        self._progress: Progress | None = None
+        self.quiet = quiet
+        self.model: tuple[str, str] | None = None
+        self._view: LiveView | None = None
 
     def __call__(self, event: Event) -> None:
         """Take notice of one event."""
         if isinstance(event, RunStarted):
             self.run_id = self.run_id or event.run_id  # the first one: a workflow's tasks are runs, too
-        if self._progress is None:
+        if self.quiet:
             return
-        if isinstance(event, TransitionTaken):
-            self._progress.update(self._progress.task_ids[0], description=_doing(event))
-        elif isinstance(event, StepCompleted):
-            self._progress.console.print(_step(event, self._progress.console.width))
+        if isinstance(event, RunStarted) and self.model is not None:
+            name, source = self.model
+            tell(f"model: {one_line(name)} ({one_line(source)})")
+            self.model = None
+        if self._view is not None:
+            with suppress(OSError, ValueError):  # a terminal that has gone is no reason to fail
+                self._view.take(event)
+        if isinstance(event, ModelNotice) and event.notice != "prices":
+            self._note(event)
+
+    def _note(self, event: ModelNotice) -> None:
+        """Tell of another attempt, or of what a server is asked without."""
+        wait = f"; the next one in {event.wait_us / 1e6:.1f} s" if event.notice == "retry" else ""
+        if self._view is None:
+            tell(f"paor: {one_line(event.text)}{wait}")
+            return
+        with suppress(OSError, ValueError):
+            self._view.note(f"{event.text}{wait}")
 
     @contextmanager
     def shown(self) -> Iterator[None]:
-        """Show progress on standard error while the block runs, if that is a terminal."""
-        if not sys.stderr.isatty():
+        """Draw the run on standard error while the block runs, if that is a terminal."""
+        if self.quiet or not sys.stderr.isatty():
             yield
             return
-        from rich.console import Console
-        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-        from rich.table import Column
+        from .live_view import LiveView
 
-        column = Column(no_wrap=True, overflow="ellipsis")
-        self._progress = Progress(
-            SpinnerColumn(style="dim"),
-            TextColumn("{task.description}", markup=False, table_column=column),
-            TimeElapsedColumn(),
-            console=Console(stderr=True, highlight=False),
-            transient=True,
-        )
-        self._progress.add_task("starting", total=None)
+        self._view = LiveView()
         try:
-            with self._progress:
+            with self._view.shown():
                 yield
         finally:
-            self._progress = None
+            self._view = None
         if sys.stdout.isatty():
             sys.stderr.write("\n")
-
-
-def _doing(event: TransitionTaken) -> str:
-    """Return what a run does now, on one line."""
-    doing = f"{event.dest}: {_DOING[event.dest]}" if event.dest in _DOING else event.dest
-    if event.dest == "Executing" and event.detail:
-        doing += f" {one_line(event.detail)}"
-    step = f"step {event.step:,} of {event.max_steps:,}" if event.step else ""
-    tokens = count(event.tokens, "token") if event.tokens else ""
-    return "  ".join(part for part in (doing, step, tokens) if part)
-
-
-def _step(event: StepCompleted, cells: int) -> Text:
-    """Return the line that stays of a step."""
-    from rich.text import Text
-
-    mark, style = ("✓ ", "green") if event.success else ("✗ ", "red")
-    tool = one_line(event.tool)
-    rest = cut(event.summary, max(8, cells - cell_len(tool) - 4))
-    return Text.assemble((mark, style), tool, (f"  {rest}", "dim"))

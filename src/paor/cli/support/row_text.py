@@ -58,7 +58,7 @@ def detail_of(journal: Journal, row: Transition) -> str:
     request, outcome = row.request, row.outcome
     kind = str(request.get("kind", "none"))
     parts = [] if kind in ("none", "tool") else [kind]
-    if kind in ("selection", "parameters") or row.trigger in ("specify", "wait", "format", "refuse"):
+    if kind in ("selection", "parameters", "turn") or row.trigger in ("specify", "wait", "format", "refuse"):
         change = change_of(journal, row)
         chosen = change.selection or change.intent or change.result
         parts += [chosen.tool] if chosen else []

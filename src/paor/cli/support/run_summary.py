@@ -25,7 +25,7 @@ from .text import NARROW, STATE_STYLES, Cell, Column, count, duration, local_tim
 
 def spec_of(journal: Journal, row: RunRow) -> Spec | None:
     """Return what a run was started with, None once erased; raise `JournalDamaged` when it cannot be read."""
-    if journal.payload(row.run, journal.root_columns(row.run)["spec_payload"]).body is None:
+    if journal.payload(row.run, journal.reader.root_columns(row.run)["spec_payload"]).body is None:
         return None
     try:
         return journal.spec(row.run_id)
@@ -52,7 +52,7 @@ def change_of(journal: Journal, row: Transition) -> Change:
 
 def asking(journal: Journal, row: RunRow) -> RunRow:
     """Return the run whose question a waiting run waits for: a workflow's waiting task, else the run itself."""
-    task = waiting_task(journal, row)
+    task = waiting_task(journal.reader, row)
     return journal.run(task) if task is not None else row
 
 
@@ -60,7 +60,7 @@ def question_of(journal: Journal, row: RunRow, change: Change) -> Question | Non
     """Return what a run with this last change waits for, or None."""
     asked = asking(journal, row)
     if asked is not row:
-        rows = [transition_of(item) for item in journal.rows(asked.run, asked.head_seq)]
+        rows = [transition_of(item) for item in journal.reader.rows(asked.run, asked.head_seq)]
         change = change_of(journal, rows[-1])
     return change.question or None
 

@@ -25,6 +25,7 @@ from .seen import Observed, Seen, by_name
 ACCEPTED = {
     "selection": ("select", "answer"),
     "plan": ("select", "answer", "wait"),
+    "turn": ("select", "answer"),
     "task_plan": ("select", "answer"),
     "parameters": ("specify", "wait"),
     "refinement": ("proceed",),
@@ -173,10 +174,10 @@ def said_is_what_counts(seen: Seen) -> bool:
 
 
 def draft_stands(seen: Seen) -> bool | None:
-    """Whether a review that says failed does not count: there is an answer, and nothing it can point to; None: unknown."""
-    if "0" in str(seen.row.counters.get("criteria", "")) or seen.failed is True or seen.draft is False:
+    """Whether a review that says failed does not count: there is an answer from an action that succeeded, and no open criterion."""
+    if "0" in str(seen.row.counters.get("criteria", "")) or seen.succeeded is False or seen.draft is False:
         return False
-    return True if seen.draft and seen.failed is False else None
+    return True if seen.draft and seen.succeeded else None
 
 
 def reviewed_by_code(seen: Seen) -> bool | None:
@@ -267,7 +268,7 @@ def journal_tells_the_state(world: Observed) -> Iterator[str]:
         seen = world.seen.get(number)
         if seen is None or not seen.rows:
             continue
-        run = restore_run(world.journal, seen.run_id)[0]
+        run = restore_run(world.journal.reader, seen.run_id)[0]
         if (run.state, run.seq) != (seen.model.phase, seen.model.seq):
             yield f"the journal tells {run.state} at row {run.seq}, the rows {seen.model.phase} at {seen.model.seq}"
         held = world.held

@@ -14,6 +14,7 @@ NEVER: dict[str, tuple[str, ...]] = {
     "react": (*_ASKS, "Reviewing next_step"),
     "batch": ("Specifying withhold", "Specifying respecify", "Reviewing proceed"),
     "planner": ("Specifying withhold", "Specifying respecify"),
+    "native": (*_ASKS, "Specifying respecify"),
     "workflow": _ASKS,
 }
 """

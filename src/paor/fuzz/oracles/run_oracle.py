@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
 from typing import Any
@@ -133,8 +133,10 @@ def criteria_stay_met(seen: Seen) -> bool:
 def plans_are_followed(seen: Seen) -> bool:
     """The steps of a plan are taken in order, each once and with its own arguments, and none is left out."""
     plan, place, row = seen.plan, seen.place, seen.row
-    if plan is None or seen.spec.mode == "react" or row.counters.get("formatted"):
+    if plan is None or not seen.spec.plans or row.counters.get("formatted"):
         return True
+    if seen.spec.native:
+        return calls_are_followed(seen, plan)
     if row.trigger == "next_step":
         return place + 1 < len(plan)
     if row.trigger == "proceed" or (row.trigger == "conclude" and row.outcome.get("stop") == "model_stop"):
@@ -145,6 +147,21 @@ def plans_are_followed(seen: Seen) -> bool:
     args = plan[place].get("args", {})
     plain = {key: value for key, value in args.items() if "$" not in json.dumps(value)}
     return plan[place].get("name") == name and all(arguments.get(key) == plain[key] for key in plain)
+
+
+def calls_are_followed(seen: Seen, calls: Sequence[Mapping[str, Any]]) -> bool:
+    """The calls of a turn are taken in order, none is left out while steps are left, and what is called was asked for."""
+    place, row = seen.place, seen.row
+    if row.trigger == "next_step":
+        return place + 1 < len(calls) and seen.model.steps <= seen.spec.limits.max_steps
+    if row.trigger == "proceed":
+        return place + 1 >= len(calls) or seen.model.steps >= seen.spec.limits.max_steps
+    if row.trigger != "specify" or seen.call is None:
+        return True
+    name, arguments = seen.call
+    given = {key: value for key, value in calls[place]["args"].items() if key != "documentList"}
+    same = calls[place]["name"].replace("_", ".") == name.replace("_", ".")
+    return same and all(arguments.get(key) == value for key, value in given.items())
 
 
 # -- arguments -----------------------------------------------------------------------------------------------------
@@ -195,7 +212,7 @@ def chain_fits_the_format(world: Observed) -> Iterator[str]:
     """Every row's hash is that of its columns as docs/journal-format.md says, worked out by code of its own."""
     for run in world.journal.runs():
         head = None
-        for row in world.journal.rows(run.run):
+        for row in world.journal.reader.rows(run.run):
             columns = dict(zip(HASHED, row[1:PREV_HASH], strict=True))
             text = json.dumps(columns, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
             prev, own = row[PREV_HASH], row[PREV_HASH + 1]

@@ -107,6 +107,14 @@ OWN: dict[str, dict[str, Family]] = {
         "no_objective": _own("refused", _first("tasks", _without("objective"))),
         "id_twice": _own("refused", lambda data: data | {"tasks": data["tasks"][:1] * 2}),
     },
+    "turn": {
+        "no_calls": _own("either", _set(calls=[])),
+        "calls_as_object": _own("either", _set(calls={"0": {}})),
+        "no_call_name": _own("either", _first("calls", _set(name=None))),
+        "arguments_as_list": _own("either", _first("calls", _set(arguments=[1]))),
+        "call_as_text": _own("either", lambda data: data | {"calls": ["read page 1"]}),
+        "bare_call": _own("read", lambda data: data["calls"][0]),
+    },
     "answer": {
         "no_answer": _own("refused", _set(answer="")),
         "answer_is_null": _own("refused", _set(answer=None)),

@@ -18,7 +18,7 @@ from ...prompts.model import FAULT_CODES
 from ...states.records.actions import FORBIDDEN_FIELDS
 from ...states.run.spec import ToolSpec
 from ...tools.catalog import CONNECTION, DOCUMENT_LIST
-from . import plan_replies
+from . import plan_replies, turn_replies
 from .json_schema import arguments, near_arguments, weighted
 from .near_misses import families, near_miss
 from .reply_builder import Said, faulty
@@ -31,13 +31,14 @@ AIMS: dict[str, tuple[str, ...]] = {
     "review": ("finish", "retry", "reassess", "fail"),
     "plan": ("select", "answer", "wait", "reselect", "fail"),
     "task_plan": ("select", "reselect", "fail"),
+    "turn": ("select", "answer", "reselect", "fail"),
     "answer": ("answer", "reselect", "fail"),
     "text": ("execute", "fail"),
 }
 """Triggers that a reply of each kind can be aimed at."""
 
 GOOD = {"selection": "select", "parameters": "specify", "refinement": "proceed", "review": "finish"}
-GOOD |= {"plan": "select", "task_plan": "select", "text": "execute", "answer": "answer"}
+GOOD |= {"plan": "select", "task_plan": "select", "turn": "select", "text": "execute", "answer": "answer"}
 """The aim of a reply with which a run simply goes on."""
 
 _SOME_PARAMETERS = {
@@ -277,6 +278,7 @@ _GOOD_REPLIES: dict[str, _Replies] = {
     "review": lambda setting: _review(setting, "success"),
     "plan": plan_replies.plan,
     "task_plan": plan_replies.task_plan,
+    "turn": turn_replies.turn,
     "answer": _answer,
     "text": lambda setting: _TEXTS.map(lambda text: Said("text", text)),
 }
@@ -295,6 +297,8 @@ _OTHER_REPLIES: dict[tuple[str, str], _Replies] = {
     ("review", "fail"): lambda setting: st.one_of(_dress(_review(setting, "failed")), faults("review")),
     ("plan", "answer"): lambda setting: _dress(plan_replies.nothing_left()),
     ("plan", "wait"): lambda setting: _dress(plan_replies.question()),
+    ("turn", "answer"): lambda setting: turn_replies.answered(),
+    ("turn", "reselect"): lambda setting: turn_replies.unreadable(),
     ("plan", "reselect"): lambda setting: plan_replies.no_plan(near_misses("plan", setting), setting),
 }
 """Replies that are aimed elsewhere, but near misses and faults, by kind and aim."""

@@ -87,7 +87,7 @@ class Family(NamedTuple):
     One way in which replies go wrong.
 
     Attributes:
-        verdict: How it must be taken, of every kind but ``text``.
+        verdict: How it must be taken, of every kind but ``text``, and ``turn`` with the exception of `SURE_OF_TURNS`.
         change: The good reply's text to the near miss.
         finish: How such a reply ends.
     """
@@ -172,11 +172,15 @@ FAMILIES: dict[str, Family] = {
 """Every family of near misses that can be made from any good reply."""
 
 
+SURE_OF_TURNS = ("byte_order_mark", "empty", "blank", "refusal", "filtered", "megabytes")
+"""Families that are taken of a turn as of other replies: what else is no call is perhaps an answer in words."""
+
+
 def miss(reply: Said, family: str) -> Said:
     """Return the near miss of *family* that is made from the good reply *said*."""
     found = FAMILIES[family]
     text = found.change(reply.text)
-    if reply.kind == "text":
+    if reply.kind == "text" or (reply.kind == "turn" and family not in SURE_OF_TURNS):
         good: bool | None = None
     elif found.verdict == "read":
         good = reply.good

@@ -24,6 +24,7 @@ from ...fsm.runtime.ports import SeededIds
 from ...fsm.runtime.run_context import RunContext
 from ...prompts.model import ModelCall
 from ...states.records.events import Event
+from ...states.run.budgets import steps_left
 from ...states.run.spec import Spec
 from ...states.run.state import Run
 from ...states.settings.policy import Policy
@@ -123,7 +124,7 @@ class SystemUnderTest:
 
     def _open(self) -> WorldJournal:
         journal = WorldJournal(self._path)
-        journal.committed = self._committed_row
+        journal.store.committed = self._committed_row
         return journal
 
     def _committed_row(self, run: int) -> None:
@@ -159,7 +160,7 @@ class SystemUnderTest:
 
     def result_of(self, run_id: str) -> Result:
         """Return the result of a run, from the journal alone."""
-        return result_of_run(restore_run(self.journal, run_id)[0], self.journal)
+        return result_of_run(restore_run(self.journal.reader, run_id)[0], self.journal.reader)
 
     # -- the outside -----------------------------------------------------------------------------------------------
 
@@ -178,7 +179,7 @@ class SystemUnderTest:
         self._hold_to_cancel(f"{tool.name} was called", rows=0)
         live = self.live
         own = live is not None and live.run_id == context.run_id
-        run = live if own and live is not None else restore_run(self.journal, context.run_id)[0]
+        run = live if own and live is not None else restore_run(self.journal.reader, context.run_id)[0]
         if not run.counters.formatted:
             self._hold_to_intent(run, tool, arguments, context.idempotency_key)
         with self._drawing(f"what happens in {tool.name}"):
@@ -246,7 +247,7 @@ class SystemUnderTest:
                 spec = self.journal.spec(head.run_id)
                 seen = self.seen[head.run] = Seen(head.run_id, spec, RunModel(spec.limits))
             replies = self._committed.pop(head.run, [])
-            rows = self.journal.own_rows(head.run, len(seen.rows))
+            rows = self.journal.reader.own_rows(head.run, len(seen.rows))
             for place, values in enumerate(rows):
                 seen.replies = replies[place] if place < len(replies) else []
                 seen.rows.append(transition_of(values))
@@ -257,7 +258,7 @@ class SystemUnderTest:
         self._count(seen)
         run = self.live
         if run is None and row.trigger in ("specify", "refuse"):  # the driver is gone, its row is there
-            run = run_before(self.journal, seen.run_id, row.seq + 1)
+            run = run_before(self.journal.reader, seen.run_id, row.seq + 1)
         if run is not None and run.run_id == seen.run_id and run.memory.intent is not None:
             seen.call = run.memory.intent.tool, run.memory.intent.arguments
         elif row.trigger in ("specify", "refuse"):
@@ -368,6 +369,8 @@ def worth(reply: Said, run: Run | None) -> Said:
         selected, tool = run.memory.selection, reply.means.get("tool")
         sure = not tool or selected is None or selected.tool == tool
         return reply if sure else reply._replace(good=None)
+    if reply.kind == "turn":
+        return reply if steps_left(run) else reply._replace(good=None)  # calls have to stop then
     if reply.kind == "plan" and reply.family == "good":
         names = re.findall(r'"name": "([^"]+)"', reply.text)
     is_denied = any(denied(run.spec.policy, run.spec.task_type, name) for name in names if name)

@@ -25,7 +25,7 @@ def closing(call: ModelCall, how: str, echoes: Mapping[str, Said]) -> Said:
     """
     if how == "silence" and call.kind != "text":
         return Said(call.kind, "", "empty", False)
-    again = how == "echo" or (how == "retry" and call.kind in ("selection", "parameters", "plan"))
+    again = how == "echo" or (how == "retry" and call.kind in ("selection", "parameters", "plan", "turn"))
     if again and call.kind in echoes:
         return echoes[call.kind]._replace(good=None)
     status = "retry" if how == "retry" else "success"
@@ -37,6 +37,7 @@ def closing(call: ModelCall, how: str, echoes: Mapping[str, Said]) -> Said:
         "plan": ({"steps": [], "answer": "It is known."}, {}),
         "answer": ({"answer": "It is known."}, {"answer": "It is known."}),
         "task_plan": ({"overview": "one", "tasks": [{"id": "a", "objective": "Read"}]}, {}),
+        "turn": ("It is known.", {}),
         "text": ("A text.", {}),
     }
     reply, means = polite[call.kind]

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from ...fsm.journal.group_commit import Entry
+from ...fsm.journal.store import JournalStore
 from ...fsm.journal_api import Journal
 from ...prompts.model import ModelCall, ModelUnavailable, Reply
 from ...states.base.errors import AnswerNeeded, NotStarted
@@ -56,9 +57,9 @@ class TestClock:
         self.active_us_now = max(0, self.active_us_now + active_us)
 
 
-class WorldJournal(Journal):
+class WorldStore(JournalStore):
     """
-    A journal for any number of engines one after the other, in memory unless a file is named.
+    A store for any number of engines one after the other, in memory unless a file is named.
 
     Args:
         path: Of the file.
@@ -68,7 +69,7 @@ class WorldJournal(Journal):
         committed: Called with the number of the run after every commit.
     """
 
-    def __init__(self, path: str = ":memory:") -> None:
+    def __init__(self, path: str) -> None:
         super().__init__(path, "off")
         self.lose = False
         self.committed: Callable[[int], None] = lambda run: None
@@ -87,6 +88,15 @@ class WorldJournal(Journal):
     def discard(self) -> None:
         """Close it for good."""
         super().close()
+
+
+class WorldJournal(Journal):
+    """A journal that holds a `WorldStore`."""
+
+    store: WorldStore
+
+    def __init__(self, path: str = ":memory:") -> None:
+        self.store = WorldStore(path)
 
 
 class FakeModel:

@@ -62,7 +62,7 @@ class World(SystemUnderTest):
         if self.live is not None:
             return self.live
         if self._restored is None:
-            self._restored = restore_run(self.journal, self.run_id)[0]
+            self._restored = restore_run(self.journal.reader, self.run_id)[0]
         return self._restored
 
     @property
@@ -90,8 +90,8 @@ class World(SystemUnderTest):
         run = self.run
         if run is None or run.final or run.waiting_for is None:
             return None
-        task = waiting_task(self.journal, self.journal.run(run.run_id))
-        return restore_run(self.journal, task)[0].waiting_for if task is not None else run.waiting_for
+        task = waiting_task(self.journal.reader, self.journal.run(run.run_id))
+        return restore_run(self.journal.reader, task)[0].waiting_for if task is not None else run.waiting_for
 
     @property
     def may_be_late(self) -> bool:
@@ -138,7 +138,7 @@ class World(SystemUnderTest):
 
     def _interrupt(self) -> None:
         """Lose the process in the middle of a step, so that the run can still be brought to its end."""
-        self._step["lost"], self.journal.lose, self._pending = True, False, []
+        self._step["lost"], self.journal.store.lose, self._pending = True, False, []
         self._drop()
         self.engine = self._process()
 
@@ -173,7 +173,7 @@ class World(SystemUnderTest):
     def close(self) -> None:
         """Release the run and close the journal."""
         self._drop()
-        self.journal.discard()
+        self.journal.store.discard()
 
     def _start(self, step: Mapping[str, Any]) -> None:
         """Start a run; a step that the engine refuses starts nothing."""
@@ -206,14 +206,14 @@ class World(SystemUnderTest):
 
     def _row(self, step: Mapping[str, Any]) -> None:
         """Go on by one row; with ``lost`` the process is lost before that is committed."""
-        self.journal.lose = bool(step.get("lost"))
+        self.journal.store.lose = bool(step.get("lost"))
         try:
             if self._stream is None:
                 self._go_on({})
             self._advance()
         except Lost:
             self._crash(step)
-        self.journal.lose = False
+        self.journal.store.lose = False
 
     def _answer(self, step: Mapping[str, Any]) -> None:
         self._resume_with({"answer": step.get("answer")}, step)
@@ -237,7 +237,7 @@ class World(SystemUnderTest):
         try:
             self._go_on(options)
             self._look_at_rows()  # a task has gone on by itself, perhaps to its next question
-            self.journal.lose = bool(step.get("lost"))
+            self.journal.store.lose = bool(step.get("lost"))
             self._advance()
         except InvalidAnswer as error:
             self._step["refused"] = True
@@ -247,7 +247,7 @@ class World(SystemUnderTest):
                 raise self._violation("wrong_answers_change_nothing", str(error)) from None
         except Lost:
             self._crash(step)
-        self.journal.lose = False
+        self.journal.store.lose = False
 
     def _cancel(self, step: Mapping[str, Any]) -> None:
         """Ask for the run's end, from beside the driver if there is one."""
@@ -261,7 +261,8 @@ class World(SystemUnderTest):
                 self._drain()
         self._raise_broken()
         self._look_at_rows()
-        if (run := self.run) is not None and run.reason != "cancelled":
+        # a run that can go on no further ends for that reason, also when it is cancelled in the same moment
+        if (run := self.run) is not None and run.reason not in ("cancelled", "stuck", "workflow_error"):
             raise self._violation("a_cancel_ends_the_run", f"it was cancelled in {run.state}, and goes on")
         self._rest()
 
@@ -270,7 +271,7 @@ class World(SystemUnderTest):
         self._drop()
         self._pending = []
         if self._path != ":memory:":
-            self.journal.discard()
+            self.journal.store.discard()
             self.journal = self._open()
         self.engine = self._process()
         self._look_at_rows()
@@ -336,7 +337,7 @@ class World(SystemUnderTest):
     def _go_on(self, options: dict[str, Any]) -> None:
         """Take the run up again where its journal ends."""
         self._drop()
-        task = task_to_answer(self.journal, self.run_id, options.get("answer"), options.get("outcome"))
+        task = task_to_answer(self.journal.reader, self.run_id, options.get("answer"), options.get("outcome"))
         if task is not None:
             self.engine.resume(task, **options)
             options = {}

@@ -11,10 +11,9 @@ _RATIO_MAX = 300
 """Deflate can reach 1,032 to 1; the XML of real documents stays below 50 to 1."""
 _RATIO_FREE = 10_000_000
 """Parts below this size may pack as tightly as they like."""
-_PARTS_MAX = 10_000
+PARTS_MAX = 10_000
 _ENTITY = tuple("<!ENTITY".encode(codec) for codec in ("ascii", "utf-16-le", "utf-16-be"))
 _TITLE = ".//{http://purl.org/dc/elements/1.1/}title"
-_CORE = "docProps/core.xml"
 
 
 def checked_parts(data: bytes, kind: str, wanted: str = "") -> dict[str, bytes]:
@@ -34,7 +33,7 @@ def checked_parts(data: bytes, kind: str, wanted: str = "") -> dict[str, bytes]:
         unpacked = sum(part.file_size for part in parts)
         large = (part for part in parts if part.file_size > _RATIO_FREE)
         bombs = any(part.file_size > part.compress_size * _RATIO_MAX for part in large)
-        if unpacked > _UNPACKED_MAX or len(parts) > _PARTS_MAX or bombs:
+        if unpacked > _UNPACKED_MAX or len(parts) > PARTS_MAX or bombs:
             message = f"would unpack to {unpacked:,} bytes in {len(parts)} parts; it is refused as a ZIP bomb"
             raise ConversionError("too_large", message)
         if any(part.flag_bits & 1 for part in parts):
@@ -49,12 +48,12 @@ def checked_parts(data: bytes, kind: str, wanted: str = "") -> dict[str, bytes]:
         return found
 
 
-def stated_title(data: bytes) -> str | None:
-    """Return the title that a checked office file gives itself."""
+def stated_title(data: bytes, part: str = "docProps/core.xml") -> str | None:
+    """Return the title that a checked office file gives itself in *part*."""
     from xml.etree import ElementTree
 
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        core = archive.read(_CORE) if _CORE in archive.namelist() else b""
+        core = archive.read(part) if part in archive.namelist() else b""
     if not core:
         return None
     found = ElementTree.fromstring(core).find(_TITLE)  # entities were ruled out before

@@ -4,9 +4,20 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ....states.base.errors import ToolError
+from .....states.base.errors import ToolError
 
-CODES = ("unsupported", "empty", "scanned", "encrypted", "broken", "too_large", "missing_extra", "binary")
+CODES = (
+    "unsupported",
+    "empty",
+    "scanned",
+    "encrypted",
+    "broken",
+    "too_large",
+    "missing_extra",
+    "binary",
+    "too_slow",
+    "stopped",
+)
 """Every value that :attr:`ConversionError.code` can have."""
 
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f-\x84\x86-\x9f\ufeff\ufffe\uffff]")

@@ -1,0 +1,200 @@
+"""
+A run on a terminal: one line stays for every row, and below them a region that moves shows what the model writes now.
+
+Everything that is drawn comes from users, models and tools: it is made harmless and bounded, keys of the environment are taken
+out, and rich gets it as text, never as markup.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from time import monotonic
+from typing import Any
+
+from pydantic_core import from_json
+from rich.cells import cell_len
+from rich.console import Console
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.text import Text
+
+from ...prompts.clients.settings import environment_secrets
+from ...prompts.clients.wire.secrets import Scrubber
+from ...states.records.events import Event, ModelNotice, ModelText, RunStarted, StepCompleted, TransitionTaken
+from .row_text import TRIGGER_STYLES
+from .text import CUT, NARROW, STYLES, arrow, count, cut, folded, one_line
+
+SAID_CHARS = 100_000
+"""Characters of one reply that are kept for the region; of a longer one its end."""
+WINDOW_CHARS = 2_000
+"""A long text is wrapped from a multiple of this many characters on: its lines change their breaks only then."""
+LINES_MAX = 8
+"""Lines of the model's text in the region."""
+ROW_LINES, CALL_LINES, NOTE_LINES = 2, 4, 3
+"""Lines that stay of a row, of a call with its arguments, and of what the model's client tells."""
+
+_DOING = {
+    "Planning": "choosing the next action",
+    "Specifying": "settling its parameters",
+    "Executing": "running",
+    "Observing": "reading the result",
+    "Reviewing": "judging the progress",
+}
+
+
+class LiveView:
+    """What is drawn on one terminal while a run is driven; `shown` begins and ends it."""
+
+    def __init__(self) -> None:
+        self._console = Console(stderr=True, markup=False, emoji=False, highlight=False)
+        self._spinner = Spinner("dots", style="dim")
+        self._scrub = Scrubber(environment_secrets())
+        self._arrow = arrow()
+        self._begun = monotonic()
+        self._doing, self._waits = "starting", ""
+        self._facts: list[str] = []
+        self._pieces: list[str] = []
+        self._size = 0
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """Draw while the block runs; then the region is gone, the lines stay."""
+        live = Live(get_renderable=self._region, console=self._console, transient=True, refresh_per_second=10)
+        with live:
+            self._console.show_cursor(True)  # a process that is killed cannot bring it back
+            yield
+
+    # -- what stays ------------------------------------------------------------------------------------------------
+
+    def take(self, event: Event) -> None:
+        """Draw what an event tells."""
+        if isinstance(event, RunStarted):
+            self._doing = "going on" if event.resumed else f"Planning: {_DOING['Planning']}"
+        elif isinstance(event, ModelText):
+            self._add(event.text)
+        elif isinstance(event, ModelNotice):
+            self._forget()
+            self._waits = f"waiting {event.wait_us / 1e6:.1f} s for the model" if event.wait_us else ""
+        elif isinstance(event, StepCompleted):
+            mark, style = ("✓", "good") if event.success else ("✗", "bad")
+            detail = f"{event.tool}: {event.summary}"
+            self._settle("Observing", "Reviewing", "observe", detail, mark=(f"{mark} ", style))
+        elif isinstance(event, TransitionTaken):
+            self._forget()
+            self._advance(event)
+            if event.trigger != "observe":  # the step that is completed with it says more
+                lines = ROW_LINES if event.arguments is None else CALL_LINES
+                self._settle(event.source, event.dest, event.trigger, self._detail(event), lines)
+
+    def note(self, text: str) -> None:
+        """Leave a line on something that the model's client did by itself."""
+        lines = folded(one_line(self._scrub(text)), self._console.width - 3)[:NOTE_LINES]
+        self._print(Text("\n".join(f"  {line}" for line in lines), STYLES["warn"][0]))
+
+    def _detail(self, event: TransitionTaken) -> str:
+        if event.arguments is None:
+            return event.detail
+        return f"{event.detail}({', '.join(_arguments(event.arguments))})"
+
+    def _settle(
+        self,
+        source: str,
+        dest: str,
+        trigger: str,
+        detail: str,
+        lines_max: int = ROW_LINES,
+        mark: tuple[str, str] = ("", ""),
+    ) -> None:
+        narrow = self._console.width < NARROW
+        way = f"{self._arrow} {dest}".ljust(13) if narrow else f"{source} {self._arrow} {dest}".ljust(24)
+        lead = f"{way}  {trigger.ljust(10)}  "
+        cells = self._console.width - cell_len(lead) - 1
+        found = folded(one_line(self._scrub(f"{mark[0]}{detail}")), cells)
+        lines = found[:lines_max]
+        if len(found) > lines_max:
+            lines[-1] = f"{cut(lines[-1], cells - 2).removesuffix(CUT)} {CUT}"
+        row = Text.assemble((f"{way}  ", "dim"), (trigger.ljust(10), _style(trigger)), "  ")
+        for number, line in enumerate(lines):
+            row.append(" " * cell_len(lead) if number else "")
+            row.append(line + ("\n" if number + 1 < len(lines) else ""))
+        if mark[0]:
+            row.stylize(STYLES[mark[1]][0], len(lead), len(lead) + 1)
+        self._print(row)
+
+    def _print(self, text: Text) -> None:
+        self._console.print(text, soft_wrap=True)
+
+    # -- what moves ------------------------------------------------------------------------------------------------
+
+    def _add(self, piece: str) -> None:
+        self._waits = ""
+        self._pieces.append(piece)
+        self._size += len(piece)
+        if self._size > SAID_CHARS:
+            self._pieces = ["".join(self._pieces)[-SAID_CHARS // 2 :]]
+            self._size = len(self._pieces[0])
+
+    def _forget(self) -> None:
+        self._pieces, self._size, self._waits = [], 0, ""
+
+    def _advance(self, event: TransitionTaken) -> None:
+        """Take over what the run does now."""
+        self._doing = f"{event.dest}: {_DOING[event.dest]}" if event.dest in _DOING else event.dest
+        if event.dest == "Executing" and event.detail:
+            self._doing += f" {one_line(event.detail)}"
+        self._facts = [f"step {event.step:,} of {event.max_steps:,}"] if event.step else []
+        self._facts += [count(event.tokens, "token")] if event.tokens else []
+
+    def _region(self) -> Text:
+        """Return what is drawn now; called by rich's thread, too."""
+        cells, lines = self._console.width - 1, max(1, min(LINES_MAX, self._console.height - 3))
+        minutes, seconds = divmod(int(monotonic() - self._begun), 60)
+        facts = f"  {minutes}:{seconds:02}"
+        doing = cut(self._waits or self._doing, cells - len(facts) - 2)
+        for fact in reversed(self._facts):
+            if cell_len(f"  {doing}  {fact}{facts}") <= cells:
+                facts = f"  {fact}{facts}"
+        spin = self._spinner.render(self._console.get_time())
+        region = Text.assemble(spin if isinstance(spin, Text) else "*", f" {doing}", (facts, "dim"))
+        said = readable(self._scrub("".join(self._pieces)))
+        if said:
+            begin = max(0, len(said) // WINDOW_CHARS - 1) * WINDOW_CHARS
+            for line in [line for line in folded(said[begin:], cells - 4) if line][-lines:]:
+                region.append("\n  │ ", "dim").append(line, "dim")
+        return region
+
+
+def readable(said: str) -> str:
+    """Return what a model has said so far for people: of an object, which may not be whole yet, a line for each member."""
+    said = said.strip()
+    text = said.removeprefix("```json").removeprefix("```").lstrip()
+    if not text.startswith("{"):
+        return said
+    try:
+        data = from_json(text.removesuffix("```"), allow_partial="trailing-strings")
+    except ValueError:
+        return said
+    return "\n".join(_members(data))
+
+
+def _members(data: Mapping[str, Any], lead: str = "") -> Iterator[str]:
+    """Yield a line for each member that says something, those of an object in it below its name."""
+    for name, value in data.items():
+        if isinstance(value, dict) and value and not lead:
+            yield f"{name}:"
+            yield from _members(value, "  ")
+        elif value not in (None, "", [], {}) and name != "schema":
+            shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            yield f"{lead}{name}: {shown}"
+
+
+def _arguments(arguments: Mapping[str, Any]) -> Iterator[str]:
+    """Yield ``name=value`` for each argument of a call."""
+    for name, value in arguments.items():
+        yield f"{name}={json.dumps(value, ensure_ascii=False, default=str)}"
+
+
+def _style(trigger: str) -> str:
+    return STYLES[TRIGGER_STYLES.get(trigger, "strong")][0]

@@ -1,0 +1,328 @@
+"""OpenDocument files, books and RTF: made by hand here, and by others in `test_real_documents`."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from xml.sax.saxutils import escape
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from paor.tools.documents.convert.formats import opendocument as module
+from paor.tools.documents.convert.registry import (
+    OPENDOCUMENT,
+    ConversionError,
+    Converted,
+    convert,
+    sniff_mime,
+)
+
+TEXT, SHEET, SLIDES, _ = OPENDOCUMENT
+SPACES = " ".join(
+    f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{space}:1.0"'
+    for name, space in {
+        "office": "office",
+        "text": "text",
+        "table": "table",
+        "draw": "drawing",
+        "pres": "presentation",
+    }.items()
+)
+
+
+def packed(**parts: str) -> bytes:
+    """Return an archive; two underscores in a name stand for a slash, one for a dot."""
+    written = io.BytesIO()
+    with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in parts.items():
+            archive.writestr(name.replace("__", "/").replace("_", "."), text)
+    return written.getvalue()
+
+
+def document(body: str, mime: str = TEXT, kind: str = "text", **parts: str) -> bytes:
+    """Return an OpenDocument file."""
+    content = f"<office:document-content {SPACES}><office:body><office:{kind}>{body}</office:{kind}></office:body></office:document-content>"
+    return packed(mimetype=mime, content_xml=content, **parts)
+
+
+def text(body: str) -> str:
+    """Return what the body of a text document converts to."""
+    return convert("a.odt", document(body)).text
+
+
+def sheet(*rows: str) -> Converted:
+    """Return what a sheet of *rows* converts to."""
+    table = f'<table:table table:name="Plan">{"".join(rows)}</table:table>'
+    return convert("a.ods", document(table, SHEET, "spreadsheet"))
+
+
+def row(*cells: str, repeated: int = 1) -> str:
+    """Return a row; a cell that begins with a number and a colon is repeated."""
+    made = ""
+    for cell in cells:
+        count, _, shown = cell.partition(":") if ":" in cell else ("1", "", cell)
+        made += f'<table:table-cell table:number-columns-repeated="{count}"><text:p>{shown}</text:p></table:table-cell>'
+    return f'<table:table-row table:number-rows-repeated="{repeated}">{made}</table:table-row>'
+
+
+@pytest.mark.parametrize(
+    ("body", "shown"),
+    [
+        (
+            '<text:h text:outline-level="1">Plan</text:h><text:p>One <text:span>two</text:span>.</text:p>',
+            "# Plan\n\nOne two.",
+        ),
+        ('<text:h text:outline-level="9">Deep</text:h><text:h>First</text:h>', "###### Deep\n\n# First"),
+        ("<text:p>a\n  b<text:s text:c='3'/>c<text:tab/>d<text:line-break/>e</text:p>", "a b c d\ne"),
+        (
+            (
+                "<text:list><text:list-item><text:p>A</text:p><text:p>more</text:p><text:list><text:list-item><text:p>B</text:p>"
+                "</text:list-item></text:list></text:list-item></text:list><text:p>End</text:p>"
+            ),
+            "- A\n  more\n  - B\n\nEnd",
+        ),
+        (
+            (
+                "<text:p>Sum<text:note><text:note-citation>1</text:note-citation><text:note-body><text:p>Net.</text:p>"
+                "</text:note-body></text:note> of all</text:p>"
+            ),
+            "Sum (Net.) of all",
+        ),
+        (
+            "<text:p>before <draw:text-box><text:p>in a frame</text:p></draw:text-box>after</text:p>",
+            "in a frame\n\nbefore after",
+        ),
+        (
+            (
+                "<text:tracked-changes><text:p>gone</text:p></text:tracked-changes><text:p>kept"
+                "<office:annotation><text:p>remark</text:p></office:annotation></text:p>"
+            ),
+            "kept",
+        ),
+        (
+            (
+                "<table:table><table:table-row><table:table-cell><text:p>a|b</text:p><text:p>c</text:p></table:table-cell>"
+                "<table:table-cell><table:table><table:table-row><table:table-cell><text:p>x</text:p></table:table-cell>"
+                "</table:table-row></table:table></table:table-cell></table:table-row></table:table>"
+            ),
+            "| a\\|b<br>c | x |\n| --- | --- |",
+        ),
+    ],
+)
+def test_a_text_keeps_its_structure(body: str, shown: str) -> None:
+    """Headings, lists, notes, frames and tables; comments and deletions are left out."""
+    assert text(body) == shown
+
+
+def test_the_title_is_the_stated_one_or_the_first_heading() -> None:
+    """As for every format."""
+    heading = '<text:h text:outline-level="1">Plan</text:h>'
+    meta = '<m xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>Stated</dc:title></m>'
+    assert convert("a.odt", document(heading)).title == "Plan"
+    assert convert("a.odt", document(heading, meta_xml=meta)).title == "Stated"
+
+
+def test_sheets_show_what_their_cells_show() -> None:
+    """Repeated cells and rows are written out, and the million empty ones around them cost nothing."""
+    found = sheet(
+        row("Item", "2:x"), row("3:", repeated=7), row("a", repeated=2), row("16384:", repeated=1_048_576)
+    )
+    assert found.text == "## Plan\n\n| Item | x | x |\n| --- | --- | --- |\n| a |  |  |\n| a |  |  |"
+    assert (found.mime, found.notes) == (SHEET, ())
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [row("xyz", repeated=999_999_999)],
+        [row("2000:x", repeated=999_999_999)],
+        [row("9999:x"), row("y", repeated=99_999)],
+        [row("head"), row(f"99999:{'x' * 2000}", repeated=99_999)],
+    ],
+)
+def test_what_is_repeated_has_a_bound(rows: list[str]) -> None:
+    """A file of 1 kB may say that a cell is there a billion times."""
+    found = sheet(*rows)
+    assert len(found.text) < 4 * module.CHARS_MAX
+    assert found.notes == (module._CUT,)
+
+
+def test_a_row_that_is_too_long_to_be_read_at_all_is_an_error() -> None:
+    """And not an empty file."""
+    with pytest.raises(ConversionError, match="more text than is read"):
+        sheet(row(f"99999:{'x' * 2000}"))
+
+
+def test_a_row_has_no_more_cells_than_a_sheet() -> None:
+    """Whatever its file says."""
+    assert sheet(row("999999999:x")).text.count("x") == module.COLUMNS_MAX
+
+
+def test_slides_are_numbered_and_their_notes_named() -> None:
+    """A deck without any text is empty."""
+    page = "<draw:page><draw:frame><text:p>{}</text:p></draw:frame><pres:notes><text:p>{}</text:p></pres:notes></draw:page>"
+    deck = page.format("Plan", "Say hello") + page.format("Money", "")
+    found = convert("a.odp", document(deck, SLIDES, "presentation"))
+    assert found.text == "## Slide 1\n\nPlan\n\nNotes: Say hello\n\n## Slide 2\n\nMoney"
+    with pytest.raises(ConversionError, match="holds no text"):
+        convert("a.odp", document(page.format("", ""), SLIDES, "presentation"))
+
+
+def test_the_text_of_a_file_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is left out is said."""
+    monkeypatch.setattr(module, "CHARS_MAX", 10)
+    found = convert("a.odt", document("<text:p>12345678</text:p>" * 3))
+    assert (found.text, found.notes) == ("12345678", (module._CUT,))
+
+
+def test_kinds_are_told_by_what_the_archive_says() -> None:
+    """Templates are read as their documents, and what has another name, too."""
+    assert sniff_mime("a.ott", document("", f"{TEXT}-template")) == TEXT
+    assert sniff_mime("a", document("", SHEET)) == SHEET
+    assert sniff_mime("a.zip", packed(mimetype="application/epub+zip")) == "application/epub+zip"
+    assert (
+        sniff_mime("a.odf", document("", "application/vnd.oasis.opendocument.formula")) == "application/zip"
+    )
+    assert sniff_mime("a.odt", b"PK\x03\x04torn") == TEXT
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (
+            document("<text:p>x</text:p>", **{"META-INF__manifest_xml": "<a><encryption-data/></a>"}),
+            "encrypted",
+        ),
+        (packed(mimetype=TEXT, content_xml="<!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>"), "broken"),
+        (packed(mimetype=TEXT, content_xml="<a><b></a>"), "broken"),
+        (packed(mimetype=TEXT, other_xml="<a/>"), "broken"),
+        (packed(mimetype=TEXT, content_xml=" " * 60_000_000), "too_large"),
+        (document(""), "empty"),
+    ],
+)
+def test_files_that_cannot_be_read_say_why(data: bytes, code: str) -> None:
+    """Locked, hostile, torn or empty."""
+    with pytest.raises(ConversionError) as raised:
+        convert("a.odt", data)
+    assert raised.value.code == code
+
+
+TAGS = st.sampled_from(
+    [
+        "text:p",
+        "text:h",
+        "text:list",
+        "text:list-item",
+        "text:note",
+        "text:note-body",
+        "table:table",
+        "table:table-row",
+        "table:table-cell",
+        "draw:page",
+        "pres:notes",
+        "text:s",
+        "text:tab",
+        "office:annotation",
+        "draw:frame",
+    ]
+)
+BODIES = st.recursive(
+    st.text(
+        st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufffe\uffff"), max_size=8
+    ).map(escape),
+    lambda inner: st.builds(
+        lambda tag, parts, count: (
+            f'<{tag} table:number-columns-repeated="{count}" table:number-rows-repeated="{count}">{"".join(parts)}</{tag}>'
+        ),
+        TAGS,
+        st.lists(inner, max_size=4),
+        st.integers(-1, 20_000),
+    ),
+    max_leaves=20,
+)
+
+
+@given(BODIES, st.sampled_from(["text", "spreadsheet", "presentation"]))
+@example("<text:p><text:note-body><text:p>a</text:p></text:p></text:note-body>", "text")
+def test_any_body_is_text_or_a_conversion_error(body: str, kind: str) -> None:
+    """Elements in any order, at any depth."""
+    data = document(body, OPENDOCUMENT[0], kind)
+    try:
+        found = convert("a.odt", data)
+    except ConversionError as error:
+        assert error.code in ("empty", "broken")
+        return
+    assert found.text.strip() and found == convert("a.odt", data)
+
+
+# -- books -----------------------------------------------------------------------------------------------------------
+
+CONTAINER = '<container xmlns="urn:c"><rootfiles><rootfile full-path="OEBPS/b.opf"/></rootfiles></container>'
+PACKAGE = (
+    '<package xmlns:dc="http://purl.org/dc/elements/1.1/"><metadata><dc:title>A Book</dc:title></metadata><manifest>'
+    '<item id="1" href="one.xhtml"/><item id="2" href="two%20b.html"/><item id="n" href="nav.html"/></manifest>'
+    '<spine><itemref idref="2"/><itemref idref="1"/>{}</spine></package>'
+)
+
+
+def book(more: str = "", **parts: str) -> bytes:
+    """Return a book of two pages, the second of them first."""
+    pages = {
+        "OEBPS/one.xhtml": "<h1>One</h1><p>First.",
+        "OEBPS/two b.html": "<p>Second.",
+        "OEBPS/nav.html": "no page",
+    }
+    written = io.BytesIO(
+        packed(mimetype="application/epub+zip", **{"META-INF__container_xml": CONTAINER}, **parts)
+    )
+    with zipfile.ZipFile(written, "a") as archive:
+        for name, page in {**pages, "OEBPS/b.opf": PACKAGE.format(more)}.items():
+            archive.writestr(name, page)
+    return written.getvalue()
+
+
+def test_a_book_is_read_in_its_order() -> None:
+    """The spine decides, not the names."""
+    found = convert("a.epub", book())
+    assert (found.text, found.title, found.notes) == ("Second.\n\n# One\n\nFirst.", "A Book", ())
+    assert convert("a.epub", book('<itemref idref="no"/>')).notes == ("a page of the book is missing",)
+
+
+def test_a_book_with_encrypted_pages_says_so() -> None:
+    """Encrypted fonts do not matter."""
+    fonts = {"META-INF__encryption_xml": "<a uri='OEBPS/font.otf'/>"}
+    assert convert("a.epub", book(**fonts)).title == "A Book"
+    with pytest.raises(ConversionError, match="protected against copying"):
+        convert("a.epub", book(**{"META-INF__encryption_xml": "<a uri='OEBPS/one.xhtml'/>"}))
+
+
+def test_the_text_of_a_book_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is left out is said."""
+    monkeypatch.setattr("paor.tools.documents.convert.formats.epub._CHARS_MAX", 10)
+    found = convert("a.epub", book())
+    assert (found.text, len(found.notes)) == ("Second.", 1)
+
+
+# -- RTF -------------------------------------------------------------------------------------------------------------
+
+
+def test_rtf_gives_text_and_tables() -> None:
+    """Characters in any of its three forms."""
+    data = rb"{\rtf1\ansi\ansicpg1252{\info{\title An offer}}K\'e4se f\u252?r 5 \u8364?\par\par "
+    data += rb"\trowd Item\cell Price\cell\row \trowd Nut\cell 2\cell\row After\par}"
+    found = convert("a.rtf", data)
+    assert found.text == "Käse für 5 €\n\n| Item | Price |\n| --- | --- |\n| Nut | 2 |\n\nAfter"
+    assert (found.title, found.mime) == ("An offer", "application/rtf")
+    assert convert("a", data) == found
+
+
+@given(st.text(alphabet=r"\{}'abcdefu09 -*;|" + "\n", max_size=200))
+def test_any_rtf_is_text_or_a_conversion_error(body: str) -> None:
+    """Of whatever a hand may write."""
+    data = b"{\\rtf1 " + body.encode()
+    try:
+        assert convert("a.rtf", data).text.strip()
+    except ConversionError as error:
+        assert error.code in ("empty", "broken")

@@ -1,0 +1,154 @@
+"""
+Convert documents in a process of their own: a clock, a bound on memory, and a run that is to stop all end it.
+
+A file can be made so that reading it takes hours or all memory, and the libraries that read PDF are written in C. So
+every format but small plain texts is read by a process that has no keys and no open files, and is killed when its time
+is up. It reads one document after the other; after a failure the next document gets a new process. Documents go in and
+texts come out as bytes and JSON over pipes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotYet
+from types import TracebackType
+from typing import Any, Self
+
+from ....states.settings.limits import Limits
+from .formats.conversion import ConversionError, Converted
+from .registry import SIZE_MAX, convert, is_plain, shown
+
+_POLL_S = 0.1
+_PLAIN_BYTES = 1_000_000
+"""Plain texts up to this size are read without a process; the time that takes grows with their size only."""
+_MODULE = "paor.tools.documents.convert.worker"
+_KEPT = (
+    "LD_LIBRARY_PATH",
+    "DYLD_LIBRARY_PATH",
+    "PYTHONHOME",
+    "PYTHONPYCACHEPREFIX",
+    "PYTHONDONTWRITEBYTECODE",
+    "SYSTEMROOT",
+)
+"""All of the environment that the process sees, beside the path of modules: what a Python may need to start."""
+
+
+def _never() -> str | None:
+    return None
+
+
+class Converter:
+    """
+    Converts the documents of one call; a context manager, whose end is the end of the process. Not for several threads.
+
+    Args:
+        limits: `Limits.document_time_s` and `Limits.document_memory_bytes` of one document.
+        stopped: Asked ten times a second; a text says why reading is to stop at once.
+    """
+
+    def __init__(self, limits: Limits | None = None, stopped: Callable[[], str | None] = _never) -> None:
+        self._limits, self._stopped = limits or Limits(), stopped
+        self._process: subprocess.Popen[bytes] | None = None
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="paor-convert")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end()
+        self._pool.shutdown()
+
+    def __call__(self, name: str, data: bytes, *, mime: str | None = None) -> Converted:
+        """
+        Return the text of one document, as `registry.convert` does.
+
+        Raises:
+            ConversionError: As there; also ``too_slow``, ``stopped``, and ``too_large`` when memory did not suffice.
+        """
+        if len(data) > SIZE_MAX or (len(data) <= _PLAIN_BYTES and is_plain(name, data, mime)):
+            return convert(name, data, mime=mime)
+        if (reason := self._stopped()) is not None:
+            raise ConversionError("stopped", f"{shown(name)} was not read: {reason}")
+        try:
+            answer = self._ask(name, data, mime)
+        except BaseException:
+            self._end()
+            raise
+        if "code" in answer:
+            self._end()
+            raise ConversionError(answer["code"], answer["message"])
+        return Converted(**answer | {"notes": tuple(answer["notes"])})
+
+    def _ask(self, name: str, data: bytes, mime: str | None) -> dict[str, Any]:
+        """Return what the process answers: the fields of `Converted`, or a code and a message."""
+        limit_s = self._limits.document_time_s
+        process = self._process = self._process or self._started()
+        head = json.dumps({"name": name, "mime": mime, "bytes": len(data)}).encode() + b"\n"
+        given_up = time.monotonic() + limit_s
+        answer: Future[bytes] = self._pool.submit(_exchange, process, head, data)
+        while True:
+            try:
+                line = answer.result(_POLL_S)
+                break
+            except NotYet:
+                if (reason := self._stopped()) is not None:
+                    raise ConversionError(
+                        "stopped", f"{shown(name)} was not read to its end: {reason}"
+                    ) from None
+                if time.monotonic() > given_up:
+                    message = f"takes more than {limit_s:g} seconds to read and was given up (document_time_s); split it"
+                    raise ConversionError("too_slow", f"{shown(name)} {message}") from None
+        try:
+            found: dict[str, Any] = json.loads(line)
+        except ValueError:
+            memory = f"{self._limits.document_memory_bytes:,} bytes of memory (document_memory_bytes)"
+            message = f"ended the process that read it: it is damaged, or needs more than {memory}"
+            raise ConversionError("broken", f"{shown(name)} {message}") from None
+        return found
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        """Start a process; it inherits nothing but three pipes and the path of modules."""
+        bounds = (str(self._limits.document_time_s), str(self._limits.document_memory_bytes))
+        kept = {key: os.environ[key] for key in _KEPT if key in os.environ}
+        path = os.pathsep.join(map(os.path.abspath, sys.path))
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", _MODULE, *bounds],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=kept | {"PYTHONPATH": path, "PYTHONHASHSEED": "0", "PYTHONUTF8": "1"},
+            start_new_session=True,
+        )
+
+    def _end(self) -> None:
+        """End the process, whatever it does."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait()
+            for pipe in (process.stdin, process.stdout):
+                try:
+                    if pipe is not None:
+                        pipe.close()
+                except OSError:  # what was still to be written has no reader any more
+                    pass
+
+
+def _exchange(process: subprocess.Popen[bytes], head: bytes, data: bytes) -> bytes:
+    """Return the line with which the process answers; nothing when it has died."""
+    assert process.stdin is not None and process.stdout is not None
+    try:
+        process.stdin.write(head)
+        process.stdin.write(data)
+        process.stdin.flush()
+        return process.stdout.readline()
+    except OSError:
+        return b""
