@@ -65,7 +65,7 @@ def _raw_task(raw: object, index: int) -> object:
     if isinstance(criteria := task.get("success_criteria"), list):
         task["success_criteria"] = [text for text in criteria if not isinstance(text, str) or text.strip()]
     if isinstance(task.get("objective"), str):
-        task["objective"] = task["objective"].strip()
+        task["objective"] = task["objective"].strip() or str(task["id"])
     return task
 
 

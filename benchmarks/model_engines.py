@@ -1,0 +1,164 @@
+"""
+The engines of `models.py`: each takes a task, its world and a server, and says how the run ended.
+
+All get the task's words, the same tools (names, types, docstrings), the same server, sampling and longest reply. Beyond that:
+
+| engine | is given |
+|---|---|
+| ``paor`` | the default profile and limits (at most 5 actions), the built-in tools only for an attached document, a policy for a denied tool |
+| ``native`` | the same, with the profile ``native`` |
+| ``pydantic-ai`` | `Agent` with the tools and the instructions `HINT`, at most 12 requests |
+| ``openai-agents`` | `Agent` and `Runner` with the tools and the instructions `HINT`, at most 12 turns, no tracing |
+
+The peers get an attached document as text in the prompt. They have no policy: a denied tool answers that the policy does not
+permit it. Retries and everything else are as their makers set them.
+"""
+
+import asyncio
+import functools
+import importlib.metadata
+import os
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from types import MethodType
+from typing import Any
+
+from model_tasks import ONCE, TOOLS, Ended, Task, World
+
+from paor import Engine, Journal, OpenAIModel, Policy, Tool, UsageError, tool
+
+HINT = "Answer as soon as you have the result."
+REQUESTS_MAX = 12
+INVALID = ("reselect", "respecify", "reassess")
+"""Triggers of rows after which the same question is asked again."""
+
+
+def api_key() -> str:
+    """Return the key of the server that is measured; a server of one's own needs none."""
+    return os.environ.get("OPENAI_API_KEY") or "none"
+
+
+def run_paor(task: Task, world: World, url: str, model: str, journal: Path, profile: str | None) -> Ended:
+    """Run a task in paor; *journal* is a file that is not there yet."""
+    tools: list[Tool] = [
+        tool(name, effect="once" if name in ONCE else "read")(MethodType(TOOLS[name], world))
+        for name in task.tools
+    ]
+    client = OpenAIModel(model, base_url=url, api_key=api_key(), timeout_s=600)
+    policy = Policy(deny=task.denied)
+    documents = [task.document] if task.document else []
+    with Journal(journal) as book:
+        engine = Engine(client, tools, book, policy=policy, builtins=bool(documents))
+        result = engine.run(task.objective, documents=documents, profile=profile)
+        rows = book.transitions(result.run_id)
+    refused = sum(bool(row.outcome.get("invalid")) or row.trigger in INVALID for row in rows)
+    return Ended(result.state, result.reason or "", result.answer, refused)
+
+
+def knows_profile(name: str) -> bool:
+    """Whether this paor has a profile of that name."""
+    with Journal(":memory:") as journal:
+        try:
+            Engine("offline", journal=journal).stream("look", profile=name)
+        except UsageError:
+            return False
+    return True
+
+
+def peer_tools(task: Task, world: World) -> dict[str, Callable[..., Any]]:
+    """Return the functions of a task by the names that a provider's interface allows; a denied one only refuses."""
+    return {name.replace(".", "_"): _function(name, task, world) for name in task.tools}
+
+
+def _function(name: str, task: Task, world: World) -> Callable[..., Any]:
+    method = MethodType(TOOLS[name], world)
+    if name not in task.denied:
+        return method
+
+    @functools.wraps(method)
+    def refuse(*_: Any, **__: Any) -> str:
+        return "Not permitted: the policy denies this tool."
+
+    return refuse
+
+
+def peer_prompt(task: Task) -> str:
+    """Return the objective, with the attached document below it."""
+    return task.objective + (f"\n\n# {task.document[0]}\n{task.document[1]}" if task.document else "")
+
+
+def run_pydantic_ai(task: Task, world: World, url: str, model: str) -> Ended:
+    """Run a task in pydantic-ai."""
+    from pydantic_ai import Agent
+    from pydantic_ai import Tool as PeerTool
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.providers.openai import OpenAIProvider
+    from pydantic_ai.usage import UsageLimits
+
+    client = OpenAIChatModel(model, provider=OpenAIProvider(base_url=url, api_key=api_key()))
+    tools = [PeerTool(function, name=name) for name, function in peer_tools(task, world).items()]
+    agent = Agent(client, tools=tools, instructions=HINT)
+    limits = UsageLimits(request_limit=REQUESTS_MAX)
+    return Ended("Done", "", agent.run_sync(peer_prompt(task), usage_limits=limits).output)
+
+
+def run_openai_agents(task: Task, world: World, url: str, model: str) -> Ended:
+    """Run a task in openai-agents."""
+    from agents import Agent, OpenAIChatCompletionsModel, RunConfig, Runner, function_tool
+    from openai import AsyncOpenAI
+
+    async def run() -> str:
+        async with AsyncOpenAI(base_url=url, api_key=api_key()) as client:
+            agent = Agent(
+                name="assistant",
+                instructions=HINT,
+                model=OpenAIChatCompletionsModel(model, client),
+                tools=[
+                    function_tool(function, name_override=name)
+                    for name, function in peer_tools(task, world).items()
+                ],
+            )
+            config = RunConfig(tracing_disabled=True)
+            ended = await Runner.run(agent, peer_prompt(task), max_turns=REQUESTS_MAX, run_config=config)
+            return str(ended.final_output)
+
+    return Ended("Done", "", asyncio.run(run()))
+
+
+PROFILES = {"paor": None, "native": "native"}
+"""Engines that are paor, with the profile that each uses."""
+
+PEERS = {
+    "pydantic-ai": (run_pydantic_ai, "pydantic_ai", "pydantic-ai-slim[openai]"),
+    "openai-agents": (run_openai_agents, "agents", "openai-agents"),
+}
+"""The others: what runs a task, the module that it needs, and what to install."""
+
+ENGINES = (*PROFILES, *PEERS)
+
+
+def missing(engine: str) -> str:
+    """Return why an engine cannot run here, in one line; empty if it can."""
+    if engine in PEERS:
+        _, module, package = PEERS[engine]
+        return "" if find_spec(module) else f"{engine} is skipped: pip install '{package}'"
+    profile = PROFILES[engine]
+    if profile and not knows_profile(profile):
+        return f"{engine} is skipped: this paor has no profile {profile!r}"
+    return ""
+
+
+def version_of(engine: str) -> str:
+    """Return the version of an engine's package."""
+    return importlib.metadata.version(PEERS[engine][2].partition("[")[0] if engine in PEERS else "paor")
+
+
+def run_engine(engine: str, task: Task, world: World, url: str, model: str, journal: Path) -> Ended:
+    """Run a task; an exception that ends it is how it ended."""
+    try:
+        if engine in PEERS:
+            return PEERS[engine][0](task, world, url, model)
+        return run_paor(task, world, url, model, journal, PROFILES[engine])
+    except Exception as error:  # noqa: BLE001  (whatever a library raises is how the run ended)
+        return Ended("Failed", type(error).__name__, "")
