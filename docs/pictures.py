@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from paor import Engine, Journal, Policy, ScriptedModel, SeededIds, SteppingClock, Tool, diagram, tool
+from paor import Engine, Journal, Limits, Policy, ScriptedModel, SeededIds, SteppingClock, Tool, diagram, tool
 from paor.fsm.diagrams.overlays import coverage_of
 
 CONTINUE = {"decision": "continue", "reason": "the customer has not been told"}
@@ -68,6 +68,7 @@ def record(path: Path) -> tuple[str, ...]:
             ids=SeededIds(number),
             clock=SteppingClock(),
             policy=Policy(approvals=("mail.*",)),
+            limits=Limits(completion_review="model"),
         )
         with engine:
             run_id = engine.run(OBJECTIVE).run_id

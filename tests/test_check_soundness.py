@@ -53,7 +53,8 @@ LARGE = {
         "max_blocked_calls": 3,
     }.items()
 }
-CUT = {world.name: world for world in worlds_of({"react": Limits(**LARGE), "planner": Limits(**LARGE)})}  # type: ignore[arg-type]
+OWN = Limits(**LARGE)  # type: ignore[arg-type]
+CUT = {world.name: world for world in worlds_of({"react": OWN, "planner": OWN, "native": OWN})}
 
 
 @lru_cache(maxsize=4)

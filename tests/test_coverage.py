@@ -168,8 +168,9 @@ def test_of_the_shipped_table_what_no_journal_can_hold_is_left_out() -> None:
     assert {(empty.rows[one.place].trigger, one.guard, one.value) for one in left_out} == {
         ("provide", "answer_valid", False),
         ("reselect", "selection_ok", True),
+        ("withhold", "tools_offered", False),
     }
-    assert len(left_out) == 4
+    assert len(left_out) == 5
     assert (empty.percent, empty.rows_percent, empty.guards_percent) == (0, 0, 0)
     assert len(empty.missing_rows) == len(ROWS) and empty.missing_outcomes == empty.possible
 
@@ -199,7 +200,8 @@ def test_of_the_shipped_table_the_machine_comes_to_everything_else() -> None:
 
 
 def test_rows_that_share_phases_and_trigger_are_told_apart_by_their_guards() -> None:
-    approval = {"hard_stop": False, "approval_needed": True, "elicitations_left": True}
+    before = {"hard_stop": False, "repeated_read": False, "action_allowed": True, "tools_offered": True}
+    approval = {**before, "approval_needed": True, "elicitations_left": True}
     argument = {**approval, "approval_needed": False, "argument_missing": True}
     found = coverage(
         Taken(0, "Specifying", "wait", "Specifying", guards) for guards in (approval, argument, argument)
@@ -216,6 +218,9 @@ def test_rows_that_share_phases_and_trigger_are_told_apart_by_their_guards() -> 
     }
     assert seen == {
         ("hard_stop", "hard_stop"): (0, 3),
+        ("repeated_read", "repeated_read"): (0, 3),
+        ("repeated_read", "action_allowed"): (3, 0),
+        ("repeated_read", "tools_offered"): (3, 0),
         ("approval_needed", "approval_needed"): (1, 2),
         ("approval_needed", "elicitations_left"): (3, 0),
         ("argument_missing", "argument_missing"): (2, 0),

@@ -103,7 +103,7 @@ def test_a_part_is_named_with_whatever_it_depends_on(plain: dict[str, str]) -> N
             "return NOTHING",
             {"phase.Executing"},
         ),
-        ("prompts/building/builder.py", 'memory.hint or ""', '""', {"core.prompts"}),
+        ("prompts/building/builder.py", 'run.memory.hint or ""', '""', {"core.prompts"}),
     )
     for path, old, new, parts in cases:
         assert changed(plain, path, old, new) == parts, (path, old)

@@ -589,13 +589,15 @@ def test_the_order_of_rows_templates_and_schemas_are_seen(monkeypatch: pytest.Mo
     """What is no code of a phase has parts of its own."""
     from paor.fsm.machine import table
     from paor.fsm.versioning import fingerprints
+    from paor.prompts.parsing.reply_forms import answer_form
     from paor.states.run.spec import Spec
 
     before = fingerprints.rows_and_schemas.__wrapped__("double")
     rows = list(table.ROWS)
     rows[0], rows[1] = rows[1], rows[0]
     monkeypatch.setattr(fingerprints, "ROWS", tuple(rows))
-    monkeypatch.setattr(fingerprints, "reply_schema", lambda kind: {"type": kind})
+    forms = dict.fromkeys(fingerprints.KINDS, (answer_form(),))
+    monkeypatch.setattr(fingerprints, "example_forms", lambda stage: forms)
     after = fingerprints.rows_and_schemas.__wrapped__("double")
     changed = {part for part in after if after[part] != before[part]}
     assert {f"row.{row.source}.{row.trigger}" for row in rows[:2]} <= changed

@@ -154,6 +154,7 @@ def test_a_changed_template_is_refused_with_the_rows_that_used_it(tmp_path: Path
     assert told["prompt.selection"] == "prompt.selection has changed; used by rows 0, 5; may be used again"
     assert told["prompt.refinement"] == "prompt.refinement has changed; used by row 4; may be used again"
     assert told["prompt.review"] == "prompt.review has changed; may be used"
+    assert told["prompt.answer"] == "prompt.answer has changed; may be used"
     assert told["prompt.plan"] == "prompt.plan has changed; never used by this run"
     assert list(told)[-3:] == ["prompt.plan", "prompt.task_plan", "prompt.turn"], (
         "what does not matter comes last"

@@ -178,6 +178,17 @@ def test_a_plans_steps_are_made_as_they_are_planned(tmp_path: Path, mode: str) -
     assert (calls, world.count("withhold")) == ([1, 1], 0)
 
 
+def test_a_run_that_may_ask_nobody_is_not_stuck_for_a_call_that_is_not_made(tmp_path: Path) -> None:
+    """The one question that it may ask was for the first call; the second one needs no yes."""
+    policy, limits = Policy(approvals=("notes.*",)), Limits(max_elicitations=1)
+    with World(tmp_path, [*AGAIN, SAID], [reading([])], policy=policy, limits=limits) as world:
+        waiting = world.run()
+        result = world.engine.resume(waiting.run_id, answer={"approve": True})
+        check(world)
+    assert (result.state, result.answer) == ("Done", SAID["answer"])
+    assert world.triggers.count("wait") == 1
+
+
 def test_nobody_is_asked_to_approve_a_call_that_is_not_made(tmp_path: Path) -> None:
     """One approval for the first call, none for its repeat."""
     calls: list[int] = []

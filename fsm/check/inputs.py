@@ -217,7 +217,9 @@ def _turns(run: Run) -> Iterator[Reply]:
     new = f"n{run.counters.action}"
     for name, text in _texts(run):
         yield f"{name} call", _turn(_step(CALL, text=text)), name == "new"
+    yield "a call of the tool that reads", _turn(_step(READ)), False
     yield "two calls", _turn(_step(CALL, text=new), _step(CALL, text=f"{new} too")), False
+    yield "two calls, the second reads", _turn(_step(CALL, text=new), _step(READ)), False
     yield "a denied call", _turn(_step(DENIED, text=new)), False
     yield "a call of an unknown tool", _turn(_step("check.unknown", text=new)), False
     yield "an unsafe call", _turn(_step(CALL, text="x", url="file:///etc/passwd")), False

@@ -88,7 +88,8 @@ def _memory(run: Run) -> Hashable:
             chosen = origin, selection.tool, selection.is_bare, selection.arguments is None
         if intent is not None:
             proposed = intent.tool, intent.key in memory.window
-        return chosen, proposed, None if reply is None else _answer(run, reply)
+        before = run.spec.native and _has_succeeded(run)  # within a turn of several calls; else it is set anew
+        return chosen, proposed, before, None if reply is None else _answer(run, reply)
     if run.state == EXECUTING:
         settled = reply.action if reply is not None and reply.action in ("done", "fail") else None
         return intent is None or intent.tool, origin, settled
@@ -101,24 +102,24 @@ def _memory(run: Run) -> Hashable:
         if run.counters.formatted:
             return origin, review.status if review is not None else None
         return origin, _completion(run)
-    return _last_failed(run) if run.state == PLANNING else None
+    return _has_succeeded(run) if run.state == PLANNING else None
 
 
 def _completion(run: Run) -> Hashable:
     """Return what a completion review, by a model or by code, finds beside the reply."""
     if not run.counters.concluded:
         check = run.memory.check if run.spec.limits.completion_review == "rules" else None
-        return _last_failed(run), check.status if check is not None else None
+        return _has_succeeded(run), check.status if check is not None else None
     if not decided_by_rules(run):
-        return bool(draft_of(run)), _last_failed(run)
+        return bool(draft_of(run)), _has_succeeded(run)
     review = review_by_rules(run)
     return "rules", review.status if review is not None else run.counters.stop
 
 
-def _last_failed(run: Run) -> bool:
-    """Return whether the last action failed: then a review that says ``failed`` has something to point to."""
+def _has_succeeded(run: Run) -> bool:
+    """Return whether the last action succeeded: then an answer is drawn from it, which a review cannot simply call failed."""
     observed = run.memory.observation
-    return observed is not None and not observed.success
+    return observed is not None and observed.success
 
 
 def _answer(run: Run, reply: Answer) -> Hashable:

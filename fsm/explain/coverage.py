@@ -8,7 +8,7 @@ Coverage: which rows of the table were taken, and which guards were seen true an
   guards has four outcomes. One is covered when the row was tried, taken or not, while the guard had this value: the
   rows before did not fit, and this or a later one was taken. An outcome that can never stand in a journal is no
   part of the sum (see `possible_outcomes`): of the table that is shipped an ``answer_valid`` that is false in the
-  ``provide`` rows, which no row follows, and one that no state comes to (`UNREACHED`). So 100 % can be reached.
+  ``provide`` rows, which no row follows, and two that no state comes to (`UNREACHED`). So 100 % can be reached.
 
 What a record says is believed only as far as the table allows it: a step that the table does not have, or whose
 recorded guards choose another row, is counted as `Coverage.foreign` and covers nothing.
@@ -47,12 +47,14 @@ Step = tuple[str, str, str]
 Literal = tuple[str, bool]
 """A guard and a value of it."""
 
-UNREACHED = frozenset({("Planning", "reselect", "selection_ok", True)})
+UNREACHED = frozenset(
+    {("Planning", "reselect", "selection_ok", True), ("Specifying", "withhold", "tools_offered", False)}
+)
 """
 Source and trigger of the shipped rows with the values of guards that no state comes to: a run without a step left ends in
-Reviewing and does not plan again (with native calls it may answer, and calls are refused), so a selection that is fine is
-always taken. The exploration of `paor check` over all states of the shipped machine finds these and no others; a test holds
-that.
+Reviewing and does not plan again (with native calls and withheld tools it may answer, and calls are refused), so a selection that is
+fine is always taken; and once the tools are withheld, nothing can be selected in the same attempt. The exploration of
+`paor check` over all states of the shipped machine finds these and no others; a test holds that.
 """
 
 WORK_MAX = 200_000

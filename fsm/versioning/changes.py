@@ -27,7 +27,9 @@ from .fingerprints import UNREADABLE, fingerprints_of, given_fingerprints, row_p
 
 _SHOWN = 6
 _CHOOSING = frozenset((PLANNING, SPECIFYING))
-_PROMPTED = frozenset(("selection", "parameters", "refinement", "review", "plan", "task_plan", "turn"))
+_PROMPTED = frozenset(
+    ("selection", "parameters", "refinement", "review", "plan", "task_plan", "answer", "turn")
+)
 _CODE_PHASES = {"plans": _CHOOSING, "schemas": _CHOOSING, "results": frozenset((EXECUTING,))}
 """Phases in which a part of the shared code is used; any other is used in all of them."""
 
@@ -246,6 +248,8 @@ class _Ahead(_Use):
             return False
         if not spec.plans and (row.source, trigger) == (REVIEWING, "next_step"):
             return False
+        if trigger == "withhold":
+            return self.reads
         if row.source != REVIEWING or run.memory.flow is not None:
             return True
         if trigger == "format":
@@ -266,6 +270,12 @@ class _Ahead(_Use):
         spec = self.run.spec
         return bool(spec.final_format and spec.formatter is not None and not self.run.counters.formatted)
 
+    @property
+    def reads(self) -> bool:
+        """Whether it may repeat a call that only reads, so that its tools are withheld."""
+        spec, formatted = self.run.spec, self.run.counters.formatted
+        return spec.mode == "react" and not formatted and any(tool.effect == "read" for tool in spec.tools)
+
     def _kinds(self) -> Iterator[str]:
         """Yield the kinds of requests to a model that may come."""
         run = self.run
@@ -274,6 +284,8 @@ class _Ahead(_Use):
             yield "turn"
         elif plans:
             yield "selection" if react else "plan" if run.spec.task else "task_plan"
+        if plans and self.reads:
+            yield "answer"
         if react and SPECIFYING in self.phases and (plans or not run.counters.formatted):
             yield "parameters"
         if REVIEWING in self.phases and not run.counters.formatted:

@@ -189,7 +189,7 @@ def _runs(journal: Journal) -> None:
 
 
 def _of_every_mode(engine: Any) -> None:
-    """React, batch and planner; failed, refused and formatted."""
+    """React, batch and planner; failed, refused, repeated and formatted."""
     criteria = ["every page is read", "the dates are listed"]
     first = engine(REACT, prompts=None).run(
         "How long does a delivery take?", success_criteria=criteria, language="en"
@@ -200,6 +200,8 @@ def _of_every_mode(engine: Any) -> None:
         "Read \N{SNOWMAN}"
     )
     engine({"selection": ["no JSON"]}).run("Fail")
+    known = {"parameters": [values(page=1)], "answer": [{"answer": "Ten days."}]}
+    engine({**REACT, "selection": [select()], **known}).run("Read it twice")
     plan = {"intention": "read", "steps": [step(page=1), step("notes.send", text="$step[0].output")]}
     engine({"plan": [plan, {"steps": []}], "review": [SUCCESS]}, send).run(
         "Plan", mode="planner", final_format="md"

@@ -12,7 +12,7 @@ from .run_summary import change_of
 from .text import NARROW, SLIM, Cell, Column, arrow, count, cut, duration, width
 
 TRIGGER_STYLES = {"finish": "good", "fail": "bad", "wait": "warn"} | dict.fromkeys(
-    ("reselect", "respecify", "refuse", "retry_step", "reassess", "retry"), "warn"
+    ("reselect", "withhold", "respecify", "refuse", "retry_step", "reassess", "retry"), "warn"
 )
 
 
@@ -101,6 +101,9 @@ _EXPECTED = frozenset(
 )
 
 
+_GRANTED = ("action_allowed", "tools_offered")
+"""Guards that say no more than that nothing was in the way."""
+
 _LEADING_ON = {
     PLANNING: ("select", "reselect"),
     SPECIFYING: ("specify", "respecify"),
@@ -113,7 +116,7 @@ def deciding(source: str, trigger: str, dest: str, guards: Mapping[str, bool]) -
     """
     Return the guards that explain why a row was taken, as ``NAME`` and ``not NAME``; nothing for the usual way.
 
-    For a row with guards its own, without those that only say that a limit was not reached; for the last row of a phase
+    For a row with guards its own, without those that only say that nothing was in the way; for the last row of a phase
     those that kept the rows before from fitting.
     """
     if trigger in _EXPECTED:
@@ -122,7 +125,7 @@ def deciding(source: str, trigger: str, dest: str, guards: Mapping[str, bool]) -
     for row in ROWS:
         if (row.source, row.trigger, row.dest) == (source, trigger, dest) and facts.issuperset(row.guards):
             if row.guards:
-                return [name for name in row.guards if not name.endswith("_left")]
+                return [name for name in row.guards if name not in _GRANTED and not name.endswith("_left")]
             break
     near = _LEADING_ON.get(source, ())
     if source == REVIEWING:

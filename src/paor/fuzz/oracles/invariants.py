@@ -174,10 +174,10 @@ def said_is_what_counts(seen: Seen) -> bool:
 
 
 def draft_stands(seen: Seen) -> bool | None:
-    """Whether a review that says failed does not count: there is an answer, and nothing it can point to; None: unknown."""
-    if "0" in str(seen.row.counters.get("criteria", "")) or seen.failed is True or seen.draft is False:
+    """Whether a review that says failed does not count: there is an answer from an action that succeeded, and no open criterion."""
+    if "0" in str(seen.row.counters.get("criteria", "")) or seen.succeeded is False or seen.draft is False:
         return False
-    return True if seen.draft and seen.failed is False else None
+    return True if seen.draft and seen.succeeded else None
 
 
 def reviewed_by_code(seen: Seen) -> bool | None:

@@ -62,7 +62,7 @@ class Seen:
         approved: Whether a person has said yes to the call that comes next.
         success: Whether a completion review has said success, or did not have to be asked for.
         draft: Whether the model has given an answer when it stopped; None when that is not known.
-        failed: Whether the last action of this attempt failed; None when that is not known.
+        succeeded: Whether the last action succeeded, once one was observed since it was selected; None when that is not known.
         met: Criteria that were said to be met.
         call: Of the newest row, the call that the run is about: tool and arguments.
         last: Trigger of the row before, and how often it came in a row.
@@ -88,7 +88,7 @@ class Seen:
     approved: bool = False
     success: bool = False
     draft: bool | None = False
-    failed: bool | None = False
+    succeeded: bool | None = False
     met: set[str] = field(default_factory=set)
     call: tuple[str, Mapping[str, Any]] | None = None
     last: tuple[str, int] = ("", 0)
@@ -170,7 +170,7 @@ class Seen:
                 self.success = True  # it was held to what may lead there
             case "execute":
                 self.errors = 0 if row.outcome.get("ok") else self.errors + 1
-                self.failed = not row.outcome.get("ok")
+                self.succeeded = bool(row.outcome.get("ok"))
             case "specify":
                 self.refused = 0
             case "refuse":
@@ -178,17 +178,17 @@ class Seen:
                 blocked = not denied and bool(row.guards.get("duplicate"))
                 self.blocked += blocked
                 self.refused = 0 if denied or blocked else self.refused + 1
-                self.failed = True if self.spec.mode == "react" else None
+                self.succeeded = None if self.spec.plans else False
             case "next_step":
                 self.place += 1
             case "select":
                 steps = reply.means.get("steps") if reply is not None and reply.good else None
                 self.plan, self.place = (list(steps) if steps is not None else None), 0
-                self.failed = False
+                self.succeeded = False
 
     def _draft_of(self, reply: Said | None) -> bool | None:
         """Return whether a stop came with an answer, None when that is not known."""
-        if self.spec.mode != "react" or reply is None or not reply.good or "answer" not in reply.means:
+        if self.spec.plans or reply is None or not reply.good or "answer" not in reply.means:
             return None
         return reply.means.get("decision") != "continue" and bool(str(reply.means["answer"]).strip())
 
