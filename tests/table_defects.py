@@ -222,7 +222,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect("stops where nothing stops", negated(PLANNING, "fail", "hard_stop"), "done_unreachable"),
     Defect("retried once none is left", negated(REVIEWING, "retry", "retries_left"), "false_reason"),
     Defect("duplicates alone are made", negated(SPECIFYING, "specify", "not duplicate"), "needless_refusal"),
-    Defect("any first call withholds the tools", without(SPECIFYING, "withhold", "repeated_read"), "needless_repeat"),
+    Defect("any first call withholds the tools", without(SPECIFYING, "withhold", "result_known"), "needless_repeat"),
     Defect("a guard nobody knows", edited(PLANNING, "answer", guards=("answered",)), "unknown_name", ""),
     # guards
     Defect("every selection is allowed", guarded("action_allowed", _always), "unchecked_selection"),

@@ -200,7 +200,7 @@ def test_of_the_shipped_table_the_machine_comes_to_everything_else() -> None:
 
 
 def test_rows_that_share_phases_and_trigger_are_told_apart_by_their_guards() -> None:
-    before = {"hard_stop": False, "repeated_read": False, "action_allowed": True, "tools_offered": True}
+    before = {"hard_stop": False, "result_known": False, "action_allowed": True, "tools_offered": True}
     approval = {**before, "approval_needed": True, "elicitations_left": True}
     argument = {**approval, "approval_needed": False, "argument_missing": True}
     found = coverage(
@@ -218,9 +218,9 @@ def test_rows_that_share_phases_and_trigger_are_told_apart_by_their_guards() -> 
     }
     assert seen == {
         ("hard_stop", "hard_stop"): (0, 3),
-        ("repeated_read", "repeated_read"): (0, 3),
-        ("repeated_read", "action_allowed"): (3, 0),
-        ("repeated_read", "tools_offered"): (3, 0),
+        ("result_known", "result_known"): (0, 3),
+        ("result_known", "action_allowed"): (3, 0),
+        ("result_known", "tools_offered"): (3, 0),
         ("approval_needed", "approval_needed"): (1, 2),
         ("approval_needed", "elicitations_left"): (3, 0),
         ("argument_missing", "argument_missing"): (2, 0),

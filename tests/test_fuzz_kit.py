@@ -434,7 +434,7 @@ BREAKS: dict[str, tuple[str, bool, list[dict[str, Any]]]] = {
         [start(), *ITERATION, STOP, judge("review", "failed")],
     ),
     "known_results_are_not_read_again": (
-        "repeated_read",
+        "result_known",
         False,
         [start(limits={"consecutive_limit": 3}), *ITERATION, GO, choose(), give(page=1)],
     ),

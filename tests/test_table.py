@@ -33,7 +33,7 @@ MEANT = """
 | | reselect | Planning | not selection_ok, selection_retries_left | asked again, once by default |
 | | fail | Failed | | selection_invalid |
 | Specifying | fail | Failed | hard_stop | |
-| | withhold | Planning | repeated_read, action_allowed, tools_offered | its result is known: the answer is asked for, without tools |
+| | withhold | Planning | result_known, action_allowed, tools_offered | its result is known: the answer is asked for, without tools |
 | | wait | Specifying | approval_needed or argument_missing (planner mode), elicitations_left | before the intent row |
 | | specify | Executing | parameters_valid, parameters_safe, action_allowed, not duplicate | defaults filled; this row **is** the intent to execute |
 | | respecify | Specifying | not parameters_ok, not duplicate, parameter_retries_left | asked again |

@@ -58,7 +58,7 @@ def test_the_answer_is_asked_for_instead_of_the_same_call(tmp_path: Path) -> Non
     assert world.triggers[-4:] == ["select", "withhold", "answer", "finish"]
     row = world.rows[-3]
     assert (row.source, row.dest, row.counters["withheld"]) == ("Specifying", "Planning", 1)
-    assert row.guards | {"repeated_read": True, "action_allowed": True, "tools_offered": True} == row.guards
+    assert row.guards | {"result_known": True, "action_allowed": True, "tools_offered": True} == row.guards
     asked = world.model.calls[-1]
     assert (asked.kind, asked.schema) == ("answer", answer_form().schema)
     assert list(sections(asked)) == ["Objective", "Language", "Results, newest first", "Reply"]

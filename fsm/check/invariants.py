@@ -103,7 +103,7 @@ def _selection(taken: AppliedDecision) -> str | None:
 
 def _is_known(case: Case) -> bool:
     """Whether a call only repeats what the run has read, so that the answer is asked for in its place."""
-    return own.repeated_read(case) and own.action_allowed(case) and own.tools_offered(case)
+    return own.result_known(case) and own.action_allowed(case) and own.tools_offered(case)
 
 
 def _withheld(taken: AppliedDecision) -> str | None:

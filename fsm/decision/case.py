@@ -58,7 +58,7 @@ class Case(Struct):
         invalid: What is wrong with the parameters.
         unsafe: Which argument must not reach a tool.
         duplicate: Which duplicate rule the call breaks.
-        repeated: Whether the call only reads, and the run has its result already.
+        repeated: Whether the call needs not be made, since the run has its result: it only reads, or ends a native turn.
         intent: The call as it would be executed.
         approval: Whether a person must approve it.
         approval_id: What that approval would be for.

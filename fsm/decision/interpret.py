@@ -41,6 +41,7 @@ from .plan_mode import (
     read_planned,
     step_arguments,
     step_of,
+    steps_left_in_plan,
     unknown_documents,
 )
 from .progress import progress
@@ -265,13 +266,14 @@ def _propose(case: Case, kit: RunResources) -> None:
     action = run.counters.action + 1
     if selection.origin != "format" and not tool.repeat_allowed:
         limits, counters = limits_for(run.spec.limits, tool.duplicate_limits), run.counters
+        if (
+            run.spec.native and not tool.duplicate_limits
+        ):  # a turn that repeats a call has nothing else to say
+            limits = limits.model_copy(update={"block_repeated_success": True})
         succeeded = counters.errors == 0  # an executed call that succeeds sets it back
         case.duplicate = rule_broken(key, run.memory.window, counters.same_key, limits, succeeded=succeeded)
-        if (
-            (selection.origin == "model" or run.spec.native)
-            and tool.effect == "read"
-            and key in run.memory.outputs
-        ):
+        reads = selection.origin == "model" and tool.effect == "read"
+        if key in run.memory.outputs and (reads or (run.spec.native and not steps_left_in_plan(run))):
             again = succeeded and run.memory.window[-1:] == (key,) and not tool.duplicate_limits
             case.repeated = again or case.duplicate is not None
     name = "final_format" if selection.origin == "format" else tool.label

@@ -270,16 +270,16 @@ def _(case: Case, holds: bool) -> str:
     return f"the same call stands {made:,} times among the last {len(window):,}"
 
 
-def repeated_read(case: Case) -> bool:
-    """The call only reads, and repeats one whose result the run has."""
+def result_known(case: Case) -> bool:
+    """The call repeats one whose result the run has: it only reads, or ends a turn of the profile `native`."""
     return case.repeated
 
 
-@words(repeated_read)
+@words(result_known)
 def _(case: Case, holds: bool) -> str:
     if holds:
-        return "the same call stands in the history with its result, and it only reads"
-    return "no result of the same reading call is known"
+        return "the same call stands in the history with its result"
+    return "no result of the same call is known, or it may be made again"
 
 
 def tools_offered(case: Case) -> bool:

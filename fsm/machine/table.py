@@ -79,7 +79,7 @@ TABLE: tuple[Row, ...] = (
         SPECIFYING,
         "withhold",
         PLANNING,
-        ("repeated_read", "action_allowed", "tools_offered"),
+        ("result_known", "action_allowed", "tools_offered"),
         "its result is known: the tools are withheld, and the answer is asked for",
     ),
     Row(

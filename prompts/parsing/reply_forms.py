@@ -118,8 +118,8 @@ def one(*parts: Part) -> Form:
     return Form((("", parts),))
 
 
-_ANSWER = Part("answer", '"what the user is told, with its values"', text(None))
-"""Words that a small model copies make no answer: those say what it is, not that it is the answer."""
+_ANSWER = Part("answer", '"..."', text(None))
+"""Without words in its place: a small model copies them instead of answering."""
 
 
 # -- Stage 1 and 2 ------------------------------------------------------------------------------------------------
@@ -235,11 +235,11 @@ def _criteria(criteria: Sequence[str]) -> tuple[Part, ...]:
 
 def refinement_form(criteria: Sequence[str] = ()) -> Form:
     """Return the form of a refinement: the reason before the decision that it leads to."""
-    head = (Part("reason", '"one sentence"', text()), *_criteria(criteria))
+    head = (Part("reason", '"..."', text()), *_criteria(criteria))
     score = Part("score", "0.0 to 1.0", {"type": "number", "minimum": 0, "maximum": 1}, required=False)
     tail = (score,) if criteria else ()
     go_on, end = ({"const": decision} for decision in ("continue", "stop"))
-    hint = Part("hint", '"optional: the next subgoal"', {"type": "string", "maxLength": LINE}, required=False)
+    hint = Part("hint", '"..."', {"type": "string", "maxLength": LINE}, required=False)
     return Form(
         (
             ("When another action is needed: ", (*head, Part("decision", '"continue"', go_on), hint, *tail)),
@@ -253,7 +253,6 @@ def review_form(criteria: Sequence[str] = ()) -> Form:
     head = _criteria(criteria)
     improvements = Part("improvements", '["what to do better"]', items(text(), least=1))
     message = _ANSWER
-    why = Part("answer", '"what could not be done, and why"', text(None))
 
     def status(word: str) -> Part:
         return Part("status", f'"{word}"', {"const": word})
@@ -262,7 +261,7 @@ def review_form(criteria: Sequence[str] = ()) -> Form:
         (
             ("When the objective is reached: ", (*head, status("success"), message)),
             ("When another attempt can reach it: ", (*head, status("retry"), improvements)),
-            ("When it cannot be reached: ", (*head, status("failed"), why)),
+            ("When it cannot be reached: ", (*head, status("failed"), message)),
         )
     )
 
