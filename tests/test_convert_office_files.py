@@ -223,14 +223,6 @@ def test_office_files_are_checked_before_they_are_opened(name: str) -> None:
     assert failure(name, workbook([]) if name == "a.xlsx" else deck()).code in ("empty", "broken")
 
 
-def test_an_opendocument_file_is_named() -> None:
-    """It says what to do."""
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        archive.writestr("content.xml", "<x/>")
-    assert "OpenDocument" in failure("a.ods", packed.getvalue()).message
-
-
 # -- slides ----------------------------------------------------------------------------------------------------------
 
 

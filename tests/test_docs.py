@@ -240,5 +240,6 @@ def test_the_changelog_names_only_what_is_there() -> None:
     newest = page("CHANGELOG.md").partition("## [")[2].partition("\n## [")[0]
     for name in re.findall(r"`(?:paor\.)?([A-Z]\w+)(?:\.(\w+))?`", newest):
         found = getattr(paor, name[0])
-        fields = getattr(found, "model_fields", {})  # of a class of settings these are no attributes
+        # of a class of settings, or of a protocol, these are no attributes
+        fields = getattr(found, "model_fields", getattr(found, "__annotations__", {}))
         assert not name[1] or hasattr(found, name[1]) or name[1] in fields, name

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import Any
 
-from pydantic_core import from_json
+from pydantic import TypeAdapter
 from rich.cells import cell_len
 from rich.console import Console
 from rich.live import Live
@@ -173,10 +173,13 @@ def readable(said: str) -> str:
     if not text.startswith("{"):
         return said
     try:
-        data = from_json(text.removesuffix("```"), allow_partial="trailing-strings")
+        data = _OBJECT.validate_json(text.removesuffix("```"), experimental_allow_partial="trailing-strings")
     except ValueError:
         return said
     return "\n".join(_members(data))
+
+
+_OBJECT = TypeAdapter(dict[str, Any])
 
 
 def _members(data: Mapping[str, Any], lead: str = "") -> Iterator[str]:
