@@ -54,7 +54,7 @@ class Case:
     customer: str
 
     def choose(self, action: str, *fields: str, **more: Any) -> dict[str, Any]:
-        """Stage 1: choose an action and name the parameters that Stage 2 is to set."""
+        """Stage 1: choose an action and hint at the parameters that Stage 2 is to set."""
         schema = [{"name": name, "type": "string", "required": False, "description": ""} for name in fields]
         return {
             "action": action,
@@ -137,7 +137,7 @@ def _three_steps(case: Case) -> dict[str, Any]:
 def _answer_only(case: Case) -> dict[str, Any]:
     return {
         "request": "What are your opening hours?",
-        "replies": ({"action": None, "answer": "From 8 to 17, Monday to Friday."}, success()),
+        "replies": ({"action": None, "answer": "From 8 to 17, Monday to Friday."},),
     }
 
 
@@ -359,9 +359,10 @@ def _refund_cancelled(case: Case) -> dict[str, Any]:
 
 
 def _stuck(case: Case) -> dict[str, Any]:
-    same = [reply for _ in range(3) for reply in (*case.call("orders.find", order_id=case.order), go_on())]
+    lamp = [{"sku": "lamp", "quantity": 1}]  # a tool that only reads would lead to the answer instead
+    same = [reply for _ in range(3) for reply in (*case.call("stock.reserve", lines=lamp), go_on())]
     return {
-        "request": f"Where is {case.order}? Do not stop asking.",
+        "request": "Reserve a lamp. Do not stop trying.",
         "replies": tuple(
             same[:-1]
         ),  # the third call in a row is blocked, and one blocked call is enough here
