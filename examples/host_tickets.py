@@ -54,7 +54,7 @@ class Case:
     customer: str
 
     def choose(self, action: str, *fields: str, **more: Any) -> dict[str, Any]:
-        """Stage 1: choose an action and hint at the parameters that Stage 2 is to set."""
+        """Stage 1: choose an action and name the parameters that Stage 2 is to set."""
         schema = [{"name": name, "type": "string", "required": False, "description": ""} for name in fields]
         return {
             "action": action,
@@ -137,6 +137,7 @@ def _three_steps(case: Case) -> dict[str, Any]:
 def _answer_only(case: Case) -> dict[str, Any]:
     return {
         "request": "What are your opening hours?",
+        # an answer of the model's own is not reviewed
         "replies": ({"action": None, "answer": "From 8 to 17, Monday to Friday."},),
     }
 
@@ -359,10 +360,10 @@ def _refund_cancelled(case: Case) -> dict[str, Any]:
 
 
 def _stuck(case: Case) -> dict[str, Any]:
-    lamp = [{"sku": "lamp", "quantity": 1}]  # a tool that only reads would lead to the answer instead
-    same = [reply for _ in range(3) for reply in (*case.call("stock.reserve", lines=lamp), go_on())]
+    call = case.call("orders.redirect", order_id=case.order, to={"pickup_point": "harbour"})
+    same = [reply for _ in range(3) for reply in (*call, go_on())]
     return {
-        "request": "Reserve a lamp. Do not stop trying.",
+        "request": f"Redirect {case.order} to the harbour. Do not stop trying.",
         "replies": tuple(
             same[:-1]
         ),  # the third call in a row is blocked, and one blocked call is enough here
