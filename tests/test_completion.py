@@ -15,8 +15,8 @@ from paor.states.records.reviews import Refinement, Review
 from paor.states.run.completion import decided_by_rules, draft_of, draft_stands, review_by_rules
 from paor.states.run.phase_names import REVIEWING
 from paor.states.run.reasons import REASONS
+from paor.states.run.spec import Spec
 from paor.states.run.state import Run
-from paor.states.settings.limits import recorded_limits
 
 from .cases import run_in, spec
 from .planning import END, NOTHING, PLAN, STEP, World, check
@@ -46,9 +46,10 @@ def refined(decision: Any, answer: str | None) -> Refinement:
 
 def test_a_run_of_an_earlier_version_is_judged_by_the_model_as_it_was() -> None:
     """Its limits do not have the setting; a new run's limits write it down."""
-    assert recorded_limits({"max_steps": 3}).completion_review == "model"
-    assert spec(limits=recorded_limits({})).limits.completion_review == "model"
-    assert recorded_limits(Limits().model_dump()).completion_review == "auto"
+    written = spec().model_dump(mode="json", by_alias=True)
+    assert Spec.model_validate(written).limits.completion_review == "auto"
+    del written["limits"]["completion_review"]
+    assert Spec.model_validate(written).limits.completion_review == "model"
 
 
 @pytest.mark.parametrize(
