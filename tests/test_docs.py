@@ -225,7 +225,9 @@ def test_json_forms_of_the_protocol_are_accepted_by_the_readers() -> None:
     assert isinstance(read[1], DirectAnswer)
     assert isinstance(read[-1], Calls)
     assert not [item for item in read if isinstance(item, Invalid)]
-    merged, pair = re.findall(r"\| `(orders\.find\(.*?\))` or `(\{.*?\})` as the action", page("docs/machine.md"))[0]
+    merged, pair = re.findall(
+        r"\| `(orders\.find\(.*?\))` or `(\{.*?\})` as the action", page("docs/machine.md")
+    )[0]
     for action in (merged, json.loads(pair)):
         form = json.dumps({"action": action, "actionObjective": "find the order"})
         chosen = read_selection(form, chars_max=1000, context_chars=100)
