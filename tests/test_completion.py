@@ -15,6 +15,7 @@ from paor.states.records.reviews import Refinement, Review
 from paor.states.run.completion import decided_by_rules, draft_of, draft_stands, review_by_rules
 from paor.states.run.phase_names import REVIEWING
 from paor.states.run.reasons import REASONS
+from paor.states.run.spec import Spec
 from paor.states.run.state import Run
 
 from .cases import run_in, spec
@@ -41,6 +42,14 @@ def refined(decision: Any, answer: str | None) -> Refinement:
 
 
 # -- who decides -----------------------------------------------------------------------------------------------------
+
+
+def test_a_run_of_an_earlier_version_is_judged_by_the_model_as_it_was() -> None:
+    """Its limits do not have the setting; a new run's limits write it down."""
+    written = spec().model_dump(mode="json", by_alias=True)
+    assert Spec.model_validate(written).limits.completion_review == "auto"
+    del written["limits"]["completion_review"]
+    assert Spec.model_validate(written).limits.completion_review == "model"
 
 
 @pytest.mark.parametrize(

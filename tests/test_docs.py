@@ -12,13 +12,16 @@ import pytest
 
 import paor
 from paor.prompts.parsing.replies import (
+    DirectAnswer,
     Invalid,
+    read_answer,
     read_parameters,
     read_refinement,
     read_review,
     read_selection,
 )
 from paor.prompts.parsing.turns import Calls, read_turn
+from paor.states.records.actions import Selection
 
 from .pages import (
     ROOT,
@@ -206,23 +209,29 @@ def test_the_index_lists_every_page() -> None:
 
 
 def test_json_forms_of_the_protocol_are_accepted_by_the_readers() -> None:
-    """In the order of the page: selection, parameters, refinement, review, turn."""
+    """In the order of the page; and what its table says is accepted of a selection."""
     forms = [block.text for block in blocks_of("docs/machine.md") if block.language == "json"]
-    selection, parameters, refinement, review, turn = forms
+    selection, direct, parameters, refinement, stop, review, answer, turn = forms
     read: list[object] = [
         read_selection(selection, chars_max=10_000, context_chars=2000),
+        read_selection(direct, chars_max=10_000, context_chars=2000),
         read_parameters(parameters, lambda name: True, chars_max=10_000),
         read_refinement(refinement, chars_max=10_000),
+        read_refinement(stop, chars_max=10_000),
         read_review(review, chars_max=10_000),
+        read_answer(answer, chars_max=10_000),
         read_turn(turn, chars_max=10_000),
     ]
+    assert isinstance(read[1], DirectAnswer)
     assert isinstance(read[-1], Calls)
     assert not [item for item in read if isinstance(item, Invalid)]
-    short = re.findall(r"`(\{\"action\": (?:\{|null)[^`]*\})`", page("docs/machine.md"))
-    assert len(short) == 2
-    for form in short:
-        assert json.loads(form)
-        assert not isinstance(read_selection(form, chars_max=1000, context_chars=100), Invalid)
+    merged, pair = re.findall(
+        r"\| `(orders\.find\(.*?\))` or `(\{.*?\})` as the action", page("docs/machine.md")
+    )[0]
+    for action in (merged, json.loads(pair)):
+        form = json.dumps({"action": action, "actionObjective": "find the order"})
+        chosen = read_selection(form, chars_max=1000, context_chars=100)
+        assert isinstance(chosen, Selection) and chosen.tool == "orders.find"
 
 
 def test_every_public_name_that_a_page_imports_is_public() -> None:

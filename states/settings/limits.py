@@ -147,4 +147,4 @@ class Limits(Settings):
 
 def recorded_limits(data: Mapping[str, Any]) -> Limits:
     """Return limits from a journal: those that an earlier version did not know are not there, as they were not then."""
-    return Limits.model_validate({"max_reply_tokens": None, **data})
+    return Limits.model_validate({"max_reply_tokens": None, "completion_review": "model", **data})

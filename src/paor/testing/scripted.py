@@ -26,7 +26,7 @@ def select(tool: str, fields: Mapping[str, str] | None = None, **keys: Any) -> d
 
     Args:
         tool: Compound name, ``method.name``.
-        fields: Names and types of what Stage 2 is asked for; empty or None: it is not asked.
+        fields: Names and types for the hint ``parametersSchema``; what Stage 2 is asked for is decided by the tool's schema.
         **keys: Other keys of the reply, under their wire names (``requiredInputDocuments=[...]``).
     """
     schema = [
@@ -50,7 +50,11 @@ def parameters(**values: Any) -> dict[str, Any]:
 
 
 def call(tool: str, **arguments: Any) -> list[dict[str, Any]]:
-    """Return the replies that call *tool* with *arguments*: the choice, and the arguments if there are any."""
+    """
+    Return the replies that call *tool* with *arguments*: the choice, and the arguments if there are any.
+
+    A tool whose parameters may all be left out is asked for them all the same: ``[select(tool), parameters()]``.
+    """
     chosen = select(tool, {name: _type_of(value) for name, value in arguments.items()})
     return [chosen, parameters(**arguments)] if arguments else [chosen]
 
