@@ -137,7 +137,9 @@ def _three_steps(case: Case) -> dict[str, Any]:
 def _answer_only(case: Case) -> dict[str, Any]:
     return {
         "request": "What are your opening hours?",
-        "replies": ({"action": None, "answer": "From 8 to 17, Monday to Friday."}, success()),
+        "replies": (
+            {"action": None, "answer": "From 8 to 17, Monday to Friday."},
+        ),  # an answer is not reviewed
     }
 
 
@@ -359,9 +361,10 @@ def _refund_cancelled(case: Case) -> dict[str, Any]:
 
 
 def _stuck(case: Case) -> dict[str, Any]:
-    same = [reply for _ in range(3) for reply in (*case.call("orders.find", order_id=case.order), go_on())]
+    call = case.call("orders.redirect", order_id=case.order, to={"pickup_point": "harbour"})
+    same = [reply for _ in range(3) for reply in (*call, go_on())]
     return {
-        "request": f"Where is {case.order}? Do not stop asking.",
+        "request": f"Redirect {case.order} to the harbour. Do not stop trying.",
         "replies": tuple(
             same[:-1]
         ),  # the third call in a row is blocked, and one blocked call is enough here

@@ -100,13 +100,13 @@ class RunResources:
         return tool
 
     def reply_schema(self, kind: RequestKind, run: Run) -> dict[str, Any] | None:
-        """Return the JSON Schema of the reply to a *kind* request, None for free text."""
+        """Return the JSON Schema of the reply to a *kind* request, None for free text and native turns."""
         form = self.form(kind, run)
         return form.schema if form is not None else None
 
     def form(self, kind: RequestKind, run: Run) -> Form | None:
-        """Return the form of the reply to a *kind* request as *run* needs it, None for free text."""
-        if kind == "text":
+        """Return the form of the reply to a *kind* request as *run* needs it, None for free text and native turns."""
+        if kind in ("text", "turn"):
             return None
         key: object = kind
         if kind == "selection":
