@@ -137,9 +137,8 @@ def _three_steps(case: Case) -> dict[str, Any]:
 def _answer_only(case: Case) -> dict[str, Any]:
     return {
         "request": "What are your opening hours?",
-        "replies": (
-            {"action": None, "answer": "From 8 to 17, Monday to Friday."},
-        ),  # an answer is not reviewed
+        # an answer of the model's own is not reviewed
+        "replies": ({"action": None, "answer": "From 8 to 17, Monday to Friday."},),
     }
 
 
