@@ -46,9 +46,12 @@ def intents(run: World) -> list[dict[str, Any]]:
 
 def test_A020_A021_A022_A023_the_catalog_has_the_documents_lines(tmp_path: Path) -> None:
     """Word for word, in their order; and without the tools none of them, so that nothing is offered unasked."""
-    for catalog, end in (("names", "\n"), ("described", ": ")):
-        with world(tmp_path / catalog, [*step("web.search", query="x"), STOP, SUCCESS], Index()) as run:
-            run.run(profile=Profile(catalog=catalog), documents=[("a.txt", "https://example.org/")])
+    forms = ((Profile(catalog="names"), "\n"), (Profile(catalog="described"), ": "))
+    for profile, end in forms:
+        with world(
+            tmp_path / profile.catalog, [*step("web.search", query="x"), STOP, SUCCESS], Index()
+        ) as run:
+            run.run(profile=profile, documents=[("a.txt", "https://example.org/")])
             shown = text_of(run.model.calls[0])
         for line in LINES:
             assert f"- {line}{end}" in f"{shown}\n"
