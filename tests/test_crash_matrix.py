@@ -288,12 +288,12 @@ def test_the_fixture_tells_what_was_killed_and_counts_its_coverage(pytester: pyt
         import os
         import pathlib
         from paor import Engine, ScriptedModel
-        from paor.testing import answer, review
+        from paor.testing import answer
 
         def engine(journal):
-            return Engine(ScriptedModel([answer("Known."), review("success")]), journal=journal)
+            return Engine(ScriptedModel([answer("Known.")]), journal=journal)
 
-        own = Engine(ScriptedModel([answer("Known."), review("success")]), journal="mine.db")
+        own = Engine(ScriptedModel([answer("Known.")]), journal="mine.db")
         def broken(journal):
             pathlib.Path(f"process-{os.getpid()}").touch()
             return engine(journal)

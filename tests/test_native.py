@@ -66,10 +66,10 @@ def said(call: ModelCall) -> list[tuple[str, str]]:
 
 
 def test_one_call_takes_two_turns_and_the_same_seven_phases() -> None:
-    """Stage 2 is settled by the same reply, Reviewing by guards: what is left is the completion review."""
-    result, model, seen = run(call_tools(step("notes.read", page=1)), "Within 10 days.", DONE)
+    """Stage 2 is settled by the same reply, Reviewing and the completion review by guards: the answer is the model's own."""
+    result, model, seen = run(call_tools(step("notes.read", page=1)), "Within 10 days.")
     assert (result.state, result.reason, result.answer) == ("Done", "model_stop", "Within 10 days.")
-    assert [asked.kind for asked in seen.asked] == ["turn", "turn", "review"]
+    assert [asked.kind for asked in seen.asked] == ["turn", "turn"]
     assert seen.triggers == ("select", "specify", "execute", "observe", "proceed", "answer", "finish")
     system, task, call, came = model.turns[1].messages
     assert system.role == "system" and task.text == "Read page 1"
@@ -84,21 +84,23 @@ def test_one_call_takes_two_turns_and_the_same_seven_phases() -> None:
 def test_parallel_calls_are_steps_of_one_plan_in_the_order_given() -> None:
     """No request between them, and every one of them counts as a step."""
     calls = call_tools(step("notes.read", page=2), step("notes.read", page=1), text="Both pages.")
-    result, model, seen = run(calls, "Both are read.", DONE)
+    result, model, seen = run(calls, "Both are read.")
     assert [call.arguments["page"] for call in seen.calls] == [2, 1]
-    assert seen.triggers.count("next_step") == 1 and (result.steps, result.usage.calls) == (2, 3)
+    assert seen.triggers.count("next_step") == 1 and (result.steps, result.usage.calls) == (2, 2)
     roles = [role for role, _ in said(model.turns[1])]
     assert roles == ["system", "user", "assistant", "tool", "assistant", "tool"]
 
 
 def test_tools_are_offered_with_schema_and_under_a_name_that_every_provider_takes() -> None:
-    """Without those that are denied."""
-    _, model, _ = run("Known.", DONE, policy=Policy(deny=("notes.fail",)))
+    """Without those that are denied. Only a turn offers them, and only a turn is held to no schema."""
+    reviewed = Limits(completion_review="model")
+    _, model, _ = run("Known.", DONE, policy=Policy(deny=("notes.fail",)), limits=reviewed)
     offered = model.turns[0].tools
     assert [tool.name for tool in offered] == ["notes_read", "notes_send"]
     assert offered[0].description == "Read one page of the notes."
     assert offered[0].schema["required"] == ["page"] and offered[0].schema["type"] == "object"
-    assert model.turns[0].schema is None and model.calls[-1].tools == ()
+    assert model.turns[0].schema is None
+    assert model.calls[-1].kind == "review" and model.calls[-1].tools == () and model.calls[-1].schema
 
 
 @pytest.mark.parametrize(
@@ -162,7 +164,8 @@ def test_a_reply_that_is_none_is_asked_again_with_the_reason() -> None:
 def test_improvements_of_a_review_stay_until_the_next_one() -> None:
     """An error of a call is told where the call stands, and nowhere else."""
     failed = call_tools(step("notes.fail", page=1))
-    _, model, _ = run("Known.", review("retry", "read page 1"), failed, "Torn.", DONE)
+    reviewed = Limits(completion_review="model")
+    _, model, _ = run("Known.", review("retry", "read page 1"), failed, "Torn.", DONE, limits=reviewed)
     assert all("- read page 1" in said(turn)[1][1] for turn in model.turns[1:])
     assert "torn" not in said(model.turns[2])[1][1]
 
@@ -183,11 +186,17 @@ def test_an_approval_a_decline_and_a_tools_question_as_in_any_run() -> None:
 
 
 def test_repeated_calls_are_blocked_and_told() -> None:
-    """The duplicate guard is the same."""
+    """The duplicate guard is the same; a tool that only reads is not called again, and the next turn has to answer."""
     again = call_tools(step("notes.read", page=1))
-    result, model, _ = run(again, again, again, "Page 1.", DONE)
+    result, model, _ = run(again, again, again, "Page 1.")
     assert result.state == "Done"
     assert said(model.turns[3])[-1] == ("tool", "Error: duplicate_call_blocked")
+    look = scripted_tool("notes.look", ["Page 1."], effect="read")
+    again = call_tools(step("notes.look", page=1))
+    result, model, seen = run(again, again, "It is page 1.", tools=[look])
+    assert (result.state, result.answer, len(seen.calls)) == ("Done", "It is page 1.", 1)
+    assert [turn.may_call for turn in model.turns] == [True, True, False]
+    assert said(model.turns[2])[-1] == ("user", NO_CALLS)
 
 
 # -- documents -----------------------------------------------------------------------------------------------------
@@ -236,13 +245,13 @@ def test_one_document_is_meant_and_what_does_not_exist_is_an_error() -> None:
 
 def test_results_are_bounded_the_newest_whole_the_older_as_summaries() -> None:
     """The oldest are left out; one that alone is too long is cut."""
-    tool = scripted_tool("big.read", ["x" * 300, "y" * 300, "z" * 900])
+    tool = scripted_tool("big.read", ["x" * 900, "y" * 900, "z" * 2000])
     calls = [call_tools(step("big.read", page=page)) for page in (1, 2, 3)]
-    _, model, _ = run(*calls, "Read.", DONE, tools=[tool], limits=Limits(history_chars=500))
+    _, model, _ = run(*calls, "Read.", DONE, tools=[tool], limits=Limits(history_chars=1500))
     texts = [text for role, text in said(model.turns[2]) if role == "tool"]
-    assert [len(text) for text in texts] == [140, 300] and texts[1] == "y" * 300
+    assert [len(text) for text in texts] == [400, 900] and texts[1] == "y" * 900
     texts = [text for role, text in said(model.turns[3]) if role == "tool"]
-    assert len(texts) == 1 and len(texts[0]) <= 520 and texts[0].startswith("zzz")
+    assert len(texts) == 1 and len(texts[0]) <= 1520 and texts[0].startswith("zzz")
 
 
 def test_names_are_mapped_without_two_being_the_same() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from paor import Engine, Journal, Limits, Policy, ScriptedModel, WebFact, replay, web_tools
+from paor import Engine, Journal, Limits, Policy, Profile, ScriptedModel, WebFact, replay, web_tools
 from paor.tools.web.search import SearchHit
 from paor.tools.web.search_backends import TavilySearch
 
@@ -46,13 +46,17 @@ def intents(run: World) -> list[dict[str, Any]]:
 
 def test_A020_A021_A022_A023_the_catalog_has_the_documents_lines(tmp_path: Path) -> None:
     """Word for word, in their order; and without the tools none of them, so that nothing is offered unasked."""
-    with world(tmp_path / "a", [*step("web.search", query="x"), STOP, SUCCESS], Index()) as run:
-        run.run()
-        shown = text_of(run.model.calls[0])
-    for line in LINES:
-        assert f"- {line}\n" in f"{shown}\n"
+    forms = ((Profile(catalog="names"), "\n"), (Profile(catalog="described"), ": "))
+    for profile, end in forms:
+        with world(
+            tmp_path / profile.catalog, [*step("web.search", query="x"), STOP, SUCCESS], Index()
+        ) as run:
+            run.run(profile=profile, documents=[("a.txt", "https://example.org/")])
+            shown = text_of(run.model.calls[0])
+        for line in LINES:
+            assert f"- {line}{end}" in f"{shown}\n"
     with World(tmp_path / "b", [*step("web.search", query="x")], (), builtins=True) as plain:
-        plain.run()
+        plain.run(documents=[("a.txt", "A")])
         assert "- ai.process(" in text_of(plain.model.calls[0])
         assert "- web." not in text_of(plain.model.calls[0])
 
@@ -89,7 +93,19 @@ def test_A033_A034_A035_depth_language_and_window_are_filled(
     ]
 
 
-def test_A031_a_providers_own_parameter_is_refused(tmp_path: Path) -> None:
+def test_A031_a_providers_own_parameter_is_left_out(tmp_path: Path) -> None:
+    """What only one search knows is no parameter: it reaches neither the journal's call nor the search, and is counted."""
+    index = Index("http://nowhere.invalid/")
+    script = [*step("web.search", query="x", include_images=True, auto_parameters=True), STOP, SUCCESS]
+    with world(tmp_path, script, index) as run:
+        assert run.run().state == "Done"
+        assert [row.outcome["dropped"] for row in run.rows if row.trigger == "specify"] == [2]
+        (arguments,) = intents(run)
+    assert arguments["query"] == "x" and not {"include_images", "auto_parameters"} & set(arguments)
+    assert [query.query for query in index.asked] == ["x"]
+
+
+def test_A031_a_providers_own_parameter_is_refused_by_the_strict_profile(tmp_path: Path) -> None:
     """What only one search knows is no parameter."""
     index = Index()
     script = [
@@ -97,7 +113,7 @@ def test_A031_a_providers_own_parameter_is_refused(tmp_path: Path) -> None:
         PARAMETERS(query="x", auto_parameters=True),
     ]
     with world(tmp_path, [*script, STOP, SUCCESS], index) as run:
-        run.run()
+        run.run(profile="strict")
         seen = observation(run.model.of("refinement")[0])
     assert not seen["success"] and "invalid_parameters" in seen["notes"][0]
     assert index.asked == []

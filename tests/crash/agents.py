@@ -17,6 +17,7 @@ from paor import (
     AnswerNeeded,
     Engine,
     Journal,
+    Limits,
     NotStarted,
     Policy,
     Result,
@@ -138,6 +139,10 @@ def of_tasks(journal: Journal) -> Engine:
     return Engine(Model(SEND), [send], journal, builtins=False)
 
 
+REVIEWED, BY_MODEL = [answer("Known."), review("success")], Limits(completion_review="model")
+"""An answer that a second request reviews: two rows, so that a run can be lost between them."""
+
+
 class LateStore(JournalStore):
     """A store that keeps a row for itself until the next one comes: faster, and not durable."""
 
@@ -159,7 +164,7 @@ def late(journal: Journal) -> Engine:
     own = Journal("late.db", "normal")
     own.store.close()
     own.store = LateStore("late.db", "normal")
-    return Engine(ScriptedModel([answer("Known."), review("success")]), [], own, builtins=False)
+    return Engine(ScriptedModel(REVIEWED), [], own, builtins=False, limits=BY_MODEL)
 
 
 def forgetful(journal: Journal) -> Engine:
@@ -172,13 +177,13 @@ def forgetful(journal: Journal) -> Engine:
             self.count += 1
             return self._replies[(self.count - 1) % len(self._replies)]
 
-    return Engine(Model([answer("Known."), review("success")]), [], journal, builtins=False)
+    return Engine(Model(REVIEWED), [], journal, builtins=False, limits=BY_MODEL)
 
 
 def wandering(journal: Journal) -> Engine:
     """Return an agent that never says the same twice."""
     known = answer(f"Known since {time.time_ns()} by {os.getpid()}.")
-    return Engine(ScriptedModel([known, review("success")]), [], journal, builtins=False)
+    return Engine(ScriptedModel([known]), [], journal, builtins=False)
 
 
 def hanging(journal: Journal) -> Engine:
