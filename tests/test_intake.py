@@ -104,7 +104,10 @@ def test_an_engine_refuses_what_it_cannot_use(options: dict[str, Any], words: st
         ({"connections": {5: 1}}, "labels of connections must be printable texts"),
         ({"connections": {"a\nb": 1}}, "labels of connections must be printable texts"),
         ({"connections": {"\ud800": 1}}, "labels of connections must be printable texts"),
-        ({"prompt_template": "{{KEY:CATALOGUE}}"}, "prompt selection: nothing is ever put in place of 'CATALOGUE'"),
+        (
+            {"prompt_template": "{{KEY:CATALOGUE}}"},
+            "prompt selection: nothing is ever put in place of 'CATALOGUE'",
+        ),
         ({"final_format": 5}, "final format 5: use one of"),
         ({"model": Named(5)}, "a model's name is"),
     ],

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import Any
 
-from pydantic_core import from_json
+from pydantic import TypeAdapter
 from rich.cells import cell_len
 from rich.console import Console
 from rich.live import Live
@@ -35,6 +35,7 @@ LINES_MAX = 8
 ROW_LINES, CALL_LINES, NOTE_LINES = 2, 4, 3
 """Lines that stay of a row, of a call with its arguments, and of what the model's client tells."""
 
+_OBJECT = TypeAdapter(dict[str, Any])
 _DOING = {
     "Planning": "choosing the next action",
     "Specifying": "settling its parameters",
@@ -173,7 +174,7 @@ def readable(said: str) -> str:
     if not text.startswith("{"):
         return said
     try:
-        data = from_json(text.removesuffix("```"), allow_partial="trailing-strings")
+        data = _OBJECT.validate_json(text.removesuffix("```"), experimental_allow_partial="trailing-strings")
     except ValueError:
         return said
     return "\n".join(_members(data))
