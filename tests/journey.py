@@ -69,6 +69,12 @@ def asking(times: int, *, effect: Effect = "read", lost: int = 0) -> Tool:
     return ask
 
 
+@tool("notes.peek", effect="read")
+def peek(page: int) -> str:
+    """Read a page that stays as it is."""
+    return f"Page {page}: 30 days."
+
+
 @tool("notes.scan", effect="read", label="scan")
 def scan(context: ToolContext, page: int) -> ToolOutput:
     """Return all kinds of documents, and a text of the model's."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from paor import Limits, ModelUnavailable, Policy, Reply, Usage
 
-from .journey import BAD, CALL, CRITERIA, ODD, SEND, Journey, Lost, asking, losing, play, scan, slow
+from .journey import BAD, CALL, CRITERIA, ODD, SEND, Journey, Lost, asking, losing, peek, play, scan, slow
 from .plan_journeys import PLANNED
 from .worlds import (
     ANSWER,
@@ -47,7 +47,7 @@ JOURNEYS = (
     ),
     Journey(
         "blocked",
-        [*READ(1), CONTINUE, *READ(1), CONTINUE, *READ(2), REFINE("stop", answer="Both pages."), SUCCESS],
+        [*READ(1), CONTINUE, *READ(1), CONTINUE, *READ(2), REFINE("stop", answer="Both pages.")],
         "model_stop",
         options={"limits": Limits(consecutive_limit=2)},
     ),
@@ -87,7 +87,19 @@ JOURNEYS = (
     ),
     Journey("reassessed", [*READ(1), BAD, STOP, BAD, SUCCESS], "model_stop"),
     Journey("review_failed", [*READ(1), STOP, BAD, BAD], "review_failed", "Failed"),
-    Journey("answered", [ANSWER("It is 30 days."), SUCCESS], "model_stop"),
+    Journey("answered", [ANSWER("It is 30 days.")], "model_stop"),
+    Journey(
+        "answered_and_reviewed",
+        [ANSWER("It is 30 days."), SUCCESS],
+        "model_stop",
+        options={"limits": Limits(completion_review="model")},
+    ),
+    Journey(
+        "withheld",
+        [*CALL("notes.peek"), CONTINUE, *CALL("notes.peek"), {"answer": "It says 30 days."}],
+        "model_stop",
+        tools=lambda: (*TOOLS, peek),
+    ),
     Journey(
         "no_improvement",
         [
@@ -259,6 +271,7 @@ JOURNEYS = (
             f'{{"status": "success", "improvements": [], "answer": "{ODD}"}}',
         ],
         "model_stop",
+        options={"limits": Limits(completion_review="model")},
         run={"objective": "odd \ud800 \0 \N{SNOWMAN}"},
     ),
     Journey("coroutine", [*CALL("notes.slow"), STOP, SUCCESS], "model_stop", tools=lambda: (slow,)),

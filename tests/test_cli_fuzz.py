@@ -179,7 +179,7 @@ def test_rows_that_no_run_of_the_chosen_modes_takes_are_no_gap(shell: Shell, sho
         "left out no run of react takes Planning wait,"
         " Specifying wait Specifying [argument_missing, elicitations_left], Reviewing next_step, Planning provide"
     )
-    assert said.code == 0 and left_out in plain and " of 27 of the table" in plain
+    assert said.code == 0 and left_out in plain and " of 28 of the table" in plain
     assert "Planning wait" not in plain.partition("never taken")[2].partition("left out")[0]
     covered = shell("fuzz", "--app", f"{shop}:Repaired", "--examples", "2", "--json").json["covered"]
     assert len(covered["of_other_modes"]) == 4

@@ -223,6 +223,15 @@ def test_office_files_are_checked_before_they_are_opened(name: str) -> None:
     assert failure(name, workbook([]) if name == "a.xlsx" else deck()).code in ("empty", "broken")
 
 
+def test_an_archive_is_no_spreadsheet_by_its_name_only() -> None:
+    """An OpenDocument file states its kind in a part of its own; without it the message says what to do."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("content.xml", "<x/>")
+    refused = failure("a.ods", packed.getvalue())
+    assert refused.code == "unsupported" and "is a ZIP archive; unpack it" in refused.message
+
+
 # -- slides ----------------------------------------------------------------------------------------------------------
 
 

@@ -161,7 +161,7 @@ def test_the_table_of_sequences_holds_in_a_real_run(tmp_path: Path, sequence: st
     """Calls, observations and counters of an engine say the same as the rule."""
     calls: list[int] = []
 
-    @tool("notes.read", effect="read", label="page")
+    @tool("notes.read", effect="idempotent", label="page")
     def counting(page: int) -> str:
         """Count."""
         calls.append(page)
@@ -305,7 +305,7 @@ def test_what_is_not_json_has_no_key(value: Any) -> None:
 def counts(name: str, calls: list[Any], **options: Any) -> Tool:
     """Return a tool with an optional parameter that notes its calls in *calls*."""
 
-    @tool(name, effect="read", **options)
+    @tool(name, effect="idempotent", **options)
     def look(page: int, mode: str = "short") -> str:
         """Look."""
         calls.append((page, mode))
@@ -385,7 +385,7 @@ def test_A155_A156_a_blocked_call_is_observed_with_marker_and_last_output(tmp_pa
     """The handler is not called; the model sees the marker and what the same call brought the last time."""
     calls: list[int] = []
 
-    @tool("notes.read", effect="read", label="page")
+    @tool("notes.read", effect="idempotent", label="page")
     def counting(page: int) -> str:
         """Count."""
         calls.append(page)
@@ -419,7 +419,7 @@ def test_C2_6_the_echo_is_the_last_success_also_after_a_failure(tmp_path: Path) 
     """A failed repeat and a blocked call leave the last success in place."""
     answers = iter(["first", ToolError("torn"), "never"])
 
-    @tool("notes.read", effect="read")
+    @tool("notes.read", effect="idempotent")
     def moody(page: int) -> str:
         """Work once."""
         answer = next(answers)

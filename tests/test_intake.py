@@ -71,9 +71,9 @@ def one_line(error: pytest.ExceptionInfo[UsageError], words: str) -> None:
         ({"prompts": ["x"]}, "prompts must be a mapping"),
         (
             {"prompts": {"review": "{{KEY:ANSWR}}"}},
-            "prompt review: unknown placeholder 'ANSWR'; there are: ACTION",
+            "prompt review: nothing is ever put in place of 'ANSWR'; there are: CATALOG",
         ),
-        ({"prompts": {"review": "{{KEY:objective}}"}}, "unknown placeholder 'objective'"),
+        ({"prompts": {"review": "{{KEY:objective}}"}}, "nothing is ever put in place of 'objective'"),
         ({"journal": 5}, "a journal is named by its path, not by 5"),
         ({"model": Named(None)}, "a model's name is 1 to 200 printable ASCII characters"),
         ({"model": Named("a\nb")}, "a model's name is"),
@@ -104,7 +104,10 @@ def test_an_engine_refuses_what_it_cannot_use(options: dict[str, Any], words: st
         ({"connections": {5: 1}}, "labels of connections must be printable texts"),
         ({"connections": {"a\nb": 1}}, "labels of connections must be printable texts"),
         ({"connections": {"\ud800": 1}}, "labels of connections must be printable texts"),
-        ({"prompt_template": "{{KEY:CATALOGUE}}"}, "unknown placeholder 'CATALOGUE'"),
+        (
+            {"prompt_template": "{{KEY:CATALOGUE}}"},
+            "prompt selection: nothing is ever put in place of 'CATALOGUE'",
+        ),
         ({"final_format": 5}, "final format 5: use one of"),
         ({"model": Named(5)}, "a model's name is"),
     ],

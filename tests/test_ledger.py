@@ -472,7 +472,8 @@ TASKS = [Task(f"Work {number}") for number in range(1, 6)]
 
 
 def flow(folder: Path, limits: Limits, lost: Callable[[ModelCall], None] = lambda call: None) -> Engine:
-    """Return an engine for workflows of `TASKS`."""
+    """Return an engine for workflows of `TASKS`; each of them is reviewed by the model, so that it makes two requests."""
+    limits = limits.model_copy(update={"completion_review": "model"})
     return world(folder, Working([(0, 0, 0)], lost), asking(0), limits)
 
 

@@ -526,13 +526,14 @@ def test_a_task_that_failed_and_was_planned_anew_counts_as_it_came_out_then(
 def test_blank_criteria_and_objectives_of_a_models_tasks_do_not_fail_the_task(
     started: Callable[..., Engine],
 ) -> None:
-    """Blank criteria are left out; a blank objective is asked for again."""
-    task = {"id": "pen", "objective": "find the pen", "success_criteria": ["", " ", "a pen is found"]}
-    office = Office(task_plan=[{"tasks": [{"objective": "  "}]}, {"tasks": [task]}])
+    """Blank criteria are left out, a blank objective is the task's id; an empty objective is asked for again."""
+    task = {"id": "find the pen", "objective": "  ", "success_criteria": ["", " ", "a pen is found"]}
+    office = Office(task_plan=[{"tasks": [{"objective": ""}]}, {"tasks": [task]}])
     with started(office) as engine:
         assert engine.run_workflow("Find it").state == "Done"
         assert "tasks.0.objective" in office.of("task_plan")[1]["Your last reply could not be used"]
-        assert engine.journal.spec(engine.journal.runs()[0].run_id).success_criteria == ("a pen is found",)
+        spec = engine.journal.spec(engine.journal.runs()[0].run_id)
+        assert (spec.objective, spec.success_criteria) == ("find the pen", ("a pen is found",))
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def read_task_plan(text: str, *, chars_max: int) -> TaskPlan | Invalid:
 
 
 def _raw_task(raw: object, index: int) -> object:
-    """Return one task without nulls and blank criteria, its complexity in lower case, with an id."""
+    """Return one task without nulls and blank criteria, its complexity in lower case, with an id; a blank objective is the id."""
     if not isinstance(raw, Mapping):
         return raw
     task: dict[str, Any] = {key: value for key, value in raw.items() if value is not None}
@@ -64,8 +64,8 @@ def _raw_task(raw: object, index: int) -> object:
         task.setdefault("success_criteria", task.pop("successCriteria"))
     if isinstance(criteria := task.get("success_criteria"), list):
         task["success_criteria"] = [text for text in criteria if not isinstance(text, str) or text.strip()]
-    if isinstance(task.get("objective"), str):
-        task["objective"] = task["objective"].strip() or str(task["id"])
+    if isinstance(objective := task.get("objective"), str) and objective:
+        task["objective"] = objective.strip() or str(task["id"])
     return task
 
 

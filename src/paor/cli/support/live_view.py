@@ -35,6 +35,7 @@ LINES_MAX = 8
 ROW_LINES, CALL_LINES, NOTE_LINES = 2, 4, 3
 """Lines that stay of a row, of a call with its arguments, and of what the model's client tells."""
 
+_OBJECT = TypeAdapter(dict[str, Any])
 _DOING = {
     "Planning": "choosing the next action",
     "Specifying": "settling its parameters",
