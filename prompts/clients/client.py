@@ -338,7 +338,8 @@ class RemoteModel(Connection):
         tokens = used.tokens_in + used.tokens_out
         if call.tokens_left is None or not tokens:
             return True
-        size = prompt_bytes(call.messages, call.tools) + len(as_json(progress.turns)) + len(more)
+        said = as_json(progress.turns) if progress.turns else ""
+        size = prompt_bytes(call.messages, call.tools) + len(said) + len(more)
         return tokens + prompt_tokens(size) + options.max_tokens <= call.tokens_left
 
     def _hint(self, fault: AttemptFault) -> str:
