@@ -88,7 +88,9 @@ def _memory(run: Run) -> Hashable:
             chosen = origin, selection.tool, selection.is_bare, selection.arguments is None
         if intent is not None:
             proposed = intent.tool, intent.key in memory.window
-        before = run.spec.native and _has_succeeded(run)  # within a turn of several calls; else it is set anew
+        before = run.spec.native and _has_succeeded(
+            run
+        )  # within a turn of several calls; else it is set anew
         return chosen, proposed, before, None if reply is None else _answer(run, reply)
     if run.state == EXECUTING:
         settled = reply.action if reply is not None and reply.action in ("done", "fail") else None
