@@ -210,8 +210,9 @@ def test_hint_and_improvements_are_for_the_next_selection_only() -> None:
 
 
 def test_a_direct_answer_is_a_stop_of_the_model() -> None:
-    """It is reviewed like any other end, where the model reviews."""
-    walk = taken(ANSWER("It is known."), of=spec(limits={"completion_review": "model"}))
+    """It is reviewed like any other end."""
+    reviewed = spec(limits={"completion_review": "model"})
+    walk = taken(ANSWER("It is known."), of=reviewed)
     assert (walk.run.counters.concluded, walk.run.counters.stop, walk.run.memory.answer) == (
         1,
         "model_stop",

@@ -338,7 +338,8 @@ def test_the_same_journal_gives_the_same_bytes_in_every_process(tmp_path: Path) 
         "with Journal(path, read_only=True) as journal:\n"
         "    for form in ('mermaid', 'dot', 'svg'):\n"
         "        print(diagram(form=form), diagram(journal, one, form=form))\n"
-        "        print(diagram(coverage=coverage_of(journal), form=form), coverage_of(journal).wire_json())\n"
+        "        found = coverage_of(journal.reader)\n"
+        "        print(diagram(coverage=found, form=form), found.wire_json())\n"
         "        print(diagram(journal, one, diff=other, form=form))\n"
     )
     said = [

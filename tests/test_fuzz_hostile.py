@@ -162,7 +162,7 @@ def test_what_a_machine_itself_does_wrong_is_told_as_that() -> None:
         BadValues: "values.'page'. of the machine are of type int, expected a list",
         TextForAList: "values.'page'. of the machine are of type str, expected a list",
         NoMapping: "values of the machine are of type list, expected lists by name",
-        NoMode: "modes of the machine have 'reakt', expected react, batch, planner, workflow",
+        NoMode: "modes of the machine have 'reakt', expected react, batch, planner, native, workflow",
         Text: "fakes of the machine are of type str, expected a list",
         ManyRuns: "runs of the machine are 101, expected 1 to 100",
         NoRuns: "runs of the machine are '3', expected 1 to 100",

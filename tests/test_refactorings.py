@@ -693,6 +693,6 @@ def test_a_waiting_run_resumes_after_a_refactoring_and_not_after_a_change(tmp_pa
     guard = edited(("states/run/budgets.py", "counters.step < run.spec", "counters.step <= run.spec"))
     assert (
         ran(copied(tmp_path / "guard", guard), tmp_path / "changed", "resume")
-        == "core.decide guard.steps_left"
+        == "core.decide core.prompts guard.plan_has_steps guard.steps_left phase.Planning"
     )
     assert ran(copied(tmp_path / "anew", refactored()), tmp_path / "runs", "resume") == "Done"

@@ -22,6 +22,7 @@ from paor import (
     SeededIds,
     Tool,
     replay,
+    tool,
 )
 from paor.fsm.lifecycle.resume import take_up
 from paor.fsm.replay.restore import restore_run
@@ -154,11 +155,31 @@ def test_a_changed_template_is_refused_with_the_rows_that_used_it(tmp_path: Path
     assert told["prompt.selection"] == "prompt.selection has changed; used by rows 0, 5; may be used again"
     assert told["prompt.refinement"] == "prompt.refinement has changed; used by row 4; may be used again"
     assert told["prompt.review"] == "prompt.review has changed; may be used"
-    assert told["prompt.answer"] == "prompt.answer has changed; may be used"
+    assert told["prompt.answer"] == "prompt.answer has changed; never used by this run", "no tool reads"
     assert told["prompt.plan"] == "prompt.plan has changed; never used by this run"
     assert list(told)[-3:] == ["prompt.plan", "prompt.task_plan", "prompt.turn"], (
         "what does not matter comes last"
     )
+
+
+def test_the_template_of_the_answer_matters_where_a_tool_reads(tmp_path: Path) -> None:
+    """Only there a call can be repeated whose result is known."""
+
+    @tool("notes.read", effect="read")
+    def read(page: int) -> str:
+        """Read."""
+        return f"page {page}"
+
+    with engine(tmp_path, SCRIPT, [read]) as scripted:
+        events = scripted.stream("Read the notes", ["every page is read"])
+        for event in events:
+            if event.kind == "transition":
+                break
+        run_id = scripted.journal.runs()[0].run_id
+        events.close()  # type: ignore[attr-defined]
+    with engine(tmp_path, SCRIPT, [read], prompts={"answer": OTHER["answer"]}) as scripted:
+        told = refused(scripted, run_id)
+    assert told == {"prompt.answer": "prompt.answer has changed; may be used"}
 
 
 @pytest.mark.parametrize("name", ["plan", "task_plan"])

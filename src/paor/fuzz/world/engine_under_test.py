@@ -24,7 +24,7 @@ from ...fsm.runtime.ports import SeededIds
 from ...fsm.runtime.run_context import RunContext
 from ...prompts.model import ModelCall
 from ...states.records.events import Event
-from ...states.run.budgets import steps_left
+from ...states.run.budgets import may_call
 from ...states.run.spec import Spec
 from ...states.run.state import Run
 from ...states.settings.policy import Policy
@@ -370,7 +370,7 @@ def worth(reply: Said, run: Run | None) -> Said:
         sure = not tool or selected is None or selected.tool == tool
         return reply if sure else reply._replace(good=None)
     if reply.kind == "turn":
-        return reply if steps_left(run) else reply._replace(good=None)  # calls have to stop then
+        return reply if may_call(run) else reply._replace(good=None)  # calls have to stop then
     if reply.kind == "plan" and reply.family == "good":
         names = re.findall(r'"name": "([^"]+)"', reply.text)
     is_denied = any(denied(run.spec.policy, run.spec.task_type, name) for name in names if name)
