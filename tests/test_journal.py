@@ -156,7 +156,7 @@ def test_the_view_of_usage_adds_up_to_the_counters_of_every_run(tmp_path: Path) 
     ).fetchall()
     assert len(sums) == len(JOURNEYS) and sums == totals
     kinds = {kind for (kind,) in connection.execute("SELECT DISTINCT kind FROM v_usage")}
-    assert kinds == {"selection", "plan", "parameters", "refinement", "review", "text"}
+    assert kinds == {"selection", "plan", "parameters", "refinement", "review", "text", "answer"}
 
 
 def test_the_view_of_actions_says_why_a_call_was_not_made(tmp_path: Path) -> None:

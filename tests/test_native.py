@@ -12,7 +12,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paor import Engine, Journal, Limits, ModelCall, Policy, Profile, Reply, ScriptedModel, UsageError, replay
+from paor import (
+    Engine,
+    Journal,
+    Limits,
+    ModelCall,
+    Policy,
+    Profile,
+    Reply,
+    ScriptedModel,
+    UsageError,
+    replay,
+    why,
+)
 from paor import tool as as_tool
 from paor.prompts.building.conversation import NO_CALLS, wire_names
 from paor.prompts.parsing.replies import DirectAnswer, Invalid
@@ -186,17 +198,32 @@ def test_an_approval_a_decline_and_a_tools_question_as_in_any_run() -> None:
 
 
 def test_repeated_calls_are_blocked_and_told() -> None:
-    """The duplicate guard is the same; a tool that only reads is not called again, and the next turn has to answer."""
-    again = call_tools(step("notes.read", page=1))
-    result, model, _ = run(again, again, again, "Page 1.")
+    """What has just succeeded is not called again: blocked within a turn, and where it ends one the next has to answer."""
+    once, twice = step("notes.read", page=1), step("notes.read", page=2)
+    result, model, _ = run(call_tools(once, once, twice), "Pages 1 and 2.")
     assert result.state == "Done"
-    assert said(model.turns[3])[-1] == ("tool", "Error: duplicate_call_blocked")
+    told = [text for role, text in said(model.turns[1]) if role == "tool"]
+    assert [text.startswith("Error: duplicate_call_blocked") for text in told] == [False, True, False]
     look = scripted_tool("notes.look", ["Page 1."], effect="read")
     again = call_tools(step("notes.look", page=1))
     result, model, seen = run(again, again, "It is page 1.", tools=[look])
     assert (result.state, result.answer, len(seen.calls)) == ("Done", "It is page 1.", 1)
     assert [turn.may_call for turn in model.turns] == [True, True, False]
     assert said(model.turns[2])[-1] == ("user", NO_CALLS)
+
+
+def test_why_tells_that_no_step_is_left_for_the_other_calls() -> None:
+    """The row after the last step names the limit, not the calls that are left."""
+    calls = call_tools(step("notes.read", page=1), step("notes.read", page=2))
+    with Engine(ScriptedModel([calls, "Page 1."]), [read], Journal(":memory:", "off")) as engine:
+        result = engine.run("Read", profile="native", limits=Limits(max_steps=1))
+        (row,) = [
+            row
+            for row in engine.journal.transitions(result.run_id)
+            if row.trigger in ("proceed", "next_step")
+        ]
+        told = json.dumps(why(engine.journal, result.run_id, row.seq).wire())
+    assert row.trigger == "proceed" and "step 1 of max_steps 1" in told
 
 
 # -- documents -----------------------------------------------------------------------------------------------------

@@ -44,7 +44,7 @@ en
 
 ## Reply
 {"action": "one name from the list", "actionObjective": "what this action is for", "parametersContext": "the values, names and texts from which its parameters are set"}
-When no action is needed: {"action": null, "answer": "what the user is told, with its values"}
+When no action is needed: {"action": null, "answer": "..."}
 -> Done: The archive opens at nine.
 """,
     "tools": """
@@ -65,7 +65,7 @@ en
 
 ## Reply
 {"intention": "what the plan is for", "steps": [{"type": "tool", "name": "service.method", "args": {}, "reason": "why", "retries": 0}]}
-When nothing is left to do: {"steps": [], "answer": "what the user is told, with its values"}
+When nothing is left to do: {"steps": [], "answer": "..."}
 Only when nothing can be planned without the user: {"steps": [], "elicitation": {"message": "a question to the user", "requestedSchema": {}}}
 -> Done: The archive opens at nine.
 """,

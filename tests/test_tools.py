@@ -376,6 +376,7 @@ def test_the_builtin_tools_in_one_run(tmp_path: Path) -> None:
     """Extract, process, report: each takes what the one before has made."""
     script = [
         SELECT("document.extract", {}, requiredInputDocuments=[LABEL]),
+        PARAMETERS(),
         CONTINUE,
         SELECT(
             "ai.process", {"aiPrompt": "string"}, requiredInputDocuments=["docList:round1_task1_action1_text"]
