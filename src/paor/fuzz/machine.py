@@ -33,7 +33,7 @@ from .repro import FOLDER, RUNS_MAX
 from .sample_engine import sample_engine
 from .strategies.injected_faults import CALL
 from .strategies.outcomes import BUDGETS, LIMITS, answers, jumps, outcomes, settlements, tighter, tool_faults
-from .strategies.replies import AIMS, GOOD, call_again, replies
+from .strategies.replies import AIMS, GOOD, replies
 from .strategies.reply_builder import Said
 from .strategies.setting import Setting
 from .world.error_attribution import blaming
@@ -119,7 +119,6 @@ class EngineMachine(RuleBasedStateMachine):
         check_attributes(self)
         self._closing = "polite"
         self._broken = self._same = False
-        self._made_again: tuple[str, str] | None = None
         self._runs = self._faults = 0
         self._folder = tempfile.TemporaryDirectory(prefix="paor-fuzz-") if self.on_disk else None
         path = os.path.join(self._folder.name, "runs.db") if self._folder is not None else ":memory:"
@@ -197,13 +196,9 @@ class EngineMachine(RuleBasedStateMachine):
         self._do({"do": "row"} | ({"lost": True} if lost else {}))
 
     def _last_reply(self, data: DataObject, kind: str) -> Said | None:
-        """Return once in a while what makes a call again that the run has made, or else the last good reply of the kind."""
+        """Return the last good reply of a kind, once in a while: the same action, then with the same arguments."""
         if kind == "selection":
             self._same = data.draw(seldom(4))
-            made = self._calls() if self._same else ()
-            self._made_again = data.draw(st.sampled_from(made)) if made else None
-        if self._same and self._made_again is not None and kind in ("selection", "parameters"):
-            return call_again(kind, *self._made_again)
         found = self.world.echoes.get(kind) if self._same and kind in ("selection", "parameters") else None
         return found._replace(good=None) if found is not None else None
 
@@ -233,12 +228,9 @@ class EngineMachine(RuleBasedStateMachine):
 
     def _made(self, name: str) -> tuple[Mapping[str, Any], ...]:
         """Return the arguments of the run's calls of the tool *name*."""
-        return tuple(json.loads(arguments) for tool, arguments in self._calls() if tool == name)
-
-    def _calls(self) -> tuple[tuple[str, str], ...]:
-        """Return the calls that the run has made, each once: tool and arguments as JSON."""
         seen = next((item for item in self.world.seen.values() if item.run_id == self.world.run_id), None)
-        return tuple(dict.fromkeys(seen.calls)) if seen is not None else ()
+        calls = seen.calls if seen is not None else ()
+        return tuple(json.loads(arguments) for tool, arguments in dict.fromkeys(calls) if tool == name)
 
     # -- moving ----------------------------------------------------------------------------------------------------
 

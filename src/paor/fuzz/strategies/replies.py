@@ -216,14 +216,6 @@ def _values_again(setting: Setting) -> SearchStrategy[Said]:
     return data.map(lambda reply: _reply("parameters", reply, good=None, tool=name))
 
 
-def call_again(kind: str, tool: str, arguments: str) -> Said:
-    """Return the selection or the parameters of a call that was made before; it may be blocked, or its documents be lacking."""
-    if kind == "selection":
-        return _reply(kind, {"action": tool, "actionObjective": f"use {tool} again"}, good=None)
-    data = {"schema": "parameters_v1", "parameters": json.loads(arguments)}
-    return _reply(kind, data, good=None, tool=tool)
-
-
 @st.composite
 def _wrong_values(draw: DrawFn, setting: Setting) -> Said:
     how, values, fits = draw(near_arguments(setting.parameters, setting.known))
