@@ -267,6 +267,25 @@ def test_one_document_is_meant_and_what_does_not_exist_is_an_error() -> None:
     assert said(model.turns[1])[-1][1].endswith("Documents: docList:round1_task1_action1_result")
 
 
+@as_tool("mail.post", effect="read")
+def post(connectionReference: str) -> str:
+    """Send."""
+    return f"sent by {connectionReference}"
+
+
+def test_a_tool_that_needs_a_connection_is_called_with_one_that_there_is() -> None:
+    """It is not offered without; the only one is meant; of several the model is told."""
+    one: dict[str, Any] = {"tools": [post], "connections": {"mail": 1}}
+    for arguments in ({}, {"connectionReference": "mail"}, {"connectionReference": "fax"}):
+        _, _, seen = run(call_tools(step("mail.post", **arguments)), "Sent.", DONE, **one)
+        assert seen.calls[0].arguments == {"connectionReference": "mail"}
+    for labels, told in (((), "has no connection"), (("mail", "crm"), "connectionReference: mail, crm")):
+        given: dict[str, Any] = {"tools": [post], "connections": dict.fromkeys(labels, 1)}
+        _, model, seen = run(call_tools(step("mail.post")), "No.", DONE, **given)
+        assert [tool.name for tool in model.turns[0].tools] == ["mail_post"] * bool(labels)
+        assert seen.calls == () and told in said(model.turns[1])[-1][1]
+
+
 # -- the conversation ------------------------------------------------------------------------------------------------
 
 

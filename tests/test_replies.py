@@ -24,6 +24,7 @@ from paor.prompts.parsing.replies import (
 )
 from paor.prompts.parsing.reply_forms import (
     Form,
+    Needs,
     Offer,
     parameters_form,
     refinement_form,
@@ -467,7 +468,7 @@ def test_a_reply_beyond_its_limit_is_refused_unread(text: str) -> None:
 
 CRITERIA = ("names the day",)
 FORMS: dict[str, Form] = {
-    "selection": selection_form(Offer(tuple(tool.name for tool in SOME_TOOLS), learnings=True)),
+    "selection": selection_form(Offer(((Needs(), tuple(tool.name for tool in SOME_TOOLS)),), learnings=True)),
     "refinement": refinement_form(CRITERIA),
     "review": review_form(CRITERIA),
 }

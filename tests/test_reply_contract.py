@@ -56,7 +56,7 @@ def parameters(draw: st.DrawFn) -> dict[str, Any]:
     ):
         if draw(st.booleans()):
             properties[name] = schema
-            required += [name] if draw(st.booleans()) and name == "documentList" else []
+            required += [name] if draw(st.booleans()) else []
     schema = {"type": "object", "properties": properties, "required": required}
     return schema | draw(
         st.sampled_from([{}, {"additionalProperties": False}, {"additionalProperties": True}])
@@ -178,6 +178,10 @@ def test_the_words_and_the_schema_name_the_same_keys(kit: RunResources) -> None:
     offered = json.dumps(kit.reply_schema("selection", run))
     assert ("docList" in offered) <= bool(kit.spec.documents)
     assert ("requiredConnection" in offered) <= bool(kit.spec.connections)
+    catalog = [f"- {kit.catalog.line(tool)}" for tool in kit.catalog if f'"{tool.name}' in offered]
+    shown = kit.messages("selection", run)[0].text.splitlines()
+    if kit.spec.profile.stage == "two_stage" and kit.spec.mode == "react":
+        assert [line.split(": ")[0] for line in shown if line.startswith("- tools.")] == catalog
     assert kit.messages("refinement", run)[1].text.endswith(_words(kit, run, "refinement"))
 
 
@@ -232,6 +236,48 @@ def test_readable_replies_are_taken_and_strict_ones_refused(reply: dict[str, Any
                 None,
             )
             assert len(case.dropped) == ("requiredInputDocuments" in reply) + ("requiredConnection" in reply)
+
+
+@pytest.mark.parametrize(
+    ("connections", "given_", "meant"),
+    [
+        ((), "mail", None),
+        (("mail",), None, "mail"),
+        (("mail",), "fax", "mail"),
+        (("mail", "crm"), "crm", "crm"),
+        (("mail", "crm"), None, None),
+        (("mail", "crm"), "fax", None),
+    ],
+)
+def test_an_action_that_needs_a_connection_is_not_chosen_without(
+    connections: tuple[str, ...], given_: str | None, meant: str | None
+) -> None:
+    """The only connection of a run is meant; else the model is asked again, in both stages' forms and in native turns."""
+    schema = {
+        "type": "object",
+        "properties": {"connectionReference": {"type": "string"}},
+        "required": ["connectionReference"],
+    }
+    spec = Spec(
+        objective="x",
+        connections=connections,
+        tools=(ToolSpec(name="tools.send", parameters=schema),),
+        templates=default_templates(),
+        key_salt="00",
+    )
+    run, kit = initial_run("r", 1, spec), RunResources(spec)
+    offered = kit.reply_schema("selection", run) or {}
+    assert ("tools.send" in json.dumps(offered)) is bool(connections)
+    if connections:
+        keys = offered["anyOf"][0]["properties"]["requiredConnection"], offered["anyOf"][0]["required"]
+        assert keys == ({"enum": list(connections)}, ["action", "actionObjective", "requiredConnection"])
+    reply = {"action": "tools.send", "actionObjective": "x", "requiredConnection": given_}
+    case = read_case(run, replied(json.dumps(reply)), kit)
+    if meant is not None:
+        assert case.problem is None and case.selection is not None and case.selection.connection == meant
+    else:
+        assert case.problem is not None and case.problem.code == "no_connection"
+        assert all(label in case.problem.message for label in connections)
 
 
 def test_references_are_mended_and_the_one_input_is_meant() -> None:

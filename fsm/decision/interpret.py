@@ -35,6 +35,7 @@ from .case import Case
 from .duplicate_calls import duplicate_key, limits_for, rule_broken
 from .native_mode import call_arguments, read_native
 from .observation import TURN_CHARS, cut, line
+from .offered_tools import connection_lacks, connection_meant
 from .plan_mode import (
     ask_for_missing,
     read_other_step,
@@ -98,21 +99,21 @@ def _check_selection(case: Case, selection: Selection, kit: RunResources) -> Non
     run, strict = case.run, case.run.spec.profile.strict
     tool = kit.catalog.find(selection.tool)
     if tool is None:
-        names = ", ".join(item.name for item in kit.allowed)
+        names = ", ".join(name for _, group in kit.offer(run).offered for name in group)
         case.problem = Invalid(
             "unknown_action", f"there is no action {ascii(selection.tool)[:80]}; choose one of: {names}"
         )
         return
     given = selection.documents if strict else tuple(_mended(run, text) for text in selection.documents)
     wrong = {text: reason for text in given if (reason := _reference_problem(run, text)) is not None}
-    connection, dropped = selection.connection, list(wrong)
-    if connection is not None and connection not in run.spec.connections:
-        dropped.append(connection)
-        connection = None
+    dropped = list(wrong)
+    if selection.connection is not None and selection.connection not in run.spec.connections:
+        dropped.append(selection.connection)
     documents = tuple(text for text in dict.fromkeys(given) if text not in wrong)
-    needed = kit.needs_documents(tool)
-    if needed and not documents and len(run.spec.documents) == 1:  # one input, and an action that needs one
+    needs = kit.needs(tool)
+    if needs.document and not documents and len(run.spec.documents) == 1:  # the only input is meant
         documents = (run.spec.documents[0].reference,)
+    connection = connection_meant(selection.connection, run.spec, needed=needs.connection)
     changes: dict[str, Any] = {"tool": tool.name, "documents": documents, "connection": connection}
     if kit.needs_nothing(tool):
         changes["arguments"] = {}
@@ -122,11 +123,14 @@ def _check_selection(case: Case, selection: Selection, kit: RunResources) -> Non
         case.problem = Invalid("reference", next(iter(wrong.values())))
     elif strict and dropped:
         case.problem = Invalid("connection", f"there is no connection {ascii(dropped[-1])[:80]}")
-    elif needed and not documents:
+    elif needs.document and not documents:
         why = f": {next(iter(wrong.values()))}" if wrong else ""
         case.problem = Invalid(
             "no_documents", f"{tool.name} needs at least one of requiredInputDocuments{why}"
         )
+    elif needs.connection and connection is None:
+        lacks = connection_lacks(tool.name, "requiredConnection", run.spec)
+        case.problem = Invalid("no_connection", lacks)
     else:
         case.dropped = tuple(dropped)
 

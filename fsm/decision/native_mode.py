@@ -20,6 +20,7 @@ from ...states.run.state import Run
 from ...tools.catalog import CONNECTION, DOCUMENT_LIST, Catalog
 from .case import Case
 from .observation import TURN_CHARS, clean, cut
+from .offered_tools import connection_lacks, connection_meant
 from .plan_mode import plan_id, selection_of
 from .run_resources import RunResources
 
@@ -71,27 +72,25 @@ def call_arguments(case: Case, step: Step, tool: ToolSpec | None, catalog: Catal
     Return the arguments of a call, or None with the reason in *case*.
 
     One reference may stand for a list of one. Where a tool needs documents, the call names none and the run was given just
-    one, that is meant.
+    one, that is meant; where it needs a connection, and the call names none that there is, the run's only one.
     """
     spec = case.run.spec
     if step.fault is not None or tool is None:
         case.invalid = step.fault or f"there is no tool {ascii(step.name)[:80]}"
         return None
-    given = dict(step.args)
+    given, schema = dict(step.args), catalog.schema(tool)
     if isinstance(given.get(DOCUMENT_LIST), str):
         given[DOCUMENT_LIST] = [given[DOCUMENT_LIST]]
-    if (
-        not given.get(DOCUMENT_LIST)
-        and DOCUMENT_LIST in catalog.schema(tool).required
-        and len(spec.documents) == 1
-    ):
+    if not given.get(DOCUMENT_LIST) and DOCUMENT_LIST in schema.required and len(spec.documents) == 1:
         given[DOCUMENT_LIST] = [spec.documents[0].reference]
-    connection = given.get(CONNECTION)
-    if (
-        connection is not None
-        and CONNECTION in catalog.schema(tool).names
-        and connection not in spec.connections
-    ):
-        case.invalid = f"there is no connection {ascii(connection)[:80]}"
-        return None
-    return given
+    if CONNECTION not in schema.names:
+        return given
+    named, needed = given.get(CONNECTION), CONNECTION in schema.required
+    connection = connection_meant(named, spec, needed=needed)
+    if connection is not None:
+        return given | {CONNECTION: connection}
+    if named is not None:
+        case.invalid = f"there is no connection {ascii(named)[:80]}"
+    elif needed:
+        case.invalid = connection_lacks(tool.name, CONNECTION, spec)
+    return None if case.invalid is not None else given

@@ -7,6 +7,7 @@ from typing import Any
 
 from ...prompts.building.conversation import wire_names
 from ...prompts.model import OfferedTool
+from ...states.run.spec import Spec
 from ...states.run.state import Run
 from ...tools.catalog import CONNECTION, DOCUMENT_LIST, Catalog
 from ...tools.policy import denial
@@ -49,6 +50,19 @@ def _schema(parameters: Mapping[str, Any], choices: Mapping[str, list[str]]) -> 
         one = {"type": "string", "enum": choices[name]}
         properties[name] = about | (one if name == CONNECTION else {"type": "array", "items": one})
     return schema | {"properties": {name: properties[name] for name in given if name in properties}}
+
+
+def connection_meant(named: Any, spec: Spec, *, needed: bool) -> str | None:
+    """Return the connection *named* if the run has it; where one is *needed* the run's only one, else None."""
+    if named in spec.connections:
+        return str(named)
+    return spec.connections[0] if needed and len(spec.connections) == 1 else None
+
+
+def connection_lacks(tool: str, key: str, spec: Spec) -> str:
+    """Return what a model is told that chose *tool* without the connection that it needs under *key*."""
+    labels = ", ".join(spec.connections)
+    return f"{tool} needs {key}{f': {labels}' if labels else ', and this run has no connection'}"
 
 
 def references_of(run: Run) -> list[str]:

@@ -9,6 +9,7 @@ from ...prompts.building.conversation import wire_names
 from ...prompts.model import OfferedTool, PromptMessage
 from ...prompts.parsing.reply_forms import (
     Form,
+    Needs,
     Offer,
     answer_form,
     parameters_form,
@@ -24,7 +25,7 @@ from ...states.records.requests import RequestKind
 from ...states.run.budgets import may_call
 from ...states.run.spec import Spec, ToolSpec
 from ...states.run.state import Run
-from ...tools.catalog import DOCUMENT_LIST, Catalog
+from ...tools.catalog import CONNECTION, DOCUMENT_LIST, Catalog
 from ...tools.defaults import settled_by_code
 from ...tools.policy import denial
 from ...tools.schema.parameters import ParameterSchema
@@ -57,9 +58,9 @@ class RunResources:
             tool for tool in self.catalog if denial(spec.policy, spec.task_type, tool.name) is None
         )
         denied = [tool.name for tool in self.catalog if tool not in self.allowed]
-        form, at_first = spec.profile.catalog, [one for one in self.allowed if not self.needs_documents(one)]
-        lines, at_first_lines = self.catalog.lines(self.allowed, form), self.catalog.lines(at_first, form)
-        self.prompts = PromptBuilder(spec, lines, at_first_lines, self.allowed, denied)
+        self._actions = self._by_needs()
+        lines, at_first = self._lines(documents=True), self._lines(documents=False)
+        self.prompts = PromptBuilder(spec, lines, at_first, self.allowed, denied)
         self.flow = _flow_of(spec) if spec.workflow is not None else None
         names = wire_names(tool.name for tool in self.catalog) if spec.native else {}
         self._wire = {wire: self.catalog.find(name) for name, wire in names.items()}
@@ -110,7 +111,7 @@ class RunResources:
             return None
         key: object = kind
         if kind == "selection":
-            key = self._offer(run)
+            key = self.offer(run)
         elif kind == "parameters" and run.memory.selection is not None:
             key = run.memory.selection.tool
         if key not in self._forms:
@@ -122,7 +123,7 @@ class RunResources:
     def _form(self, kind: RequestKind, run: Run) -> Form:
         spec = self.spec
         if kind == "selection":
-            return selection_form(self._offer(run), stage=spec.profile.stage, strict=spec.profile.strict)
+            return selection_form(self.offer(run), stage=spec.profile.stage, strict=spec.profile.strict)
         if kind == "parameters":
             assert run.memory.selection is not None, "Specifying is entered with a selection"
             return parameters_form(self.tool(run.memory.selection).parameters)
@@ -132,20 +133,29 @@ class RunResources:
             return plan_form([tool.name for tool in self.allowed])
         return task_plan_form() if kind == "task_plan" else answer_form()
 
-    def _offer(self, run: Run) -> Offer:
+    def offer(self, run: Run) -> Offer:
         """Return what Stage 1 may choose from: actions, and what they can read."""
-        reading = [tool.name for tool in self.allowed if self.needs_documents(tool)]
-        return Offer(
-            tuple(tool.name for tool in self.allowed if tool.name not in reading),
-            tuple(reading),
-            tuple(references_of(run)),
-            self.spec.connections,
-            learnings=bool(run.memory.history),
-        )
+        references, learnings = tuple(references_of(run)), bool(run.memory.history)
+        return Offer(self._actions, references, self.spec.connections, learnings=learnings)
 
-    def needs_documents(self, tool: ToolSpec) -> bool:
-        """Return whether *tool* cannot be called without a document."""
-        return DOCUMENT_LIST in self.catalog.schema(tool).required
+    def _by_needs(self) -> tuple[tuple[Needs, tuple[str, ...]], ...]:
+        """Return the names of the allowed tools in groups with the same needs, those that need nothing first."""
+        groups: dict[Needs, list[str]] = {Needs(): []}
+        for tool in self.allowed:
+            groups.setdefault(self.needs(tool), []).append(tool.name)
+        return tuple((needs, tuple(names)) for needs, names in groups.items() if names)
+
+    def _lines(self, *, documents: bool) -> list[str]:
+        """Return the catalog as Stage 1 is shown it in a run with or without documents; a plan may name every tool."""
+        given = {"documents": documents, "connections": bool(self.spec.connections)}
+        plans = self.spec.mode != "react"
+        shown = [tool for tool in self.allowed if plans or self.needs(tool).met(**given)]
+        return self.catalog.lines(shown, self.spec.profile.catalog)
+
+    def needs(self, tool: ToolSpec) -> Needs:
+        """Return what *tool* cannot be called without."""
+        required = self.catalog.schema(tool).required
+        return Needs(document=DOCUMENT_LIST in required, connection=CONNECTION in required)
 
     def needs_nothing(self, tool: ToolSpec) -> bool:
         """Return whether there is nothing that Stage 2 could set: code settles every parameter, or there is none."""

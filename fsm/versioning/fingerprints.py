@@ -28,6 +28,7 @@ import orjson
 
 from ...prompts.parsing.reply_forms import (
     Form,
+    Needs,
     Offer,
     answer_form,
     parameters_form,
@@ -169,7 +170,9 @@ def rows_and_schemas(stage: str) -> dict[str, str]:
 
 def example_forms(stage: str) -> dict[str, tuple[Form, ...]]:
     """Return the forms of the replies as a run has them that has something of everything."""
-    offer = Offer(("do.it",), ("read.it",), ("docItem:label#0",), ("label",), learnings=True)
+    needs = [Needs(document=document, connection=one) for document in (False, True) for one in (False, True)]
+    actions = tuple((need, (f"do.it{number}",)) for number, need in enumerate(needs))
+    offer = Offer(actions, ("docItem:label#0",), ("label",), learnings=True)
     return {
         "selection": tuple(selection_form(offer, stage=stage, strict=strict) for strict in (False, True)),
         "parameters": (parameters_form({"properties": {"name": {"type": "string"}}}),),

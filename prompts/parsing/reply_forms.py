@@ -76,23 +76,44 @@ class Form(Struct, frozen=True):
         return objects[0] if len(objects) == 1 else {"anyOf": objects}
 
 
+class Needs(Struct, frozen=True):
+    """
+    What an action cannot be called without.
+
+    Attributes:
+        document: At least one document.
+        connection: A connection.
+    """
+
+    document: bool = False
+    connection: bool = False
+
+    def met(self, *, documents: bool, connections: bool) -> bool:
+        """Return whether an action with these needs can be called in a run that has *documents*, *connections*."""
+        return (documents or not self.document) and (connections or not self.connection)
+
+
 class Offer(Struct, frozen=True):
     """
     What a run offers to Stage 1.
 
     Attributes:
-        tools: Names of the actions that need no document.
-        reading: Names of those that need at least one.
+        actions: Names of the actions, in groups with the same needs; a group is offered where the run has what it needs.
         references: References of the run's documents.
         connections: Labels of its connections.
         learnings: Whether something can have been learnt: the run has a history.
     """
 
-    tools: tuple[str, ...] = ()
-    reading: tuple[str, ...] = ()
+    actions: tuple[tuple[Needs, tuple[str, ...]], ...] = ()
     references: tuple[str, ...] = ()
     connections: tuple[str, ...] = ()
     learnings: bool = False
+
+    @property
+    def offered(self) -> tuple[tuple[Needs, tuple[str, ...]], ...]:
+        """The groups that the run has everything for."""
+        given = {"documents": bool(self.references), "connections": bool(self.connections)}
+        return tuple((needs, names) for needs, names in self.actions if needs.met(**given))
 
 
 LINE, PASSAGE = 300, 1_000
@@ -128,18 +149,17 @@ _ANSWER = Part("answer", '"..."', text(None))
 def selection_form(offer: Offer, *, stage: str = "two_stage", strict: bool = False) -> Form:
     """Return the form of Stage 1: one of the offered actions, or an answer."""
     reply: list[tuple[str, tuple[Part, ...]]] = []
-    for names, reads in ((offer.tools, False), (offer.reading, True)):
-        if names and (offer.references or not reads):
-            parts = _chosen(offer, names, reads=reads, stage=stage, strict=strict)
-            # one line for both: only the schema tells apart which actions need a document
-            reply.append(("", parts if not reply else tuple(_silent(part) for part in parts)))
+    for needs, names in offer.offered:
+        parts = _chosen(offer, names, needs, stage=stage, strict=strict)
+        # one line for all: only the schema tells apart which actions need a document or a connection
+        reply.append(("", parts if not reply else tuple(_silent(part) for part in parts)))
     lead = "When no action is needed: " if reply else ""
     reply.append((lead, (Part("action", "null", {"type": "null"}), _ANSWER)))
     return Form(tuple(reply))
 
 
 def _chosen(
-    offer: Offer, names: tuple[str, ...], *, reads: bool, stage: str, strict: bool
+    offer: Offer, names: tuple[str, ...], needs: Needs, *, stage: str, strict: bool
 ) -> tuple[Part, ...]:
     if stage == "single":
         pairs = [dict(zip(("method", "name"), name.split(".", 1), strict=True)) for name in names]
@@ -156,12 +176,13 @@ def _chosen(
     if offer.learnings and stage != "single":
         parts.append(Part("learnings", '["what is known by now"]', items(text()), required=False))
     if offer.references:
-        listed = items({"enum": list(offer.references)}, least=int(reads))
+        listed = items({"enum": list(offer.references)}, least=int(needs.document))
         words = '["docList:LABEL" or "docItem:LABEL#0" of what it reads]'
-        parts.append(Part("requiredInputDocuments", words, listed, required=reads))
+        parts.append(Part("requiredInputDocuments", words, listed, required=needs.document))
     if offer.connections:
-        labels = {"enum": [*offer.connections, None]}
-        parts.append(Part("requiredConnection", '"LABEL" or null', labels, required=False))
+        labels = [*offer.connections] if needs.connection else [*offer.connections, None]
+        words = '"LABEL"' if needs.connection else '"LABEL" or null'
+        parts.append(Part("requiredConnection", words, {"enum": labels}, required=needs.connection))
     if stage != "single":
         words = '"the values, names and texts from which its parameters are set"'
         parts.append(
