@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -195,6 +196,27 @@ def test_sections_of_every_request_of_a_run(tmp_path: Path) -> None:
             assert [message.role for message in call.messages] == ["system", "user"]
             if "Language" in sections(call):
                 assert sections(call)["Language"] == "de"
+
+
+def test_a_result_without_documents_is_nothing_to_read(tmp_path: Path) -> None:
+    """The catalog in words has an action that needs a document exactly where the schema lets it be chosen."""
+
+    @tool("files.count", effect="read")
+    def count(documentList: list[str]) -> str:
+        """Count."""
+        return "0"
+
+    @tool("notes.read", effect="idempotent")
+    def look(page: int) -> str | None:
+        """Return a page; the first one is blank."""
+        return None if page == 1 else "text"
+
+    script = [*READ(1), CONTINUE, *READ(2), CONTINUE, *READ(3), STOP, SUCCESS]
+    with World(tmp_path, script, [count, look]) as world:
+        world.run("Read")
+        calls = world.model.of("selection")
+        assert ["- files.count(" in text_of(call) for call in calls] == [False, False, True]
+        assert ['"files.count"' in json.dumps(call.schema) for call in calls] == [False, False, True]
 
 
 def test_prompts_are_pure(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ class PromptBuilder:
     Args:
         spec: What the run was started with; its templates are used.
         catalog: One line per offered tool.
-        at_first: Those lines that are of use while the run has no document; the same without others.
+        at_first: Those lines that are of use while the run has no document, given or made; the same without others.
         tools: Those that are offered.
         denied: Names of tools that the policy denies.
     """
@@ -151,7 +151,7 @@ class PromptBuilder:
         name: str = kind
         if kind == "parameters" and _selection_of(run).is_bare:
             name = "parameters_full"
-        static = self._static[bool(run.memory.labels)]
+        static = self._static[run.counters.documents > 0]
         values = static | self._dynamic[kind](run) | {"REPLY": reply}
         if run.memory.feedback:
             values["FEEDBACK"] = inert(run.memory.feedback)
