@@ -212,6 +212,18 @@ def test_repeated_calls_are_blocked_and_told() -> None:
     assert said(model.turns[2])[-1] == ("user", NO_CALLS)
 
 
+def test_a_call_that_returned_nothing_is_not_made_again() -> None:
+    """That it succeeded is its result: the answer is asked for as after any other."""
+
+    @as_tool("orders.ship", effect="once")
+    def ship(order: str) -> None:
+        """Ship an order."""
+
+    again = call_tools(step("orders.ship", order="o7"))
+    result, _, seen = run(again, again, "It is shipped.", tools=[ship])
+    assert (result.answer, len(seen.calls), seen.triggers.count("withhold")) == ("It is shipped.", 1, 1)
+
+
 def test_why_tells_that_no_step_is_left_for_the_other_calls() -> None:
     """The row after the last step names the limit, not the calls that are left."""
     calls = call_tools(step("notes.read", page=1), step("notes.read", page=2))

@@ -147,6 +147,22 @@ def test_a_tool_with_limits_of_its_own_is_withheld_when_they_are_reached(tmp_pat
     assert (calls, world.triggers[-3]) == ([1, 1], "withhold")
 
 
+def test_a_call_that_found_nothing_is_not_made_again(tmp_path: Path) -> None:
+    """Nothing is a result, too; the prompt for the answer shows it."""
+    calls: list[int] = []
+
+    @tool("notes.read", effect="read")
+    def read(page: int) -> None:
+        """Read."""
+        calls.append(page)
+
+    with World(tmp_path, [*AGAIN, SAID], [read]) as world:
+        assert world.run().answer == SAID["answer"]
+        check(world)
+    assert "no documents" in sections(world.model.calls[-1])["Results, newest first"]
+    assert (calls, world.count("withhold")) == ([1], 1)
+
+
 def test_a_call_that_failed_is_made_again(tmp_path: Path) -> None:
     """There is no result of it; the duplicate guard alone limits it."""
     calls: list[int] = []

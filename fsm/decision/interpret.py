@@ -104,7 +104,7 @@ def _check_selection(case: Case, selection: Selection, kit: RunResources) -> Non
             "unknown_action", f"there is no action {ascii(selection.tool)[:80]}; choose one of: {names}"
         )
         return
-    given = selection.documents if strict else tuple(_mended(run, text) for text in selection.documents)
+    given = selection.documents if strict else tuple(_mended(text) for text in selection.documents)
     wrong = {text: reason for text in given if (reason := _reference_problem(run, text)) is not None}
     dropped = list(wrong)
     if selection.connection is not None and selection.connection not in run.spec.connections:
@@ -135,8 +135,8 @@ def _check_selection(case: Case, selection: Selection, kit: RunResources) -> Non
         case.dropped = tuple(dropped)
 
 
-def _mended(run: Run, reference: str) -> str:
-    """Return *reference* with the prefix that it should have, where what it names exists under the other one, or bare."""
+def _mended(reference: str) -> str:
+    """Return *reference* with the prefix that it should have: a model may write the other one, or none."""
     place = reference.removeprefix("docList:").removeprefix("docItem:")
     return f"{'docItem' if '#' in place else 'docList'}:{place}"
 
@@ -270,9 +270,8 @@ def _propose(case: Case, kit: RunResources) -> None:
     action = run.counters.action + 1
     if selection.origin != "format" and not tool.repeat_allowed:
         limits, counters = limits_for(run.spec.limits, tool.duplicate_limits), run.counters
-        if (
-            run.spec.native and not tool.duplicate_limits
-        ):  # a turn that repeats a call has nothing else to say
+        if run.spec.native and not tool.duplicate_limits:
+            # a turn that repeats a call has nothing else to say
             limits = limits.model_copy(update={"block_repeated_success": True})
         succeeded = counters.errors == 0  # an executed call that succeeds sets it back
         case.duplicate = rule_broken(key, run.memory.window, counters.same_key, limits, succeeded=succeeded)

@@ -57,7 +57,8 @@ class RunResources:
         self.allowed = tuple(
             tool for tool in self.catalog if denial(spec.policy, spec.task_type, tool.name) is None
         )
-        denied = [tool.name for tool in self.catalog if tool not in self.allowed]
+        allowed = {tool.name for tool in self.allowed}
+        denied = [tool.name for tool in self.catalog if tool.name not in allowed]
         self._actions = self._by_needs()
         lines, at_first = self._lines(documents=True), self._lines(documents=False)
         self.prompts = PromptBuilder(spec, lines, at_first, self.allowed, denied)

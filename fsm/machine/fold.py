@@ -158,7 +158,7 @@ class _Facts:
         self.run = run
         self.keys: list[str] = []
         self.labels: dict[str, tuple[int, int]] = {}
-        self.outputs: dict[str, Any] = {}
+        self.outputs: dict[str, StoredText | None] = {}
         self.produced = run.memory.produced
         self.asked, self.answered = run.memory.asked, run.memory.answered
 
@@ -180,10 +180,10 @@ class _Facts:
         self.keys.append(outcome["key"])
         if outcome["ok"]:
             self.labels[outcome["label"]] = (outcome["first"], outcome["documents"])
-            if "output" in outcome:
-                self.outputs[outcome["key"]] = outcome["output"]
-        if (output := output_place(outcome)) is not None:
-            self.produced = self.produced.insert(*output)
+            output = outcome.get("output")
+            self.outputs[outcome["key"]] = StoredText(**output) if output is not None else None
+        if (place := output_place(outcome)) is not None:
+            self.produced = self.produced.insert(*place)
 
     def updates(self) -> dict[str, Any]:
         """Return what they set in the memory."""
@@ -194,8 +194,7 @@ class _Facts:
         if self.labels:
             updates["labels"] = memory.labels.update(self.labels)
         if self.outputs:
-            stored = {key: StoredText(**output) for key, output in self.outputs.items()}
-            updates["outputs"] = memory.outputs.update(stored)
+            updates["outputs"] = memory.outputs.update(self.outputs)
         return updates
 
 

@@ -134,7 +134,7 @@ class Memory(Struct, frozen=True, gc=False):
         history: The last `HISTORY_MESSAGES` actions, oldest first.
         window: Duplicate keys of the last executed calls, oldest first.
         labels: Labels of documents that later actions may use: number of the first document, and how many.
-        outputs: Per duplicate key, the payload of its last successful output.
+        outputs: Per duplicate key of a call that succeeded, the payload of its last output; None if it had none.
         turns: The last `HISTORY_MESSAGES` turns of the dialogue with a planner, oldest first.
         produced: Per step of the current plan that gave one, the payload of its output.
         asked: The payload of what the current call has asked last; None when it has asked nothing.
@@ -159,7 +159,7 @@ class Memory(Struct, frozen=True, gc=False):
     history: tuple[Message, ...] = ()
     window: tuple[str, ...] = ()
     labels: HashTrieMap[str, tuple[int, int]] = HashTrieMap()
-    outputs: HashTrieMap[str, StoredText] = HashTrieMap()
+    outputs: HashTrieMap[str, StoredText | None] = HashTrieMap()
     turns: tuple[Turn, ...] = ()
     produced: HashTrieMap[int, StoredText] = HashTrieMap()
     asked: StoredText | None = None
