@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from paor import Limits
+from paor import Limits, tool
 from paor.fsm.explain.why import why
 from paor.states.records.observations import Observation, StepCheck
 from paor.states.records.reviews import Refinement, Review
@@ -21,9 +21,10 @@ from paor.states.run.state import Run
 from .cases import run_in, spec
 from .planning import END, NOTHING, PLAN, STEP, World, check
 from .recording import sections
-from .worlds import ANSWER, CONTINUE, MET, PARAMETERS, READ, REFINE, REVIEW, SELECT, STOP, SUCCESS
+from .worlds import ANSWER, CONTINUE, MET, PARAMETERS, READ, REFINE, REVIEW, SELECT, STOP, SUCCESS, TOOLS
 
 ANSWERED = REFINE("stop", answer="The 3rd.")
+LOOK = [SELECT("notes.look"), PARAMETERS(page=1)]
 FAILS = [SELECT("notes.fail"), PARAMETERS(page=1)]
 CHOICES = ("auto", "model", "rules")
 STOPS = ("model_stop", "criteria_met", "max_steps", "no_improvement", "max_plans")
@@ -238,8 +239,41 @@ def test_failed_needs_something_that_is_missing(
     assert draft_stands(run, Review(status=status), criteria) is stands
 
 
+def test_an_answer_without_tools_is_drawn_from_the_call_that_was_repeated() -> None:
+    """Its observation is gone with the choice to call it again; an attempt later nothing stands for it any more."""
+    for retries, stands in ((0, True), (1, False)):
+        of = spec(limits={"completion_review": "model"})
+        counters = {"concluded": 1, "stop": "model_stop", "withheld": 1, "retries": retries}
+        run = run_in(REVIEWING, of, counters=counters, answer="a")
+        assert draft_stands(run, Review(status="failed"), "") is stands
+
+
+@tool("notes.look", effect="read")
+def look(page: int) -> str:
+    """Look at a page."""
+    return f"page {page}"
+
+
 OVERRULED: dict[str, tuple[list[Any], dict[str, Any], str]] = {
     "nothing is missing": ([*READ(1), ANSWERED, REVIEW("failed", answer="Bad.")], {}, "Done"),
+    "the tools were withheld": (
+        [*LOOK, CONTINUE, *LOOK, {"answer": "The 3rd."}, REVIEW("failed")],
+        {},
+        "Done",
+    ),
+    "the tools were withheld in an attempt that was sent back": (
+        [
+            *LOOK,
+            CONTINUE,
+            *LOOK,
+            {"answer": "No."},
+            REVIEW("retry", "more"),
+            ANSWER("The 3rd."),
+            REVIEW("failed"),
+        ],
+        {},
+        "Failed",
+    ),
     "no action was taken": ([ANSWER("The 3rd."), REVIEW("failed")], {}, "Failed"),
     "every criterion is met": (
         [*READ(1), ANSWERED, REVIEW("failed", criteria=[MET("c")])],
@@ -267,7 +301,8 @@ def test_a_failed_review_does_not_throw_a_right_answer_away(tmp_path: Path, case
     """It is the run's answer then, the row says why, and the replay agrees; where something is missing the run fails."""
     script, options, state = OVERRULED[case]
     criteria, numbers = apart(options)
-    with World(tmp_path, script, limits=Limits(completion_review="model", **numbers)) as world:
+    limits = Limits(completion_review="model", **numbers)
+    with World(tmp_path, script, [*TOOLS, look], limits=limits) as world:
         result = world.run("Read", criteria)
         check(world)
         told = why(world.journal, world.run_id, world.rows[-1].seq)

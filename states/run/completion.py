@@ -8,6 +8,7 @@ a second judgement costs a request and, with small models, throws right answers 
 from __future__ import annotations
 
 from ..records.reviews import Review
+from .budgets import tools_withheld
 from .state import Run
 
 
@@ -45,7 +46,8 @@ def review_by_rules(run: Run) -> Review | None:
 def draft_stands(run: Run, review: Review, criteria: str) -> bool:
     """
     Return whether a completion review that says ``failed`` is overruled: the model gave an answer from an action that succeeded,
-    and the review can point to nothing that is missing.
+    and the review can point to nothing that is missing. Where the tools are withheld that action is the repeated one, whose
+    result the run has.
 
     Args:
         run: It has concluded.
@@ -53,5 +55,5 @@ def draft_stands(run: Run, review: Review, criteria: str) -> bool:
         criteria: Progress after it, one character per criterion.
     """
     observed = run.memory.observation
-    drawn_from_success = observed is not None and observed.success and bool(draft_of(run))
-    return review.status == "failed" and drawn_from_success and "0" not in criteria
+    succeeded = observed.success if observed is not None else tools_withheld(run)
+    return review.status == "failed" and succeeded and bool(draft_of(run)) and "0" not in criteria

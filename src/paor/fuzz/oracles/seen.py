@@ -75,6 +75,7 @@ class Seen:
         sure: Criteria that were said to be met, for sure; *unsure* once a judgement may have been read either way.
         plan: Steps of the plan in force, each a tool or another type, with its arguments; None when they are not known.
         place: Of the plan's step that is being taken.
+        withheld: Whether the tools are withheld in this attempt.
     """
 
     run_id: str
@@ -104,6 +105,7 @@ class Seen:
     unsure: bool = False
     plan: list[Mapping[str, Any]] | None = None
     place: int = 0
+    withheld: bool = False
 
     @property
     def row(self) -> Transition:
@@ -166,6 +168,8 @@ class Seen:
                 self.decided, self.draft = "model_stop", self._draft_of(reply)
             case "retry":
                 self.decided, self.draft = "", False
+                self.succeeded = self.succeeded and not self.withheld
+                self.withheld = False
             case "format":
                 self.success = True  # it was held to what may lead there
             case "execute":
@@ -179,6 +183,8 @@ class Seen:
                 self.blocked += blocked
                 self.refused = 0 if denied or blocked else self.refused + 1
                 self.succeeded = None if self.spec.plans else False
+            case "withhold":
+                self.succeeded = self.withheld = True  # the call that is not made again did
             case "next_step":
                 self.place += 1
             case "select":
