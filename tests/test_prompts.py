@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 from pathlib import Path
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from paor import Document, Limits, ModelCall, Policy, PromptMessage, ToolError, ToolOutput, UsageError, tool
+from paor.fsm.decision.run_resources import RunResources
 from paor.prompts.building.builder import PLACEHOLDERS, RULES, PromptBuilder, TextTask, documents_index
 from paor.prompts.building.fencing import fence, inert
 from paor.prompts.building.history import OMITTED, SHORTENED, history_text, message_text
@@ -21,7 +23,7 @@ from paor.prompts.model import estimated_usage
 from paor.states.records.actions import Selection
 from paor.states.records.observations import Message
 from paor.states.run.phase_names import PLANNING, REVIEWING, SPECIFYING
-from paor.states.run.spec import ToolSpec
+from paor.states.run.spec import Spec, ToolSpec
 
 from .cases import run_in, short, spec
 from .recording import World, sections, text_of, user_text
@@ -217,6 +219,22 @@ def test_a_result_without_documents_is_nothing_to_read(tmp_path: Path) -> None:
         calls = world.model.of("selection")
         assert ["- files.count(" in text_of(call) for call in calls] == [False, False, True]
         assert ['"files.count"' in json.dumps(call.schema) for call in calls] == [False, False, True]
+
+
+def test_a_run_of_an_earlier_version_is_told_names_as_it_was() -> None:
+    """Its profile does not have the setting; a new run's profile writes it down, whatever it is."""
+    tools = (ToolSpec(name="notes.read", description="Read one page."),)
+    written = spec(tools=tools).model_dump(mode="json", by_alias=True)
+    earlier = copy.deepcopy(written)
+    del earlier["profile"]["catalog"]
+    for given_, form, line in (
+        (written, "auto", "- notes.read(): Read one page."),
+        (earlier, "names", "- notes.read()"),
+    ):
+        of = Spec.model_validate_json(json.dumps(given_))
+        assert of.profile.catalog == form
+        told = RunResources(of).messages("selection", run_in(PLANNING, of))
+        assert line in told[0].text.splitlines()
 
 
 def test_prompts_are_pure(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from ..records.observations import Message
 from ..records.plans import PlannedTask, TranscriptMessage
 from ..settings.limits import Limits, recorded_limits
 from ..settings.policy import Policy
-from ..settings.profile import Profile
+from ..settings.profile import Profile, recorded_profile
 from .workflow_position import FlowState
 
 Mode = Literal["react", "batch", "planner"]
@@ -150,8 +150,13 @@ class Spec(BaseModel):
 
     @field_validator("limits", mode="before")
     @classmethod
-    def _recorded(cls, limits: Any) -> Any:
+    def _recorded_limits(cls, limits: Any) -> Any:
         return recorded_limits(limits) if isinstance(limits, dict) else limits
+
+    @field_validator("profile", mode="before")
+    @classmethod
+    def _recorded_profile(cls, profile: Any) -> Any:
+        return recorded_profile(profile) if isinstance(profile, dict) else profile
 
     @property
     def native(self) -> bool:

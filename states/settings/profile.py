@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from .base import Settings
@@ -35,6 +36,11 @@ class Profile(Settings):
     forbidden: Literal["drop", "reject"] = "drop"
     force_stage_2: bool = False
     catalog: CatalogForm = "auto"
+
+
+def recorded_profile(data: Mapping[str, Any]) -> Profile:
+    """Return a profile from a journal: an earlier version that did not know `Profile.catalog` showed names only."""
+    return Profile.model_validate({"catalog": "names", **data})
 
 
 NAMED: dict[str, dict[str, Any]] = {
