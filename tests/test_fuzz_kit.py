@@ -6,6 +6,7 @@ import json
 import re
 import unittest
 from collections.abc import Callable
+from contextlib import closing
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
@@ -478,6 +479,37 @@ def test_an_invariant_fails_on_a_guard_that_lies(
     if name in ROW:  # others see it, too
         monkeypatch.setattr(invariants, "ROW", {name: ROW[name]})
     assert broken(script) == name
+
+
+def turn(tool: str, **values: Any) -> dict[str, Any]:
+    """Return the step of a native turn that calls a tool."""
+    call = {"id": "c", "name": tool.replace(".", "_"), "arguments": values}
+    means = {"steps": [{"id": "c", "name": call["name"], "args": values}]}
+    return say("turn", text="", calls=[call], means=means)
+
+
+def test_native_withholds_after_any_tool_and_two_stages_only_after_a_reading_one(
+    guard: Callable[..., None],
+) -> None:
+    """The kit knows both rules."""
+    begin, last = start(mode="react", stage="native"), Said("turn", "It is sent.", means={"answer": "x"})
+    sent = [turn("notes.send", text="hi"), *[ROW_STEP] * 4]
+    native = [
+        begin,
+        *sent,
+        turn("notes.send", text="hi"),
+        ROW_STEP,
+        {"do": "row", "said": [last.wire()]},
+        END,
+    ]
+    assert broken(native) == ""
+    stages = [choose("notes.send"), give("notes.send", text="hi")]
+    world = World(sample_engine)
+    with closing(world):
+        world.play([start(), *stages, ROW_STEP, ROW_STEP, GO, stages[0]])
+        guard("result_known", True)
+        with pytest.raises(Violation, match="known_results_are_not_read_again"):
+            world.play([stages[1]])
 
 
 def test_questions_beyond_their_bound_are_found(guard: Callable[..., None]) -> None:

@@ -133,15 +133,15 @@ def blocked_only_if_repeated(seen: Seen) -> bool:
 
 
 def known_results_are_not_read_again(seen: Seen) -> bool:
-    """A call that only reads is not made twice in a row; only for one whose result is known the tools are withheld."""
+    """A call that only reads, in native any call, is not made twice in a row; only for a known result the tools are withheld."""
+    watched = {tool.name for tool in seen.spec.tools if tool.effect == "read" or seen.spec.native}
     if seen.row.trigger == "withhold":
         if len(seen.calls) < sum(row.trigger == "execute" for row in seen.rows):
             return True  # of a task's calls nothing is seen
-        reads = {tool.name for tool in seen.spec.tools if tool.effect == "read"}
         chosen = seen.reply.means.get("tool") if seen.reply is not None and seen.reply.good else None
-        return any(name in reads and chosen in (None, name) for name, _ in seen.known)
+        return any(name in watched and chosen in (None, name) for name, _ in seen.known)
     tool = seen.tool
-    if seen.begun is None or tool is None or tool.effect != "read" or seen.spec.mode != "react":
+    if seen.begun is None or tool is None or tool.name not in watched or seen.spec.mode != "react":
         return True
     call, free = (seen.begun[0], canonical(seen.begun[1])), tool.repeat_allowed or tool.duplicate_limits
     return bool(free or seen.errors) or seen.calls[-1:] != [call] or call not in seen.known

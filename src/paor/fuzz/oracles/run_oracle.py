@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ...fsm.journal.record import HASHED, PREV_HASH
+from ...tools.catalog import RESOLVED
 from .seen import Observed, Seen, by_name
 
 # -- reasons -------------------------------------------------------------------------------------------------------
@@ -159,7 +160,7 @@ def calls_are_followed(seen: Seen, calls: Sequence[Mapping[str, Any]]) -> bool:
     if row.trigger != "specify" or seen.call is None:
         return True
     name, arguments = seen.call
-    given = {key: value for key, value in calls[place]["args"].items() if key != "documentList"}
+    given = {key: value for key, value in calls[place]["args"].items() if key not in RESOLVED}
     same = calls[place]["name"].replace("_", ".") == name.replace("_", ".")
     return same and all(arguments.get(key) == value for key, value in given.items())
 

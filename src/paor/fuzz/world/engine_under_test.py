@@ -269,7 +269,7 @@ class SystemUnderTest:
             seen.approved = False
         if row.trigger == "execute" and seen.call is not None:
             seen.calls.append((seen.call[0], canonical(seen.call[1])))
-            if row.outcome.get("output"):
+            if row.outcome.get("ok"):
                 seen.known.add(seen.calls[-1])
 
     def _count(self, seen: Seen) -> None:
