@@ -19,10 +19,12 @@ from paor.fsm.decision.observation import (
     line,
     message_of,
     observation_of,
+    shown_arguments,
     summary_of,
 )
+from paor.prompts.building.history import ARGUMENTS_CHARS, arguments_text
 from paor.states.records.actions import Preview, StoredText, ToolResult
-from paor.states.records.observations import Observation
+from paor.states.records.observations import Message, Observation
 from paor.states.run.phase_names import OBSERVING
 
 from .cases import INTENT, PLACE, SELECTION, ended, run_in, spec
@@ -224,6 +226,34 @@ def test_a_message_keeps_what_later_prompts_may_know() -> None:
         len(text) <= 240 and "\n" not in text for text in found.learnings
     )
     assert len(found.wire_json()) < 3000
+
+
+WORDS = st.text(st.characters(exclude_categories=["C"]), max_size=20)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from("abcdefgh"),
+        st.recursive(
+            WORDS | st.integers() | st.builds(lambda text: text * 99, WORDS),
+            lambda some: st.lists(some) | st.dictionaries(WORDS, some),
+        ),
+    )
+)
+def test_arguments_are_shown_each_with_its_beginning(arguments: dict[str, Any]) -> None:
+    """Together within what history and judges have room for, a long one inside another included; short ones are as they were."""
+    shown = shown_arguments(arguments)
+    text = arguments_text(Message(action=1, step=1, tool="t", summary="s", success=True, arguments=shown))
+    assert len(text) <= ARGUMENTS_CHARS and shown.keys() == arguments.keys()
+    assert not text or json.loads(text) == shown
+    if len(json.dumps(arguments, ensure_ascii=False)) <= ARGUMENTS_CHARS:
+        assert shown == {n: clean(v) if isinstance(v, str) else v for n, v in arguments.items()}
+
+
+def test_a_long_text_inside_an_argument_hides_no_other_one() -> None:
+    """Whoever judges a mail sees to whom it went."""
+    shown = shown_arguments({"mail": {"body": "x" * 5_000, "cc": []}, "to": "ada@example.org"})
+    assert shown["to"] == "ada@example.org" and shown["mail"].startswith('{"body": "xxx')
 
 
 def test_a_message_of_an_action_without_a_selection() -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from ...prompts.building.history import ARGUMENTS_CHARS
 from ...states.records.actions import Preview, ToolResult
 from ...states.records.observations import Message, Observation, StepCheck
 from ...states.run.state import Run
@@ -165,7 +167,7 @@ def message_of(
 
 
 def _message_of(run: Run, result: ToolResult, observation: Observation) -> Message:
-    selection = run.memory.selection
+    selection, intent = run.memory.selection, run.memory.intent
     references = tuple(
         f"docItem:{document.label}#{document.position} {cut(document.name, 80)}"
         for document in result.documents[:_LISTED]
@@ -182,20 +184,27 @@ def _message_of(run: Run, result: ToolResult, observation: Observation) -> Messa
         summary=summary_of(observation),
         notes=observation.notes[:3],
         learnings=tuple([cut(line(text), SUMMARY_CHARS) for text in learnings]),
-        arguments=_shown_arguments(run),
+        arguments=shown_arguments(intent.arguments) if intent is not None else None,
         success=observation.success,
     )
 
 
-def _shown_arguments(run: Run) -> dict[str, Any] | None:
-    """Return the arguments of a call that was made, long texts cut; documents are named by their references anyway."""
-    intent = run.memory.intent
-    if intent is None:
-        return None
-    return {
-        name: cut(clean(value), RESULT_CHARS) if isinstance(value, str) else value
-        for name, value in intent.arguments.items()
-    }
+def shown_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return *arguments* with all long values cut alike, until they are shown whole within `ARGUMENTS_CHARS` or are tiny."""
+    shown = dict(arguments)
+    for chars_max in range(ARGUMENTS_CHARS, 0, -20):
+        shown = {name: _shortened(value, chars_max) for name, value in arguments.items()}
+        if len(json.dumps(shown, ensure_ascii=False)) <= ARGUMENTS_CHARS:
+            break
+    return shown
+
+
+def _shortened(value: Any, chars_max: int) -> Any:
+    """Return a text cut, and of a longer list or object the beginning of its JSON."""
+    if isinstance(value, str):
+        return cut(clean(value), chars_max)
+    text = json.dumps(value, ensure_ascii=False)
+    return cut(clean(text), chars_max) if len(text) > chars_max else value
 
 
 def summary_of(observation: Observation) -> str:

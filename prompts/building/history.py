@@ -41,7 +41,7 @@ def arguments_text(message: Message) -> str:
     if not message.arguments:
         return ""
     shown = msgspec.json.encode(message.arguments).decode()
-    return shown if len(shown) <= ARGUMENTS_CHARS else f"{shown[:ARGUMENTS_CHARS]}…"
+    return shown if len(shown) <= ARGUMENTS_CHARS else f"{shown[: ARGUMENTS_CHARS - 1]}…"
 
 
 def result_text(message: Message) -> str:
