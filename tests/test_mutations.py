@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -20,7 +21,7 @@ from typing import Any
 import pytest
 
 from .corpus import record
-from .mutants import SOURCES, edits, mutants
+from .mutants import LEFT_OUT, SOURCES, edits, mutants
 from .pages import ROOT
 from .rotation import Choice
 
@@ -95,6 +96,15 @@ def test_every_single_edit_is_reported(tmp_path: Path, rotation: Choice) -> None
 def test_every_single_edit_is_reported_of_two_thousand(tmp_path: Path) -> None:
     """The same with other edits."""
     check(judged(tmp_path, 2000, SEED + 1), 2000)
+
+
+def test_what_is_left_out_is_there() -> None:
+    """A name that no mutated file defines any more would hide another function that is called so one day."""
+    files = [ROOT / file for _, paths in SOURCES.values() for file in paths]
+    defined = {
+        name for file in files for name in re.findall(r"def (\w+)\(", file.read_text(encoding="utf-8"))
+    }
+    assert LEFT_OUT - defined == set()
 
 
 def test_the_mutants_are_the_same_for_the_same_seed() -> None:
