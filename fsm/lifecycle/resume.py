@@ -208,7 +208,7 @@ def _answer_of(question: Question, answer: Any, outcome: str | None, result: Any
     if question.kind == "in_doubt":
         if outcome not in ("done", "retry", "fail"):
             raise InvalidAnswer(f"{question.message} Give outcome done, retry or fail")
-        return Answer(action=outcome, content=result)  # type: ignore[arg-type]
+        return Answer.model_validate({"action": outcome, "content": result})
     if outcome is not None:
         raise InvalidAnswer(f"the run waits for an answer, not for an outcome: {question.message}")
     if isinstance(answer, Mapping) and answer.get("action") in ("accept", "decline", "cancel"):

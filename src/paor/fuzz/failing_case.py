@@ -7,7 +7,6 @@ import sys
 import unittest
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +35,14 @@ class TestCaseOf:
     """Gives each class of machines a test case of its own."""
 
     def __get__(self, instance: object, owner: Machine) -> type[unittest.TestCase]:
-        return _test_case(owner)  # type: ignore[arg-type] # a class is hashable
+        if owner not in _CASES:
+            _CASES[owner] = _test_case(owner)
+        return _CASES[owner]
 
 
-@cache
+_CASES: dict[Machine, type[unittest.TestCase]] = {}
+
+
 def _test_case(machine: Machine) -> type[unittest.TestCase]:
     class EngineTestCase(unittest.TestCase):
         settings = SETTINGS

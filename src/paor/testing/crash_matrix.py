@@ -292,9 +292,10 @@ def _check_job(
     if isinstance(timeout_s, bool) or not isinstance(timeout_s, int | float) or not 0 < timeout_s <= 86_400:
         raise UsageError(f"timeout_s: expected seconds, not {timeout_s!a:.80}")
     try:
-        return json.loads(json.dumps(job))  # type: ignore[no-any-return]
+        copied: dict[str, Any] = json.loads(json.dumps(job))
     except (TypeError, ValueError) as error:
         raise UsageError(f"run and answers go to another process as JSON: {error}; use start=") from None
+    return copied
 
 
 def _arguments(run: str | Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ...fsm.erasure.execute import unfinished_runs
+from ...fsm.erasure.execute import Others, unfinished_runs
 from ...fsm.journal_api import Journal
 from ..support.journals import busy_timeout_s, find_run, reading
 from ..support.options import command, option
@@ -46,7 +46,7 @@ from ..support.text import count
 def erase(
     name: str | None,
     everything: bool,
-    others: str | None,
+    others: Others | None,
     dry_run: bool,
     finish: bool,
     journal: str,
@@ -75,7 +75,7 @@ def erase(
             writer.finish_erasing()
             note = "no old copies are left" if runs else "nothing was left to do"
             return say_either(as_json, {"runs": runs, "scrubbed": bool(runs)}, [note])
-        done = writer.erase(run_id, others=others or "refuse", dry_run=dry_run, **given)  # type: ignore[arg-type]
+        done = writer.erase(run_id, others=others or "refuse", dry_run=dry_run, **given)
     verb = "would be erased" if dry_run else "erased"
     lines = [f"run {run_id}  {count(number, 'payload')} {verb}" for run_id, number in done.erased.items()]
     data = asdict(done) | {"dry_run": dry_run}

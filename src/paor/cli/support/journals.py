@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from os.path import commonprefix
 
 from ...fsm.journal.reader import Readable
 from ...fsm.journal.rows import RunRow
@@ -95,5 +94,8 @@ def short_id(journal: Readable, run_id: str, least: int = 13) -> str:
         "SELECT max(run_id) FROM specs WHERE run_id < ?1 UNION ALL SELECT min(run_id) FROM specs WHERE run_id > ?1",
         (run_id,),
     )
-    same = max(len(commonprefix([run_id, other or ""])) for (other,) in near)  # noqa: RUF071 - of characters
-    return run_id[: max(least, same + 1)].rstrip("-")
+    while least < len(run_id) and any(
+        other is not None and other.startswith(run_id[:least]) for (other,) in near
+    ):
+        least += 1
+    return run_id[:least].rstrip("-")
