@@ -103,6 +103,23 @@ def test_parallel_calls_are_steps_of_one_plan_in_the_order_given() -> None:
     assert roles == ["system", "user", "assistant", "tool", "assistant", "tool"]
 
 
+def test_a_once_call_behind_a_read_waits_until_its_model_has_seen_what_was_read() -> None:
+    """Small models fill such a call with a guess. Two of them in a row need nothing of each other."""
+    guessed = call_tools(step("notes.read", page=1), step("notes.send", text="a guess"))
+    seeing = call_tools(step("notes.send", text="10 days"), step("notes.send", text="soon"))
+    result, _, seen = run(guessed, seeing, "Sent.")
+    assert result.state == "Done"
+    assert [call.arguments.get("text") for call in seen.calls] == [None, "10 days", "soon"]
+
+
+def test_a_model_is_told_what_the_policy_denies() -> None:
+    """It is not offered, so that nothing but these words can tell a user why."""
+    _, model, _ = run("It is not permitted.", policy=Policy(deny=("notes.fail",)))
+    _, free, _ = run("Known.")
+    assert "permit" in said(model.turns[0])[0][1] and "notes.fail" in said(model.turns[0])[0][1]
+    assert "permit" not in said(free.turns[0])[0][1]
+
+
 def test_tools_are_offered_with_schema_and_under_a_name_that_every_provider_takes() -> None:
     """Without those that are denied. Only a turn offers them, and only a turn is held to no schema."""
     reviewed = Limits(completion_review="model")
@@ -147,7 +164,7 @@ def test_a_failed_call_is_told_as_text() -> None:
 
 def test_what_stands_in_arguments_is_no_placeholder() -> None:
     """Unlike in a plan that a planner writes."""
-    calls = call_tools(step("notes.read", page=1), step("notes.send", text="$step[0].output"))
+    calls = call_tools(step("notes.send", text="Page 1"), step("notes.send", text="$step[0].output"))
     _, _, seen = run(calls, "Sent.", DONE)
     assert seen.calls[1].arguments == {"text": "$step[0].output"}
 

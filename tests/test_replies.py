@@ -175,7 +175,10 @@ def test_A103_C28_what_is_not_one_action_is_invalid(case: str) -> None:
 def test_a_direct_answer_needs_a_null_action_and_a_text() -> None:
     """Document 000: stop with a final answer; a missing action alone is no answer."""
     assert selection(ANSWER(" It is the 3rd. ")) == DirectAnswer("It is the 3rd.")
-    assert selection(ANSWER("  ")) == DirectAnswer(""), "the wire schema admits blanks"
+    for nothing in ("  ", "...", "…"):
+        assert code_of(selection(ANSWER(nothing))) == "no_action", (
+            "a small model copies the dots in an answer's place"
+        )
     for reply in (
         ANSWER(""),
         {"action": None},

@@ -48,10 +48,29 @@ def read_native(case: Case, kit: RunResources) -> None:
         case.problem = Invalid("no_calls", "no tool can be called any more; answer with what is known")
     else:
         steps = [_named(step, run, kit) for step in read.steps]
+        steps, case.dropped = _before_effects(steps, kit)
         if read.text.strip():
             steps[0] = steps[0].model_copy(update={"reason": cut(clean(read.text.strip()), TURN_CHARS)})
         case.plan = Plan(id=plan_id(run), steps=tuple(steps))
         case.selection = selection_of(steps[0], run)
+
+
+def _before_effects(steps: list[Step], kit: RunResources) -> tuple[list[Step], tuple[str, ...]]:
+    """
+    Return the calls that are made at once, and the names of those that wait for another turn.
+
+    A ``once`` call behind one that can be repeated was written before its model could see what that has brought; small models fill
+    it with a guess, and it cannot be taken back. It waits until they have seen it. ``once`` calls behind each other do not.
+    """
+    unseen = False
+    for number, step in enumerate(steps):
+        tool = kit.catalog.find(step.name)
+        if tool is None:
+            continue
+        if tool.effect == "once" and unseen:
+            return steps[:number], tuple(one.name for one in steps[number:])
+        unseen = unseen or tool.effect != "once"
+    return steps, ()
 
 
 def _named(step: Step, run: Run, kit: RunResources) -> Step:

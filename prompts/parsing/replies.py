@@ -22,7 +22,7 @@ from ...states.records.actions import (
     SchemaField,
     Selection,
 )
-from ...states.records.reviews import Refinement, Review
+from ...states.records.reviews import Refinement, Review, says_something
 from ...states.settings.profile import Profile
 from .json_reading import Unreadable, read_object
 from .plan_data import short
@@ -156,7 +156,7 @@ def _off_profile(action: object, schema: object, stage: str) -> Invalid | None:
 
 def _direct_answer(data: dict[str, Any]) -> DirectAnswer | Invalid:
     answer = data.get("answer")
-    if "action" in data and isinstance(answer, str) and answer:
+    if "action" in data and isinstance(answer, str) and says_something(answer):
         return DirectAnswer(answer.strip())
     if "action" in data:
         return Invalid("no_action", "`action` is null, so `answer` must be a non-empty text")
@@ -296,7 +296,7 @@ def read_answer(text: str, *, chars_max: int) -> DirectAnswer | Invalid:
         plain = text.strip() if data.code == "no_json" else ""
         return DirectAnswer(plain) if plain else data
     answer = data.get("answer")
-    if isinstance(answer, str) and answer:
+    if isinstance(answer, str) and says_something(answer):
         return DirectAnswer(answer.strip())
     return Invalid("no_answer", "`answer` must be a non-empty text")
 

@@ -124,9 +124,9 @@ ITEMS = 10
 
 
 def text(chars_max: int | None = LINE) -> Schema:
-    """Return the schema of a text that is not empty."""
+    """Return the schema of a text that is more than blanks and dots: a small model copies those that stand in its place."""
     bound = {} if chars_max is None else {"maxLength": chars_max}
-    return {"type": "string", "minLength": 1, **bound}
+    return {"type": "string", "minLength": 1, "pattern": r"[^\s.…]", **bound}
 
 
 def items(of: Schema, least: int = 0, most: int = ITEMS) -> Schema:

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from ..base.wire import Wire
 
 SCORE_UNIT = 1_000_000
 """Scores are kept as whole millionths, so that no float is in a hashed row."""
+
+
+def says_something(text: str) -> bool:
+    """Return whether *text* is more than blanks and dots: small models copy the dots that stand in an answer's place."""
+    return bool(text.strip(" \t\n\r\f\v.…"))
+
+
+def _said(answer: object) -> object:
+    return None if isinstance(answer, str) and answer and not says_something(answer) else answer
+
+
+Answer = Annotated[str | None, BeforeValidator(_said)]
+"""An answer; blanks and dots are none."""
 
 
 class CriterionCheck(Wire):
@@ -30,7 +43,7 @@ class Refinement(Wire):
     decision: Literal["continue", "stop"]
     reason: str = Field(min_length=1)
     hint: str | None = None
-    answer: str | None = None
+    answer: Answer = None
     criteria: tuple[CriterionCheck, ...] = Field(default=(), strict=False)
     score: float | None = Field(default=None, allow_inf_nan=False, ge=-1e9, le=1e9)
 
@@ -45,5 +58,5 @@ class Review(Wire):
 
     status: Literal["success", "retry", "failed"]
     improvements: tuple[str, ...] = Field(default=(), strict=False)
-    answer: str | None = None
+    answer: Answer = None
     criteria: tuple[CriterionCheck, ...] = Field(default=(), strict=False)
