@@ -137,7 +137,7 @@ def known_results_are_not_read_again(seen: Seen) -> bool:
     if seen.row.trigger == "withhold":
         if len(seen.calls) < sum(row.trigger == "execute" for row in seen.rows):
             return True  # of a task's calls nothing is seen
-        reads = {tool.name for tool in seen.spec.tools if tool.effect == "read"}
+        reads = {tool.name for tool in seen.spec.tools if tool.effect == "read" or seen.spec.native}
         chosen = seen.reply.means.get("tool") if seen.reply is not None and seen.reply.good else None
         return any(name in reads and chosen in (None, name) for name, _ in seen.known)
     tool = seen.tool
