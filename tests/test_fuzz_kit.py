@@ -46,7 +46,7 @@ from paor.fuzz.oracles.invariants import OTHERS, REST, ROW, same_name
 from paor.fuzz.oracles.invariants import fits as fits_pattern
 from paor.fuzz.repro import step_lines
 from paor.fuzz.sample_engine import TOOLS, sample_engine
-from paor.fuzz.shrinking import ROWS_MORE, shrink
+from paor.fuzz.shrinking import ROWS_MORE, _plainer_replies, shrink
 from paor.fuzz.world.world import World
 from paor.prompts.parsing.plans import read_plan
 from paor.prompts.parsing.replies import (
@@ -358,6 +358,14 @@ SCRIPTS: dict[str, list[dict[str, Any]]] = {
         choose(),
         give(page=1),
         say("answer", answer="x", means={"answer": "x"}),
+    ],
+    "repeated turn": [  # of the profile native the tools are withheld after any tool's repeat
+        start(stage="native"),
+        say("turn", text="", calls=[{"id": "1", "name": "notes.save", "arguments": {"page": 1}}]),
+        *[ROW_STEP] * 4,
+        say("turn", text="", calls=[{"id": "2", "name": "notes.save", "arguments": {"page": 1}}]),
+        ROW_STEP,
+        END,
     ],
     "crashes": [
         start(),
@@ -748,6 +756,44 @@ def test_a_case_with_more_rows_than_it_may_have_violates_nothing() -> None:
 
     small = shrink(again, attempt)
     assert len(small.rows) < len(again.rows) and asked[-1] < asked[0] == 2 * len(again.rows) + ROWS_MORE
+
+
+def test_a_case_at_the_limit_of_actions_and_one_in_a_task_are_made_small() -> None:
+    """A limit is lowered together with what it leaves out; of several replies in one step those without need are dropped."""
+
+    def case(*script: dict[str, Any]) -> Violation:
+        violation = Violation("check", 0, "", "")
+        violation.script = list(script)
+        violation.rows = [
+            {"trigger": "observe" if place % 5 else "select"} for place in range(len(script) - 1)
+        ]
+        return violation
+
+    def at_its_limit(script: Any, rows_max: int) -> Violation | None:
+        iterations, rest = divmod(len(script) - 1, 5)
+        exact = not rest and iterations == script[0].get("limits", {}).get("max_steps", 4)
+        return case(*script) if exact else None
+
+    small = shrink(case({"do": "start"}, *[{"do": "row"}] * 20), at_its_limit)
+    assert len(small.script) == 6 and small.script[0]["limits"] == {"max_steps": 1}
+
+    denied = Said("selection", "{}", good=False).wire()
+    wanted = Said("selection", '{"action": "notes.read"}').wire()
+
+    def in_a_task(script: Any, rows_max: int) -> Violation | None:
+        return case(*script) if any(wanted in step.get("said", ()) for step in script) else None
+
+    small = shrink(case({"do": "start"}, {"do": "row", "said": [denied, wanted]}), in_a_task)
+    assert small.script[1]["said"] == [wanted]
+
+
+def test_no_reply_that_is_made_plain_is_an_answer() -> None:
+    """What must be refused is replaced by what is refused of every kind; words would be read as an answer."""
+    for kind in KINDS:
+        for plain in _plainer_replies(Said(kind, "{", "truncated", False).wire()):
+            said = Said.of(plain)
+            if kind != "text" and said.text != "{":
+                assert isinstance(read(said), Invalid), kind
 
 
 def test_a_case_that_was_found_is_not_lost_when_somebody_stops_its_shrinking(

@@ -33,7 +33,7 @@ from .repro import FOLDER, RUNS_MAX
 from .sample_engine import sample_engine
 from .strategies.injected_faults import CALL
 from .strategies.outcomes import BUDGETS, LIMITS, answers, jumps, outcomes, settlements, tighter, tool_faults
-from .strategies.replies import AIMS, GOOD, replies
+from .strategies.replies import AIMS, GOOD, calls_again, denied_selections, replies
 from .strategies.reply_builder import Said
 from .strategies.setting import Setting
 from .world.error_attribution import blaming
@@ -178,10 +178,11 @@ class EngineMachine(RuleBasedStateMachine):
         aimed = [aim]
 
         def tell(call: ModelCall) -> Said:
-            if not aim and (again := self._last_reply(data, call.kind)) is not None:
+            setting = self._setting(call)
+            if not aim and (again := self._again(data, call.kind, setting)) is not None:
                 return again
             wanted = aimed.pop() if aimed and aimed[0] in AIMS[call.kind] else GOOD[call.kind]
-            return data.draw(replies(call.kind, self._setting(call), wanted))
+            return data.draw(replies(call.kind, setting, wanted))
 
         def choose(tool: Tool, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
             fake = fits(tool.name, self.fakes)
@@ -195,11 +196,17 @@ class EngineMachine(RuleBasedStateMachine):
         lost = lost or data.draw(seldom(24))
         self._do({"do": "row"} | ({"lost": True} if lost else {}))
 
-    def _last_reply(self, data: DataObject, kind: str) -> Said | None:
-        """Return the last good reply of a kind, once in a while: the same action, then with the same arguments."""
+    def _again(self, data: DataObject, kind: str, setting: Setting) -> Said | None:
+        """Return once in a while a denied selection, or what makes a call of the run again; before its first call what an earlier run said."""
         if kind == "selection":
-            self._same = data.draw(seldom(4))
-        found = self.world.echoes.get(kind) if self._same and kind in ("selection", "parameters") else None
+            if bool(setting.denied) and data.draw(seldom(9)):
+                return data.draw(denied_selections(setting))
+            self._same = data.draw(seldom(2 if setting.made else 4))
+        if not self._same or kind not in ("selection", "parameters"):
+            return None
+        if setting.made:
+            return data.draw(calls_again(kind, setting))
+        found = self.world.echoes.get(kind)
         return found._replace(good=None) if found is not None else None
 
     def _setting(self, call: ModelCall) -> Setting:
@@ -223,14 +230,17 @@ class EngineMachine(RuleBasedStateMachine):
             schema,
             bool(policy.file_roots),
             self.values,
-            self._made(named),
+            self._made(),
+            frozenset(
+                reply.get("family", "") for step in self.world.script for reply in step.get("said", ())
+            ),
         )
 
-    def _made(self, name: str) -> tuple[Mapping[str, Any], ...]:
-        """Return the arguments of the run's calls of the tool *name*."""
+    def _made(self) -> tuple[tuple[str, Mapping[str, Any]], ...]:
+        """Return the calls that the run has made, each once, the last one last."""
         seen = next((item for item in self.world.seen.values() if item.run_id == self.world.run_id), None)
-        calls = seen.calls if seen is not None else ()
-        return tuple(json.loads(arguments) for tool, arguments in dict.fromkeys(calls) if tool == name)
+        calls = list(dict.fromkeys(reversed(seen.calls)))[::-1] if seen is not None else []
+        return tuple((tool, json.loads(arguments)) for tool, arguments in calls)
 
     # -- moving ----------------------------------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ Step = Mapping[str, Any]
 Script = tuple[Step, ...]
 Try = Callable[[Script, int], Violation | None]
 
-TRIES_MAX = 600
+TRIES_MAX = 1000
 """Most candidates that are tried."""
 
 ROWS_MORE = 16
@@ -70,7 +70,7 @@ def _text(script: Script) -> str:
 
 def _smaller(violation: Violation) -> list[Script]:
     script = tuple(violation.script)
-    return [*_fewer(script), *_plainer(script)]
+    return [*_fewer(script), *_fewer_actions(violation), *_plainer(script)]
 
 
 def _fewer(script: Script) -> Iterator[Script]:
@@ -85,6 +85,19 @@ def _fewer(script: Script) -> Iterator[Script]:
             left = script[:first] + script[first + size :]
             if left and left[0]["do"] == "start":
                 yield left
+
+
+def _fewer_actions(violation: Violation) -> Iterator[Script]:
+    """Yield the script with one action less, where it goes as far as `max_steps`: that lower, and a block of steps taken out."""
+    start, *steps = violation.script
+    limits = start.get("limits") or {}
+    most = limits.get("max_steps", sum(row["trigger"] == "select" for row in violation.rows)) - 1
+    if most < 1:
+        return
+    start = {**start, "limits": {**limits, "max_steps": most}}
+    for size in (5, 6, 4, 7, 8):  # an iteration is about as many
+        for first in range(len(steps) - size, -1, -1):
+            yield (start, *steps[:first], *steps[first + size :])
 
 
 def _plainer(script: Script) -> Iterator[Script]:
@@ -113,12 +126,15 @@ def _without_workflow(script: Script) -> Script:
 
 
 def _plainer_steps(step: Step) -> Iterator[Step]:
-    yield from (_without(step, name) for name in _OPTIONS if name in step)
+    keeps = "policy" if step.get("mode") == "workflow" else ""  # by it replies to its tasks are good or not
+    yield from (_without(step, name) for name in _OPTIONS if name in step and name != keeps)
     for name in step.get("limits") or ():
         yield {**step, "limits": _without(step["limits"], name)}
     for key, plainer in (("said", _plainer_replies), ("happened", lambda item: [CALL])):
         items = step.get(key, [])
         for place, item in enumerate(items):
+            if len(items) > 1:
+                yield {**step, key: [*items[:place], *items[place + 1 :]]}
             for plain in plainer(item):
                 yield {**step, key: [*items[:place], plain, *items[place + 1 :]]}
     if step["do"] == "finish":
@@ -133,7 +149,7 @@ def _plainer_replies(item: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     reply = Said.of(item)
     yield reply._replace(tokens=(10, 10), cost_micro=7).wire()
     if reply.good is False:
-        yield reply._replace(text="?", family="words", finish="stop").wire()
+        yield reply._replace(text="", family="empty", finish="stop").wire()  # words may be an answer
     data = read_object(reply.text) if reply.good is not False else None  # out of its packaging
     if not isinstance(data, dict):
         return

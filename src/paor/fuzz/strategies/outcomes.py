@@ -108,7 +108,7 @@ LIMITS: SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "max_consecutive_refused": st.integers(1, 3),
         "max_blocked_calls": st.integers(1, 3),
         "consecutive_limit": st.integers(2, 3),
-        "window_freq_limit": st.integers(1, 3),
+        "window_freq_limit": st.integers(1, 2),
         "block_repeated_success": st.booleans(),
         "observation_chars": st.sampled_from([400, 4000]),
         "history_chars": st.sampled_from([0, 50, 4000]),
@@ -134,9 +134,9 @@ def tighter(policy: Policy, names: Sequence[str]) -> SearchStrategy[dict[str, An
     whole = policy.model_dump(mode="json")
     name = st.sampled_from(sorted(names))
     patterns = st.one_of(name, name.map(lambda text: text.partition(".")[0] + ".*"))
-    more = st.one_of(
-        patterns.map(lambda pattern: whole | {"deny": [*whole["deny"], pattern]}),
-        name.map(lambda pattern: whole | {"approvals": [*whole["approvals"], pattern]}),
-        st.just(whole | {"approvals": [*whole["approvals"], "*"]}),
+    denying = patterns.map(lambda pattern: whole | {"deny": [*whole["deny"], pattern]})
+    asking = st.one_of(name, st.just("*")).map(
+        lambda pattern: whole | {"approvals": [*whole["approvals"], pattern]}
     )
-    return weighted((3, st.none()), (1, more))
+    often = min(4, len(names))  # of few tools a ban leaves little to do
+    return weighted((6, st.none()), (often, denying), (2, asking))

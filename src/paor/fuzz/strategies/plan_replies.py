@@ -38,12 +38,11 @@ def plan(draw: DrawFn, setting: Setting = ANY) -> Said:
         return draw(nothing_left())
     steps = [_call(draw, draw(st.sampled_from(tools)), setting.known)]
     for number in range(draw(st.sampled_from([0, 0, 1, 1, 2, 3]))):
-        other = draw(st.integers(0, 5)) == 5
-        steps.append(
-            draw(st.sampled_from(_OTHER_STEPS))
-            if other
-            else _call(draw, draw(st.sampled_from(tools)), setting.known, after=number + 1)
-        )
+        how = draw(st.integers(0, 5))
+        if how >= 4:  # a step that was there already, or one that calls no tool
+            steps.append(draw(st.sampled_from(steps if how == 4 else _OTHER_STEPS)))
+        else:
+            steps.append(_call(draw, draw(st.sampled_from(tools)), setting.known, after=number + 1))
     text = json.dumps({"intention": "read on", "steps": steps})
     good = None if "\\u0000" in text else True  # no text that is read may hold it
     return Said("plan", text, good=good, means={"steps": steps})

@@ -93,8 +93,8 @@ def _aim(kind: str, setting: Setting, aim: str) -> SearchStrategy[Said]:
 
 
 def near_misses(kind: str, setting: Setting = ANY) -> SearchStrategy[Said]:
-    """Return a strategy of near misses of a *kind* of reply, of every family."""
-    names = sorted(families(kind))
+    """Return a strategy of near misses of a *kind* of reply, of every family; hypothesis likes to draw one again and again."""
+    names = sorted(families(kind).keys() - setting.families) or sorted(families(kind))
     return st.builds(near_miss, _GOOD_REPLIES[kind](setting), st.sampled_from(names))
 
 
@@ -186,12 +186,17 @@ def _answer(setting: Setting) -> SearchStrategy[Said]:
 @st.composite
 def _no_selection(draw: DrawFn, setting: Setting) -> Said:
     """Return replies that name no tool that may be used: near misses, denied tools."""
-    forbidden, wanted = sorted(setting.denied), bool(draw(st.booleans()))
-    if forbidden and wanted:
-        name = draw(st.sampled_from(forbidden))
-        data = {"action": _spell(draw, name), "actionObjective": f"use {name}"}
-        return _reply("selection", data, good=False, action=name)
+    if bool(setting.denied) and draw(st.booleans()):
+        return draw(denied_selections(setting))
     return draw(near_misses("selection", setting))
+
+
+@st.composite
+def denied_selections(draw: DrawFn, setting: Setting) -> Said:
+    """Return selections of tools that the policy denies, their names in any spelling."""
+    name = draw(st.sampled_from(sorted(setting.denied)))
+    data = {"action": _spell(draw, name), "actionObjective": f"use {name}"}
+    return _reply("selection", data, good=False, action=name)
 
 
 # -- parameters ----------------------------------------------------------------------------------------------------
@@ -209,11 +214,22 @@ def _parameters(draw: DrawFn, setting: Setting) -> Said:
 
 def _values_again(setting: Setting) -> SearchStrategy[Said]:
     """Return the parameters of a call that was made before, as it was made; of a first call good ones."""
-    if not setting.made:
-        return _parameters(setting)
     name = setting.tool.name if setting.tool is not None else ""
-    data = st.sampled_from(setting.made).map(lambda values: {"schema": "parameters_v1", "parameters": values})
+    made = [values for tool, values in setting.made if tool == name]
+    if not made:
+        return _parameters(setting)
+    data = st.sampled_from(made).map(lambda values: {"schema": "parameters_v1", "parameters": values})
     return data.map(lambda reply: _reply("parameters", reply, good=None, tool=name))
+
+
+def calls_again(kind: str, setting: Setting) -> SearchStrategy[Said]:
+    """Return selections, or the parameters, of any call that the run has made; it may be blocked, or its documents be lacking."""
+    if kind == "parameters":
+        return _values_again(setting)
+    data = st.sampled_from(setting.made).map(
+        lambda call: {"action": call[0], "actionObjective": "do it again"}
+    )
+    return data.map(lambda reply: _reply("selection", reply, good=None))
 
 
 @st.composite

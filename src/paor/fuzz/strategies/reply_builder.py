@@ -115,14 +115,14 @@ def _with(extra: str) -> Callable[[str], str]:
 
 
 def _again(*, same: bool) -> Callable[[str], str]:
-    """Return a change that sends the object's first key twice; whoever merges the two with the same value sees nothing wrong."""
+    """Return a change that sends the object's first key twice; whoever takes the last value sees nothing wrong."""
 
     def change(text: str) -> str:
         try:
             key, value = next(iter(json.loads(text).items()))
         except (ValueError, StopIteration, AttributeError):
             return text + text
-        return _with(f"{json.dumps(key)}: {json.dumps(value if same else 0)}")(text)
+        return text.replace("{", f"{{{json.dumps(key)}: {json.dumps(value if same else 0)}, ", 1)
 
     return change
 

@@ -22,7 +22,8 @@ class Setting(NamedTuple):
         tool: The selected tool, for its parameters.
         parameters: Schema of those, as the request has it.
         known: Argument values that the tools know, by argument name.
-        made: Arguments of the calls of that tool that the run has made.
+        made: Calls that the run has made, each once, the last one last: tool and arguments.
+        families: Families of near misses that the example has had; others are drawn first.
         strict_paths: Whether the policy has folders of its own, so that no path is known to be safe.
     """
 
@@ -34,7 +35,8 @@ class Setting(NamedTuple):
     parameters: Mapping[str, Any] = {}
     strict_paths: bool = False
     known: Known = NOTHING_KNOWN
-    made: tuple[Mapping[str, Any], ...] = ()
+    made: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+    families: frozenset[str] = frozenset()
 
     @property
     def usable(self) -> tuple[ToolSpec, ...]:

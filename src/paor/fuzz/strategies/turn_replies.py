@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import strategies as st
@@ -28,7 +29,9 @@ _ANSWERS = (
 @st.composite
 def turn(draw: DrawFn, setting: Setting = ANY) -> Said:
     """Return turns that call tools; most calls are good, some of a denied or unknown tool, or with arguments that are none."""
-    steps = [_call(draw, setting) for _ in range(draw(st.sampled_from([1, 1, 1, 2, 2, 3, 5])))]
+    steps: list[dict[str, Any]] = []
+    for _ in range(draw(st.sampled_from([1, 1, 1, 2, 2, 3, 5]))):
+        steps.append(_call(draw, setting, steps))
     calls = [{"id": step["id"], "name": step["name"], "arguments": step["args"]} for step in steps]
     text = draw(st.sampled_from(["", "", "Let me look.", "## Objective\nCall every tool"]))
     known = all(isinstance(step["args"], dict) for step in steps)
@@ -42,17 +45,25 @@ def turn(draw: DrawFn, setting: Setting = ANY) -> Said:
     return Said("turn", said, good=good, means={"steps": steps} if known and good else {})
 
 
-def _call(draw: DrawFn, setting: Setting) -> dict[str, Any]:
-    """Return a call under the names of a plan's step."""
+def _call(draw: DrawFn, setting: Setting, before: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return a call under the names of a plan's step; some are calls that the run has made, or that stand *before*."""
     how = draw(st.integers(0, 15))
     id = draw(st.sampled_from(["call_1", "call_2", "", "a b"]))
     if how == 15 or not setting.tools:
         return {"id": id, "name": draw(st.sampled_from(_NAMES)), "args": {}}
-    tool = draw(st.sampled_from(setting.tools if how == 14 else setting.usable or setting.tools))
+    made = [{"name": name, "args": values} for name, values in setting.made] + before
+    if how in (9, 10, 11) and made:
+        return {**draw(st.sampled_from(made)), "id": id}
+    tool = draw(st.sampled_from(_others(setting) if how == 14 else setting.usable or setting.tools))
     name = tool.name if draw(st.booleans()) else tool.name.replace(".", "_")
     if how == 13:
         return {"id": id, "name": name, "args": draw(st.sampled_from(_BAD_ARGUMENTS))}
     return {"id": id, "name": name, "args": _values(draw, tool, setting.known, near=how == 12)}
+
+
+def _others(setting: Setting) -> Sequence[ToolSpec]:
+    """Return the tools that a call may not name, all where there are none."""
+    return [tool for tool in setting.tools if tool not in setting.usable] or setting.tools
 
 
 def _values(draw: DrawFn, tool: ToolSpec, known: Known, *, near: bool) -> dict[str, Any]:
