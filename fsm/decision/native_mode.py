@@ -59,17 +59,16 @@ def _before_effects(steps: list[Step], kit: RunResources) -> tuple[list[Step], t
     """
     Return the calls that are made at once, and the names of those that wait for another turn.
 
-    A ``once`` call behind one that can be repeated was written before its model could see what that has brought; small models fill
+    A ``once`` call behind one that is not was written before its model could see what that has brought; small models fill
     it with a guess, and it cannot be taken back. It waits until they have seen it. ``once`` calls behind each other do not.
     """
     unseen = False
     for number, step in enumerate(steps):
         tool = kit.catalog.find(step.name)
-        if tool is None:
-            continue
-        if tool.effect == "once" and unseen:
+        once = tool is not None and tool.effect == "once"
+        if once and unseen:
             return steps[:number], tuple(one.name for one in steps[number:])
-        unseen = unseen or tool.effect != "once"
+        unseen = unseen or not once
     return steps, ()
 
 

@@ -21,7 +21,7 @@ def _said(answer: object) -> object:
     return None if isinstance(answer, str) and answer and not says_something(answer) else answer
 
 
-Answer = Annotated[str | None, BeforeValidator(_said)]
+AnswerText = Annotated[str | None, BeforeValidator(_said)]
 """An answer; blanks and dots are none."""
 
 
@@ -43,7 +43,7 @@ class Refinement(Wire):
     decision: Literal["continue", "stop"]
     reason: str = Field(min_length=1)
     hint: str | None = None
-    answer: Answer = None
+    answer: AnswerText = None
     criteria: tuple[CriterionCheck, ...] = Field(default=(), strict=False)
     score: float | None = Field(default=None, allow_inf_nan=False, ge=-1e9, le=1e9)
 
@@ -58,5 +58,5 @@ class Review(Wire):
 
     status: Literal["success", "retry", "failed"]
     improvements: tuple[str, ...] = Field(default=(), strict=False)
-    answer: Answer = None
+    answer: AnswerText = None
     criteria: tuple[CriterionCheck, ...] = Field(default=(), strict=False)

@@ -151,8 +151,12 @@ def plans_are_followed(seen: Seen) -> bool:
 
 
 def calls_are_followed(seen: Seen, calls: Sequence[Mapping[str, Any]]) -> bool:
-    """The calls of a turn are taken in order, none is left out while steps are left, and what is called was asked for."""
+    """The calls of a turn are taken in order and as asked for, up to a `once` call behind one that is not."""
     place, row = seen.place, seen.row
+    effects = {tool.name.replace("_", "."): tool.effect for tool in seen.spec.tools}
+    once = [effects.get(call["name"].replace("_", "."), "") == "once" for call in calls]
+    waits = (number for number, late in enumerate(once) if late and not all(once[:number]))
+    calls = calls[: next(waits, len(calls))]
     if row.trigger == "next_step":
         return place + 1 < len(calls) and seen.model.steps <= seen.spec.limits.max_steps
     if row.trigger == "proceed":
