@@ -172,6 +172,17 @@ def test_A103_C28_what_is_not_one_action_is_invalid(case: str) -> None:
     assert code_of(selection({"action": action, "actionObjective": "o"})) == code
 
 
+def test_dots_in_the_place_of_an_answer_are_none() -> None:
+    """The prompt shows them there, and a small model copies them; a run then ended Done with three dots."""
+    judged = read_refinement('{"decision": "stop", "reason": "done", "answer": "..."}', chars_max=LIMIT)
+    assert isinstance(judged, Refinement) and judged.answer is None
+    reviewed = read_review('{"status": "success", "answer": " … "}', chars_max=LIMIT)
+    assert isinstance(reviewed, Review) and reviewed.answer is None
+    assert code_of(read_answer('{"answer": "..."}', chars_max=LIMIT)) == "no_answer"
+    said = read_refinement('{"decision": "stop", "reason": "done", "answer": "7681..."}', chars_max=LIMIT)
+    assert isinstance(said, Refinement) and said.answer == "7681..."
+
+
 def test_a_direct_answer_needs_a_null_action_and_a_text() -> None:
     """Document 000: stop with a final answer; a missing action alone is no answer."""
     assert selection(ANSWER(" It is the 3rd. ")) == DirectAnswer("It is the 3rd.")
