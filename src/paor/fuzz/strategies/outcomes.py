@@ -108,7 +108,7 @@ LIMITS: SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "max_consecutive_refused": st.integers(1, 3),
         "max_blocked_calls": st.integers(1, 3),
         "consecutive_limit": st.integers(2, 3),
-        "window_freq_limit": st.integers(1, 2),
+        "window_freq_limit": st.sampled_from([1, 1, 2]),
         "block_repeated_success": st.booleans(),
         "observation_chars": st.sampled_from([400, 4000]),
         "history_chars": st.sampled_from([0, 50, 4000]),

@@ -226,7 +226,11 @@ def calls_again(kind: str, setting: Setting) -> SearchStrategy[Said]:
     """Return selections, or the parameters, of any call that the run has made; it may be blocked, or its documents be lacking."""
     if kind == "parameters":
         return _values_again(setting)
-    data = st.sampled_from(setting.made).map(
+    reads = {tool.name for tool in setting.tools if tool.effect == "read"}
+    lasting = [
+        call for call in setting.made if call[0] not in reads
+    ]  # for a read made again the tools are withheld
+    data = st.sampled_from([*lasting, *lasting, *setting.made]).map(
         lambda call: {"action": call[0], "actionObjective": "do it again"}
     )
     return data.map(lambda reply: _reply("selection", reply, good=None))
