@@ -110,6 +110,11 @@ def test_a_once_call_behind_a_read_waits_until_its_model_has_seen_what_was_read(
     result, _, seen = run(guessed, seeing, "Sent.")
     assert result.state == "Done"
     assert [call.arguments.get("text") for call in seen.calls] == [None, "10 days", "soon"]
+    with Engine(
+        ScriptedModel([guessed, "Read."]), [read, send], Journal(":memory:"), builtins=False
+    ) as engine:
+        told = engine.journal.transitions(engine.run("Read page 1", profile="native").run_id)[0]
+        assert (told.trigger, told.outcome["dropped"]) == ("select", 1), "the row says how many calls wait"
 
 
 def test_a_model_is_told_what_the_policy_denies() -> None:

@@ -54,7 +54,7 @@ class Case(Struct):
         answer: Text of a direct answer.
         denied: Why the policy forbids the action.
         arguments: Complete arguments, defaults filled.
-        dropped: Parameter names that Stage 2 may not set and that were left out.
+        dropped: What of a reply was left out: parameters that Stage 2 may not set, references that do not exist, calls that wait.
         invalid: What is wrong with the parameters.
         unsafe: Which argument must not reach a tool.
         duplicate: Which duplicate rule the call breaks.
