@@ -117,6 +117,20 @@ def test_a_once_call_behind_a_read_waits_until_its_model_has_seen_what_was_read(
         assert (told.trigger, told.outcome["dropped"]) == ("select", 1), "the row says how many calls wait"
 
 
+def test_a_once_call_behind_a_known_result_is_made() -> None:
+    """A model that writes both calls once more has seen what the first one brought: the first is not made again, the second is."""
+    both = call_tools(step("notes.read", page=1), step("notes.send", text="10 days"))
+    result, _, seen = run(both, both, "Sent.")
+    assert (result.state, result.answer) == ("Done", "Sent.")
+    assert [call.tool for call in seen.calls] == ["notes.read", "notes.send"]
+    other = call_tools(step("notes.read", page=2), step("notes.send", text="20 days"))
+    _, _, seen = run(both, other, other, "Sent.")
+    assert [call.arguments for call in seen.calls] == [{"page": 1}, {"page": 2}, {"text": "20 days"}]
+    failing = call_tools(step("notes.fail", page=1), step("notes.send", text="It is torn."))
+    _, _, seen = run(failing, failing, "Torn.")
+    assert "notes.send" not in [call.tool for call in seen.calls], "an error is no result"
+
+
 def test_a_model_is_told_what_the_policy_denies() -> None:
     """It is not offered, so that nothing but these words can tell a user why."""
     _, model, _ = run("It is not permitted.", policy=Policy(deny=("notes.fail",)))

@@ -48,19 +48,20 @@ def read_native(case: Case, kit: RunResources) -> None:
         case.problem = Invalid("no_calls", "no tool can be called any more; answer with what is known")
     else:
         steps = [_named(step, run, kit) for step in read.steps]
-        steps, case.dropped = _before_effects(steps, kit)
+        steps, case.dropped = _before_effects(steps, run, kit)
         if read.text.strip():
             steps[0] = steps[0].model_copy(update={"reason": cut(clean(read.text.strip()), TURN_CHARS)})
         case.plan = Plan(id=plan_id(run), steps=tuple(steps))
         case.selection = selection_of(steps[0], run)
 
 
-def _before_effects(steps: list[Step], kit: RunResources) -> tuple[list[Step], tuple[str, ...]]:
+def _before_effects(steps: list[Step], run: Run, kit: RunResources) -> tuple[list[Step], tuple[str, ...]]:
     """
     Return the calls that are made at once, and the names of those that wait for another turn.
 
     A ``once`` call behind one that is not was written before its model could see what that has brought; small models fill
-    it with a guess, and it cannot be taken back. It waits until they have seen it. ``once`` calls behind each other do not.
+    it with a guess, and it cannot be taken back. It waits until they have seen it. ``once`` calls behind each other do not,
+    nor do those behind calls that are only written again: what they brought is known.
     """
     unseen = False
     for number, step in enumerate(steps):
@@ -68,8 +69,16 @@ def _before_effects(steps: list[Step], kit: RunResources) -> tuple[list[Step], t
         once = tool is not None and tool.effect == "once"
         if once and unseen:
             return steps[:number], tuple(one.name for one in steps[number:])
-        unseen = unseen or not once
+        unseen = unseen or not (once or _is_known(step, run))
     return steps, ()
+
+
+def _is_known(step: Step, run: Run) -> bool:
+    """Return whether a call repeats one that has succeeded, argument by argument."""
+    return step.fault is None and any(
+        message.success and message.tool == step.name and (message.arguments or {}) == step.args
+        for message in run.memory.history
+    )
 
 
 def _named(step: Step, run: Run, kit: RunResources) -> Step:

@@ -134,6 +134,9 @@ def criteria_stay_met(seen: Seen) -> bool:
 def plans_are_followed(seen: Seen) -> bool:
     """The steps of a plan are taken in order, each once and with its own arguments, and none is left out."""
     plan, place, row = seen.plan, seen.place, seen.row
+    if seen.spec.native and row.trigger == "select":
+        steps = seen.reply.means.get("steps") if seen.reply is not None and seen.reply.good else None
+        return steps is None or calls_wait_rightly(seen, steps)
     if plan is None or not seen.spec.plans or row.counters.get("formatted"):
         return True
     if seen.spec.native:
@@ -150,13 +153,30 @@ def plans_are_followed(seen: Seen) -> bool:
     return plan[place].get("name") == name and all(arguments.get(key) == plain[key] for key in plain)
 
 
-def calls_are_followed(seen: Seen, calls: Sequence[Mapping[str, Any]]) -> bool:
-    """The calls of a turn are taken in order and as asked for, up to a `once` call behind one that is not."""
-    place, row = seen.place, seen.row
+def calls_wait_rightly(seen: Seen, calls: Sequence[Mapping[str, Any]]) -> bool:
+    """A `once` call waits behind one that is not `once`, unless that one's result can be known; nothing else waits."""
     effects = {tool.name.replace("_", "."): tool.effect for tool in seen.spec.tools}
     once = [effects.get(call["name"].replace("_", "."), "") == "once" for call in calls]
-    waits = (number for number, late in enumerate(once) if late and not all(once[:number]))
-    calls = calls[: next(waits, len(calls))]
+    may_wait = [late and not all(once[:number]) for number, late in enumerate(once)]
+    made = len(calls) - int(seen.row.outcome.get("dropped", 0))
+    if made < len(calls) and not may_wait[made]:
+        return False
+    behind = max((number for number in range(made) if may_wait[number]), default=0)
+    return all(once[number] or _can_be_known(seen, calls[number]) for number in range(behind))
+
+
+def _can_be_known(seen: Seen, call: Mapping[str, Any]) -> bool:
+    """Whether a call with these arguments has succeeded; the arguments that code adds are left open."""
+    name = call["name"].replace("_", ".")
+    known = (json.loads(arguments) for tool, arguments in seen.known if tool.replace("_", ".") == name)
+    return any(given.items() >= call["args"].items() for given in known)
+
+
+def calls_are_followed(seen: Seen, calls: Sequence[Mapping[str, Any]]) -> bool:
+    """The calls of a turn are taken in order and as asked for, but for those that wait for another turn."""
+    place, row = seen.place, seen.row
+    selected = next(row for row in reversed(seen.rows) if row.trigger == "select")
+    calls = calls[: len(calls) - int(selected.outcome.get("dropped", 0))]
     if row.trigger == "next_step":
         return place + 1 < len(calls) and seen.model.steps <= seen.spec.limits.max_steps
     if row.trigger == "proceed":
