@@ -63,8 +63,16 @@ def sections(call: ModelCall) -> dict[str, str]:
 
 def observation(call: ModelCall) -> dict[str, Any]:
     """Return the observation in a refinement's prompt, as a model would read it."""
-    data: dict[str, Any] = json.loads(sections(call)["Observation"])
+    results = [
+        message.text for message in call.messages if message.text.startswith(("Result of", "Error of"))
+    ]
+    data: dict[str, Any] = json.loads(results[-1].partition(": ")[2])
     return data
+
+
+def feedback(call: ModelCall) -> str:
+    """Return what a refinement's prompt says of a reply that could not be used."""
+    return call.messages[-1].text.removeprefix("Your last reply could not be used: ")
 
 
 class World:

@@ -401,7 +401,7 @@ def test_A155_A156_a_blocked_call_is_observed_with_marker_and_last_output(tmp_pa
             {"name": "last output", "mime": "text/plain", "snippet": "page 65, read 2 times"}
         ]
         assert (seen["documentsCount"], seen["resultLabel"]) == (0, "round1_task1_action3_refused")
-        assert sections(world.model.of("refinement")[2])["Last action"].startswith("notes.read:")
+        assert '"action": "notes.read"' in world.model.of("refinement")[2].messages[-2].text
         assert "duplicate_call_blocked" in sections(world.model.of("review")[0])["Results, newest first"]
 
 

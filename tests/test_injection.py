@@ -6,7 +6,6 @@ The model of these tests obeys whatever it is told. The machine must hold all th
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import pytest
 from paor import ApprovalRule, Limits, ModelCall, Policy, ToolError, replay, tool
 
 from .planning import PLAN, STEP, World
-from .recording import sections, text_of
+from .recording import observation, sections, text_of
 from .worlds import PARAMETERS, REFINE, SELECT, SUCCESS
 
 PHRASES = {
@@ -200,4 +199,4 @@ def test_what_is_said_does_reach_the_model_as_data(tmp_path: Path) -> None:
         world.run()
         (refinement,) = world.model.of("refinement")
         assert PHRASES["ignore"] in text_of(refinement) and PHRASES["ignore"] not in _system(refinement)
-        assert json.loads(sections(refinement)["Observation"])
+        assert observation(refinement)

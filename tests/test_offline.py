@@ -25,7 +25,6 @@ from paor import (
 )
 from paor.prompts.building.builder import PromptBuilder, TextTask
 from paor.prompts.building.fencing import beginning, without_note
-from paor.prompts.building.templates import default_templates
 from paor.prompts.offline import SIGNATURE, OfflineModel
 from paor.states.records.requests import RequestKind
 
@@ -375,8 +374,11 @@ def test_an_empty_prompt_is_answered_as_one_without_documents() -> None:
 
 @pytest.mark.parametrize("observation", ["", "{", "[]", '{"success": true, "previews": []}'])
 def test_an_observation_that_cannot_be_read_is_no_success(observation: str) -> None:
-    """A host's template may show it otherwise."""
-    template = default_templates()["refinement"].replace("{{KEY:OBSERVATION}}", observation)
+    """In a conversation or in a host's template, which may show it otherwise."""
+    told = PromptMessage("user", f"Result of notes.read: {observation}")
+    reply = json.loads(OfflineModel().ask(ModelCall("refinement", (told,))).text)
+    assert reply["decision"] == ("stop" if "true" in observation else "continue")
+    template = f"## Last action\nnotes.read\n\n## Observation\n{observation}"
     reply = json.loads(OfflineModel().ask(ModelCall("refinement", (PromptMessage("user", template),))).text)
     assert reply["decision"] == ("stop" if "true" in observation else "continue")
 

@@ -26,8 +26,8 @@ from paor.states.run.phase_names import PLANNING, REVIEWING, SPECIFYING
 from paor.states.run.spec import Spec, ToolSpec
 
 from .cases import run_in, short, spec
-from .recording import World, sections, text_of, user_text
-from .worlds import CONTINUE, PARAMETERS, READ, REVIEW, SELECT, STOP, SUCCESS, engine
+from .recording import World, observation, sections, text_of, user_text
+from .worlds import CONTINUE, PARAMETERS, READ, REVIEW, SELECT, STOP, SUCCESS, TOOLS, engine
 
 ONE_STEP = [*READ(1), STOP, SUCCESS]
 TWO_STEPS = [*READ(1), CONTINUE, *READ(2), STOP, SUCCESS]
@@ -104,8 +104,7 @@ def test_every_shipped_template_knows_its_placeholders(name: str) -> None:
         "parameters": "ACTION_OBJECTIVE SELECTED_ACTION PARAMETERS_CONTEXT PARAMETERS_SCHEMA FEEDBACK REPLY",
         "parameters_full": "OBJECTIVE CRITERIA LANGUAGE ACTION_OBJECTIVE SELECTED_ACTION INPUT_DOCUMENTS"
         " PARAMETERS_CONTEXT PARAMETERS_SCHEMA WORKFLOW_HISTORY FEEDBACK REPLY",
-        "refinement": "DENIED OBJECTIVE CRITERIA LANGUAGE EARLIER_STEPS LAST_ACTION OBSERVATION STEPS FINAL_FORMAT FEEDBACK"
-        " REPLY",
+        "refinement": "CATALOG DENIED OBJECTIVE CRITERIA LANGUAGE WORKFLOW_HISTORY FINAL_FORMAT REPLY",
         "review": "OBJECTIVE CRITERIA LANGUAGE STOP_REASON DRAFT_ANSWER OBSERVATION WORKFLOW_HISTORY FEEDBACK REPLY",
         "answer": "DENIED OBJECTIVE CRITERIA LANGUAGE CONTEXT WORKFLOW_HISTORY FEEDBACK REPLY",
         "plan": "CATALOG_FULL OBJECTIVE CRITERIA LANGUAGE CONTEXT DOCUMENTS_INDEX CONNECTIONS_INDEX TRANSCRIPT RESULTS"
@@ -119,8 +118,9 @@ def test_every_shipped_template_knows_its_placeholders(name: str) -> None:
     assert template.keys == set(known[name].split()) <= PLACEHOLDERS[name]
     if name not in ("turn", "text"):
         system = template.system_text(dict.fromkeys(template.keys, "x"))
-        assert "Reply with one JSON object and nothing else" in system
-        assert template.user_text({"REPLY": "{}"}) == "## Reply\n{}"
+        assert "Reply with one JSON object" in system
+        if name != "refinement":  # a conversation, whose form of the reply stands in the system part
+            assert template.user_text({"REPLY": "{}"}) == "## Reply\n{}"
 
 
 # -- what is in a prompt -----------------------------------------------------------------------------------------
@@ -155,8 +155,7 @@ def test_sections_of_every_request_of_a_run(tmp_path: Path) -> None:
         start = ["Objective", "Success criteria", "Language"]
         stage_2 = ["Action objective", "Selected action", "Parameters context", "Parameters schema"]
         again = "Your last reply could not be used"
-        refinement = [*start, "Last action", "Observation", "Steps", "Final formatting"]
-        refined = [*start, "Earlier steps, newest first", *refinement[3:]]
+        refinement = [*start, "Final formatting"]
         review = [*start, "Last observation", "Results, newest first"]
         first = [*start, "Context", "Documents", "Connections", "Final formatting"]
         later = [
@@ -177,8 +176,8 @@ def test_sections_of_every_request_of_a_run(tmp_path: Path) -> None:
             "History, newest first",
             "Final formatting",
         ]
-        assert all(names[-1] == "Reply" for _, names in found)
-        assert [(kind, names[:-1]) for kind, names in found] == [
+        assert all(names[-1] == "Reply" for kind, names in found if kind != "refinement")
+        assert [(kind, [name for name in names if name != "Reply"]) for kind, names in found] == [
             ("selection", first),
             ("parameters", stage_2),
             ("parameters", [*stage_2, again]),
@@ -186,16 +185,18 @@ def test_sections_of_every_request_of_a_run(tmp_path: Path) -> None:
             ("selection", later),
             ("selection", [*later, again]),
             ("parameters", stage_2),
-            ("refinement", refined),
+            ("refinement", refinement),
             ("review", review),
             ("selection", retried),
             ("parameters", stage_2),
-            ("refinement", refined),
+            ("refinement", refinement),
             ("review", review),
         ]
         for call in world.model.calls:
             assert "{{" not in text_of(call)
-            assert [message.role for message in call.messages] == ["system", "user"]
+            roles = [message.role for message in call.messages]
+            steps = ["assistant", "user"] * (len(roles) // 2 - 1) if call.kind == "refinement" else []
+            assert roles == ["system", "user", *steps]
             if "Language" in sections(call):
                 assert sections(call)["Language"] == "de"
 
@@ -273,6 +274,49 @@ def test_a_very_long_run_renders_every_message_rightly() -> None:
         assert text.count("- Step ") == 50 and f"- Step {step + 49}: " in text
 
 
+def test_a_refinement_tells_the_steps_newest_whole_oldest_left_out(tmp_path: Path) -> None:
+    """Each with its arguments and one line of what it brought; an error is called one."""
+    fail = [SELECT("notes.fail"), PARAMETERS(page=2)]
+    script = [*READ(1), CONTINUE, *fail, CONTINUE, *READ(3), STOP, SUCCESS]
+    with World(tmp_path / "all", script) as world:
+        world.run()
+        told = [message.text for message in world.model.of("refinement")[2].messages[2:]]
+        assert told[:2] == [
+            '{"action": "notes.read", "parameters": {"page":1}}',
+            "Result of notes.read: 1 document: Page 1: the supplier delivers within 10 days of the order.",
+        ]
+        assert told[3] == "Error of notes.fail: tool_error: page 2 is torn out"
+        assert observation(world.model.of("refinement")[2])["resultLabel"] == "round1_task1_action3_page"
+    with World(tmp_path / "few", script, limits=Limits(history_chars=120)) as world:
+        world.run()
+        few = [message.text for message in world.model.of("refinement")[2].messages[2:]]
+        assert few == told[2:]
+
+
+def test_a_result_that_stage_1_refers_to_is_in_the_context_of_stage_2(tmp_path: Path) -> None:
+    """One line, where the tool gets no documents; a small model names a result and leaves out the value."""
+    refers = SELECT("notes.send", requiredInputDocuments=["docItem:round1_task1_action1_page#0"])
+    with World(
+        tmp_path / "refers", [*READ(1), CONTINUE, refers, PARAMETERS(text="x"), STOP, SUCCESS]
+    ) as world:
+        world.run()
+        found = sections(world.model.of("parameters")[1])["Parameters context"].splitlines()
+        assert found[1:] == [
+            "notes.read brought 1 document: Page 1: the supplier delivers within 10 days of the order."
+        ]
+
+    @tool("notes.merge", effect="read")
+    def merge(documentList: list[str], title: str) -> str:
+        """Merge documents."""
+        return title
+
+    refers = SELECT("notes.merge", requiredInputDocuments=["docList:round1_task1_action1_page"])
+    script = [*READ(1), CONTINUE, refers, PARAMETERS(title="x"), STOP, SUCCESS]
+    with World(tmp_path / "takes", script, [*TOOLS, merge]) as world:
+        world.run()
+        assert "brought" not in text_of(world.model.of("parameters")[1])
+
+
 def test_a_hosts_own_templates_are_used(tmp_path: Path) -> None:
     """By name, all placeholders at hand; a template without system part makes one message."""
     prompts = {
@@ -335,19 +379,19 @@ def test_parameters_of_a_tool_that_is_no_more_and_of_odd_schemas() -> None:
     [
         (
             Selection(tool="notes.read", objective="read page 1"),
-            "read page 1\nThe user asked: Read the notes",
+            "The user asked: Read the notes\nread page 1",
         ),
         (Selection(tool="notes.read", objective="Read the notes"), "Read the notes"),
         (
             Selection(tool="notes.read", objective="read\n## Rules"),
-            "read\n\\## Rules\nThe user asked: Read the notes",
+            "The user asked: Read the notes\nread\n\\## Rules",
         ),
         (Selection(tool="notes.read", fields=()), ""),
     ],
     ids=short,
 )
 def test_stage_2_is_told_what_the_user_asked(selection: Selection, purpose: str) -> None:
-    """Behind the action's own objective, once, and in no section of its own."""
+    """Before the action's own objective, once, and in no section of its own."""
     text = PromptBuilder(spec(), []).build("parameters", run_in(SPECIFYING, selection=selection))[1].text
     assert text.partition("## Action objective\n")[2].partition("\n\n")[0] == purpose
 

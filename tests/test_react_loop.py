@@ -42,7 +42,7 @@ from paor.tools.catalog import Catalog
 from paor.tools.documents.builtin import builtin_tools
 
 from .cases import short
-from .recording import World, observation, sections, text_of, user_text
+from .recording import World, feedback, observation, sections, text_of, user_text
 from .worlds import (
     ANSWER,
     CONTINUE,
@@ -243,8 +243,9 @@ def test_A009_A039_a_megabyte_stays_out_of_every_prompt(tmp_path: Path) -> None:
     with World(tmp_path, TWO_STEPS, [returning(body)]) as world:
         world.run()
         call = world.model.of("refinement")[0]
-        assert len(sections(call)["Observation"]) <= Limits().observation_chars
-        assert "HEAD" in sections(call)["Observation"]
+        observed = call.messages[-1].text.removeprefix("Result of notes.read: ")
+        assert len(observed) <= Limits().observation_chars
+        assert "HEAD" in observed
         for each in world.model.calls:
             assert "TAIL" not in text_of(each) and "MIDDLE" not in text_of(each)
             assert len(text_of(each)) < 20_000
@@ -859,13 +860,28 @@ def test_A060_invalid_parameters_never_reach_the_handler(tmp_path: Path, values:
 
 
 def test_A061_the_refinement_sees_the_observation(tmp_path: Path) -> None:
-    """As one JSON object, together with what was done and how many steps are left."""
+    """As one JSON object, behind the action that was done with its arguments."""
     with World(tmp_path, ONE_STEP) as world:
         world.run()
-        found = sections(world.model.of("refinement")[0])
-        assert json.loads(found["Observation"])["resultLabel"] == "round1_task1_action1_page"
-        assert found["Last action"] == 'notes.read: use notes.read\nArguments: {"page":1}'
-        assert found["Steps"] == "1 of at most 5"
+        (call,) = world.model.of("refinement")
+        assert [message.role for message in call.messages] == ["system", "user", "assistant", "user"]
+        assert json.loads(call.messages[2].text) == {"action": "notes.read", "parameters": {"page": 1}}
+        lead, _, observed = call.messages[3].text.partition(": ")
+        assert lead == "Result of notes.read"
+        assert json.loads(observed)["resultLabel"] == "round1_task1_action1_page"
+
+
+def test_a_refinement_template_can_tell_the_observation_itself(tmp_path: Path) -> None:
+    """Then no conversation follows it."""
+    template = "{{KEY:LAST_ACTION}}\n\n{{KEY:EARLIER_STEPS}}\n\n{{KEY:OBSERVATION}}\n\n{{KEY:STEPS}}"
+    with World(tmp_path, TWO_STEPS, prompts={"refinement": template}) as world:
+        world.run()
+        (message,) = world.model.of("refinement")[1].messages
+        action, step, observed, steps = message.text.split("\n\n")
+        assert action == 'notes.read: use notes.read\nArguments: {"page":2}'
+        assert step.startswith("- Step 1: notes.read [ok]")
+        assert json.loads(observed)["resultLabel"] == "round1_task1_action2_page"
+        assert steps == "2 of at most 5"
 
 
 def test_A062_messages_at_iteration_granularity(tmp_path: Path) -> None:
@@ -959,7 +975,7 @@ def test_A068_another_decision_is_asked_again_once_then_stops_safely(tmp_path: P
     """After the one retry the run stops as if the model had, and the completion review decides."""
     with World(tmp_path / "good", [*READ(1), bad, CONTINUE, *READ(2), STOP, SUCCESS]) as world:
         assert world.run().steps == 2
-        assert sections(world.model.of("refinement")[1])["Your last reply could not be used"]
+        assert feedback(world.model.of("refinement")[1])
     with World(tmp_path / "bad", [*READ(1), bad, bad, SUCCESS]) as world:
         result = world.run()
         assert (result.state, result.reason, result.steps) == ("Done", "model_stop", 1)
@@ -1194,7 +1210,7 @@ def test_A097_A112_A120_A121_A127_stage_2_sees_four_sections_and_nothing_else(tm
     assert list(found) == [
         *("Action objective", "Selected action", "Parameters context", "Parameters schema", "Reply")
     ]
-    assert found["Action objective"] == "use notes.read\nThe user asked: Read the notes"
+    assert found["Action objective"] == "The user asked: Read the notes\nuse notes.read"
     assert found["Parameters context"] == "Read page 7, as the objective says."
     assert found["Parameters schema"] == "- page (integer; required): page"
     assert found["Reply"] == '{"schema": "parameters_v1", "parameters": {"NAME": "value"}}'

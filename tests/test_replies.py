@@ -184,8 +184,10 @@ def test_dots_in_the_place_of_an_answer_are_none() -> None:
 
 
 def test_a_direct_answer_needs_a_null_action_and_a_text() -> None:
-    """Document 000: stop with a final answer; a missing action alone is no answer."""
+    """Document 000: stop with a final answer; it may stand alone, but not beside what belongs to an action."""
     assert selection(ANSWER(" It is the 3rd. ")) == DirectAnswer("It is the 3rd.")
+    assert selection({"answer": " It is the 3rd. "}) == DirectAnswer("It is the 3rd.")
+    assert code_of(selection({"answer": "It is the 3rd."}, profile=STRICT)) == "no_action"
     for nothing in ("  ", "...", "…"):
         assert code_of(selection(ANSWER(nothing))) == "no_action", (
             "a small model copies the dots in an answer's place"
@@ -193,11 +195,30 @@ def test_a_direct_answer_needs_a_null_action_and_a_text() -> None:
     for reply in (
         ANSWER(""),
         {"action": None},
-        {"answer": "x"},
+        {"answer": "..."},
+        {"answer": "x", "actionObjective": "to read"},
         {"action": None, "answer": 3},
         {},
     ):
         assert code_of(selection(reply)) == "no_action"
+
+
+def test_a_refinement_names_the_next_action_or_answers() -> None:
+    """An action goes on and is a hint, an answer stops; document 002's decision, where there is one, is what counts."""
+
+    def refined(**reply: Any) -> Any:
+        return read_refinement(as_text(reply), chars_max=LIMIT)
+
+    on = refined(action="notes.read", hint="page 2")
+    assert (on.decision, on.hint) == ("continue", "Take the action notes.read now. page 2")
+    assert refined(action="notes.read", hint="...").hint == "Take the action notes.read now."
+    assert (refined(answer="the 3rd").decision, refined(answer="the 3rd").answer) == ("stop", "the 3rd")
+    assert refined(action=None, answer="the 3rd").decision == "stop"
+    said = refined(decision="stop", reason="known", action="notes.read", answer="the 3rd")
+    assert (said.decision, said.reason, said.hint) == ("stop", "known", None)
+    assert refined(action="notes.read", answer="page 1 says the 3rd").decision == "continue"
+    for nothing in ({}, {"action": None}, {"action": 3}, {"hint": "read on"}, {"action": "a", "hint": 3}):
+        assert isinstance(refined(**nothing), Invalid), nothing
 
 
 @pytest.mark.parametrize("value", [None, {}, {"page": 1}, []], ids=short)
@@ -483,10 +504,10 @@ def test_a_reply_beyond_its_limit_is_refused_unread(text: str) -> None:
 CRITERIA = ("names the day",)
 FORMS: dict[str, Form] = {
     "selection": selection_form(Offer(((Needs(), tuple(tool.name for tool in SOME_TOOLS)),), learnings=True)),
-    "refinement": refinement_form(CRITERIA),
+    "refinement": refinement_form([tool.name for tool in SOME_TOOLS], CRITERIA),
     "review": review_form(CRITERIA),
 }
-ASKED = {"stop": {"answer": "a"}, "success": {"answer": "a"}, "failed": {"answer": "a"}, "retry": {}}
+ASKED = {"success": {"answer": "a"}, "failed": {"answer": "a"}, "retry": {}}
 """What a form asks for and a reader does without."""
 
 
@@ -507,7 +528,9 @@ def test_a_reply_that_is_read_fits_the_schema_that_was_asked_for(kind: Any) -> N
         assert not isinstance(read, Invalid)
         if kind == "selection" and isinstance(read, Selection) and reply["action"] != said.means["action"]:
             return  # another spelling of the name, which the schema does not offer
-        asked = ASKED.get(reply.get("decision", reply.get("status")), {}) | reply
+        if "decision" in reply:
+            return  # document 002's form, which is read and not asked for
+        asked = ASKED.get(reply.get("status"), {}) | reply
         keys = [one for one in alternatives if fits_head(one, reply)]
         assert any(fits({key: asked[key] for key in one if key in asked}) for one in keys), reply
 
@@ -515,10 +538,10 @@ def test_a_reply_that_is_read_fits_the_schema_that_was_asked_for(kind: Any) -> N
 
 
 def fits_head(properties: dict[str, Any], reply: dict[str, Any]) -> bool:
-    """Return whether *reply* is meant for an alternative: its decision, status or action is one of it."""
+    """Return whether *reply* is meant for an alternative: its status or action is one of it."""
     return all(
         jsonschema_rs.validator_for(properties[key]).is_valid(reply[key])
-        for key in ("decision", "status", "action")
+        for key in ("status", "action")
         if key in properties and key in reply
     )
 

@@ -75,6 +75,8 @@ class RunResources:
             return self.prompts.turn(run, may_call=may_call(run), labels=labels)
         form = self.form(kind, run)
         words = form.words if form is not None else ""
+        if kind == "refinement":
+            return self.prompts.refinement(run, words)
         if self.flow is not None and kind == "plan":
             from ..workflow.variables import cursor_of, plan_input
 
@@ -113,6 +115,8 @@ class RunResources:
         key: object = kind
         if kind == "selection":
             key = self.offer(run)
+        elif kind == "refinement":
+            key = kind, self.offer(run).names
         elif kind == "parameters" and run.memory.selection is not None:
             key = run.memory.selection.tool
         if key not in self._forms:
@@ -128,8 +132,10 @@ class RunResources:
         if kind == "parameters":
             assert run.memory.selection is not None, "Specifying is entered with a selection"
             return parameters_form(self.tool(run.memory.selection).parameters)
-        if kind in ("refinement", "review"):
-            return (refinement_form if kind == "refinement" else review_form)(spec.success_criteria)
+        if kind == "refinement":
+            return refinement_form(self.offer(run).names, spec.success_criteria)
+        if kind == "review":
+            return review_form(spec.success_criteria)
         if kind == "plan":
             return plan_form([tool.name for tool in self.allowed])
         return task_plan_form() if kind == "task_plan" else answer_form()

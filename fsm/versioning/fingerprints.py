@@ -176,7 +176,7 @@ def example_forms(stage: str) -> dict[str, tuple[Form, ...]]:
     return {
         "selection": tuple(selection_form(offer, stage=stage, strict=strict) for strict in (False, True)),
         "parameters": (parameters_form({"properties": {"name": {"type": "string"}}}),),
-        "refinement": (refinement_form(), refinement_form(("criterion",))),
+        "refinement": (refinement_form(("do.it",)), refinement_form(("do.it",), ("criterion",))),
         "review": (review_form(), review_form(("criterion",))),
         "plan": (plan_form(("do.it",)),),
         "task_plan": (task_plan_form(),),

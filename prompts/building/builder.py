@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import orjson
 
@@ -19,7 +20,7 @@ from ...states.run.reasons import LIMIT_REASONS, REASONS
 from ...states.run.spec import Spec, ToolSpec
 from ...states.run.state import Run
 from ..model import PromptMessage
-from .conversation import NO_CALLS, UNUSABLE, earlier_turns, exchanges, wire_names
+from .conversation import NO_CALLS, UNUSABLE, earlier_turns, exchanges, steps_taken, wire_names
 from .fencing import fence, fence_draft, inert
 from .history import arguments_text, history_text, message_text, newest_lines, result_text
 from .parameter_lines import parameter_lines
@@ -43,7 +44,7 @@ PLACEHOLDERS: dict[str, frozenset[str]] = {
         "selection": f"{_TASK} HINT",
         "parameters": _CALL,
         "parameters_full": f"{_CALL} CRITERIA INPUT_DOCUMENTS WORKFLOW_HISTORY",
-        "refinement": f"{_SHARED} CRITERIA EARLIER_STEPS LAST_ACTION OBSERVATION STEPS",
+        "refinement": f"{_SHARED} CRITERIA WORKFLOW_HISTORY EARLIER_STEPS LAST_ACTION OBSERVATION STEPS",
         "review": f"{_SHARED} CRITERIA STOP_REASON DRAFT_ANSWER OBSERVATION WORKFLOW_HISTORY",
         "answer": _TASK,
         "plan": f"{_TASK} CATALOG_FULL TRANSCRIPT RESULTS",
@@ -107,7 +108,7 @@ class PromptBuilder:
         denied: Sequence[str] = (),
     ) -> None:
         self._spec = spec
-        self._templates: dict[tuple[str, bool], tuple[Template, str | None]] = {}
+        self._templates: dict[tuple[str, bool, str], tuple[Template, str | None]] = {}
         static = {
             "RULES": "\n".join(f"- {rule}" for rule in spec.rules or RULES),
             "CATALOG_FULL": "\n".join(map(tool_text, tools)) if spec.mode != "react" else "",
@@ -172,9 +173,22 @@ class PromptBuilder:
         chars_max = self._spec.limits.history_chars
         said = earlier_turns(self._spec.transcript, chars_max)
         calls = exchanges(run.memory.history, self._names, chars_max, labels=labels)
-        told = [UNUSABLE.format(inert(run.memory.feedback))] if run.memory.feedback else []
-        told += [] if may_call else [NO_CALLS]
-        return (*head, *said, task, *calls, *(PromptMessage("user", text) for text in told))
+        last = [] if may_call else [PromptMessage("user", NO_CALLS)]
+        return (*head, *said, task, *calls, *_unusable(run), *last)
+
+    def refinement(self, run: Run, reply: str = "") -> tuple[PromptMessage, ...]:
+        """
+        Return the conversation of a `refinement` request: every action with what it has brought, as `steps_taken` tells it.
+
+        A template that has the placeholder ``OBSERVATION`` tells all that itself, and nothing follows it.
+        """
+        messages = self.build("refinement", run, reply)
+        if "OBSERVATION" in parse_template(self._spec.templates["refinement"], "refinement").keys:
+            return messages
+        memory = run.memory
+        observation = memory.observation.wire_json() if memory.observation is not None else ""
+        steps = steps_taken(memory.history, observation, self._spec.limits.history_chars)
+        return (*messages, *steps, *_unusable(run))
 
     def plan(self, run: Run, given: PlanInput, reply: str = "") -> tuple[PromptMessage, ...]:
         """Return the messages of a `plan` request as a workflow gives it."""
@@ -203,12 +217,13 @@ class PromptBuilder:
     def _render(
         self, name: str, values: Mapping[str, str], static: Mapping[str, str]
     ) -> tuple[PromptMessage, ...]:
-        """Return the messages of the template *name*; a system text that is made of *static* values is made once."""
-        key = name, static is self._static[True]
+        """Return the messages of the template *name*; a system text of *static* values and the reply's form is made once."""
+        key = name, static is self._static[True], values["REPLY"]
         if key not in self._templates:
             template = parse_template(self._spec.templates[name], name)
-            constant = static.keys() >= {key for block in template.system for key in block[1::2]}
-            self._templates[key] = template, template.system_text(static) if constant else None
+            given = {key for block in template.system for key in block[1::2]}
+            constant = static.keys() | {"REPLY"} >= given
+            self._templates[key] = template, template.system_text(values) if constant else None
         template, system = self._templates[key]
         return _messages(template, values, system)
 
@@ -224,7 +239,7 @@ class PromptBuilder:
         values = {
             "ACTION_OBJECTIVE": self._purpose(selection),
             "SELECTED_ACTION": selection.tool,
-            "PARAMETERS_CONTEXT": inert(selection.context),
+            "PARAMETERS_CONTEXT": inert(selection.context) + _results_read(run, selection, schema),
             "PARAMETERS_SCHEMA": parameter_lines(schema, without=FORBIDDEN_FIELDS, hints=hints),
         }
         if not selection.is_bare:
@@ -241,13 +256,15 @@ class PromptBuilder:
         asked = asked if len(asked) <= _ASKED_CHARS else f"{asked[:_ASKED_CHARS]}…"
         if selection.is_bare or not selection.objective or selection.objective == asked:
             return inert(selection.objective)
-        return inert(f"{selection.objective}\nThe user asked: {asked}")
+        # the whole before the part: behind the action's own purpose, the user's words are what a small model copies
+        return inert(f"The user asked: {asked}\n{selection.objective}")
 
     def _refinement(self, run: Run) -> dict[str, str]:
         memory = run.memory
         last = memory.history[-1] if memory.history else None
         return {
             "CRITERIA": self._criteria(run),
+            "WORKFLOW_HISTORY": self._earlier_rounds(),
             "EARLIER_STEPS": self._history(run, run.memory.history[:-1]),
             "LAST_ACTION": _action_text(last) if last is not None else "",
             "OBSERVATION": memory.observation.wire_json() if memory.observation is not None else "",
@@ -281,9 +298,8 @@ class PromptBuilder:
 
     def _turn(self, run: Run) -> dict[str, str]:
         """What stands before the conversation; documents that the run has made are named where they were made."""
-        before = (text for _, text, _ in self._render_messages(reversed(self._spec.history)))
-        history = history_text(before, self._spec.limits.history_chars)
-        return self._common(run) | {"DOCUMENTS_INDEX": self._inputs, "WORKFLOW_HISTORY": history}
+        given = {"DOCUMENTS_INDEX": self._inputs, "WORKFLOW_HISTORY": self._earlier_rounds()}
+        return self._common(run) | given
 
     def _common(self, run: Run) -> dict[str, str]:
         improvements = "\n".join(f"- {inert(text)}" for text in run.memory.improvements or ())
@@ -312,6 +328,11 @@ class PromptBuilder:
         texts = (text for _, text, _ in self._render_messages(reversed(messages)))
         return history_text(texts, self._spec.limits.history_chars)
 
+    def _earlier_rounds(self) -> str:
+        """Return what earlier rounds of a workflow did, newest first."""
+        before = (text for _, text, _ in self._render_messages(reversed(self._spec.history)))
+        return history_text(before, self._spec.limits.history_chars)
+
     def _render_messages(self, messages: Iterable[Message]) -> Iterator[tuple[Message, str, str]]:
         """Yield each message with its text and its line in the index of documents (or none), rendered once."""
         known = self._messages
@@ -322,6 +343,25 @@ class PromptBuilder:
                     known.clear()
                 known[place] = (message, message_text(message), _index_line(message))
             yield known[place]
+
+
+def _results_read(run: Run, selection: Selection, schema: Mapping[str, Any]) -> str:
+    """
+    Return what the results that Stage 1 refers to say, a line each, where the tool does not get them as documents.
+
+    Small models refer to a result and leave out the value that the parameter needs.
+    """
+    if "documentlist" in (name.lower() for name in schema.get("properties", ())):
+        return ""
+    labels = {reference.partition(":")[2].partition("#")[0] for reference in selection.documents}
+    read = (message for message in run.memory.history if message.label in labels and message.success)
+    return "".join(f"\n{message.tool} brought {inert(' '.join(message.summary.split()))}" for message in read)
+
+
+def _unusable(run: Run) -> tuple[PromptMessage, ...]:
+    """Return what a conversation ends with where the last reply could not be used."""
+    feedback = run.memory.feedback
+    return (PromptMessage("user", UNUSABLE.format(inert(feedback))),) if feedback else ()
 
 
 def _messages(

@@ -1,5 +1,8 @@
 """
-A run as a conversation, for the profile `native`: what was asked, then every call with its result, in order.
+A run as a conversation: what was asked, then every action with its result, in order.
+
+In the profile `native` actions are the provider's own tool calls; for the judgement after an action they are told as text,
+in the form in which the next one is asked for. Small models judge a conversation far better than a report of one.
 
 It is made from the run alone, never from a provider's own messages: the same run gives the same conversation, and a run can go
 on with another model. Results are data of others; they stand in messages of their own, where nothing can pass for the user.
@@ -17,7 +20,7 @@ from ...states.records.observations import Message
 from ...states.records.plans import TranscriptMessage
 from ..model import PromptMessage, ToolCall
 from .fencing import inert
-from .history import SHORTENED
+from .history import SHORTENED, arguments_text
 
 NAME_CHARS = 64
 """Longest name of a tool. Source: the API references of OpenAI and Anthropic, read 2026-11."""
@@ -103,6 +106,43 @@ def exchanges(
         call = ToolCall(id, names.get(message.tool) or wire_name(message.tool), arguments)
         found += [PromptMessage("tool", text, call_id=id), PromptMessage("assistant", "", (call,))]
     return found[::-1]
+
+
+def steps_taken(history: Sequence[Message], observation: str, chars_max: int) -> list[PromptMessage]:
+    """
+    Return every action with its result as text, the oldest first, for the judgement after the last one.
+
+    Args:
+        history: Actions of the run, oldest first.
+        observation: What the last one brought, as JSON; always there, and whole.
+        chars_max: Most characters of all others, whose summaries are told; the oldest are left out.
+    """
+    found: list[PromptMessage] = []
+    left = chars_max
+    for message in reversed(history):
+        action = f'{{"action": {_json(message.tool)}, "parameters": {arguments_text(message) or "{}"}}}'
+        if found:
+            told = _line(message.summary)
+            left -= len(action) + len(told)
+            if left < 0:
+                break
+        else:
+            told = observation
+        lead = "Result" if message.success else "Error"
+        found += [
+            PromptMessage("user", f"{lead} of {message.tool}: {told}"),
+            PromptMessage("assistant", action),
+        ]
+    return found[::-1]
+
+
+def _json(text: str) -> str:
+    return orjson.dumps(text).decode()
+
+
+def _line(text: str) -> str:
+    """Return *text* in one line, so that nothing in it passes for a section of the prompt."""
+    return inert(" ".join(text.split()))
 
 
 def _result(message: Message, *, labels: bool) -> str:

@@ -14,7 +14,18 @@ from typing import Any
 from ..building.fencing import DRAFT, without_note
 from ..model import ModelCall, ModelUnavailable, Reply
 from .planning import parameters_reply, plan_reply, selection_reply, tasks_reply
-from .sections import EXTRACT, PROCESS, REPORT, SIGNATURE, Sections, criteria_of, dumps, sections_of, tried_in
+from .sections import (
+    EXTRACT,
+    PROCESS,
+    REPORT,
+    SIGNATURE,
+    Sections,
+    criteria_of,
+    dumps,
+    last_step,
+    sections_of,
+    tried_in,
+)
 from .turns import turn_reply
 
 _FENCE = re.compile(r"<<<document (.*)\n((?:.*\n)*?)>>>(?:\n|\Z)")
@@ -45,6 +56,8 @@ class OfflineModel:
         prompt = "\n".join(message.text for message in call.messages)
         # Fenced texts go first: what looks like a section in a document is none.
         sections, fences = sections_of(_FENCE.sub("", prompt)), _FENCE.findall(prompt)
+        if call.kind == "refinement":
+            sections |= last_step(call.messages)
         if call.kind == "turn":
             return Reply(turn_reply(call, sections))
         if call.kind == "text":

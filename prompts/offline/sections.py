@@ -2,7 +2,10 @@
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any, Final
+
+from ..model import PromptMessage
 
 EXTRACT, PROCESS, REPORT = "document.extract", "ai.process", "document.generateReport"
 SIGNATURE: Final = (
@@ -18,6 +21,8 @@ _HEADINGS: Final = (
 """Headings of the shipped prompts; any other one belongs to the text around it, such as a draft with headings."""
 _HEADING = re.compile(rf"(?m)^## ({_HEADINGS})[ \t]*$")
 
+_RESULT = re.compile(r"(?:Result|Error) of (\S+): (\{.*\})")
+
 Sections = dict[str, str]
 """The sections of a prompt by heading."""
 
@@ -29,6 +34,14 @@ def sections_of(prompt: str) -> Sections:
     for heading, body in zip(parts[1::2], parts[2::2], strict=True):
         found.setdefault(heading, body.strip("\n"))
     return found
+
+
+def last_step(messages: Sequence[PromptMessage]) -> Sections:
+    """Return the last action and its observation of a conversation, nothing where it has none."""
+    for message in reversed(messages):
+        if found := _RESULT.fullmatch(message.text):
+            return {"Last action": found[1], "Observation": found[2]}
+    return {}
 
 
 def criteria_of(sections: Sections, *, marks: str = "met|open") -> list[str]:

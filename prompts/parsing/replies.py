@@ -69,7 +69,7 @@ def after(finish: str, read: R) -> R | Invalid:
 
 
 class DirectAnswer(Struct, frozen=True):
-    """Stage 1 chose no action: ``{"action": null, "answer": "..."}``."""
+    """Stage 1 chose no action: ``{"answer": "..."}``, also beside ``"action": null``."""
 
     text: str
 
@@ -104,7 +104,7 @@ def read_selection(
         return Invalid("has_parameters", "Stage 1 must not include `parameters`; the next step collects them")
     action = data.get("action")
     if action is None or (action in _NO_ACTION and not profile.strict and data.get("answer")):
-        return _direct_answer(data)
+        return _direct_answer(data, strict=profile.strict)
     if isinstance(action, str) and not profile.strict:
         action = _WITH_PARAMETERS.sub("", action)
     compact = isinstance(action, dict)
@@ -154,9 +154,11 @@ def _off_profile(action: object, schema: object, stage: str) -> Invalid | None:
     return None
 
 
-def _direct_answer(data: dict[str, Any]) -> DirectAnswer | Invalid:
+def _direct_answer(data: dict[str, Any], *, strict: bool) -> DirectAnswer | Invalid:
+    """Return the answer beside ``"action": null``, or the one that stands alone; beside keys of an action it is none."""
     answer = data.get("answer")
-    if "action" in data and isinstance(answer, str) and says_something(answer):
+    given = "action" in data if strict else "action" in data or len(data) == 1
+    if given and isinstance(answer, str) and says_something(answer):
         return DirectAnswer(answer.strip())
     if "action" in data:
         return Invalid("no_action", "`action` is null, so `answer` must be a non-empty text")
@@ -302,8 +304,23 @@ def read_answer(text: str, *, chars_max: int) -> DirectAnswer | Invalid:
 
 
 def read_refinement(text: str, *, chars_max: int) -> Refinement | Invalid:
-    """Read ``{"decision": "continue"|"stop", "reason": str, ...}``."""
-    return _read(Refinement, text, chars_max)
+    """
+    Read ``{"action": str, "hint"?: str, ...}`` or ``{"answer": str, ...}``, or document 002's ``{"decision": "continue"|"stop", "reason": str, ...}``.
+
+    An action that is named means to go on, and is a hint for the next selection; an answer means to stop.
+    """
+    data = _object(text, chars_max)
+    if isinstance(data, Invalid):
+        return data
+    data = {name: value for name, value in data.items() if value is not None}
+    action, hint = data.pop("action", None), data.get("hint", "")
+    if "decision" not in data and isinstance(action, str):
+        if isinstance(hint, str):
+            data["hint"] = f"Take the action {action} now. {hint if says_something(hint) else ''}".rstrip()
+        data |= {"decision": "continue", "reason": f"{action} is to follow"}
+    elif "decision" not in data and "answer" in data:
+        data |= {"decision": "stop", "reason": "no action is needed any more"}
+    return validated(Refinement, data)
 
 
 def read_review(text: str, *, chars_max: int) -> Review | Invalid:

@@ -115,6 +115,11 @@ class Offer(Struct, frozen=True):
         given = {"documents": bool(self.references), "connections": bool(self.connections)}
         return tuple((needs, names) for needs, names in self.actions if needs.met(**given))
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The actions that the run has everything for."""
+        return tuple(name for _, names in self.offered for name in names)
+
 
 LINE, PASSAGE = 300, 1_000
 """Most characters of a sentence, and of a passage, in a structured reply."""
@@ -154,6 +159,7 @@ def selection_form(offer: Offer, *, stage: str = "two_stage", strict: bool = Fal
         # one line for all: only the schema tells apart which actions need a document or a connection
         reply.append(("", parts if not reply else tuple(_silent(part) for part in parts)))
     lead = "When no action is needed: " if reply else ""
+    # `action` comes first here, too: with a key of its own the answer tempts small models to guess what a tool would tell
     reply.append((lead, (Part("action", "null", {"type": "null"}), _ANSWER)))
     return Form(tuple(reply))
 
@@ -254,19 +260,20 @@ def _criteria(criteria: Sequence[str]) -> tuple[Part, ...]:
     return (Part("criteria", words, items(check, most=len(criteria)), required=False),)
 
 
-def refinement_form(criteria: Sequence[str] = ()) -> Form:
-    """Return the form of a refinement: the reason before the decision that it leads to."""
-    head = (Part("reason", '"..."', text()), *_criteria(criteria))
+def refinement_form(actions: Sequence[str], criteria: Sequence[str] = ()) -> Form:
+    """
+    Return the form of a refinement: the next action, or the answer.
+
+    The two differ in their first key. A model that names the action that is missing judges better than one that is asked whether
+    one is missing: see docs/models.md.
+    """
+    head = _criteria(criteria)
     score = Part("score", "0.0 to 1.0", {"type": "number", "minimum": 0, "maximum": 1}, required=False)
     tail = (score,) if criteria else ()
-    go_on, end = ({"const": decision} for decision in ("continue", "stop"))
+    action = Part("action", '"name"', {"enum": list(actions)})
     hint = Part("hint", '"..."', {"type": "string", "maxLength": LINE}, required=False)
-    return Form(
-        (
-            ("When another action is needed: ", (*head, Part("decision", '"continue"', go_on), hint, *tail)),
-            ("When the objective is reached: ", (*head, Part("decision", '"stop"', end), _ANSWER, *tail)),
-        )
-    )
+    stop = "When no action is needed any more: ", (*head, _ANSWER, *tail)
+    return Form((("To take an action: ", (*head, action, hint, *tail)), stop) if actions else (stop,))
 
 
 def review_form(criteria: Sequence[str] = ()) -> Form:

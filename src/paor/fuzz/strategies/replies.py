@@ -264,6 +264,12 @@ def _judge(draw: DrawFn, setting: Setting) -> tuple[dict[str, Any], list[str]]:
 def _refinement(draw: DrawFn, setting: Setting, decision: str) -> Said:
     judged, met = _judge(draw, setting)
     data: dict[str, Any] = {"decision": decision, "reason": f"the model says {decision}"} | judged
+    named = [tool.name for tool in setting.usable]
+    if draw(st.booleans()) and (named or decision == "stop"):  # as asked for; above as document 002 has it
+        said = (
+            {"action": draw(st.sampled_from(named))} if decision == "continue" else {"answer": "By the 3rd."}
+        )
+        data = judged | said
     if draw(st.integers(0, 3)) == 3:
         data["score"] = draw(st.sampled_from([0.1, 0.5, 0.9, 1]))
     if draw(st.integers(0, 3)) == 3:
