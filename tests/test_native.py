@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paor import (
+    EffectUnknown,
     Engine,
     Journal,
     Limits,
@@ -21,6 +22,8 @@ from paor import (
     Profile,
     Reply,
     ScriptedModel,
+    ToolContext,
+    Usage,
     UsageError,
     replay,
     why,
@@ -231,6 +234,50 @@ def test_an_approval_a_decline_and_a_tools_question_as_in_any_run() -> None:
             assert set(state) <= set(walk(engine.journal, result.run_id).triggers)
             if not approve:
                 assert "not approved" in said(model.turns[1])[-1][1]
+
+
+@pytest.mark.parametrize("reason", ["cancelled", "token_budget"])
+def test_a_cancel_and_a_budget_hold_between_the_calls_of_one_reply(reason: str) -> None:
+    """What was done stays done; the calls behind it are not made, and the model is asked nothing more."""
+    both = call_tools(*(step("notes.read", page=page) for page in (1, 2)))
+    reply = Reply(json.dumps(both), Usage(1, 60, 60))
+    limits = Limits(token_budget=100 if reason == "token_budget" else None)
+    model = Heard(reply, "Both are read.")
+
+    @as_tool("notes.read", effect="read")
+    def watched(page: int, context: ToolContext) -> str:
+        """Read one page of the notes."""
+        if reason == "cancelled":
+            engine.cancel(context.run_id)
+        return f"Page {page}"
+
+    with Engine(model, [watched], Journal(":memory:"), limits=limits, builtins=False) as engine:
+        result = engine.run("Read both pages", profile="native")
+        assert (result.state, result.reason) == ("Failed", reason)
+        made = [call.arguments for call in walk(engine.journal, result.run_id).calls]
+        assert made == ([{"page": 1}] if reason == "cancelled" else []), (
+            "the reply itself has used up the budget"
+        )
+        assert len(model.calls) == 1 and replay(engine.journal, result.run_id, engine).identical
+
+
+def test_doubts_are_settled_one_by_one_between_the_calls_of_one_reply() -> None:
+    """In doubt, each of them: a person settles the one, and the one behind it is made."""
+
+    @as_tool("notes.sign", effect="once")
+    def sign(page: int, context: ToolContext) -> str:
+        """Sign a page."""
+        raise EffectUnknown("the line was cut")
+
+    both = call_tools(step("notes.sign", page=1), step("notes.sign", page=2))
+    with Engine(Heard(both, "Both are signed."), [sign], Journal(":memory:"), builtins=False) as engine:
+        run_id = engine.run("Sign both pages", profile="native").run_id
+        for page in (1, 2):
+            assert engine.journal.run(run_id).state == "Executing", f"page {page} is in doubt"
+            result = engine.resume(run_id, outcome="done", result="signed")
+        assert (result.state, result.answer) == ("Done", "Both are signed.")
+        assert len(walk(engine.journal, run_id).calls) == 2
+        assert replay(engine.journal, run_id, engine).identical
 
 
 def test_repeated_calls_are_blocked_and_told() -> None:
